@@ -62,7 +62,7 @@ def find_sources(
     device and inode) is given once, by its first name. What cannot be read is given anyway: it fails when it is
     opened, and the others go on. In trees only regular files are taken, links are not; ``passed_over`` gets the
     files and hidden folders that the walk does not take, except for excluded ones. Raises `UsageError` for a folder
-    without ``recursive``, for an unreadable list, and if standard input were needed twice.
+    without ``recursive``, for an empty operand, for an unreadable list, and if standard input were needed twice.
     """
     if files_from == STDIN and STDIN in operands:
         raise UsageError("standard input cannot be both the list of files and an input", next_step="name a file")
@@ -92,6 +92,9 @@ def is_folder(path: str | Path) -> bool:
 def _expand(
     path: str, name: str, recursive: bool, walk: Walk, passed_over: Callable[[str], object]
 ) -> Iterator[InputSource]:
+    if not path:
+        # Of a variable that is not set; as a path it would be the folder that the run is in.
+        raise UsageError("an operand is empty", next_step="check where its name comes from; . is this folder")
     if path == STDIN or not is_folder(path):
         yield InputSource(path=path, name=name, root="" if path == STDIN else str(Path(path).parent))
     elif recursive:

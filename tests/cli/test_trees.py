@@ -104,3 +104,13 @@ def test_an_archive_that_may_not_be_looked_at_hides_no_other(tree: Path, compact
     known.write_bytes(f"/{'x' * 300}/.transcripts\n".encode() + known.read_bytes())
     ran = compactor("restore", str(tree / "session.jsonl"), "-o", "-")
     assert (ran.code, ran.out) == (0, session_bytes()), ran.err
+
+
+def test_an_empty_name_is_refused_and_not_taken_for_the_folder_of_the_run(tree: Path, compact: Run) -> None:
+    before = {path: path.read_bytes() for path in Path().rglob("*.json*")}
+    ran = compact("-i", "-r", "", "--min-age", "0", "-t", "1500")
+    assert (ran.code, ran.err) == (
+        2,
+        "compact: an operand is empty: check where its name comes from; . is this folder\n",
+    )
+    assert {path: path.read_bytes() for path in Path().rglob("*.json*")} == before
