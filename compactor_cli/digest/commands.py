@@ -48,15 +48,23 @@ class Run:
 
     @property
     def acting_part(self) -> str:
-        """Of a chain of commands, from the first to the last that changed the world, where these stand whole."""
-        parts = self.command.split(" && ")
+        """Of a chain of commands, from the first to the last that changed the world, where these stand whole.
+
+        Messages of commits, which their results tell, and bodies are left out.
+        """
+        parts = _MESSAGE.sub(rf"\1 {ELLIPSIS}", self.command).split(" && ")
         whole = [part.count('"') % 2 == part.count("'") % 2 == 0 and "<<" not in part for part in parts]
         acting = [place for place, part in enumerate(parts) if whole[place] and changes_world(part)]
         return " && ".join(parts[acting[0] : acting[-1] + 1]).strip() if acting else self.command
 
 
+_MESSAGE = re.compile(
+    r"""(\bgit (?:-C \S+ )?commit\b[^|;&\n"']*? -[a-z]*m|--body) """
+    r"""(?:"\$\(cat <<.*?\n\s*\)"|"(?:[^"\\]|\\.)*"|'[^']*')""",
+    re.DOTALL,
+)
 _CHANGES_WORLD = re.compile(
-    r"\bgit (?:-C \S+ )?(?:commit|push|merge|rebase|tag|reset|revert|cherry-pick|checkout -b|switch -c|stash)\b"
+    r"\bgit (?:-C \S+ )?(?:commit|push|merge(?!-)|rebase|tag|reset|revert|cherry-pick|checkout -b|switch -c|stash)\b"
     r"|\bgh (?:pr|issue|release|repo)\b(?![^|;&]*\b(?:view|list|diff|status|checks)\b)"
     r"|\bgh api\b[^|;&]* (?:-X ?(?!GET)|--method (?!GET)|-[fF] ?\w|--(?:raw-)?field\b|--input\b)"
     r"|\bgit worktree add\b|\b(?:npm|twine|cargo|poetry) publish\b"
@@ -78,7 +86,9 @@ _LOOKING = frozenset(
     " sleep ps env printenv date whoami type jq xxd hexdump column printf cd basename dirname true export set"
     " goto scroll_up scroll_down search_dir search_file find_file".split()
 )
-_LOOKING_GIT = frozenset({"status", "log", "diff", "show", "branch", "blame", "rev-parse", "remote", "grep"})
+_LOOKING_GIT = frozenset(
+    "status log diff show branch blame rev-parse remote grep merge-base rev-list reflog ls-files ls-remote".split()
+)
 _EDGE_CHARS = 400
 _MOST_SHOWN_CHARS = 220
 _MOST_LINE_CHARS = 320
@@ -111,6 +121,7 @@ _REPORT = re.compile(
 )
 _FAILURE = re.compile(
     r"\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|npm ERR!|make: \*\*\*|Traceback \()"
+    r"|\W*[1-9]\d* failed, \d+ passed|.*\b\d+ passed\b.*\b[1-9]\d* failed\b"
     r"|\S+: (?:line )?\d+: .*(?:unbound variable|command not found|not found|syntax error|No such file)"
 )
 
@@ -223,7 +234,7 @@ def failed_with_code(result: Event | None) -> bool:
 
 
 def _outcome(result: Event | None, look: bool, shows_errors: bool) -> tuple[CommandOutcome, int]:
-    if result is None or result.is_refusal:
+    if result is None or result.is_refusal or result.text.rstrip().endswith("Command aborted"):
         return CommandOutcome.UNKNOWN, -1
     code = _exit_code(result.text)
     if shows_errors and code <= 1:
@@ -310,6 +321,7 @@ def _line(text: str, outcome: CommandOutcome, look: bool) -> str:
 def _brief(text: str) -> str:
     """An answer of very few lines, on one line: it is what the command was run for."""
     lines = [line.strip() for line in _own_lines(text.strip()) if not line.startswith("Shell cwd was reset to ")]
+    lines = [line for line in lines if not _ECHO.match(line)]
     whole = " · ".join(line for line in lines if line)
     is_brief = len(lines) <= _MAX_BRIEF_LINES and len(whole) <= _MAX_BRIEF_CHARS
     return whole if is_brief and any(map(str.isalnum, whole)) and whole != "(no output)" else ""

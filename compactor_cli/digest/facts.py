@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.digest.checks import is_test
+from compactor_cli.digest.checks import contains, is_test
 from compactor_cli.digest.choice import RECENCY, Choice
 from compactor_cli.digest.commands import ERROR_PATTERN, CommandOutcome, Run, error_line, shown
 from compactor_cli.digest.events import Event, EventKind, is_lookup, is_service_call, parameters, results_of
 from compactor_cli.digest.failures import is_shown
+from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords, names, raw_terms
 from compactor_cli.digest.statements import (
     ELLIPSIS,
@@ -26,6 +27,7 @@ from compactor_cli.digest.statements import (
     statements_of,
 )
 from compactor_cli.digest.wants import is_in_history
+from compactor_cli.digest.work_state import MOST_CHECKS
 from compactor_cli.model.summary import Item
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ _MAX_ARGUMENT_CHARS, _MAX_REPORTED_CHARS = 60, 100
 _MAX_VALUE_CHARS = 48
 _MAX_COMMAND_CHARS = 120
 _MAX_LINES = 200
+_FIRST_CHANGES = 4  # the branch among them
 _MAX_BRIEF = 6
 _MAX_OBJECT_CHARS = 240
 # What a sentence of the user is worth against one of the assistant, and one that gives a name or a number.
@@ -60,9 +63,14 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         for text in reversed(analysis.memory.commands)
         if text.partition("` ")[0].strip("`") not in known
     ]
-    shown_runs = [(run, times) for run, times in ranked if not _is_shown_elsewhere(run, analysis)]
     older = analysis.work.older
     elsewhere = analysis.work.elsewhere
+    shown_runs = [
+        (run, times)
+        for run, times in ranked
+        if not _is_shown_elsewhere(run, analysis)
+        if not (is_throwaway(f"{elsewhere.get(run.event, '')}/") or _IN_PASSING.search(run.key))
+    ]
     items = [
         (run, _run_item(run, times, words, is_older=run.event in older, folder=elsewhere.get(run.event, "")))
         for run, times in shown_runs
@@ -74,7 +82,9 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     if analysis.work.branch:
         text = f"{words.branch} {analysis.work.branch}"
         world.insert(0, Item(text=text, records=records_of((analysis.work.branch_record,))))
-    offers = {item.text: item for item in (*carried, *reversed((*world, *calls, *rest))) if item.text}
+    # The newest check tells more than an older change of the world.
+    ranked_items = (*world[:_FIRST_CHANGES], *rest[:1], *world[_FIRST_CHANGES:], *calls, *rest[1:])
+    offers = {item.text: item for item in (*carried, *reversed(ranked_items)) if item.text}
     return chosen(reversed(offers.values()), budget_tokens, token_cache)
 
 
@@ -99,18 +109,36 @@ def _is_shown_elsewhere(run: Run, analysis: Analysis) -> bool:
     return run.line.startswith(("Switched to branch '", "Already on '")) and bool(analysis.work.branch)
 
 
+# What is put into a file for a try, or away: Open tells what is still put away.
+_IN_PASSING = re.compile(r"\bgit stash\b|^cat > ?/tmp/")
+
+
 def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
-    """The newest run of each command that acts, with how many ended as it did; tests first, then the newest."""
+    """The newest run of each command that acts, with how many ended as it did; tests first, then the newest.
+
+    Left out are checks that a later run of more ended as well as.
+    """
     by_key: dict[str, list[Run]] = {}
     for run in runs:
         if not run.is_look and (run.outcome is not CommandOutcome.UNKNOWN or run.line):
             by_key.setdefault(_same_action(run), []).append(run)
     groups = sorted(by_key.values(), key=lambda group: (not is_test(group[-1].command), -group[-1].event))
-    return [(group[-1], sum(run.outcome is group[-1].outcome for run in group)) for group in groups]
+    kept: list[list[Run]] = []
+    for group in groups:
+        newest = group[-1]
+        wider = (other[-1] for other in kept[:MOST_CHECKS] if other[-1].outcome is newest.outcome)
+        if not (is_test(newest.command) and any(contains(other.key, newest.key) for other in wider)):
+            kept.append(group)
+    return [(group[-1], sum(run.outcome is group[-1].outcome for run in group)) for group in kept]
 
 
 def _same_action(run: Run) -> str:
-    """A key that calls of a service share which differ in numbers and texts only, and whose answers say nothing."""
+    """A key that calls of a service share which differ in numbers and texts only, and whose answers say nothing.
+
+    Calls with the same address as answer share that: of what was edited there more than once the newest stands.
+    """
+    if run.line.startswith("https://") and run.changes_world:
+        return run.line
     if run.line or not run.changes_world:
         return run.key
     return re.sub(r"\d+", "0", re.split(r"[\"']", run.key, maxsplit=1)[0])
@@ -178,7 +206,7 @@ def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> It
     for number in reversed(calls):
         call, result = events[number], results.get(number)
         acts, failed = not is_lookup(call.name), result is not None and _is_failure(result)
-        if failed and (not acts or call.name in went_well):
+        if (result and result.is_refusal) or (failed and (not acts or call.name in went_well)):
             continue
         age = 1.0 + number / len(events)
         form = StatementForm.ITEM if acts else StatementForm.OUTPUT

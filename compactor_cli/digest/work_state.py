@@ -296,7 +296,7 @@ def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[in
     """The runs that execute, build or format the code of the work, or check it, before changes of what they cover."""
     at = [one.event for one in changes]
     for run in runs:
-        is_run = is_test(run.command) or _EXECUTES.search(run.command)
+        is_run = is_test(run.command) or _EXECUTES.search(QUOTED.sub("q", run.command.partition("<<")[0]))
         first = bisect_right(at, run.event) if is_run else len(changes)
         if any(covers(run, one) for one in changes[first:]):
             yield run.event

@@ -123,3 +123,14 @@ def test_what_was_put_in_the_background_ended_as_the_look_at_it_shows() -> None:
     look = (call("TaskOutput", "t", task_id="b49d4"), answer("<status>failed</status>\n<exit_code>1</exit_code>", "t"))
     assert [run.outcome for run in runs(events_of(begun))] == [CommandOutcome.UNKNOWN]
     assert [run.outcome for run in runs(events_of(begun, look))] == [CommandOutcome.FAILED]
+
+
+def test_tests_of_which_some_failed_did_not_go_well_though_no_exit_code_is_shown() -> None:
+    for line in ("1 failed, 1 passed in 0.06s", "Tests: 3 passed, 1 failed"):
+        assert [run.outcome for run in runs(events_of(ran("make -k try", f"F.\n{line}")))] == [CommandOutcome.FAILED]
+    assert [run.outcome for run in runs(events_of(ran("make try", "2 passed, 0 failed")))] == [CommandOutcome.OK]
+
+
+def test_a_command_that_was_stopped_neither_failed_nor_went_well() -> None:
+    stopped = events_of(ran("npm test", "> node --test\n\nCommand aborted", is_error=True))
+    assert [run.outcome for run in runs(stopped)] == [CommandOutcome.UNKNOWN]

@@ -114,9 +114,39 @@ def test_of_a_chain_the_command_that_changed_the_world_is_named() -> None:
     assert facts(pushed) == ["`git push --force` → ok: + 0e9...81c utc -> utc (forced update)"]
 
 
-def test_of_a_chain_whose_commands_undo_each_other_both_are_named() -> None:
-    one = digest(conversation(user("what else fails?"), ran("git stash && git stash pop && ls", "Dropped")), 2_000)
-    assert any("`git stash && git stash pop` → ok" in text for text in texts(one, Section.COMMANDS))
+def test_of_a_chain_all_commands_that_changed_something_are_named() -> None:
+    assert facts(ran("make && git tag v2 && git push --tags && ls", "* [new tag] v2 -> v2"))[0].startswith(
+        "`git tag v2 && git push --tags` → ok"
+    )
+
+
+def test_what_was_put_away_and_brought_back_or_written_for_a_try_is_no_fact() -> None:
+    assert facts(ran("git stash && pytest -q", "1 passed"), ran("git stash pop", "Dropped refs/stash")) == []
+    assert facts(ran("cat > /tmp/fix.py << 'EOF'\nprint('Fixed!')\nEOF\npython /tmp/fix.py", "Fixed!")) == []
+
+
+def test_a_commit_is_told_by_what_git_says_of_it() -> None:
+    done = ran(
+        "git add a.py && git commit -m \"$(cat <<'EOF'\nStore UTC\n\nSince sqlite does.\nEOF\n)\" && git push",
+        "[utc-times 4f1c2aa] Store UTC\n 1 file changed",
+    )
+    assert facts(done)[-1] == "`git commit -m … && git push` → ok: [utc-times 4f1c2aa] Store UTC"
+
+
+def test_of_changes_to_the_same_address_the_newest_is_told() -> None:
+    edits = [ran(f"gh pr edit 7 {what}", "https://github.com/a/b/pull/7") for what in ("--base main", "--title UTC")]
+    assert facts(*edits) == ["`gh pr edit 7 --title UTC` → ok ×2: https://github.com/a/b/pull/7"]
+
+
+def test_a_check_that_a_later_one_contains_is_no_fact_of_its_own() -> None:
+    checks = (ran("ruff check .", "All checks passed!"), ran("ruff format . && ruff check .", "All checks passed!"))
+    assert facts(*checks) == ["`ruff format . && ruff check .` → ok: All checks passed!"]
+
+
+def test_a_call_that_the_user_turned_down_did_not_fail() -> None:
+    refused = "The user doesn't want to proceed with this tool use. The user said:\nkeep it"
+    call_of = (call("mcp__tracker__create_issue", "i", title="Sort the readings"), answer(refused, "i", is_error=True))
+    assert not any("failed" in text for text in facts(call_of))
 
 
 def test_a_failure_that_is_open_is_no_fact_as_well() -> None:

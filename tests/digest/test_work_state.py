@@ -81,9 +81,7 @@ def test_what_is_committed_in_a_folder_for_tries_is_no_outcome_of_the_request_an
     one = digest(conversation(user("store the times in UTC"), STORE, tried, user("go on")), 3_000)
     assert texts(one, Section.FILES) == ["store.py — edited"]
     assert not any("ba18cf6" in text for section in (Section.TASK, Section.USER) for text in texts(one, section))
-    assert [text for text in texts(one, Section.COMMANDS) if "ba18cf6" in text] == [
-        "`git commit -m 'Initial commit'` (/tmp/try) → ok: [main (root-commit) ba18cf6] Initial commit"
-    ]
+    assert not any("ba18cf6" in text for text in texts(one, Section.COMMANDS))
 
 
 def test_tests_that_passed_before_the_newest_edits_are_stated_to_be_older() -> None:
