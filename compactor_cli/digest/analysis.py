@@ -169,7 +169,7 @@ def _analysed(
         taken_back=taken_back,
         work=work,
         outcomes=outcomes(found, ran, operations, work.commits, taken_back, words),
-        dealt_with=dealt_with(found, ran, operations),
+        dealt_with=dealt_with(found, operations),
         attached=attached(found, kept, notices, memory.attached()),
         is_dialogue=scores.coding < _CODING and not (ran or operations),
         focus=focus_names(request.focus),

@@ -7,16 +7,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from compactor_cli.digest.atoms import AtomKind, find_atoms
-from compactor_cli.digest.commands import PROSE, CommandOutcome, Run
+from compactor_cli.digest.commands import PROSE
 from compactor_cli.digest.edits import changes_of
-from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
+from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.statements import StatementForm, is_signature, statements_of
-from compactor_cli.model.value import dataclass
 
 _MIN_ENTRIES = 3
-_MIN_ID_CHARS = 6
 _MAX_EDIT_CHARS = 20_000
 # Lists that are looked at, newest first: time stays linear in very long sessions.
 _MAX_LISTS = 40
@@ -48,42 +46,30 @@ _DONE_ENTRY = re.compile(
 
 
 class DealtWith(NamedTuple):
-    """An entry of a list, or a statement, that a later record deals with: its words with the number, where, and how.
+    """An entry of a list, or a statement, that a later edit deals with: its words with the number, and where.
 
-    ``places``: of it and of what is below it, among the statements of its message. ``is_answered``: else it was edited.
+    ``places``: of it and of what is below it, among the statements of its message.
     """
 
     event: int
     record: int
     text: str
     places: tuple[int, ...]
-    is_answered: bool
 
 
-def dealt_with(
-    events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]
-) -> tuple[DealtWith, ...]:
-    """The entries of numbered lists of findings and plans that a later record deals with, the newest list first.
+def dealt_with(events: Sequence[Event], operations: Sequence[FileOperation]) -> tuple[DealtWith, ...]:
+    """The entries of numbered lists of findings and plans that a later edit deals with, the newest list first.
 
     With them, the statements that name a file together with a name that a later edit took out of it.
 
-    An entry is answered where a call that changed the world names its id, edited where an edit of its file holds one of
-    its names (or where no other entry is about that file), edits hold half of its names where it is about no file, or
-    its title stands just before one.
+    An edit of its file deals with an entry where it holds one of its names, or where no other entry is about that file;
+    edits do with one that is about no file where they hold half of its names.
     """
-    later = _Later(
-        edits=[
-            (one.event, one.path.rpartition("/")[2], _edit_text(events[one.event], one.path))
-            for one in operations
-            if one.action is not FileAction.READ
-        ],
-        calls=[
-            (run.event, events[run.event].text)
-            for run in runs
-            if run.changes_world and run.outcome is not CommandOutcome.FAILED
-        ],
-        announced=list(_announced(events)),
-    )
+    edits = [
+        (one.event, one.path.rpartition("/")[2], _edit_text(events[one.event], one.path))
+        for one in operations
+        if one.action is not FileAction.READ
+    ]
     gone: dict[str, list[tuple[int, set[str]]]] = {}
     for one in operations:
         left_out = set(_NAME.findall("\n".join(old for old, _ in one.replaced)))
@@ -98,7 +84,7 @@ def dealt_with(
             found |= {(number, one.places[0]): one for one in _overtaken(event, number, gone)}
         if event.kind is EventKind.ASSISTANT and len(_NUMBERED.findall(event.text)) >= _MIN_ENTRIES and left > 0:
             for entries in _lists(event.text):
-                judged = list(_judged(entries, number, event.record, later))
+                judged = list(_judged(entries, number, event.record, edits))
                 found |= {(number, one.places[0]): one for one in judged}
                 left -= bool(judged)
     return tuple(found.values())
@@ -106,31 +92,10 @@ def dealt_with(
 
 def _overtaken(event: Event, number: int, gone: Mapping[str, Sequence[tuple[int, set[str]]]]) -> Iterator[DealtWith]:
     for place, (piece, form, lead) in enumerate(statements_of(event.text)):
-        names = _subject(piece)[2] if form is not StatementForm.CODE else ()
-        files = _subject(f"{lead}\n{piece}")[1] if names else ()
+        names = _subject(piece)[1] if form is not StatementForm.CODE else ()
+        files = _subject(f"{lead}\n{piece}")[0] if names else ()
         if any(at > number and not left_out.isdisjoint(names) for file in files for at, left_out in gone.get(file, ())):
-            yield DealtWith(number, event.record, piece, (place,), is_answered=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Later:
-    """The edits, as event, file name and changed text; the calls that changed the world, as event and text, and what
-    was said just before an edit.
-    """
-
-    edits: Sequence[tuple[int, str, str]]
-    calls: Sequence[tuple[int, str]]
-    announced: Sequence[tuple[int, str]]
-
-
-def _announced(events: Sequence[Event]) -> Iterator[tuple[int, str]]:
-    last = -1
-    for number, event in enumerate(events):
-        if event.kind is EventKind.ASSISTANT:
-            last = number
-        elif event.kind is EventKind.CALL and event.tool is ToolKind.EDIT and last >= 0:
-            yield last, events[last].text.lower()
-            last = -1
+            yield DealtWith(number, event.record, piece, (place,))
 
 
 def _edit_text(call: Event, path: str) -> str:
@@ -191,43 +156,30 @@ def _as_checklist(entries: list[_Listed]) -> Iterator[list[_Listed]]:
         yield entries
 
 
-def _judged(entries: list[_Listed], event: int, record: int, later: _Later) -> Iterator[DealtWith]:
+def _judged(
+    entries: list[_Listed], event: int, record: int, edits: Sequence[tuple[int, str, str]]
+) -> Iterator[DealtWith]:
+    """The entries that one of the edits (as event, file name and changed text) deals with."""
     subjects = [_subject(one.about) for one in entries]
-    for one, (ids, files, names) in zip(entries, subjects, strict=True):
-        others = [other for other in subjects if other != (ids, files, names)]
-        own_files = {name for name in files if not any(name in other for _, other, _ in others)}
-        own_names = {name for name in names if not any(name in other for _, _, other in others)}
-        is_answered = any(at > event and any(key in call for key in ids) for at, call in later.calls)
-        edits = [
+    for one, (files, names) in zip(entries, subjects, strict=True):
+        others = [other for other in subjects if other != (files, names)]
+        own_files = {name for name in files if not any(name in other for other, _ in others)}
+        own_names = {name for name in names if not any(name in other for _, other in others)}
+        later = [
             (file, changed)
-            for at, file, changed in later.edits
+            for at, file, changed in edits
             if at > event and (file in files if files else not file.endswith(PROSE))
         ]
-        named = sum(any(name in changed for _, changed in edits) for name in own_names)
-        is_edited = any(file in own_files for file, _ in edits) or 0 < named >= (1 if files else len(own_names) / 2)
-        is_edited |= any(at > event and title in text for title in _title(one.text) for at, text in later.announced)
-        if is_answered or is_edited:
-            yield DealtWith(event, record, one.text, one.places, is_answered)
+        named = sum(any(name in changed for _, changed in later) for name in own_names)
+        if any(file in own_files for file, _ in later) or 0 < named >= (1 if files else len(own_names) / 2):
+            yield DealtWith(event, record, one.text, one.places)
 
 
-def _title(text: str) -> Iterator[str]:
-    """The words before the dash or the colon of an entry, in lower case, where there are enough to know it by."""
-    found = re.match(r"(?:\d+[.)] )?([\w`][^:–—]{9,59}?)(?: [-–—] |: )", text)
-    if found and " " in found[1]:
-        yield found[1].lower()
-
-
-def _subject(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """The ids, the names of files and the other names in an entry."""
-    ids, files, names = set[str](), set[str](), set[str]()
-    for atom in find_atoms(text):
-        if atom.kind in (AtomKind.FILE, AtomKind.PATH):
-            files.add(atom.text.rpartition("/")[2])
-        elif atom.kind in (AtomKind.NUM, AtomKind.HEX) and len(atom.text) >= _MIN_ID_CHARS:
-            ids.add(atom.text)
-        elif atom.kind is AtomKind.ID:
-            names.add(atom.text)
-    return frozenset(ids), frozenset(files), frozenset(names)
+def _subject(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The names of files and the other names in an entry."""
+    atoms = find_atoms(text)
+    files = (atom.text.rpartition("/")[2] for atom in atoms if atom.kind in (AtomKind.FILE, AtomKind.PATH))
+    return frozenset(files), frozenset(atom.text for atom in atoms if atom.kind is AtomKind.ID)
 
 
 def marks_of(
@@ -235,16 +187,12 @@ def marks_of(
 ) -> Mapping[tuple[int, int], str]:
     """What became of entries, in brackets, by event and place of the first of their statements that is shown."""
     firsts = ((one, next((place for place in one.places if (one.event, place) in shown), -1)) for one in entries)
-    return {(one.event, first): _mark(one, words) for one, first in firsts if first >= 0}
+    return {(one.event, first): f" ({words.edited_later})" for one, first in firsts if first >= 0}
 
 
 def marked(text: str, record: int, entries: Sequence[DealtWith], words: FixedWords) -> str:
     """A text that quotes a message of this record, with what became of the entries in it."""
     for one in entries:
         if one.record == record:
-            text = text.replace(one.text, f"{one.text}{_mark(one, words)}", 1)
+            text = text.replace(one.text, f"{one.text} ({words.edited_later})", 1)
     return text
-
-
-def _mark(entry: DealtWith, words: FixedWords) -> str:
-    return f" ({words.answered_later if entry.is_answered else words.edited_later})"

@@ -69,7 +69,6 @@ class FixedWords:
     earlier_state = _Word("Said before the newest steps", "在最新步骤之前说的", "最新の手順の前の発言")
     unpushed = _Word("Not pushed since", "此后未推送", "その後未プッシュ")
     edited_later = _Word("edited later", "后来已编辑", "後に編集")
-    answered_later = _Word("answered later", "后来已答复", "後に回答")
     # Punctuation is ASCII in every language: next to an address, any other would read as a part of it.
     colon = ": "
     comma = ", "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conversation import answer, call, conversation, digest, ran, rendered, says, user
+from conversation import answer, call, conversation, digest, rendered, says, user
 
 from compactor_cli.model.transcript import Message
 
@@ -37,22 +37,6 @@ def test_an_entry_whose_file_was_edited_later_is_marked_and_the_others_are_not()
     assert marked(FOUND, user("thanks, leave it for now")) == 0
 
 
-def test_an_entry_whose_id_a_later_reply_names_is_answered() -> None:
-    table = says(
-        "**Remaining comments:**\n\n| # | Comment | Issue |\n|---|---|---|\n"
-        "| 1 | 2734651359 | the doc comment does not match |\n"
-        "| 2 | 2734651368 | the test is not hermetic |\n"
-        "| 3 | 2734900785 | all temporaries are collapsed |\n"
-    )
-    replied = [
-        ran(f'gh api repos/a/b/pulls/1/comments/{number}/replies -f body="Fixed"', '{"id": 9}')
-        for number in (2734651359, 2734651368)
-    ]
-    shown = rendered(digest(conversation(ASKED, table, user("do them all"), *replied), 3_000).summary)
-    assert shown.count("(answered later)") == 2
-    assert "temporaries are collapsed (" not in shown
-
-
 def test_a_list_of_what_was_done_is_no_checklist() -> None:
     done = says(FOUND.text.replace("I found four issues in", "All done. Changes made to"))
     assert marked(done, user("go on"), STORE, CLOCK) == 0
@@ -85,15 +69,6 @@ def test_a_list_that_explains_how_something_came_about_is_no_checklist() -> None
         "3. `write_row()` has no test in `src/export.py`\n"
     )
     assert marked(why, user("mend it"), STORE, CLOCK) == 0
-
-
-def test_an_entry_is_dealt_with_where_its_title_was_said_just_before_an_edit() -> None:
-    found = says(
-        "I see issues:\n\n1. **Import order** — `os` stands last\n2. **Dead code** — `_old_way()`\n3. **Names** — `x`\n"
-    )
-    first = (says("**1. Import order in the clock** — two groups:"), *edited("src/clock.py", "import os"))
-    dead = edited("src/store.py", "def _old_way(): pass")
-    assert marked(found, user("do it"), first, dead) == 2
 
 
 def test_what_a_summary_says_of_a_file_is_marked_where_a_later_edit_took_that_out_again() -> None:
