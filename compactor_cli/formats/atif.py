@@ -17,7 +17,7 @@ from compactor_cli.formats.base import Capabilities, Insertion, InsertionPoint, 
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import listed, size_bytes, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, thinking_of
-from compactor_cli.formats.jsontext import dump, number_replaced, with_key
+from compactor_cli.formats.jsontext import dumped, number_replaced, with_key
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, parts_of
 from compactor_cli.formats.sessions import time_near
 from compactor_cli.model.transcript import Media, Message, Record, Role, Text, ToolCall, Transcript
@@ -55,11 +55,10 @@ class Atif(RecordDialect):
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """A boundary step with the summary as its observation. Neither it nor other messages are trained on."""
-        raw = transcript.records[0].raw
         has_head = any(not transcript.messages[i].is_meta for i in cut.before)
         time, number = time_near(transcript, cut), len(cut.before) + 1
         steps = (_step(item, number + i, time, has_head=has_head) for i, item in enumerate(insertions))
-        return tuple(dump(step, raw) for step in steps)
+        return dumped(transcript, steps)
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
         """Steps numbered from 1; ``total_steps`` next to them is their number."""

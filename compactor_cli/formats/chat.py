@@ -57,6 +57,9 @@ _SUMMARISING = (Role.USER, Role.SYSTEM)
 # This many elements of an array are looked at for one that says anything.
 _LOOKED_AT = 50
 
+# Where what is around the messages names the model.
+ROW_MODELS: tuple[JsonPath, ...] = (("model",), ("body", "model"), ("params", "model"), ("request", "model"))
+
 
 def is_chat(value: Any) -> bool:
     """Whether this is a message of this family at all."""
@@ -195,11 +198,3 @@ def shorten(record: Record, texts: Mapping[int, str]) -> bytes:
 
 
 SHAPE = new_message.TurnShape(role_key="role", text_key="content", user=("user",), assistant=("assistant",))
-
-
-def model_of(records: Sequence[Record], row: Any) -> str:
-    """The model named by the last message that names one, else by what is around the messages."""
-    values = [record.value for record in reversed(records)]
-    around = [row, row.get("body"), row.get("params"), row.get("request")] if isinstance(row, dict) else []
-    names = (value.get("model") for value in (*values, *around) if isinstance(value, dict))
-    return located.first_string(names)

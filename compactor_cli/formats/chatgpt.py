@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats.base import BaseDialect, Insertion, InsertionPoint, JsonPath, of_words, pad_missing_results
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, of_words, pad_missing_results
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.jsontext import with_key
-from compactor_cli.formats.located import at
+from compactor_cli.formats.located import RecordDialect, at
 from compactor_cli.formats.sessions import derived_uuid
 from compactor_cli.model.transcript import (
     Media,
@@ -38,12 +38,14 @@ _EVERYBODY = ("", "all")
 _THOUGHTS = frozenset({"thoughts", "reasoning_recap"})
 
 
-class ChatGPT(BaseDialect):
+class ChatGPT(RecordDialect):
     """The dialect of ChatGPT's exports."""
 
     name = "chatgpt"
     title = "ChatGPT export"
     holds = of_words("system calls thinking images times model metadata".split())
+    models = (("message", "metadata", "model_slug"),)
+    row_models = (("default_model_slug",),)
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``mapping`` of a conversation."""
@@ -59,12 +61,6 @@ class ChatGPT(BaseDialect):
         nodes = [record.value if is_node(record.value) else {} for record in records]
         path = _path(nodes, string(at(row, ("current_node",))))
         return pad_missing_results(tuple(_message(node, _id(node) not in path) for node in nodes))
-
-    def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """The model of the last answer."""
-        places = ("message", "metadata", "model_slug")
-        names = (string(at(record.value, places)) for record in reversed(records))
-        return next((name for name in names if name), string(at(row, ("default_model_slug",))))
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Nodes one after another; `settle` links them between what is left."""

@@ -20,7 +20,7 @@ model. A ``compact_boundary`` that a summary follows replaces everything before 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats import claude_tree, located
@@ -37,10 +37,19 @@ from compactor_cli.formats.claude_tree import (
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, merged
-from compactor_cli.formats.jsontext import dump, parse
+from compactor_cli.formats.jsontext import dump, dumped, parse
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, content_parts, parts_of
 from compactor_cli.formats.requests import anthropic_content
-from compactor_cli.formats.sessions import Value, derived_uuid, first_time, is_shown, later
+from compactor_cli.formats.sessions import (
+    Value,
+    derived_uuid,
+    derived_uuids,
+    insertion_time,
+    is_shown,
+    later,
+    newest_time,
+    usage_of,
+)
 from compactor_cli.model.transcript import Message, Record, Role, Transcript
 
 _COPIED = ("isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "agentId")
@@ -52,7 +61,7 @@ class _ClaudeSite:
     def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
         self.transcript = transcript
         self.cut = cut
-        self.tree = tree_of(transcript.records)
+        self.tree = Tree(objects(transcript.records))
         self.before = set(cut.before)
         self.after = set(cut.after)
         self.removed = [i for i in range(len(self.tree.values)) if i not in self.before and i not in self.after]
@@ -60,28 +69,22 @@ class _ClaudeSite:
         self.taken = self._taken()
         self.head = self._head()
         # That of the last removed record: clients take the newest record for the end of the chain.
-        end = cut.after[0] if cut.after else len(self.tree.values)
-        covered = (i for i in reversed(self.removed) if i < end)
-        self.timestamp = first_time(self.tree.values, (*covered, *reversed(cut.before), *cut.after))
+        self.timestamp = insertion_time(self.tree.values, cut)
 
     def _taken(self) -> str:
         """The parent of the tail, if it is removed; where it was missing already, rather that of another
         tail record, since newer clients bridge missing parents by themselves."""
-        first = next((i for i in reversed(self._chain()) if i in self.after), None)
+        first = next((i for i in reversed(self.chain()) if i in self.after), None)
         parent = self.tree.parent_id(first)
         if parent in self.tree.index or not parent:
             return parent if self._is_free(parent) else ""
         others = (self.tree.parent_id(i) for i in self.cut.after if i in self.tree.is_main)
         return next((uuid for uuid in others if uuid in self.tree.index and self._is_free(uuid)), parent)
 
-    def _chain(self) -> tuple[int, ...]:
+    def chain(self) -> tuple[int, ...]:
         """The tail's newest record and what it links to, up to the root, removed records among them."""
         newest = next((i for i in reversed(self.tree.main) if i in self.after), None)
         return tuple(self.tree.ancestors(newest))
-
-    def holes(self) -> Iterator[tuple[str, str]]:
-        """Uuids of removed records that lie between kept ones of the tail on the chain, with the uuid above each."""
-        return self.tree.holes(self._chain(), self.after)
 
     def _is_free(self, uuid: str) -> bool:
         """Whether no kept record has this uuid."""
@@ -134,9 +137,8 @@ class _ClaudeSite:
         covered = map(self.tree.id, reversed(self.removed))
         logical = next((uuid for uuid in covered if uuid and uuid != self.taken), None)
         # The size of the last request before the cut, as the client itself had it.
-        values = (self.tree.values[i] for i in reversed(self.removed) if i in self.tree.is_main)
-        usages = (value["message"].get("usage") for value in values)
-        size = next((size_tokens(usage) for usage in usages if isinstance(usage, dict) and size_tokens(usage)), 0)
+        usages = (usage_of(self.tree.values[i]) for i in reversed(self.removed) if i in self.tree.is_main)
+        size = next(filter(None, map(size_tokens, usages)), 0)
         return {
             "parentUuid": None,
             "logicalParentUuid": logical,
@@ -236,7 +238,7 @@ class ClaudeCode(RecordDialect):
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what the client does not send any more is ``superseded``."""
-        tree = tree_of(records)
+        tree = Tree(objects(records))
         gone = superseded(tree)
         return tuple(_message(tree, i, is_superseded=i in gone) for i in range(len(tree.values)))
 
@@ -251,16 +253,14 @@ class ClaudeCode(RecordDialect):
         if not insertions:
             return ()
         site = _ClaudeSite(transcript, cut)
-        ids = [derived_uuid(transcript.sha256, f"{i} {item.text}") for i, item in enumerate(insertions)]
+        ids = derived_uuids(transcript, insertions)
         ids[-1] = site.taken or ids[-1]
         needs_boundary = not site.head or (site.has_tail and not site.taken)
         root = derived_uuid(transcript.sha256, "boundary") if needs_boundary else site.head
-        parents = [root, *ids[:-1]]
-        records = [site.record(item, ids[i], parents[i]) for i, item in enumerate(insertions)]
-        if needs_boundary:
-            records.insert(0, site.boundary(root, {} if site.taken else site.preserved(ids[-1])))
-        records += [site.bridge(own, parent) for own, parent in site.holes()]
-        return tuple(dump(record, transcript.records[0].raw) for record in records)
+        records = [site.boundary(root, {} if site.taken else site.preserved(ids[-1]))] if needs_boundary else []
+        records += map(site.record, insertions, ids, [root, *ids[:-1]])
+        records += [site.bridge(own, parent) for own, parent in site.tree.holes(site.chain(), site.after)]
+        return dumped(transcript, records)
 
     # A boundary hides the head; older clients would walk from the tail to it through what is removed.
     appends_head = False
@@ -273,19 +273,16 @@ class ClaudeCode(RecordDialect):
         Their times follow the newest record's, since clients take the newest record for the end of the chain.
         """
         site = _ClaudeSite(transcript, cut)
-        ids = [derived_uuid(transcript.sha256, f"{i} {item.text}") for i, item in enumerate(insertions)]
+        ids = derived_uuids(transcript, insertions)
         root = derived_uuid(transcript.sha256, "boundary")
         site.removed = list(range(len(site.tree.values)))
-        records = [site.boundary(root, site.preserved(ids[-1]))]
-        parents = [root, *ids[:-1]]
-        records += [site.record(item, own, parent) for item, own, parent in zip(insertions, ids, parents, strict=True)]
-        newest = site.tree.newest_time()
-        stamped = ({**record, "timestamp": later(newest, n)} for n, record in enumerate(records, 1))
-        return tuple(dump(record, transcript.records[0].raw) for record in stamped)
+        records = [site.boundary(root, site.preserved(ids[-1])), *map(site.record, insertions, ids, [root, *ids[:-1]])]
+        newest = newest_time(site.tree.values)
+        return dumped(transcript, ({**record, "timestamp": later(newest, n)} for n, record in enumerate(records, 1)))
 
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
         """Lines next to the tree that repeat messages."""
-        return claude_tree.outdated(tree_of(records))
+        return claude_tree.outdated(Tree(objects(records)))
 
     def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
         """The ``usage`` of the last answer."""
@@ -317,11 +314,6 @@ class ClaudeCode(RecordDialect):
             records.append({**envelope, "message": message, **marks, "uuid": own, "timestamp": times[0]})
             parent = own
         return records
-
-
-def tree_of(records: Sequence[Record]) -> Tree:
-    """The tree of these records; a line that is not an object is an empty one."""
-    return Tree(objects(records))
 
 
 def _message(tree: Tree, i: int, *, is_superseded: bool) -> Message:
@@ -423,8 +415,7 @@ class ClaudeStream(RecordDialect):
         values = objects(transcript.records)
         near = (values[i] for i in (*reversed(cut.before), *cut.after))
         neighbour = next(filter(is_of_conversation, near), {})
-        raw = transcript.records[0].raw
-        return tuple(dump(_written(item, neighbour, transcript.sha256), raw) for item in insertions)
+        return dumped(transcript, (_written(item, neighbour, transcript.sha256) for item in insertions))
 
 
 def _subtype(value: Mapping[str, Any]) -> str:

@@ -16,7 +16,8 @@ from functools import cached_property
 from typing import Any
 
 from compactor_cli.formats.contents import listed, string
-from compactor_cli.formats.sessions import ParentTree, Value
+from compactor_cli.formats.located import at
+from compactor_cli.formats.sessions import ParentTree, Value, usage_of
 
 
 class Tree(ParentTree):
@@ -96,15 +97,13 @@ def main_of(values: Sequence[Value]) -> tuple[int, ...]:
 def superseded(tree: Tree) -> frozenset[int]:
     """The records that the client does not send: before the last boundary, off the chain, or there twice."""
     boundary = last_boundary(tree)
-    before = frozenset[int]() if boundary is None else _replaced(tree, boundary)
-    return before | _off_chain(tree, boundary) | _repeated(tree)
+    return _replaced(tree, boundary) | _off_chain(tree, boundary) | _repeated(tree)
 
 
 def left_out(tree: Tree) -> frozenset[int]:
     """The records that are not sent though no boundary replaced them: those of other roots and branches."""
     boundary = last_boundary(tree)
-    before = frozenset[int]() if boundary is None else _replaced(tree, boundary)
-    return _off_chain(tree, boundary) - before - _repeated(tree)
+    return _off_chain(tree, boundary) - _replaced(tree, boundary) - _repeated(tree)
 
 
 def outdone(tree: Tree) -> frozenset[int]:
@@ -136,28 +135,32 @@ def _in_force(tree: Tree, boundary: int) -> bool:
     return top > boundary
 
 
-def _replaced(tree: Tree, boundary: int) -> frozenset[int]:
+def _replaced(tree: Tree, boundary: int | None) -> frozenset[int]:
     """What is before the boundary in the file and neither named by it nor linked after it."""
+    if boundary is None:
+        return frozenset()
     staying = _with_siblings(tree, _preserved(tree, boundary))
     following: dict[int, bool] = {}
     for i in range(boundary):
         path = []
-        for at in tree.ancestors(i):
-            path.append(at)
-            if at == boundary or at in following:
+        for step in tree.ancestors(i):
+            path.append(step)
+            if step == boundary or step in following:
                 break
         answer = path[-1] == boundary or following.get(path[-1], False)
         following.update(dict.fromkeys(path, answer))
     return frozenset(i for i in range(boundary) if not following[i] and i not in staying)
 
 
+_PRESERVED = ("preservedMessages", "preservedSegment")
+
+
 def named_uuids(boundary: Value) -> tuple[str, ...]:
     """The uuids of records that a boundary names as still sent."""
-    metadata = boundary.get("compactMetadata")
-    named = metadata.get("preservedMessages") if isinstance(metadata, dict) else None
-    uuids = [*_strings(named, "allUuids"), *_strings(named, "uuids")]
-    segment = metadata.get("preservedSegment") if isinstance(metadata, dict) else None
-    ends = [segment.get("headUuid"), segment.get("tailUuid")] if isinstance(segment, dict) else []
+    messages, segment = (at(boundary, ("compactMetadata", key)) for key in _PRESERVED)
+    named = [uuid for key in ("allUuids", "uuids") for uuid in listed(at(messages, (key,)))]
+    uuids = [uuid for uuid in named if isinstance(uuid, str)]
+    ends = (at(segment, (key,)) for key in ("headUuid", "tailUuid"))
     return tuple(uuids or [uuid for uuid in ends if isinstance(uuid, str)])
 
 
@@ -173,10 +176,7 @@ def _preserved(tree: Tree, boundary: int) -> set[int]:
 
 def _anchored(tree: Tree, boundary: int) -> set[int]:
     """The summary that a boundary links the named records to, and what that links to."""
-    metadata = tree.values[boundary].get("compactMetadata")
-    held = metadata if isinstance(metadata, dict) else {}
-    places = (held.get(key) for key in ("preservedMessages", "preservedSegment"))
-    anchors = (string(place.get("anchorUuid")) for place in places if isinstance(place, dict))
+    anchors = (string(at(tree.values[boundary], ("compactMetadata", key, "anchorUuid"))) for key in _PRESERVED)
     return {i for anchor in anchors if anchor in tree.index for i in tree.ancestors(tree.index[anchor])}
 
 
@@ -188,7 +188,7 @@ def _with_siblings(tree: Tree, indices: set[int]) -> set[int]:
     wanted = {message_id(tree.values[i]) for i in others} - {""}
     ids = wanted and wanted.intersection(message_id(tree.values[i]) for i in indices)
     staying = indices.union(i for i in others if message_id(tree.values[i]) in ids)
-    return staying.union(i for i in others if tree.parent(i) in staying and brings_result(tree.values[i]))
+    return staying.union(i for i in others if tree.parent(i) in staying and _brings_result(tree.values[i]))
 
 
 def _off_chain(tree: Tree, boundary: int | None) -> frozenset[int]:
@@ -222,15 +222,9 @@ def message_id(value: Value) -> str:
     return string(message.get("id")) if isinstance(message, dict) else ""
 
 
-def brings_result(value: Value) -> bool:
-    """Whether a record holds a tool's answer."""
-    content = value["message"].get("content") if isinstance(value.get("message"), dict) else None
-    return any(isinstance(block, dict) and block.get("type") == "tool_result" for block in listed(content))
-
-
-def _strings(mapping: Any, key: str) -> list[str]:
-    values = mapping.get(key) if isinstance(mapping, dict) else None
-    return [value for value in listed(values) if isinstance(value, str)]
+def _brings_result(value: Value) -> bool:
+    blocks = listed(at(value, ("message", "content")))
+    return any(isinstance(block, dict) and block.get("type") == "tool_result" for block in blocks)
 
 
 _INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
@@ -248,17 +242,17 @@ def outdated(tree: Tree) -> frozenset[int]:
 def counters(values: Sequence[Value], staying: Sequence[int]) -> dict[int, int]:
     """The lines of the last answer that stays, with the size in their ``usage``."""
     is_main = frozenset(main_of(values))
-    answers = [i for i in staying if i in is_main and _usage(values[i])]
+    answers = [i for i in staying if i in is_main and usage_of(values[i])]
     if not answers:
         return {}
     last = message_id(values[answers[-1]])
     lines = [i for i in answers if i == answers[-1] or (last and message_id(values[i]) == last)]
-    return {i: size_tokens(_usage(values[i])) for i in lines}
+    return {i: size_tokens(usage_of(values[i])) for i in lines}
 
 
 def recounted(value: Value, size_tokens: int) -> dict[str, Any]:
     """The record with another input size in its ``usage``."""
-    old = _usage(value)
+    old = usage_of(value)
     usage = {**old, **{key: 0 for key in _INPUT if key in old}, "input_tokens": size_tokens}
     if usage.get("iterations"):
         usage["iterations"] = []
@@ -268,9 +262,3 @@ def recounted(value: Value, size_tokens: int) -> dict[str, Any]:
 def size_tokens(usage: Mapping[str, Any]) -> int:
     """The tokens of a request, as the provider counted them."""
     return sum(number for key in (*_INPUT, "output_tokens") if isinstance(number := usage.get(key), int))
-
-
-def _usage(value: Value) -> Mapping[str, Any]:
-    message = value.get("message")
-    usage = message.get("usage") if isinstance(message, dict) else None
-    return usage if isinstance(usage, dict) else {}

@@ -227,6 +227,13 @@ def marked_summary(origin: str, parts: Iterable[Part]) -> PreviousSummary:
     return found or PreviousSummary(origin=origin, text="\n".join(texts))
 
 
+def summary_among(origin: str, parts: Iterable[Part]) -> PreviousSummary:
+    """The summary that one of these texts is, else all of them: of a client that puts its history into one record."""
+    texts = [part for part in parts if isinstance(part, Text)]
+    found = next((found for part in texts if (found := summary_of(Role.USER, (part,)))), None)
+    return found or PreviousSummary(origin=origin, text="\n".join(part.text for part in texts))
+
+
 def previous_summary(role: Role, text: str) -> PreviousSummary | None:
     """The summary, if a user or system message is one.
 

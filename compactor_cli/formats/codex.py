@@ -17,7 +17,7 @@ from compactor_cli.formats.base import SESSION, Capabilities, Insertion, Inserti
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import listed, string
 from compactor_cli.formats.conversation import SIGNED, Conversation
-from compactor_cli.formats.jsontext import dump, parse
+from compactor_cli.formats.jsontext import dump, dumped, parse
 from compactor_cli.formats.located import LocatedPart
 from compactor_cli.formats.responses import (
     ITEM_TYPES,
@@ -31,11 +31,9 @@ from compactor_cli.formats.responses import (
     item_type,
     written,
 )
-from compactor_cli.formats.sessions import SessionDialect, first_time, matched
+from compactor_cli.formats.sessions import SessionDialect, Value, insertion_time, matched, parsed
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, Transcript
-
-Value = Mapping[str, Any]
 
 # What the client says of an item besides the item itself: a copy may lack it.
 _LABELS = frozenset({"id", "internal_chat_message_metadata_passthrough", "metadata", "phase", "status"})
@@ -159,10 +157,6 @@ def recounted(value: Value, size_tokens: int) -> dict[str, Any]:
     return {**value, "payload": {**payload, "info": {**payload["info"], "last_token_usage": usage}}}
 
 
-def _values(transcript: Transcript) -> list[Value]:
-    return [parse(record.raw) if isinstance(record.value, dict) else {} for record in transcript.records]
-
-
 def _is_enveloped(values: Sequence[Value]) -> bool:
     return any(value.get("type") in _ENVELOPED and payload_of(value) for value in values)
 
@@ -197,13 +191,9 @@ def _payloads(history: History, kind: str, stop: int) -> Iterator[Mapping[str, A
     return (payload_of(value) for value in reversed(history.values[:stop]) if value.get("type") == kind)
 
 
-def _dumped(
-    lines: Sequence[_Line], ordinals: Sequence[Mapping[str, int]], timestamp: str, like: bytes
-) -> tuple[bytes, ...]:
-    return tuple(
-        dump({"timestamp": timestamp, **ordinal, "type": kind, "payload": payload}, like)
-        for (kind, payload), ordinal in zip(lines, ordinals, strict=True)
-    )
+def _records(lines: Sequence[_Line], ordinals: Sequence[Mapping[str, int]], timestamp: str) -> Iterator[dict[str, Any]]:
+    for (kind, payload), ordinal in zip(lines, ordinals, strict=True):
+        yield {"timestamp": timestamp, **ordinal, "type": kind, "payload": payload}
 
 
 def _prefixed(item: Insertion) -> str:
@@ -245,14 +235,6 @@ def _ordinals(values: Sequence[Value], cut: InsertionPoint, count: int) -> list[
     removed = [number for i, number in numbers if i not in kept and i < stop]
     spare = removed[-count:] or [max(number for _, number in numbers)]
     return [{"ordinal": number} for number in (*spare, *[spare[-1]] * (count - len(spare)))]
-
-
-def _timestamp(values: Sequence[Value], cut: InsertionPoint) -> str:
-    kept = {*cut.before, *cut.after}
-    stop = _stop(values, cut)
-    covered = [i for i in range(stop - 1, -1, -1) if i not in kept]
-    order = (*covered, *reversed(cut.before), *cut.after)
-    return first_time(values, order)
 
 
 _LINE_TYPES = frozenset(
@@ -324,16 +306,15 @@ class Codex(SessionDialect):
         """
         if not insertions:
             return ()
-        values = _values(transcript)
-        like = transcript.records[0].raw
-        timestamp = _timestamp(values, cut)
+        values = parsed(transcript)
+        timestamp = insertion_time(values, cut)
         items = [_new_item(item) for item in insertions]
         if not _is_enveloped(values):
-            return tuple(dump({"timestamp": timestamp, **item}, like) for item in items)
+            return dumped(transcript, ({"timestamp": timestamp, **item} for item in items))
         history = History(values)
         kept = [proper(item) for item in _kept_items(history, cut)]
         lines = [_compacted([*kept, *items], insertions), *_state(history, cut, _stop(values, cut))]
-        return _dumped(lines, _ordinals(values, cut, len(lines)), timestamp, like)
+        return dumped(transcript, _records(lines, _ordinals(values, cut, len(lines)), timestamp))
 
     # The boundary repeats what is sent.
     appends_head = True
@@ -346,7 +327,7 @@ class Codex(SessionDialect):
 
         Raises `UsageError` for rollouts without envelopes, whose clients had no compaction.
         """
-        values = _values(transcript)
+        values = parsed(transcript)
         if not _is_enveloped(values):
             raise UsageError(
                 "this rollout is older than compactions", next_step="use -i: the archive keeps the original"
@@ -363,9 +344,8 @@ class Codex(SessionDialect):
         ordinals: list[dict[str, int]] = [
             {} if last is None else {"ordinal": last + n} for n in range(1, len(lines) + 1)
         ]
-        return _dumped(
-            lines, ordinals, _timestamp(values, InsertionPoint(before=(), after=())), transcript.records[0].raw
-        )
+        timestamp = insertion_time(values, InsertionPoint(before=(), after=()))
+        return dumped(transcript, _records(lines, ordinals, timestamp))
 
     def counted_tokens(self, value: Value) -> int:
         """That of a ``token_count`` event."""

@@ -9,31 +9,21 @@ CLI 0.61.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats import located
 from compactor_cli.formats.base import SESSION, Insertion, InsertionPoint, JsonPath, objects
-from compactor_cli.formats.client_signs import summary_of
+from compactor_cli.formats.client_signs import summary_among, summary_of
 from compactor_cli.formats.contents import listed, role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_object, spoken_parts
 from compactor_cli.formats.gemini_contents import pieces as content_pieces
 from compactor_cli.formats.gemini_contents import written as content_written
-from compactor_cli.formats.jsontext import dump, parse
+from compactor_cli.formats.jsontext import dumped
 from compactor_cli.formats.located import LocatedPart, at, parts_of
-from compactor_cli.formats.sessions import SessionDialect, derived_uuid, is_shown, later, newest_time
-from compactor_cli.model.transcript import (
-    Message,
-    PreviousSummary,
-    Record,
-    Role,
-    Text,
-    ToolResult,
-    Transcript,
-)
-
-Value = Mapping[str, Any]
+from compactor_cli.formats.sessions import SessionDialect, Value, derived_uuids, is_shown, later, newest_time, parsed
+from compactor_cli.model.transcript import Message, Record, Role, ToolResult, Transcript
 
 TYPES = frozenset({"user", "gemini", "info", "error", "warning"})
 # Texts that the client writes into user messages by itself, and does not read back.
@@ -171,8 +161,7 @@ class GeminiCli(SessionDialect):
         values = objects(transcript.records)
         before = [i for i in range(cut.after[0] if cut.after else len(values)) if values[i].get("timestamp")]
         timestamp = string(values[before[-1]].get("timestamp")) if before else ""
-        like = transcript.records[0].raw
-        return tuple(dump(message, like) for message in _new(transcript, insertions, [timestamp] * len(insertions)))
+        return dumped(transcript, _new(transcript, insertions, [timestamp] * len(insertions)))
 
     # The boundary is the whole list.
     appends_head = True
@@ -181,13 +170,13 @@ class GeminiCli(SessionDialect):
         self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
         """A ``$set`` of the whole list: head, insertions and tail."""
-        values = [parse(record.raw) if isinstance(record.value, dict) else {} for record in transcript.records]
+        values = parsed(transcript)
         newest = newest_time(values)
         times = [later(newest, n) for n in range(1, len(insertions) + 1)]
         head, tail = ([values[i] for i in side if is_shown(transcript.messages[i])] for side in (cut.before, cut.after))
         messages = [*head, *_new(transcript, insertions, times), *tail]
         line = {"$set": {"messages": messages, "lastUpdated": times[-1] if times else newest}}
-        return (dump(line, transcript.records[0].raw),)
+        return dumped(transcript, (line,))
 
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
         """Lists that repeat messages, lines that take messages back, and what these lines did away with."""
@@ -259,15 +248,8 @@ def _message(replay: Replay, i: int, value: Value) -> Message:
 def _list_message(replay: Replay, i: int) -> Message:
     """A list with messages that stand nowhere else: never kept, since it also repeats those that do."""
     found = tuple(part for message in replay.own[i] for part in parts_of(_pieces(message)))
-    text = "\n".join(part.text for part in found if isinstance(part, Text))
-    texts = (part for part in found if isinstance(part, Text))
-    summary = next((made for part in texts if (made := summary_of(Role.USER, (part,)))), None)
-    return Message(
-        role=Role.USER,
-        parts=found,
-        summary=summary or PreviousSummary(origin="gemini", text=text),
-        superseded=i not in replay.sent,
-    )
+    summary = summary_among("gemini", found)
+    return Message(role=Role.USER, parts=found, summary=summary, superseded=i not in replay.sent)
 
 
 def _pieces(value: Any) -> list[LocatedPart]:
@@ -308,8 +290,7 @@ def _moved(piece: LocatedPart, place: JsonPath) -> LocatedPart:
 
 
 def _new(transcript: Transcript, insertions: Sequence[Insertion], times: Sequence[str]) -> Iterator[dict[str, Any]]:
-    for n, (item, time) in enumerate(zip(insertions, times, strict=True)):
-        key = derived_uuid(transcript.sha256, f"{n} {item.text}")
+    for key, item, time in zip(derived_uuids(transcript, insertions), insertions, times, strict=True):
         is_answer = item.role is Role.ASSISTANT
         kind, content = ("gemini", item.text) if is_answer else ("user", [{"text": item.text}])
         yield {"id": key, "timestamp": time, "type": kind, "content": content}

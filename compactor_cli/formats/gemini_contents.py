@@ -12,11 +12,11 @@ from typing import Any
 
 from compactor_cli.formats import located
 from compactor_cli.formats.base import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.chat import model_of
+from compactor_cli.formats.chat import ROW_MODELS
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import role_of, size_bytes, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_object, image_of, merged, without_system
-from compactor_cli.formats.jsontext import dump
+from compactor_cli.formats.jsontext import dumped
 from compactor_cli.formats.located import LocatedPart, RecordDialect, like_keys, parts_of
 from compactor_cli.formats.new_message import alternating
 from compactor_cli.model.transcript import (
@@ -67,6 +67,7 @@ class GeminiContents(RecordDialect):
     holds = REQUEST | Capabilities.ERRORS | Capabilities.THINKING
     unwritten = SIGNED
     paths = _PATHS
+    row_models = ROW_MODELS
 
     def record_score(self, value: Any) -> int:
         """3 for a content with parts of the API; 2 for an entry of an early log."""
@@ -78,16 +79,15 @@ class GeminiContents(RecordDialect):
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model that the request names."""
-        return model_of((), row).removeprefix("models/")
+        return super().model((), row).removeprefix("models/")
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Contents of one text part, their keys in the file's order; the API wants user and model to take turns."""
-        first = transcript.records[0] if transcript.records else None
-        like, raw = (first.value, first.raw) if first else ({}, b"")
+        like = transcript.records[0].value if transcript.records else {}
         speaker, names = "type" if _is_entry(like) else "role", {Role.ASSISTANT: "model"}
         placed = alternating(transcript, cut, insertions)
         contents = ({speaker: names.get(item.role, "user"), "parts": [{"text": item.text}]} for item in placed)
-        return tuple(dump(like_keys(content, like), raw) for content in contents)
+        return dumped(transcript, (like_keys(content, like) for content in contents))
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A request: ``systemInstruction`` and ``tools`` next to the contents, contents of one side as one."""

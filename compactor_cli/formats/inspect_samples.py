@@ -17,7 +17,7 @@ from compactor_cli.formats import located
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, of_words
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import listed, read_call, string
-from compactor_cli.formats.jsontext import LEFT_OUT, dump, gone_lines, scrubbed, with_key
+from compactor_cli.formats.jsontext import LEFT_OUT, dumped, gone_lines, scrubbed, with_key
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, Transcript
 
@@ -61,8 +61,7 @@ class InspectAI(RecordDialect):
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with ids where the file has them, the summary marked as Inspect marks its own."""
         values = [record.value for record in transcript.records if _is_message(record.value)]
-        raw = transcript.records[0].raw
-        return tuple(dump(_written(item, transcript.sha256, values), raw) for item in insertions)
+        return dumped(transcript, (_written(item, transcript.sha256, values) for item in insertions))
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
         """Events and attachments without what left the messages, attachments that nobody refers to any more empty."""

@@ -38,6 +38,12 @@ def dump(value: Any, like: bytes) -> bytes:
         return _with_surrogates(text, like) or json.dumps(value, separators=separators).encode()
 
 
+def dumped(transcript: Transcript, values: Iterable[Any]) -> tuple[bytes, ...]:
+    """A line of JSON for each value, in the style of the transcript's first record."""
+    like = transcript.records[0].raw if transcript.records else b""
+    return tuple(dump(value, like) for value in values)
+
+
 def _with_surrogates(text: str, like: bytes) -> bytes:
     """The text with the bytes that were no UTF-8 in ``like``; empty where its surrogates are others."""
     try:

@@ -24,13 +24,11 @@ from compactor_cli.formats.base import CHAT, SESSION, Capabilities, Insertion, I
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import listed, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of, without_system
-from compactor_cli.formats.jsontext import dump, parse
+from compactor_cli.formats.jsontext import dump, dumped, parse
 from compactor_cli.formats.located import LocatedPart, at, first_string, parts_of
-from compactor_cli.formats.sessions import SessionDialect
+from compactor_cli.formats.sessions import SessionDialect, Value
 from compactor_cli.model.transcript import Message, Record, Role, Text, Transcript
 from compactor_cli.model.value import dataclass
-
-Value = Mapping[str, Any]
 
 APPEND = "context.append_message"
 EVENT = "context.append_loop_event"
@@ -250,7 +248,7 @@ class KimiWire(SessionDialect):
         written = (
             {"type": APPEND, **_agent(values), "message": _message_of(item), "time": time} for item in insertions
         )
-        return tuple(dump(event, transcript.records[0].raw) for event in written)
+        return dumped(transcript, written)
 
     # A compaction replaces from the start.
     appends_head = False
@@ -275,7 +273,7 @@ class KimiWire(SessionDialect):
             events.append({"type": "token_counting.rebased", **left})
         newest = max((time for value in values if isinstance(time := value.get("time"), int)), default=0)
         stamped = ({**event, **_agent(values), "time": newest + n} for n, event in enumerate(events, 1))
-        return tuple(dump(event, transcript.records[0].raw) for event in stamped)
+        return dumped(transcript, stamped)
 
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
         """Counters, which count messages that are gone; copies of messages for display; prompts of messages that
@@ -407,7 +405,7 @@ class KimiCli(SessionDialect):
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages of text blocks; the summary after the words that the client opens it with."""
-        return tuple(dump(_written(item), transcript.records[0].raw) for item in insertions)
+        return dumped(transcript, map(_written, insertions))
 
     def counted_tokens(self, value: Value) -> int:
         """That of ``_usage``."""

@@ -15,7 +15,7 @@ from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, of_w
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import listed, read_call, role_of, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
-from compactor_cli.formats.jsontext import dump
+from compactor_cli.formats.jsontext import dumped
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, first_string, like_keys, parts_of
 from compactor_cli.formats.requests import openai_content
 from compactor_cli.formats.sessions import derived_uuid
@@ -71,8 +71,7 @@ class LangChain(RecordDialect):
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages serialised as the file's own, the summary marked as LangChain marks its own."""
         values = [record.value for record in transcript.records if kind_of(record.value)]
-        raw = transcript.records[0].raw
-        return tuple(dump(_written(item, transcript.sha256, values), raw) for item in insertions)
+        return dumped(transcript, (_written(item, transcript.sha256, values) for item in insertions))
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A state: plain messages, their calls in ``tool_calls``."""

@@ -14,7 +14,7 @@ from typing import Any
 from compactor_cli.formats import chat
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, objects, of_words
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.jsontext import dump, with_key
+from compactor_cli.formats.jsontext import dumped, with_key
 from compactor_cli.formats.located import RecordDialect, at, first_string
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Transcript
 
@@ -67,8 +67,7 @@ class Letta(RecordDialect):
         """Messages with all keys of their neighbours: the importer wants them."""
         values = objects(transcript.records)
         near = next((values[i] for i in (*reversed(cut.before), *cut.after) if values[i]), {})
-        raw = transcript.records[0].raw
-        return tuple(dump(_written(item, transcript.sha256, near), raw) for item in insertions)
+        return dumped(transcript, (_written(item, transcript.sha256, near) for item in insertions))
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
         """The list of messages in context with the new ones in it and the removed ones out of it."""

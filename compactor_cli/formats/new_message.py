@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.formats.contents import text_key
-from compactor_cli.formats.jsontext import dump
+from compactor_cli.formats.jsontext import dumped
 from compactor_cli.model.transcript import Message, Role, Transcript
 
 Value = Mapping[str, Any]
@@ -43,8 +43,7 @@ def insert(
     """One record for each insertion, in the style of the records around."""
     near = (*reversed(cut.before), *cut.after)
     neighbour = next((value for i in near if isinstance(value := transcript.records[i].value, dict)), {})
-    like = transcript.records[0].raw
-    return tuple(dump(_message(transcript, item, neighbour, shape), like) for item in insertions)
+    return dumped(transcript, (_message(transcript, item, neighbour, shape) for item in insertions))
 
 
 def _message(transcript: Transcript, item: Insertion, neighbour: Value, shape: TurnShape) -> dict[str, Any]:

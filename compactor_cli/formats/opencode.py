@@ -17,7 +17,7 @@ from compactor_cli.formats import located
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import arguments, size_bytes, string
-from compactor_cli.formats.jsontext import dump, parse
+from compactor_cli.formats.jsontext import dump, dumped, parse
 from compactor_cli.formats.located import LocatedPart, at, parts_of
 from compactor_cli.formats.sessions import SessionDialect
 from compactor_cli.model.transcript import Media, Message, Record, Role, ToolCall, ToolResult, Transcript
@@ -133,8 +133,7 @@ class OpenCode(SessionDialect):
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """The pair of a compaction; further messages after it."""
         site = Site(transcript, cut)
-        raw = transcript.records[0].raw
-        return tuple(dump(message, raw) for item in insertions for message in site.messages(item))
+        return dumped(transcript, (message for item in insertions for message in site.messages(item)))
 
     def counted_tokens(self, value: Mapping[str, Any]) -> int:
         """``tokens`` of an answer, as the client goes by them: all that was sent and answered."""

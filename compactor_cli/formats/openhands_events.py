@@ -18,8 +18,8 @@ from compactor_cli.formats import located
 from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, of_words
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import arguments, listed, string
-from compactor_cli.formats.jsontext import dump
-from compactor_cli.formats.located import LocatedPart, RecordDialect, at, first_string, like_keys, parts_of
+from compactor_cli.formats.jsontext import dumped
+from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of
 from compactor_cli.formats.sessions import derived_uuid, is_shown, time_near
 from compactor_cli.model.transcript import Media, Message, Record, Role, ToolCall, Transcript
 
@@ -121,6 +121,8 @@ class OpenHands(RecordDialect):
     title = "OpenHands events"
     holds = RUN | Capabilities.IDS | Capabilities.TIMES | Capabilities.SUMMARIES | Capabilities.ERRORS
     paths = (("history",), ("trajectory",), ("events",))
+    models = tuple((*which, "tool_call_metadata", "model_response", "model") for which in ((), (0,), (1,)))
+    row_models = (("metadata", "llm_config", "model"), ("metadata", "model_name"))
 
     def record_score(self, value: Any) -> int:
         """3 for an event, or a pair of them."""
@@ -138,21 +140,13 @@ class OpenHands(RecordDialect):
         gone = {key for record in records for event in _events(record.value) for key in forgotten(event)}
         return tuple(_message(record.value, gone) for record in records)
 
-    def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """The model that the last call came from, else the row's."""
-        events = (event for record in reversed(records) for event in _events(record.value))
-        called = (at(event, ("tool_call_metadata", "model_response", "model")) for event in events)
-        named = (at(row, path) for path in (("metadata", "llm_config", "model"), ("metadata", "model_name")))
-        return first_string((*called, *named))
-
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """A condensation in place of the removed events; other messages as messages. Numbers are those removed."""
         values = [record.value for record in transcript.records]
-        raw = transcript.records[0].raw
         site = _OpenHandsSite(values, cut, len(insertions))
         time = time_near(transcript, cut)
         like = next((event for value in values for event in _events(value) if is_action(event)), {})
-        written: list[bytes] = []
+        written: list[Any] = []
         for item, number in zip(insertions, site.numbers, strict=True):
             source = "agent" if item.role is Role.ASSISTANT else "user"
             args = {"content": item.text, "wait_for_response": False}
@@ -160,8 +154,8 @@ class OpenHands(RecordDialect):
             if item.is_summary and not site.has_pairs:
                 event = site.condensation(item)
             event = like_keys({"id": number, "timestamp": time, **event}, like)
-            written.append(dump([event, _NO_OBSERVATION] if site.has_pairs else event, raw))
-        return tuple(written)
+            written.append([event, _NO_OBSERVATION] if site.has_pairs else event)
+        return dumped(transcript, written)
 
 
 def is_event(value: Any) -> bool:
@@ -307,7 +301,6 @@ class OpenHandsV1(RecordDialect):
         forgotten = [string(value.get("id")) for value in removed if value.get("id")]
         times = (string(value.get("timestamp")) for value in (*reversed(removed), *filter(_kind, reversed(values))))
         time = next((time for time in times if time), "")
-        raw = transcript.records[0].raw
         like: Any = next((value for value in values if _kind(value)), {})
         offset = sum(is_shown(transcript.messages[i]) for i in cut.before)
         written = []
@@ -318,8 +311,8 @@ class OpenHandsV1(RecordDialect):
             event: Mapping[str, Any] = {"source": source, "llm_message": message, "kind": "MessageEvent"}
             if item.is_summary:
                 event = _condensation(item, forgotten, offset, own_id)
-            written.append(dump(like_keys({"id": own_id, "timestamp": time, **event}, like), raw))
-        return tuple(written)
+            written.append(like_keys({"id": own_id, "timestamp": time, **event}, like))
+        return dumped(transcript, written)
 
 
 def _kind(value: Any) -> str:

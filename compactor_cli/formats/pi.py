@@ -10,7 +10,7 @@ migration.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,9 +19,20 @@ from compactor_cli.formats.base import SESSION, Capabilities, Insertion, Inserti
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, image_of
-from compactor_cli.formats.jsontext import dump, parse
+from compactor_cli.formats.jsontext import dump, dumped, parse
 from compactor_cli.formats.located import LocatedPart, at, content_parts, first_string, parts_of
-from compactor_cli.formats.sessions import ParentTree, SessionDialect, Value, derived_uuid, first_time, is_shown, later
+from compactor_cli.formats.sessions import (
+    ParentTree,
+    SessionDialect,
+    Value,
+    covered,
+    derived_uuid,
+    insertion_time,
+    is_shown,
+    later,
+    newest_time,
+    usage_of,
+)
 from compactor_cli.model.transcript import (
     Media,
     Message,
@@ -116,13 +127,6 @@ def path_of(records: Sequence[Record]) -> Path:
 _SIZES = ("input", "output", "cacheRead", "cacheWrite")
 
 
-def usage_of(value: Value) -> Mapping[str, Any]:
-    """The ``usage`` of an answer; an empty one where there is none."""
-    message = value.get("message")
-    usage = message.get("usage") if isinstance(message, dict) else None
-    return usage if isinstance(usage, dict) else {}
-
-
 def size_tokens(usage: Mapping[str, Any]) -> int:
     """The tokens of a request and its answer, as the provider counted them."""
     total = usage.get("totalTokens")
@@ -134,18 +138,17 @@ class _PiSite:
     """Where the insertion goes."""
 
     def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
-        self.transcript = transcript
-        self.cut = cut
         self.path = path_of(transcript.records)
-        stop = cut.after[0] if cut.after else len(transcript.records)
-        kept = set(cut.before)
-        self.covered = [i for i in range(stop - 1, -1, -1) if i not in kept]
-        self.shown = [i for i in cut.before if is_shown(transcript.messages[i])]
+        self.covered = covered(cut, len(transcript.records))
+        self.near = [*cut.after, *reversed(cut.before), *self.covered]
+        self.head = [i for i in cut.before if is_shown(transcript.messages[i])]
+        self.tail = [i for i in cut.after if self.path.values[i].get("type") != "session"]
+        self.timestamp = insertion_time(self.path.values, cut)
 
-    def bridge(self, own: str, parent: str) -> bytes:
+    def bridge(self, own: str, parent: str) -> dict[str, Any]:
         """An entry that is not sent, in the place of a removed one."""
-        entry = {"type": "custom", "id": own, "parentId": parent, "timestamp": self.timestamp()}
-        return dump({**entry, "customType": "compact", "data": {}}, self.transcript.records[0].raw)
+        entry = {"type": "custom", "id": own, "parentId": parent, "timestamp": self.timestamp}
+        return {**entry, "customType": "compact", "data": {}}
 
     def entries(
         self,
@@ -154,15 +157,11 @@ class _PiSite:
         parents: Sequence[str | None],
         times: Sequence[str],
         first_kept: dict[str, Any],
-    ) -> Iterator[bytes]:
+    ) -> Iterator[dict[str, Any]]:
         """The compaction, then messages."""
-        like = self.transcript.records[0].raw
         for item, own, parent, time in zip(insertions, ids, parents, times, strict=True):
-            envelope = {"id": own, "parentId": parent} if self.path.has_ids else {}
-            entry = {**envelope, "timestamp": time}
-            yield dump(
-                self._compaction(item, entry, first_kept) if item.is_summary else self._message_entry(item, entry), like
-            )
+            entry = {**({"id": own, "parentId": parent} if self.path.has_ids else {}), "timestamp": time}
+            yield self._compaction(item, entry, first_kept) if item.is_summary else self._message(item, entry)
 
     def _compaction(self, item: Insertion, entry: dict[str, Any], first_kept: dict[str, Any]) -> dict[str, Any]:
         # The size of the last request before the cut, as the client itself had it.
@@ -170,53 +169,31 @@ class _PiSite:
         before = next((size for value in answers if (size := size_tokens(usage_of(value)))), 0)
         return {"type": "compaction", **entry, "summary": item.text, **first_kept, "tokensBefore": before}
 
-    def first_kept(self) -> dict[str, Any]:
-        """The first entry of the head; without a head, that of the tail, before which nothing is sent."""
-        if not self.path.has_ids:
-            # Counted as the client counts: all lines that are objects, the compaction itself among them.
-            objects = sorted(set(self.cut.before).intersection(self.path.objects))
-            return {"firstKeptEntryIndex": objects.index(self.shown[0]) if self.shown else len(objects) + 1}
-        first = next(iter((*self.shown, *self._tail())), None)
-        return {"firstKeptEntryId": string(self.path.values[first].get("id")) if first is not None else ""}
-
-    def first_of_tail(self) -> dict[str, Any]:
-        """The first entry of the tail, for a compaction after it."""
-        first = next(iter(self._tail()), None)
-        if self.path.has_ids:
-            return {"firstKeptEntryId": string(self.path.values[first].get("id")) if first is not None else ""}
-        objects = self.path.objects
-        return {"firstKeptEntryIndex": objects.index(first) if first in objects else len(objects) + 1}
-
-    def _tail(self) -> list[int]:
-        return [i for i in self.cut.after if self.path.values[i].get("type") != "session"]
-
-    def holes(self) -> Iterator[tuple[str, str]]:
-        """Ids of removed entries that lie between kept ones of the tail on the path, with the id above each."""
-        tail = set(self.cut.after)
-        return self.path.holes(self.path.chain(tail) if self.path.has_ids else (), tail)
-
-    def _message_entry(self, item: Insertion, entry: dict[str, Any]) -> dict[str, Any]:
+    def _message(self, item: Insertion, entry: dict[str, Any]) -> dict[str, Any]:
         message: dict[str, Any] = {"role": item.role.value, "content": [{"type": "text", "text": item.text}]}
         if item.role is Role.ASSISTANT:
-            near = [*self.cut.after, *reversed(self.cut.before), *self.covered]
-            values = (self.path.values[i] for i in near)
-            answers = (value["message"] for value in values if _is_answer(value))
-            message |= {key: value for key, value in next(answers, {}).items() if key in ("api", "provider", "model")}
-            message |= {"stopReason": "stop"}
+            values = (self.path.values[i] for i in self.near)
+            like: Value = next((value["message"] for value in values if _is_answer(value)), {})
+            message |= {key: like[key] for key in like if key in ("api", "provider", "model")} | {"stopReason": "stop"}
         return {"type": "message", **entry, "message": message}
 
-    def timestamp(self) -> str:
-        """That of the last removed entry."""
-        order = (*self.covered, *reversed(self.cut.before), *self.cut.after)
-        return first_time(self.path.values, order)
+    def first_kept(self, kept: Sequence[int], before: Collection[int]) -> dict[str, Any]:
+        """How a compaction names the first of the kept entries. Without ids by its number among the objects before
+        the compaction, which counts as well.
+        """
+        first = next(iter(kept), None)
+        if self.path.has_ids:
+            return {"firstKeptEntryId": self.path.id(first)}
+        objects = [i for i in self.path.objects if i in before]
+        return {"firstKeptEntryIndex": objects.index(first) if first in objects else len(objects) + 1}
 
 
 def _is_answer(value: Value) -> bool:
     return isinstance(value.get("message"), dict) and value["message"].get("role") == "assistant"
 
 
-def _id(transcript: Transcript, number: int) -> str:
-    return derived_uuid(transcript.sha256, number)[:8]
+def _ids(transcript: Transcript, insertions: Sequence[Insertion]) -> list[str]:
+    return [derived_uuid(transcript.sha256, i)[:8] for i in range(len(insertions))]
 
 
 # What the client wants of an answer: nobody counted its tokens.
@@ -315,11 +292,15 @@ class Pi(SessionDialect):
         if not insertions:
             return ()
         site = _PiSite(transcript, cut)
-        ids = [_id(transcript, i) for i in range(len(insertions))]
-        ids[-1] = site.path.free_parent(cut.before, cut.after) or ids[-1]
-        parents = [site.path.attachment(cut.before, cut.after), *ids[:-1]]
-        entries = site.entries(insertions, ids, parents, [site.timestamp()] * len(ids), site.first_kept())
-        return (*entries, *(site.bridge(own, parent) for own, parent in site.holes()))
+        path, tail = site.path, set(cut.after)
+        ids = _ids(transcript, insertions)
+        ids[-1] = path.free_parent(cut.before, cut.after) or ids[-1]
+        parents = [path.attachment(cut.before, cut.after), *ids[:-1]]
+        # Without a head, that of the tail, before which nothing is sent.
+        first_kept = site.first_kept((*site.head, *site.tail), cut.before)
+        entries = site.entries(insertions, ids, parents, [site.timestamp] * len(ids), first_kept)
+        holes = path.holes(path.chain(tail) if path.has_ids else (), tail)
+        return dumped(transcript, (*entries, *(site.bridge(own, parent) for own, parent in holes)))
 
     # What is kept begins at one entry and goes on to the end.
     appends_head = False
@@ -329,12 +310,12 @@ class Pi(SessionDialect):
     ) -> tuple[bytes, ...]:
         """A ``compaction`` entry that names the first entry of the tail; the client counts anew after it."""
         site = _PiSite(transcript, cut)
-        ids = [_id(transcript, i) for i in range(len(insertions))]
-        last = site.path.newest
-        parents = [None if last is None else site.path.id(last) or None, *ids[:-1]]
-        newest = site.path.newest_time()
+        ids = _ids(transcript, insertions)
+        parents = [site.path.id(site.path.newest) or None, *ids[:-1]]
+        newest = newest_time(site.path.values)
         times = [later(newest, n) for n in range(1, len(ids) + 1)]
-        return tuple(site.entries(insertions, ids, parents, times, site.first_of_tail()))
+        first_kept = site.first_kept(site.tail, site.path.objects)
+        return dumped(transcript, site.entries(insertions, ids, parents, times, first_kept))
 
     def counted_tokens(self, value: Value) -> int:
         """The ``usage`` of an answer."""

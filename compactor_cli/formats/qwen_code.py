@@ -13,13 +13,24 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
-from compactor_cli.formats.client_signs import summary_of
+from compactor_cli.formats.client_signs import summary_among, summary_of
 from compactor_cli.formats.contents import listed, role_of, string
 from compactor_cli.formats.gemini_contents import pieces as content_pieces
-from compactor_cli.formats.jsontext import dump, parse
+from compactor_cli.formats.jsontext import dump, dumped, parse
 from compactor_cli.formats.located import LocatedPart, at, parts_of
-from compactor_cli.formats.sessions import ParentTree, SessionDialect, Value, derived_uuid, first_time, later, matched
-from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, Transcript
+from compactor_cli.formats.sessions import (
+    ParentTree,
+    SessionDialect,
+    Value,
+    derived_uuid,
+    derived_uuids,
+    insertion_time,
+    later,
+    matched,
+    newest_time,
+    parsed,
+)
+from compactor_cli.model.transcript import Message, Record, Role, Transcript
 
 MESSAGE_TYPES = ("user", "assistant", "tool_result")
 
@@ -84,20 +95,18 @@ class _QwenSite:
     """Where the insertion goes: the uuids and the envelope around it."""
 
     def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
-        records = transcript.records
-        values: list[Value] = [parse(record.raw) if isinstance(record.value, dict) else {} for record in records]
-        self.chain = Chain(values)
+        self.chain = Chain(parsed(transcript))
         self.transcript = transcript
         self.cut = cut
         self.staying = {*cut.before, *cut.after}
+        self.timestamp = insertion_time(self.chain.values, cut)
 
     def holes(self) -> dict[str, str]:
         """Uuids of removed records that kept ones link to, with the kept record above them (empty: there is none
         after the head). That of the tail's top is the first."""
         after = set(self.cut.after)
-        sent = [i for i in self.chain.sent if i in after]
         found: dict[str, str] = {}
-        for i in sent:
+        for i in (i for i in self.chain.sent if i in after):
             parent = self.chain.parent(i)
             if parent is not None and parent not in self.staying:
                 above = next((j for j in self.chain.ancestors(parent) if j in after), None)
@@ -109,29 +118,22 @@ class _QwenSite:
         sent = set(self.chain.sent)
         return next(filter(None, (self.chain.id(i) for i in reversed(self.cut.before) if i in sent)), None)
 
-    def timestamp(self) -> str:
-        """That of the last removed record."""
-        stop = self.cut.after[0] if self.cut.after else len(self.chain.values)
-        order = [*(i for i in range(stop - 1, -1, -1) if i not in self.staying), *reversed(self.cut.before)]
-        return first_time(self.chain.values, order)
-
     def envelope(self) -> dict[str, Any]:
         """What the newest record says about the session and the folder, without which the client fails."""
-        values = (value for value in reversed(self.chain.values) if string(value.get("sessionId")))
-        near = next(values, {})
+        near = next((value for value in reversed(self.chain.values) if string(value.get("sessionId"))), {})
         return {key: near[key] for key in _COPIED if key in near}
 
-    def message(self, item: Insertion, own: str, parent: str | None, time: str) -> dict[str, Any]:
+    def message(self, item: Insertion, own: str, parent: str | None) -> dict[str, Any]:
         """A user or assistant record."""
         kind = "assistant" if item.role is Role.ASSISTANT else "user"
-        return self._record(own, parent, time) | {"type": kind, "message": _content(item)}
+        return self._record(own, parent) | {"type": kind, "message": _content(item)}
 
-    def bridge(self, own: str, parent: str, time: str) -> dict[str, Any]:
+    def bridge(self, own: str, parent: str) -> dict[str, Any]:
         """A record that carries no information, in the place of a removed one."""
-        return self._record(own, parent, time) | {"type": "system", "subtype": "ui_telemetry", "systemPayload": {}}
+        return self._record(own, parent) | {"type": "system", "subtype": "ui_telemetry", "systemPayload": {}}
 
-    def _record(self, own: str, parent: str | None, time: str) -> dict[str, Any]:
-        return {"uuid": own, "parentUuid": parent, **self.envelope(), "timestamp": time}
+    def _record(self, own: str, parent: str | None) -> dict[str, Any]:
+        return {"uuid": own, "parentUuid": parent, **self.envelope(), "timestamp": self.timestamp}
 
     def contents(self, indices: Sequence[int]) -> Iterator[Value]:
         """The messages of these records that the client sends."""
@@ -180,7 +182,7 @@ class QwenCode(SessionDialect):
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what is next to the chain or was compressed is ``superseded``."""
-        chain = chain_of(records)
+        chain = Chain(objects(records))
         gone = chain.superseded()
         return tuple(_message(chain, i, i in gone) for i in range(len(chain.values)))
 
@@ -189,15 +191,14 @@ class QwenCode(SessionDialect):
         if not insertions:
             return ()
         site = _QwenSite(transcript, cut)
-        ids = [derived_uuid(transcript.sha256, f"{i} {item.text}") for i, item in enumerate(insertions)]
+        ids = derived_uuids(transcript, insertions)
         holes = site.holes()
         taken = next(iter(holes), "")
         ids[-1] = taken or ids[-1]
         parents = [site.head_uuid(), *ids[:-1]]
-        time = site.timestamp()
-        records = [site.message(*each, time) for each in zip(insertions, ids, parents, strict=True)]
-        records += [site.bridge(own, holes[own] or ids[-1], time) for own in holes if own != taken]
-        return tuple(dump(record, transcript.records[0].raw) for record in records)
+        records = [*map(site.message, insertions, ids, parents)]
+        records += [site.bridge(own, holes[own] or ids[-1]) for own in holes if own != taken]
+        return dumped(transcript, records)
 
     # The boundary holds the whole history.
     appends_head = True
@@ -207,7 +208,6 @@ class QwenCode(SessionDialect):
     ) -> tuple[bytes, ...]:
         """A ``chat_compression`` with head, insertions and tail as its history, linked to the last of the chain."""
         site = _QwenSite(transcript, cut)
-        last = site.chain.sent[-1] if site.chain.sent else None
         contents = [*site.contents(cut.before), *map(_content, insertions), *site.contents(cut.after)]
         info = {
             "originalTokenCount": site.tokens_before(),
@@ -217,14 +217,14 @@ class QwenCode(SessionDialect):
         }
         record = {
             "uuid": derived_uuid(transcript.sha256, "compression"),
-            "parentUuid": site.chain.id(last) if last is not None else None,
+            "parentUuid": site.chain.id(site.chain.sent[-1]) if site.chain.sent else None,
             **site.envelope(),
-            "timestamp": later(site.chain.newest_time(), 1),
+            "timestamp": later(newest_time(site.chain.values), 1),
             "type": "system",
             "subtype": "chat_compression",
             "systemPayload": {"info": info, "compressedHistory": contents, "completedToolCallIds": []},
         }
-        return (dump(record, transcript.records[0].raw),)
+        return dumped(transcript, (record,))
 
     def counted_tokens(self, value: Value) -> int:
         """``usageMetadata`` of an answer: a client that finds it too large refuses to go on."""
@@ -240,14 +240,8 @@ class QwenCode(SessionDialect):
         return dump({**value, "usageMetadata": usage}, record.raw)
 
 
-def chain_of(records: Sequence[Record]) -> Chain:
-    """The chain of these records; a line that is not an object is an empty one."""
-    return Chain(objects(records))
-
-
 def _pieces(value: Any) -> list[LocatedPart]:
-    found = content_pieces(value["message"])
-    return [LocatedPart(piece.part, tuple(("message", *place) for place in piece.places)) for piece in found]
+    return [piece.below("message") for piece in content_pieces(value["message"])]
 
 
 def _message(chain: Chain, i: int, is_superseded: bool) -> Message:
@@ -268,15 +262,8 @@ def _compression(chain: Chain, i: int, is_superseded: bool) -> Message:
     copies = chain.copies if i == chain.boundary else {}
     own = (content for number, content in enumerate(history(chain.values[i])) if number not in copies)
     found = tuple(part for content in own for part in parts_of(content_pieces(content)))
-    texts = [part for part in found if isinstance(part, Text)]
-    summary = next((made for part in texts if (made := summary_of(Role.USER, (part,)))), None)
-    return Message(
-        role=Role.USER,
-        parts=found,
-        timestamp=string(chain.values[i].get("timestamp")),
-        summary=summary or PreviousSummary(origin="qwen", text="\n".join(part.text for part in texts)),
-        superseded=is_superseded,
-    )
+    timestamp, summary = string(chain.values[i].get("timestamp")), summary_among("qwen", found)
+    return Message(role=Role.USER, parts=found, timestamp=timestamp, summary=summary, superseded=is_superseded)
 
 
 DIALECT = QwenCode(_pieces)

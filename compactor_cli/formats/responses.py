@@ -15,11 +15,11 @@ from typing import Any
 
 from compactor_cli.formats import located
 from compactor_cli.formats.base import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.chat import model_of
+from compactor_cli.formats.chat import ROW_MODELS
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import arguments, arguments_like, media_count, result_text, shortened_result, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_text, spoken_parts
-from compactor_cli.formats.jsontext import dump
+from compactor_cli.formats.jsontext import dumped
 from compactor_cli.formats.located import (
     LocatedPart,
     RecordDialect,
@@ -297,6 +297,8 @@ class OpenAIResponses(RecordDialect):
     title = "OpenAI Responses items"
     holds = REQUEST | Capabilities.THINKING
     unwritten = SIGNED
+    models = (("model",),)
+    row_models = (*ROW_MODELS, *(("response", *path) for path in ROW_MODELS))
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``input`` of a request, ``output`` of a response, or a bare array of items."""
@@ -328,22 +330,12 @@ class OpenAIResponses(RecordDialect):
         groups = answers([item if is_item(item) else None for item in items])
         return tuple(_message(item, group) for item, group in zip(items, groups, strict=True))
 
-    def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """The model that the request or response names."""
-        inner = row.get("response") if isinstance(row, dict) else None
-        return model_of(records, row) or model_of((), inner)
-
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """The removed items that nobody but the provider can read, then messages in the file's own style."""
-        kept = {*cut.before, *cut.after}
-        records = transcript.records
-        opaque = [
-            record.raw
-            for i, record in enumerate(records)
-            if i not in kept and isinstance(record.value, dict) and is_opaque(record.value)
-        ]
-        like = records[0].raw
-        return (*opaque, *(dump(_item(item, records), like) for item in insertions))
+        kept, records = {*cut.before, *cut.after}, transcript.records
+        removed = (record for i, record in enumerate(records) if i not in kept and isinstance(record.value, dict))
+        opaque = (record.raw for record in removed if is_opaque(record.value))
+        return (*opaque, *dumped(transcript, (_item(item, records) for item in insertions)))
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A request: the items as its ``input``."""

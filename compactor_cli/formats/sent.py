@@ -5,14 +5,13 @@ Observed with the clients themselves; the formats' documentation lists the runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from compactor_cli.formats.base import objects
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.located import at
-from compactor_cli.formats.sessions import is_shown
+from compactor_cli.formats.sessions import Value, is_shown
 from compactor_cli.model.errors import Place
 from compactor_cli.model.marker import find_marker
 from compactor_cli.model.transcript import Container, Media, Message, Part, Role, Text, Thinking, Transcript
@@ -71,9 +70,9 @@ def _in_place(transcript: Transcript, shown: list[int]) -> list[int]:
     """Other versions of earlier records at the place of these."""
     if transcript.dialect != _VERSIONED:
         return shown
-    from compactor_cli.formats.claude_code import tree_of
+    from compactor_cli.formats.claude_tree import Tree
 
-    again = tree_of(transcript.records).again
+    again = Tree(objects(transcript.records)).again
     return sorted(shown, key=lambda i: (again.get(i, i), i)) if again else shown
 
 
@@ -98,9 +97,6 @@ def _is_thinking(part: Part) -> bool:
 
 def _is_answer(message: Message) -> bool:
     return message.role is Role.ASSISTANT and all(isinstance(part, Text) for part in message.parts)
-
-
-Value = Mapping[str, Any]
 
 
 # The clients that were seen to resume a session with a turn that was interrupted while a tool ran: they leave the

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from compactor_cli.formats.base import InsertionPoint
+from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.located import RecordDialect
+from compactor_cli.formats.jsontext import parse
+from compactor_cli.formats.located import RecordDialect, at
 from compactor_cli.model.transcript import Message, Record, Transcript
 
 Value = Mapping[str, Any]
@@ -60,10 +61,6 @@ class ParentTree:
             if above > below + 1:
                 yield self.parent_id(chain[below]), self.id(chain[above])
 
-    def newest_time(self) -> str:
-        """The time of the newest record."""
-        return newest_time(self.values)
-
 
 class SessionDialect(RecordDialect):
     """What most dialects of session files answer."""
@@ -99,15 +96,38 @@ def derived_uuid(seed: str, what: object) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{seed} {what}"))
 
 
-def first_time(values: Sequence[Value], order: Iterable[int]) -> str:
-    """The time of the first of these records that has one."""
+def derived_uuids(transcript: Transcript, insertions: Sequence[Insertion]) -> list[str]:
+    """A UUID for each insertion."""
+    return [derived_uuid(transcript.sha256, f"{i} {item.text}") for i, item in enumerate(insertions)]
+
+
+def parsed(transcript: Transcript) -> list[Value]:
+    """The records with all that they hold, to be written again; an empty object for what is none."""
+    return [parse(record.raw) if isinstance(record.value, dict) else {} for record in transcript.records]
+
+
+def covered(cut: InsertionPoint, count: int) -> list[int]:
+    """The removed records before the tail, the newest first; ``count``: of how many records."""
+    before = set(cut.before)
+    return [i for i in range((cut.after[0] if cut.after else count) - 1, -1, -1) if i not in before]
+
+
+def insertion_time(values: Sequence[Value], cut: InsertionPoint) -> str:
+    """The time of the last removed record before the tail that has one, else of a kept one near it."""
+    order = (*covered(cut, len(values)), *reversed(cut.before), *cut.after)
     return next(filter(None, (string(values[i].get("timestamp")) for i in order)), EPOCH)
+
+
+def usage_of(value: Value) -> Mapping[str, Any]:
+    """The ``usage`` of an answer; an empty one where there is none."""
+    usage = at(value, ("message", "usage"))
+    return usage if isinstance(usage, dict) else {}
 
 
 def time_near(transcript: Transcript, cut: InsertionPoint) -> str:
     """The time of the last removed message that has one, else of a kept one; empty where none has."""
     kept = {*cut.before, *cut.after}
-    removed = [i for i in range(len(transcript.records) - 1, -1, -1) if i not in kept]
+    removed = (i for i in reversed(range(len(transcript.records))) if i not in kept)
     times = (transcript.messages[i].timestamp for i in (*removed, *reversed(cut.before), *cut.after))
     return next(filter(None, times), "")
 

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from compactor_cli.formats import chat, new_message
 from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, pad_missing_results
-from compactor_cli.formats.chat import model_of
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import named_call, result_text, shortened_call
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
@@ -139,6 +138,8 @@ class ShareGPT(RecordDialect):
     holds = Capabilities.SYSTEM | Capabilities.CALLS | Capabilities.TOOLS | Capabilities.MODEL | Capabilities.METADATA
     unwritten = NEVER_WRITTEN
     paths = (("conversations",), ("conversation",))
+    models = (("model",),)
+    row_models = chat.ROW_MODELS
 
     def record_score(self, value: Any) -> int:
         """3 for a call or an observation; 2 for any turn with ``from`` and ``value``."""
@@ -147,10 +148,6 @@ class ShareGPT(RecordDialect):
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per turn; the results of a turn's calls are made as many as the calls."""
         return pad_missing_results([_message(record.value) for record in records])
-
-    def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """The model that the row names."""
-        return model_of(records, row)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Turns with the keys of the file's own, alternating where these do."""

@@ -32,7 +32,7 @@ from compactor_cli.formats.base import (
 )
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import role_of, string
-from compactor_cli.formats.jsontext import dump, with_key
+from compactor_cli.formats.jsontext import dumped, with_key
 from compactor_cli.formats.located import LocatedPart, array_path, first_object, like_keys, parts_of, shorten
 from compactor_cli.formats.new_message import alternating
 from compactor_cli.formats.sessions import derived_uuid
@@ -112,10 +112,12 @@ class _Templates:
         parents: Sequence[Any] = [None] * len(ids)
         if chain := self._spec.get("chain"):
             ids, parents = _chained(ids, values, cut, chain["id"], chain["parent"])
-        raw = transcript.records[0].raw
-        return tuple(
-            dump(self._record(item, known | {"text": item.text, "id": own, "parent": parent}, messages), raw)
-            for item, own, parent in zip(insertions, ids, parents, strict=True)
+        return dumped(
+            transcript,
+            (
+                self._record(item, known | {"text": item.text, "id": own, "parent": parent}, messages)
+                for item, own, parent in zip(insertions, ids, parents, strict=True)
+            ),
         )
 
     def _record(self, item: Insertion, known: Mapping[str, Any], messages: Sequence[Any]) -> dict[str, Any]:

@@ -20,11 +20,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from compactor_cli.formats import chat, located
-from compactor_cli.formats.base import RUN, BaseDialect, Capabilities, Insertion, InsertionPoint, JsonPath
-from compactor_cli.formats.chat import model_of
+from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.formats.contents import arguments, has_calls, media_count, result_text, shortened_result, string
-from compactor_cli.formats.jsontext import dump, gone_lines, lines_between, parse, scrubbed, with_key
-from compactor_cli.formats.located import LocatedPart, at, first_string, like_keys, parts_of, shorten
+from compactor_cli.formats.jsontext import dump, dumped, gone_lines, lines_between, parse, scrubbed, with_key
+from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of, shorten
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
 
 # What the digest and people know a command line by.
@@ -103,12 +102,14 @@ _EMPTY_STEP = dict.fromkeys(("action", "observation", "response", "state", "thou
 _OWN_KEYS = frozenset({"thought", "action", "message_type", "is_demo", "agent", "tool_call_ids"})
 
 
-class SweAgent(BaseDialect):
+class SweAgent(RecordDialect):
     """The dialect of SWE-agent's ``.traj`` files."""
 
     name = "swe-agent"
     title = "SWE-agent trajectory"
     holds = RUN | Capabilities.IDS
+    models = (("model",),)
+    row_models = chat.ROW_MODELS
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``history``, or ``trajectory`` where there is no history."""
@@ -133,19 +134,18 @@ class SweAgent(BaseDialect):
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model that the run was configured with."""
         named = at(row, ("replay_config", "agent", "model", "name")) or at(row, ("info", "model"))
-        return named if isinstance(named, str) else model_of(records, row)
+        return named if isinstance(named, str) else super().model(records, row)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages of the history; among bare steps, a step without an action whose observation is the summary."""
-        first = next((r for r in transcript.records if isinstance(r.value, dict)), None)
-        like, raw = (first.value, first.raw) if first else ({}, b"")
+        like = next(filter(None, objects(transcript.records)), {})
         if _is_step(like):
             both = [(item.text, "") if item.role is Role.ASSISTANT else ("", item.text) for item in insertions]
             steps = ({**_EMPTY_STEP, "observation": seen, "response": words, "thought": words} for words, seen in both)
-            return tuple(dump(like_keys(step, like), raw) for step in steps)
+            return dumped(transcript, (like_keys(step, like) for step in steps))
         marks = {"agent": like["agent"]} if "agent" in like else {}
         messages = ({"role": item.role.value, "content": item.text, **marks} for item in insertions)
-        return tuple(dump(like_keys(message, like), raw) for message in messages)
+        return dumped(transcript, (like_keys(message, like) for message in messages))
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The record with these texts replaced within its words."""
@@ -265,12 +265,14 @@ _REFUSAL = "FormatError"
 _COMMAND_FENCES = ("```mswea_bash_command\n", "```bash\n")
 
 
-class MiniSwe(BaseDialect):
+class MiniSwe(RecordDialect):
     """The dialect of mini-swe-agent's ``.traj.json`` files."""
 
     name = "mini-swe"
     title = "mini-swe-agent trajectory"
     holds = RUN | Capabilities.IDS | Capabilities.TIMES | Capabilities.USAGE | Capabilities.ERRORS
+    models = (("extra", "response", "model"), ("model",))
+    row_models = (("info", "config", "model", "model_name"),)
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``messages`` of a document that says it is of this agent."""
@@ -292,18 +294,11 @@ class MiniSwe(BaseDialect):
         """One message per record; a user message after a command is its observation."""
         return _in_turn(records, _mini_message)
 
-    def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """The model of the last answer, else of the run's configuration."""
-        answers = (at(record.value, ("extra", "response", "model")) for record in reversed(records))
-        configured = at(row, ("info", "config", "model", "model_name"))
-        return first_string((*answers, configured)) or model_of(records, None)
-
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages of a role and a content."""
-        first = transcript.records[0] if transcript.records else None
-        like, raw = (first.value, first.raw) if first else ({}, b"")
+        like = next(filter(None, objects(transcript.records)), {})
         messages = ({"role": item.role.value, "content": item.text} for item in insertions)
-        return tuple(dump(like_keys(message, like), raw) for message in messages)
+        return dumped(transcript, (like_keys(message, like) for message in messages))
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The message with these texts replaced within its words; ``extra`` without the copies of what is cut."""
