@@ -212,6 +212,12 @@ def objects(records: Sequence[Record]) -> list[Mapping[str, Any]]:
     return [record.value if isinstance(record.value, dict) else {} for record in records]
 
 
+def first_object(elements: Any) -> Any:
+    """The first object of an array; None where there is none, and where this is no array."""
+    found = elements if isinstance(elements, list) else ()
+    return next((element for element in found if isinstance(element, dict)), None)
+
+
 def read_messages(dialect: Dialect, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
     """`Dialect.read`, each message of the user with the client that may have written into it."""
     return with_client(dialect.read(records, row), dialect.name)

@@ -27,8 +27,10 @@ def piece(block: Any) -> LocatedPart:
 def _other(block: Mapping[str, Any]) -> LocatedPart | None:
     """The part, for blocks that `located.block` does not know."""
     kind = block.get("type")
-    if isinstance(block.get("value"), str) and (valued := _valued(string(kind), block["value"])):
-        return valued
+    if isinstance(value := block.get("value"), str) and kind in ("text", "reasoning", "tool_call"):
+        if kind == "text":
+            return located.text(value, ("value",))
+        return located.thinking(value) if kind == "reasoning" else LocatedPart(named_call(value))
     if not isinstance(kind, str):
         return (_haystack(block) if kind is None else None) or _untyped(block)
     if kind == "tool-call":
@@ -44,14 +46,6 @@ def _other(block: Mapping[str, Any]) -> LocatedPart | None:
     if kind.endswith("_tool_result") and kind not in _PLAIN_RESULTS:
         return _server_result(block)
     return None
-
-
-def _valued(kind: str, value: str) -> LocatedPart | None:
-    if kind == "text":
-        return located.text(value, ("value",))
-    if kind == "reasoning":
-        return located.thinking(value)
-    return LocatedPart(named_call(value)) if kind == "tool_call" else None
 
 
 def _sdk_result(block: Mapping[str, Any]) -> LocatedPart:
@@ -98,17 +92,14 @@ def _untyped(block: Mapping[str, Any]) -> LocatedPart | None:
             is_error=result.get("status") == "error",
             media_count=sum(not _has_text(item) for item in items),
         )
-        return LocatedPart(answer, (("toolResult", "content"),), _shortened_items)
+        rest = [item for item in items if not _has_text(item)]
+        return LocatedPart(answer, (("toolResult", "content"),), lambda old, text: [{"text": text}, *rest])
     if isinstance(reasoning, dict):
         text = at(reasoning, ("reasoningText", "text"))
         secret = LocatedPart(Media(kind="reasoning", size_bytes=size_bytes(block)))
         return located.thinking(text) if isinstance(text, str) else secret
     kind = next((key for key in _OPAQUE_SIZES if key in block), "")
     return LocatedPart(Media(kind=kind, size_bytes=size_bytes(block))) if kind else None
-
-
-def _shortened_items(old: Any, text: str) -> list[Any]:
-    return [{"text": text}, *(item for item in listed(old) if not _has_text(item))]
 
 
 def _has_text(item: Any) -> bool:
@@ -149,7 +140,6 @@ def is_image(part: Part) -> bool:
 
 
 def _images(value: Any) -> Iterator[str]:
-    """The images in a value, in order."""
     if isinstance(value, list):
         for item in value:
             yield from _images(item)
@@ -164,7 +154,6 @@ def _images(value: Any) -> Iterator[str]:
 
 
 def _url(block: Mapping[str, Any]) -> str | None:
-    """The image of a block; None for any other."""
     kind = string(block.get("type"))
     if kind in ("image_url", "input_image"):
         return string(block.get("image_url")) or string(at(block, ("image_url", "url")))

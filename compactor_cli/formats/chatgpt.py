@@ -50,15 +50,15 @@ class ChatGPT(RecordDialect):
     def array_path(self, value: Any) -> JsonPath | None:
         """``mapping`` of a conversation."""
         mapping = value.get("mapping") if isinstance(value, dict) else None
-        return ("mapping",) if isinstance(mapping, dict) and any(map(is_node, mapping.values())) else None
+        return ("mapping",) if isinstance(mapping, dict) and any(map(_is_node, mapping.values())) else None
 
     def score(self, value: Any) -> int:
         """3 for a conversation and for a node of one."""
-        return 3 if is_node(value) or self.array_path(value) is not None else 0
+        return 3 if _is_node(value) or self.array_path(value) is not None else 0
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per node; what is not on the path to the current node is ``superseded``."""
-        nodes = [record.value if is_node(record.value) else {} for record in records]
+        nodes = [record.value if _is_node(record.value) else {} for record in records]
         path = _path(nodes, string(at(row, ("current_node",))))
         return pad_missing_results(tuple(_message(node, _id(node) not in path) for node in nodes))
 
@@ -95,8 +95,8 @@ class ChatGPT(RecordDialect):
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
         """The links between the nodes that are left: what linked to a removed one links to the node before the gap."""
-        old = {_id(record.value): record.value for record in source.records if is_node(record.value)}
-        nodes = [record.value if is_node(record.value) else {} for record in composed.records]
+        old = {_id(record.value): record.value for record in source.records if _is_node(record.value)}
+        nodes = [record.value if _is_node(record.value) else {} for record in composed.records]
         new = [_id(node) for node in nodes if _id(node) not in old]
         parents = _parents(nodes, old, new)
         records = tuple(_relinked(record, node, parents) for record, node in zip(composed.records, nodes, strict=True))
@@ -108,8 +108,7 @@ class ChatGPT(RecordDialect):
         return replace(composed, records=records, frame=with_key(composed.frame, "current_node", last), row=row)
 
 
-def is_node(value: Any) -> bool:
-    """Whether this is a node: a message (or none) between its parent and its children."""
+def _is_node(value: Any) -> bool:
     return isinstance(value, dict) and value.keys() >= _NODE_KEYS and isinstance(value["children"], list)
 
 

@@ -20,7 +20,7 @@ model. A ``compact_boundary`` that a summary follows replaces everything before 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats import claude_tree, located
@@ -291,6 +291,25 @@ class ClaudeCode(RecordDialect):
     def recount(self, record: Record, size_tokens: int) -> bytes:
         """The answer with another ``usage``."""
         return dump(claude_tree.recounted(parse(record.raw), size_tokens), record.raw)
+
+    def problems(self, values: Sequence[Value]) -> Iterator[tuple[int, str]]:
+        """What the client ignores, or sends in another's place."""
+        tree = Tree(values)
+        in_force = claude_tree.last_boundary(tree)
+        for i, value in enumerate(values):
+            if is_boundary(value) and (in_force is None or i > in_force):
+                yield i, "this compaction is ignored: nothing that follows links to it"
+        if in_force is not None:
+            missing = [uuid for uuid in claude_tree.named_uuids(values[in_force]) if uuid not in tree.index]
+            if missing:
+                yield in_force, f"{len(missing)} of the records that it says are preserved are not there: none is sent"
+        end = None if tree.newest is None else tree.breaks_off(tree.newest)
+        if end is not None and end in tree.is_main:
+            yield end, "the record that it links to is not there: older clients send nothing before it"
+        if left := claude_tree.left_out(tree):
+            yield min(left), f"{len(left)} records from here on link to another root or branch: they are not sent"
+        for i in sorted(claude_tree.outdone(tree)):
+            yield i, "a later record has its uuid and says something else: that one is sent in its place"
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A chain of records with the least envelope that the client resumes; messages of one side as one."""

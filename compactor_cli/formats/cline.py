@@ -120,7 +120,13 @@ def _message(value: Any) -> Message:
         return plain
     read = _blocks(value)
     parts = (*(block.part for block in read), *_adjacent(read))
-    role = plain.role if plain.role is Role.ASSISTANT else _speaker(parts)
+    role = plain.role
+    if role is not Role.ASSISTANT:
+        # The user, if anything but answers and the client's own words is said.
+        texts = (part.text.lstrip() for part in parts if isinstance(part, Text))
+        has_words = any(text and not text.startswith(_OWN) for text in texts)
+        has_others = any(not isinstance(part, Text | ToolResult) for part in parts)
+        role = Role.USER if has_words or has_others else Role.TOOL
     return Message(role=role, parts=parts, summary=summary_of(role, parts))
 
 
@@ -136,14 +142,6 @@ def _answering(message: Message, asked: list[ToolCall]) -> Message:
     return replace(message, parts=tuple(parts))
 
 
-def _speaker(parts: Sequence[Part]) -> Role:
-    """The user, if anything but answers and the client's own words is said."""
-    texts = (part.text.lstrip() for part in parts if isinstance(part, Text))
-    has_words = any(text and not text.startswith(_OWN) for text in texts)
-    others = any(not isinstance(part, Text | ToolResult) for part in parts)
-    return Role.USER if has_words or others else Role.TOOL
-
-
 def _blocks(value: Mapping[str, Any]) -> list[_Block]:
     """One for each block of the content."""
     parts = [blocks.piece(block).part for block in value["content"]]
@@ -153,21 +151,18 @@ def _blocks(value: Mapping[str, Any]) -> list[_Block]:
     for i, part in enumerate(parts):
         text = _text(part)
         head = _head(text)
+        after = _text(parts[i + 1]) if i + 1 < len(parts) else ""
+        # Whether the block after it is the answer that belongs to this head.
+        is_answered = after and not after.lstrip().startswith(_OWN) and not _head(after)
         if found and found[-1].index == i:
             found.append(_Block(part=Text(text=""), index=i))
-        elif head and not text[head.end() :].strip() and _is_answer(parts[i + 1 : i + 2]):
-            found.append(_Block(part=_result(head[1], _text(parts[i + 1])), index=i + 1))
+        elif head and not text[head.end() :].strip() and is_answered:
+            found.append(_Block(part=_result(head[1], after), index=i + 1))
         elif head:
             found.append(_Block(part=_result(head[1], text[head.end() :]), index=i, before=head[0]))
         else:
             found.append(_Block(part=part, index=i))
     return found
-
-
-def _is_answer(parts: Sequence[Part]) -> bool:
-    """Whether a block is the answer that belongs to the head before it."""
-    texts = [text for part in parts if (text := _text(part))]
-    return any(not text.lstrip().startswith(_OWN) and not _head(text) for text in texts)
 
 
 def _text(part: Part) -> str:

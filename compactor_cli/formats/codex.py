@@ -51,10 +51,10 @@ class History:
     def __init__(self, values: Sequence[Value]) -> None:
         self.values = values
         self.boundaries = tuple(i for i, value in enumerate(values) if _is_boundary(value))
-        items = ((i, item_of(value)) for i, value in enumerate(values) if self.boundaries)
+        items = ((i, _item_of(value)) for i, value in enumerate(values) if self.boundaries)
         keys = [(i, _key(item)) for i, item in items if item]
         self.copies = {
-            end: matched([_key(item) for item in replacement(values[end])], [(i, key) for i, key in keys if i < end])
+            end: matched([_key(item) for item in _replacement(values[end])], [(i, key) for i, key in keys if i < end])
             for end in self.boundaries
         }
         last = self.boundaries[-1] if self.boundaries else 0
@@ -63,47 +63,44 @@ class History:
     def _still_sent(self, boundary: int) -> frozenset[int]:
         if not self.boundaries:
             return frozenset()
-        if isinstance(payload_of(self.values[boundary]).get("replacement_history"), list):
+        if isinstance(_payload_of(self.values[boundary]).get("replacement_history"), list):
             return frozenset(self.copies[boundary])
-        items = ((i, item_of(self.values[i])) for i in range(boundary))
+        items = ((i, _item_of(self.values[i])) for i in range(boundary))
         return frozenset(i for i, item in items if item and item_role(item) in (Role.USER, Role.SYSTEM))
 
 
-def item_of(value: Value) -> Item | None:
-    """The response item that a line holds, if it holds one."""
+def _item_of(value: Value) -> Item | None:
     payload = value.get("payload")
     if isinstance(payload, dict):
         return payload if value.get("type") == "response_item" else None
     return value if item_type(value) in ITEM_TYPES and value.get("type") != "response_item" else None
 
 
-def replacement(value: Value) -> tuple[Item, ...]:
-    """The items of a boundary's ``replacement_history``."""
-    items = listed(payload_of(value).get("replacement_history"))
+def _replacement(value: Value) -> tuple[Item, ...]:
+    items = listed(_payload_of(value).get("replacement_history"))
     return tuple(item for item in items if isinstance(item, dict))
 
 
-def payload_of(value: Value) -> Mapping[str, Any]:
-    """The payload of an enveloped line; an empty one of any other."""
+def _payload_of(value: Value) -> Mapping[str, Any]:
     payload = value.get("payload")
     return payload if isinstance(payload, dict) else {}
 
 
 def _is_boundary(value: Value) -> bool:
     """Whether a client takes this for a compaction: others it skips without a word."""
-    payload = payload_of(value)
+    payload = _payload_of(value)
     if value.get("type") != "compacted" or not string(value.get("timestamp")):
         return False
-    contents = (item.get("content") for item in replacement(value) if item_type(item) == "message")
+    contents = (item.get("content") for item in _replacement(value) if item_type(item) == "message")
     return isinstance(payload.get("message"), str) and all(isinstance(content, list) for content in contents)
 
 
 def _key(item: Item) -> str:
-    plain = {key: value for key, value in proper(item).items() if key not in _LABELS and value is not None}
+    plain = {key: value for key, value in _proper(item).items() if key not in _LABELS and value is not None}
     return json.dumps(plain, sort_keys=True)
 
 
-def proper(item: Item) -> Item:
+def _proper(item: Item) -> Item:
     """The item as it may stand in a history: a content that is not a list makes clients skip the compaction."""
     bare = {key: value for key, value in item.items() if key not in _TIME_KEYS}
     if item_type(item) != "message" or isinstance(item.get("content"), list):
@@ -113,13 +110,13 @@ def proper(item: Item) -> Item:
     return {"type": "message", "role": item.get("role"), "content": [{"type": kind, "text": words}]}
 
 
-def compacted_message(history: History, boundary: int) -> tuple[PreviousSummary, tuple[Part, ...]]:
+def _compacted_message(history: History, boundary: int) -> tuple[PreviousSummary, tuple[Part, ...]]:
     """The summary of a boundary, and what else it says that no record before it does."""
     value = history.values[boundary]
-    message = string(payload_of(value).get("message"))
-    items = zip(replacement(value), history.copies[boundary], strict=True)
+    message = string(_payload_of(value).get("message"))
+    items = zip(_replacement(value), history.copies[boundary], strict=True)
     parts = tuple(part for item, copied in items if copied < 0 for part in item_parts(item))
-    if not replacement(value):
+    if not _replacement(value):
         parts = (Text(text=message),) if message else ()
     candidates = [message, *(part.text for part in reversed(parts) if isinstance(part, Text))]
     found = (summary_of(Role.USER, (Text(text=text),)) for text in candidates)
@@ -142,23 +139,23 @@ _Line = tuple[str, Mapping[str, Any]]
 
 def counted_tokens(value: Value) -> int:
     """The size of the conversation that a ``token_count`` event has for the client; 0 for all other records."""
-    payload = payload_of(value)
+    payload = _payload_of(value)
     info = payload.get("info") if payload.get("type") == "token_count" else None
     usage = info.get("last_token_usage") if isinstance(info, dict) else None
     total = usage.get("total_tokens") if isinstance(usage, dict) else None
     return total if isinstance(total, int) else 0
 
 
-def recounted(value: Value, size_tokens: int) -> dict[str, Any]:
+def _recounted(value: Value, size_tokens: int) -> dict[str, Any]:
     """The ``token_count`` event with another size of the conversation; what the whole session used stays."""
-    payload = payload_of(value)
+    payload = _payload_of(value)
     usage = dict.fromkeys(payload["info"]["last_token_usage"], 0)
     usage |= {"input_tokens": size_tokens, "total_tokens": size_tokens}
     return {**value, "payload": {**payload, "info": {**payload["info"], "last_token_usage": usage}}}
 
 
 def _is_enveloped(values: Sequence[Value]) -> bool:
-    return any(value.get("type") in _ENVELOPED and payload_of(value) for value in values)
+    return any(value.get("type") in _ENVELOPED and _payload_of(value) for value in values)
 
 
 def _compacted(items: Sequence[Item], insertions: Sequence[Insertion]) -> _Line:
@@ -171,10 +168,10 @@ def _state(history: History, cut: InsertionPoint, stop: int) -> list[_Line]:
     and surroundings once more. None if not all that it held so far stays: then it should.
     """
     staying = {*cut.before, *cut.after}
-    read = ((i, item_of(history.values[i])) for i in range(stop) if i not in history.superseded)
+    read = ((i, _item_of(history.values[i])) for i in range(stop) if i not in history.superseded)
     still_sent = [i in staying for i, item in read if item is not None and is_context(item)]
     for boundary in [i for i in history.boundaries[-1:] if i < stop and i not in staying]:
-        pairs = zip(replacement(history.values[boundary]), history.copies[boundary], strict=True)
+        pairs = zip(_replacement(history.values[boundary]), history.copies[boundary], strict=True)
         still_sent += [False for item, copied in pairs if copied < 0 and is_context(item)]
     if not still_sent or not all(still_sent):
         return []
@@ -188,7 +185,7 @@ def _state(history: History, cut: InsertionPoint, stop: int) -> list[_Line]:
 
 def _payloads(history: History, kind: str, stop: int) -> Iterator[Mapping[str, Any]]:
     """The newest first."""
-    return (payload_of(value) for value in reversed(history.values[:stop]) if value.get("type") == kind)
+    return (_payload_of(value) for value in reversed(history.values[:stop]) if value.get("type") == kind)
 
 
 def _records(lines: Sequence[_Line], ordinals: Sequence[Mapping[str, int]], timestamp: str) -> Iterator[dict[str, Any]]:
@@ -213,10 +210,10 @@ def _kept_items(history: History, cut: InsertionPoint) -> Iterator[Item]:
     stop = _stop(history.values, cut)
     last = history.boundaries[-1] if history.boundaries else -1
     if 0 <= last < stop:
-        pairs = zip(replacement(history.values[last]), history.copies[last], strict=True)
+        pairs = zip(_replacement(history.values[last]), history.copies[last], strict=True)
         yield from (item for item, i in pairs if is_opaque(item) or (i in before if i >= 0 else last in before))
     for i in range(max(last + 1 if last < stop else 0, 0), stop):
-        item = item_of(history.values[i])
+        item = _item_of(history.values[i])
         if item is not None and item_role(item) is not Role.META and (i in before or is_opaque(item)):
             yield item
 
@@ -289,7 +286,7 @@ class Codex(SessionDialect):
         """One message per record; what the last compaction replaced is ``superseded``."""
         values = objects(records)
         history = History(values)
-        groups = answers([item_of(value) for value in values])
+        groups = answers([_item_of(value) for value in values])
         return tuple(
             _message(value, history, i, group) for i, (value, group) in enumerate(zip(values, groups, strict=True))
         )
@@ -312,7 +309,7 @@ class Codex(SessionDialect):
         if not _is_enveloped(values):
             return dumped(transcript, ({"timestamp": timestamp, **item} for item in items))
         history = History(values)
-        kept = [proper(item) for item in _kept_items(history, cut)]
+        kept = [_proper(item) for item in _kept_items(history, cut)]
         lines = [_compacted([*kept, *items], insertions), *_state(history, cut, _stop(values, cut))]
         return dumped(transcript, _records(lines, _ordinals(values, cut, len(lines)), timestamp))
 
@@ -332,14 +329,14 @@ class Codex(SessionDialect):
             raise UsageError(
                 "this rollout is older than compactions", next_step="use -i: the archive keeps the original"
             )
-        tail = (item_of(values[i]) for i in cut.after)
+        tail = (_item_of(values[i]) for i in cut.after)
         shown = [item for item in tail if item is not None and item_role(item) is not Role.META]
         history = History(values)
-        kept = [proper(item) for item in _kept_items(history, cut)]
-        items = [*kept, *(_new_item(item) for item in insertions), *map(proper, shown)]
+        kept = [_proper(item) for item in _kept_items(history, cut)]
+        items = [*kept, *(_new_item(item) for item in insertions), *map(_proper, shown)]
         lines = [_compacted(items, insertions), *_state(history, cut, len(values))]
         counters = (value for value in reversed(values) if counted_tokens(value))
-        lines.extend(("event_msg", recounted(value, size_tokens)["payload"]) for value in islice(counters, 1))
+        lines.extend(("event_msg", _recounted(value, size_tokens)["payload"]) for value in islice(counters, 1))
         last = max((value["ordinal"] for value in values if isinstance(value.get("ordinal"), int)), default=None)
         ordinals: list[dict[str, int]] = [
             {} if last is None else {"ordinal": last + n} for n in range(1, len(lines) + 1)
@@ -353,7 +350,17 @@ class Codex(SessionDialect):
 
     def recount(self, record: Record, size_tokens: int) -> bytes:
         """The event with another ``last_token_usage``."""
-        return dump(recounted(parse(record.raw), size_tokens), record.raw)
+        return dump(_recounted(parse(record.raw), size_tokens), record.raw)
+
+    def problems(self, values: Sequence[Value]) -> Iterator[tuple[int, str]]:
+        """What the client ignores, or sends in another's place."""
+        history = History(values)
+        for i, value in enumerate(values):
+            if value.get("type") == "compacted" and i not in history.boundaries:
+                yield i, "this compaction is ignored: it lacks a timestamp, a message or a content that is a list"
+        first = _payload_of(values[0]) if values else {}
+        if first.get("history_mode") == "paginated" and "ordinal" not in values[-1]:
+            yield len(values) - 1, "the last record has no ordinal: the client refuses the session"
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """The header with what the client asks for, the model, and the response items."""
@@ -385,11 +392,11 @@ def _item(item: dict[str, Any], message: Message) -> dict[str, Any]:
 def _message(value: Mapping[str, Any], history: History, i: int, group: str) -> Message:
     timestamp = string(value.get("timestamp")) or string(value.get("created_at"))
     if i in history.boundaries:
-        summary, parts = compacted_message(history, i)
+        summary, parts = _compacted_message(history, i)
         return Message(
             role=Role.USER, parts=parts, timestamp=timestamp, summary=summary, superseded=i in history.superseded
         )
-    item = item_of(value)
+    item = _item_of(value)
     role = Role.META if item is None else item_role(item)
     if item is None or role is Role.META:
         return Message(role=Role.META, timestamp=timestamp)
@@ -405,8 +412,7 @@ def _message(value: Mapping[str, Any], history: History, i: int, group: str) -> 
 
 
 def _pieces(value: Mapping[str, Any]) -> list[LocatedPart]:
-    """The parts of the item that a record holds with the places of their texts."""
-    item = item_of(value)
+    item = _item_of(value)
     inside = ("payload",) if isinstance(value.get("payload"), dict) else ()
     return [piece.below(*inside) for piece in item_pieces(item)] if item else []
 

@@ -177,7 +177,6 @@ def tools_of(row: Any) -> tuple[Tool, ...]:
 
 
 def _opened(value: Any) -> Any:
-    """A value that may be written as a JSON string."""
     if not isinstance(value, str):
         return value
     try:

@@ -84,7 +84,7 @@ def _at(value: Any, path: JsonPath) -> Any:
     return tuple(value.values()) if isinstance(value, dict) else value
 
 
-def row_transcript(record: Record, row: ConversationRow) -> Transcript:
+def _row_transcript(record: Record, row: ConversationRow) -> Transcript:
     """The row as a transcript of its own; what ends its line belongs to it."""
     start, records, suffix = _elements(record, row.path, row.elements)
     return Transcript(
@@ -92,13 +92,13 @@ def row_transcript(record: Record, row: ConversationRow) -> Transcript:
         records=records,
         messages=read_messages(row.dialect, records, record.value),
         frame=Frame(container=Container.ARRAY, prefix=record.raw[:start], suffix=suffix),
-        sha256=hashlib.sha256(record.raw + record.ending).hexdigest(),
+        sha256=_hash(record),
         model=row.dialect.model(records, record.value),
         row=record.value,
     )
 
 
-def find_rows(record: Record, forced: Dialect | None = None) -> tuple[bytes, tuple[Record, ...]] | None:
+def _find_rows(record: Record, forced: Dialect | None = None) -> tuple[bytes, tuple[Record, ...]] | None:
     """The rows of a document that is an array of rows, each as a record, and the bytes before the first."""
     for path in _ARRAYS_OF_ROWS:
         elements = listed(at(record.value, path))
@@ -192,12 +192,17 @@ class _TranscriptReader:
                 yield self._framed(_unread_row(record, unread_records))
             elif may_be_row and (row := find_row(record.value, self.forced)):
                 self.last, self.in_rows = row.dialect, True
-                yield self._framed(row_transcript(record, row))
-            elif may_be_row and (rows := find_rows(record, self.forced)):
+                yield self._framed(_row_transcript(record, row))
+            elif may_be_row and (rows := _find_rows(record, self.forced)):
                 self.prefix += rows[0]
                 self.coming.extendleft(reversed(rows[1]))
             elif self.in_rows and not self._has_content(record):
-                yield self._framed(_faulty_row(record, self.forced))
+                # Among the rows of a dataset, but not a conversation: passed on as it is, with the reason.
+                frame = Frame(container=Container.ARRAY, prefix=record.raw, suffix=record.ending)
+                fault = _unknown(record, self.forced)
+                yield self._framed(
+                    Transcript(dialect="", records=(), messages=(), frame=frame, sha256=_hash(record), fault=fault)
+                )
             elif session_dialect := self._session_dialect(record):
                 self.in_rows = False
                 yield self._framed(self._session(record, session_dialect))
@@ -310,7 +315,6 @@ class _TranscriptReader:
 
 
 def _certain(scores: Mapping[str, int]) -> str:
-    """The dialect that has a mark, or none."""
     return next((name for name, score in scores.items() if score >= _CERTAIN), "")
 
 
@@ -347,7 +351,10 @@ class _Session:
         if self.has_conversation and self.system and record.raw == self.system:
             return True
         key = self._key_of(record.value)
-        return bool(key and self.key and key != self.key and not _has_parent(record.value)) and self._is_begun()
+        if not key or not self.key or key == self.key:
+            return False
+        has_parent = record.value.get("parentUuid") or record.value.get("parentId")
+        return not has_parent and self._is_begun()
 
     def _is_begun(self) -> bool:
         """Whether anything was said. Several first lines in a row are one beginning (a forked session)."""
@@ -372,13 +379,6 @@ class _Session:
         )
 
 
-def _faulty_row(record: Record, forced: Dialect | None) -> Transcript:
-    """A line among the rows of a dataset that is not a conversation: passed on as it is, with the reason."""
-    frame = Frame(container=Container.ARRAY, prefix=record.raw, suffix=record.ending)
-    digest = hashlib.sha256(record.raw + record.ending).hexdigest()
-    return Transcript(dialect="", records=(), messages=(), frame=frame, sha256=digest, fault=_unknown(record, forced))
-
-
 @cache
 def _text_only(name: str) -> TextOnly | None:
     """The dialect of this name, if it is one. Asked once, as to ask takes longer than to look at a row."""
@@ -393,17 +393,17 @@ def _unread_row(record: Record, unread_records: int) -> Transcript:
         records=(record,),
         messages=(),
         frame=_UNREAD,
-        sha256=hashlib.sha256(record.raw + record.ending).hexdigest(),
+        sha256=_hash(record),
         unread_records=unread_records,
     )
 
 
+def _hash(record: Record) -> str:
+    return hashlib.sha256(record.raw + record.ending).hexdigest()
+
+
 def _is_system(value: Any) -> bool:
     return isinstance(value, dict) and (value.get("role") or value.get("from")) in _SYSTEM_ROLES
-
-
-def _has_parent(value: Any) -> bool:
-    return isinstance(value, dict) and bool(value.get("parentUuid") or value.get("parentId"))
 
 
 def _unknown(record: Record, forced: Dialect | None) -> UnknownShape:

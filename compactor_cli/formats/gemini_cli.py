@@ -48,13 +48,13 @@ class Replay:
         self.repeated = frozenset(
             i
             for i, value in enumerate(values)
-            if is_message(value) and (_only_answers(value, self._nested) or self._holders[key_of(i, value)] != i)
+            if is_message(value) and (_only_answers(value, self._nested) or self._holders[_key_of(i, value)] != i)
         )
 
     def _play(self, i: int, value: Value) -> None:
-        replacement = new_messages(value)
+        replacement = _new_messages(value)
         if is_message(value):
-            self._holders[key_of(i, value)] = self._list[key_of(i, value)] = i
+            self._holders[_key_of(i, value)] = self._list[_key_of(i, value)] = i
         elif replacement is not None:
             self._replace(i, replacement)
         elif isinstance(value.get("$rewindTo"), str) and value["$rewindTo"] in self._list:
@@ -62,7 +62,7 @@ class Replay:
             self._list = {key: self._list[key] for key in keys[: keys.index(value["$rewindTo"])]}
 
     def _replace(self, i: int, messages: Sequence[Value]) -> None:
-        shown = (item for item in messages if not is_context(item) and not _only_answers(item, self._nested))
+        shown = (item for item in messages if not _is_context(item) and not _only_answers(item, self._nested))
         self._list = {}
         own: list[Value] = []
         for message in shown:
@@ -74,7 +74,7 @@ class Replay:
             self.own[i] = tuple(own)
 
 
-def key_of(i: int, value: Value) -> str:
+def _key_of(i: int, value: Value) -> str:
     """What identifies this message; one without an id is like no other."""
     return string(value.get("id")) or f"#{i}"
 
@@ -84,13 +84,13 @@ def is_message(value: Value) -> bool:
     return isinstance(value.get("id"), str) and string(value.get("type")) in TYPES
 
 
-def new_messages(value: Value) -> list[Value] | None:
+def _new_messages(value: Value) -> list[Value] | None:
     """The messages of a line that replaces the whole list; None for all other lines."""
     messages = at(value, ("$set", "messages"))
     return [message for message in messages if isinstance(message, dict)] if isinstance(messages, list) else None
 
 
-def is_context(message: Value) -> bool:
+def _is_context(message: Value) -> bool:
     """Whether the client wrote this about surroundings: it writes it anew whenever it starts."""
     content = message.get("content")
     first = content[0] if isinstance(content, list) and content else content
@@ -98,14 +98,13 @@ def is_context(message: Value) -> bool:
     return message.get("type") == "user" and string(text).lstrip().startswith(_CONTEXTS)
 
 
-def responses(parts: Any) -> Iterator[Value]:
-    """The ``functionResponse`` objects among the parts of a message."""
+def _responses(parts: Any) -> Iterator[Value]:
     found = (at(block, ("functionResponse",)) for block in listed(parts))
     return (response for response in found if isinstance(response, dict))
 
 
 def _answered_ids(value: Value) -> Iterator[str]:
-    return (string(response.get("id")) for response in responses(value.get("content")))
+    return (string(response.get("id")) for response in _responses(value.get("content")))
 
 
 def _nested(value: Value) -> Iterator[str]:
@@ -183,6 +182,16 @@ class GeminiCli(SessionDialect):
         replay = Replay(objects(records))
         return frozenset(i for i, value in enumerate(replay.values) if _is_outdated(replay, i, value))
 
+    def problems(self, values: Sequence[Value]) -> Iterator[tuple[int, str]]:
+        """What the client ignores, or sends in another's place."""
+        ids = {string(value.get("id")) for value in values}
+        for i, value in enumerate(values):
+            if "$rewindTo" in value and value["$rewindTo"] not in ids:
+                yield i, "the message that it takes back is not there"
+        headers = (value for value in values if "sessionId" in value and "projectHash" in value)
+        if values and next(headers, None) is None and any(value.get("type") == "gemini" for value in values):
+            yield 0, "no line names session and project: the client does not find the session"
+
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """The header, and messages whose calls hold their results."""
         times = conversation.times()
@@ -192,7 +201,10 @@ class GeminiCli(SessionDialect):
         for message, time in zip(conversation.messages, times, strict=True):
             if message.role is Role.TOOL:
                 answers = {result.id: result for result in message.results}
-                lines[-1]["toolCalls"] = [_answered(call, answers.get(call["id"])) for call in lines[-1]["toolCalls"]]
+                for call in lines[-1]["toolCalls"]:
+                    if answer := answers.get(call["id"]):
+                        response = content_written(replace(answer, name=string(call.get("name"))))
+                        call |= {"result": [response], "status": "error" if answer.is_error else "success"}
             else:
                 lines.append(_line(message, conversation.key(len(lines)), time, conversation.model))
         return lines
@@ -210,21 +222,14 @@ def _line(message: Message, key: str, time: str, model: str) -> dict[str, Any]:
     return {**line, "model": model} if is_answer and model else line
 
 
-def _answered(call: Value, result: ToolResult | None) -> dict[str, Any]:
-    if result is None:
-        return dict(call)
-    response = content_written(replace(result, name=string(call.get("name"))))
-    return {**call, "result": [response], "status": "error" if result.is_error else "success"}
-
-
 def _is_header(value: Any) -> bool:
     return isinstance(value, dict) and sum(key in value for key in _HEADER) >= 2 and "type" not in value
 
 
 def _is_outdated(replay: Replay, i: int, value: Value) -> bool:
     if is_message(value):
-        return (i not in replay.sent and not is_context(value)) or i in replay.repeated
-    is_list = new_messages(value) is not None and i not in replay.own
+        return (i not in replay.sent and not _is_context(value)) or i in replay.repeated
+    is_list = _new_messages(value) is not None and i not in replay.own
     return is_list or (i in replay.own and i not in replay.sent) or "$rewindTo" in value
 
 
@@ -232,7 +237,7 @@ def _message(replay: Replay, i: int, value: Value) -> Message:
     if i in replay.own:
         return _list_message(replay, i)
     timestamp = string(value.get("timestamp"))
-    if not is_message(value) or value["type"] not in ("user", "gemini") or is_context(value) or i in replay.repeated:
+    if not is_message(value) or value["type"] not in ("user", "gemini") or _is_context(value) or i in replay.repeated:
         return Message(role=Role.META, timestamp=timestamp)
     found = parts_of(_pieces(value))
     if value["type"] == "user":

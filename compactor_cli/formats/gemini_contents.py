@@ -178,7 +178,11 @@ def _piece(block: Any, place: tuple[str | int, ...], has_code_pairs: bool) -> Lo
         call = block[key]
         return located.call({**call, "name": _name(call), "args": call.get("args") or {}}, "args", *place, key)
     if key := _key(block, _RESULTS):
-        return _result(block[key], (*place, key, "response"))
+        answer, response = block[key], block[key].get("response")
+        failed = isinstance(response, dict) and len(response) == 1 and "error" in next(iter(response))
+        there = (*place, key, "response")
+        piece = located.result(response, there, call_id=answer.get("id"), name=_name(answer), is_error=failed)
+        return piece if isinstance(response, (dict, str, list)) else LocatedPart(piece.part)
     if key := _key(block, (*_CODE, *_CODE_RESULTS)):
         return _code(block[key], key, (*place, key), has_code_pairs)
     kind = next((key for key in block if key not in ("thought", "thoughtSignature")), "unknown")
@@ -187,13 +191,6 @@ def _piece(block: Any, place: tuple[str | int, ...], has_code_pairs: bool) -> Lo
 
 def _name(block: Mapping[str, Any]) -> str:
     return string(block.get("name")) or string(block.get("toolType")) or string(block.get("tool_type"))
-
-
-def _result(result: Mapping[str, Any], place: tuple[str | int, ...]) -> LocatedPart:
-    response = result.get("response")
-    failed = isinstance(response, dict) and len(response) == 1 and "error" in next(iter(response))
-    piece = located.result(response, place, call_id=result.get("id"), name=_name(result), is_error=failed)
-    return piece if isinstance(response, (dict, str, list)) else LocatedPart(piece.part)
 
 
 def _code(inner: Mapping[str, Any], key: str, place: tuple[str | int, ...], is_paired: bool) -> LocatedPart:

@@ -79,7 +79,6 @@ class InspectAI(RecordDialect):
 
 
 def _references(transcript: Transcript) -> frozenset[str]:
-    """The attachments that the messages refer to."""
     found = (reference for record in transcript.records for reference in _REFERENCE.findall(record.raw))
     return frozenset(reference.decode() for reference in found)
 

@@ -75,7 +75,6 @@ def _quoted(key: str) -> bytes:
 
 
 def _key_places(raw: bytes, key: str) -> list[int]:
-    """Where the key may be written."""
     return [found.start() for found in re.finditer(re.escape(_quoted(key)), raw)]
 
 

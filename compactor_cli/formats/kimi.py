@@ -14,7 +14,7 @@ Observed with kimi-cli 1.51.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -28,7 +28,6 @@ from compactor_cli.formats.jsontext import dump, dumped, parse
 from compactor_cli.formats.located import LocatedPart, at, first_string, parts_of
 from compactor_cli.formats.sessions import SessionDialect, Value
 from compactor_cli.model.transcript import Message, Record, Role, Text, Transcript
-from compactor_cli.model.value import dataclass
 
 APPEND = "context.append_message"
 EVENT = "context.append_loop_event"
@@ -37,36 +36,16 @@ _STEP_EVENTS = ("content.part", "tool.call", "step.end")
 _BROKEN_OFF = ("interrupted", "error")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """The history: for each of its messages the first record. A message that no record holds is there under another
+    """The client's own folding of a session's events. A step that was interrupted stays open until the next one
+    begins; it leaves nothing if it wrote nothing, and its calls without results are answered by the client. What is
+    said while calls run comes after their results.
+
+    ``history`` has for each of its messages the first record. A message that no record holds is there under another
     record: the result of a call that was broken off under its step, what the client writes next to a summary of
     its own under the compaction. ``step_of``: the first record of the step that a record is of; ``compactions``: the
-    records that replaced something; ``empty``: the first records of steps that came to nothing."""
-
-    history: tuple[int, ...]
-    step_of: Mapping[int, int]
-    compactions: tuple[int, ...]
-    empty: frozenset[int]
-
-
-def fold(values: Sequence[Value]) -> Folded:
-    """Fold the events of one session."""
-    state = _Fold(values)
-    for i, value in enumerate(values):
-        state.play(i, value)
-    return Folded(
-        history=tuple(state.history),
-        step_of=state.step_of,
-        compactions=tuple(state.compactions),
-        empty=frozenset(state.empty),
-    )
-
-
-class _Fold:
-    """The client's own folding. A step that was interrupted stays open until the next one begins; it leaves nothing
-    if it wrote nothing, and its calls without results are answered by the client. What is said while calls run comes
-    after their results."""
+    records that replaced something; ``empty``: the first records of steps that came to nothing.
+    """
 
     def __init__(self, values: Sequence[Value]) -> None:
         self.values = values
@@ -76,6 +55,8 @@ class _Fold:
         self.empty: set[int] = set()
         self._steps: dict[str, int] = {}
         self._reset()
+        for i, value in enumerate(values):
+            self._play(i, value)
 
     def _reset(self) -> None:
         self._open = -1
@@ -83,14 +64,13 @@ class _Fold:
         self._pending: set[str] = set()
         self._deferred: list[int] = []
 
-    def play(self, i: int, value: Value) -> None:
-        """The history with one more event."""
+    def _play(self, i: int, value: Value) -> None:
         kind = value.get("type")
         if kind == APPEND:
             (self._deferred if self._pending else self.history).append(i)
         elif kind == EVENT:
-            self._step(i, event_of(value))
-        elif kind == COMPACTION and (count := compacted_count(value)) is not None:
+            self._step(i, _event_of(value))
+        elif kind == COMPACTION and (count := _compacted_count(value)) is not None:
             self.history = [*_shape(self.values, self.history[:count], i), *self.history[count:]]
             self.compactions.append(i)
             self._reset()
@@ -118,15 +98,13 @@ class _Fold:
                 self._settle()
 
     def _answered(self, i: int, key: str) -> None:
-        if key not in self._pending:
-            return
-        self.history.append(i)
-        self._pending.remove(key)
-        if not self._pending:
-            self._flush()
+        if key in self._pending:
+            self.history.append(i)
+            self._pending.remove(key)
+            if not self._pending:
+                self._flush()
 
     def _settle(self) -> None:
-        """Close the open step."""
         self.history += [self._open] * len(self._pending)
         self._pending.clear()
         self._flush()
@@ -146,19 +124,17 @@ def _has_content(part: Any) -> bool:
     return "encrypted" in part or bool(string(part.get(part["type"])).strip())
 
 
-def event_of(value: Value) -> Value:
-    """The event of the model's loop that a record holds; empty for all others."""
+def _event_of(value: Value) -> Value:
     event = value.get("event") if value.get("type") == EVENT else None
     return event if isinstance(event, dict) else {}
 
 
-def summary_text(value: Value) -> str:
-    """The summary of a compaction, as it is sent."""
+def _summary_text(value: Value) -> str:
     text = value.get("contextSummary") if isinstance(value.get("contextSummary"), str) else value.get("summary")
     return string(text)
 
 
-def compacted_count(value: Value) -> int | None:
+def _compacted_count(value: Value) -> int | None:
     """How many messages a compaction replaces. None: the client ignores this record."""
     counts = (value.get("compactedCount"), value.get("count"))
     count = next((count for count in counts if isinstance(count, int)), None)
@@ -166,8 +142,7 @@ def compacted_count(value: Value) -> int | None:
     return count if has_summary else None
 
 
-def is_users(value: Value) -> bool:
-    """Whether this is a message that the user wrote."""
+def _is_users(value: Value) -> bool:
     message = value.get("message")
     if value.get("type") != APPEND or not isinstance(message, dict) or message.get("role") != "user":
         return False
@@ -181,7 +156,7 @@ def _shape(values: Sequence[Value], replaced: Sequence[int], i: int) -> list[int
     count, first = compaction.get("keptUserMessageCount"), compaction.get("keptHeadUserMessageCount")
     if not isinstance(count, int):
         return [i]
-    users = [at_ for at_ in replaced if is_users(values[at_])]
+    users = [record for record in replaced if _is_users(values[record])]
     first, notes = (min(first, count), [i]) if isinstance(first, int) else (0, [])
     rest = users[first:]
     return [*users[:first], *notes, *rest[max(len(rest) - (count - first), 0) :], i, i]
@@ -190,13 +165,13 @@ def _shape(values: Sequence[Value], replaced: Sequence[int], i: int) -> list[int
 def _undone(values: Sequence[Value], history: list[int], count: Any) -> list[int]:
     """Without the user's last messages and all after them; never further back than a compaction."""
     left = count if isinstance(count, int) else 0
-    for at_ in range(len(history) - 1, -1, -1):
-        if left <= 0 or values[history[at_]].get("type") == COMPACTION:
+    for n in range(len(history) - 1, -1, -1):
+        if left <= 0 or values[history[n]].get("type") == COMPACTION:
             break
-        if is_users(values[history[at_]]):
+        if _is_users(values[history[n]]):
             left -= 1
             if left == 0:
-                return history[:at_]
+                return history[:n]
     return history
 
 
@@ -231,7 +206,7 @@ class KimiWire(SessionDialect):
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per event; what was compacted, undone or cleared is ``superseded``."""
         values = objects(records)
-        folded = fold(values)
+        folded = Folded(values)
         sent = frozenset(folded.history)
         return tuple(_message(value, i, folded, sent) for i, value in enumerate(values))
 
@@ -245,10 +220,14 @@ class KimiWire(SessionDialect):
         values = objects(transcript.records)
         stop = cut.after[0] if cut.after else len(values)
         time = next((time for value in reversed(values[:stop]) if isinstance(time := value.get("time"), int)), 0)
-        written = (
-            {"type": APPEND, **_agent(values), "message": _message_of(item), "time": time} for item in insertions
-        )
-        return dumped(transcript, written)
+        events = []
+        for item in insertions:
+            kind = "compaction_summary" if item.is_summary else "user"
+            origin = {} if item.role is Role.ASSISTANT else {"origin": {"kind": kind}}
+            content = [{"type": "text", "text": item.text}]
+            message = {"role": item.role.value, "content": content, "toolCalls": [], **origin}
+            events.append({"type": APPEND, **_agent(values), "message": message, "time": time})
+        return dumped(transcript, events)
 
     # A compaction replaces from the start.
     appends_head = False
@@ -260,7 +239,7 @@ class KimiWire(SessionDialect):
         acknowledgement is left out: it would stand after the tail."""
         values = objects(transcript.records)
         tail = set(cut.after)
-        history = fold(values).history
+        history = Folded(values).history
         count = next((n for n, i in enumerate(history) if i in tail), len(history))
         # As the client last measured it.
         measures = (value for value in reversed(values) if str(value.get("type")).startswith("token_counting"))
@@ -275,6 +254,12 @@ class KimiWire(SessionDialect):
         stamped = ({**event, **_agent(values), "time": newest + n} for n, event in enumerate(events, 1))
         return dumped(transcript, stamped)
 
+    def problems(self, values: Sequence[Value]) -> Iterator[tuple[int, str]]:
+        """What the client ignores, or sends in another's place."""
+        for i, value in enumerate(values):
+            if value.get("type") == COMPACTION and _compacted_count(value) is None:
+                yield i, "this compaction is ignored: it lacks a summary or a number of messages"
+
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
         """Counters, which count messages that are gone; copies of messages for display; prompts of messages that
         do not stay."""
@@ -288,7 +273,7 @@ class KimiWire(SessionDialect):
                 found.add(i)
             elif kind in ("turn.prompt", "turn.steer"):
                 prompt = i
-            elif prompt >= 0 and is_users(value):
+            elif prompt >= 0 and _is_users(value):
                 found |= {prompt} if i not in kept else set()
                 prompt = -1
         return frozenset(found)
@@ -298,7 +283,7 @@ def _message(value: Value, i: int, folded: Folded, sent: frozenset[int]) -> Mess
     timestamp = _timestamp(value.get("time"))
     is_gone = folded.step_of.get(i, i) not in sent
     if i in folded.compactions:
-        words = (Text(text=summary_text(value)),)
+        words = (Text(text=_summary_text(value)),)
         summary = marked_summary("kimi", words)
         return Message(role=Role.USER, parts=words, timestamp=timestamp, summary=summary, superseded=is_gone)
     role = _role(value)
@@ -319,7 +304,7 @@ def _message(value: Value, i: int, folded: Folded, sent: frozenset[int]) -> Mess
 
 
 def _role(value: Value) -> Role:
-    event = event_of(value)
+    event = _event_of(value)
     if event:
         return {"tool.result": Role.TOOL}.get(string(event.get("type")), Role.ASSISTANT)
     message = value.get("message") if value.get("type") == APPEND else None
@@ -327,7 +312,7 @@ def _role(value: Value) -> Role:
 
 
 def _pieces(value: Any) -> Iterator[LocatedPart]:
-    event = event_of(value)
+    event = _event_of(value)
     kind = event.get("type")
     if kind == "content.part":
         yield from located.content(event.get("part"), "event", "part", read=blocks.piece)
@@ -351,12 +336,6 @@ def _message_pieces(message: Value) -> Iterator[LocatedPart]:
     for n, call in enumerate(listed(message.get("toolCalls"))):
         if isinstance(call, dict):
             yield located.call(call, "arguments", "message", "toolCalls", n)
-
-
-def _message_of(item: Insertion) -> dict[str, Any]:
-    kind = "compaction_summary" if item.is_summary else "user"
-    origin = {} if item.role is Role.ASSISTANT else {"origin": {"kind": kind}}
-    return {"role": item.role.value, "content": [{"type": "text", "text": item.text}], "toolCalls": [], **origin}
 
 
 def _agent(values: Sequence[Value]) -> dict[str, Any]:

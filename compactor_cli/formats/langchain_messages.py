@@ -54,7 +54,7 @@ class LangChain(RecordDialect):
 
     def record_score(self, value: Any) -> int:
         """3 for a serialised message or one with keys that only LangChain has; 2 for a plain one."""
-        if not kind_of(value):
+        if not _kind_of(value):
             return 0
         return 3 if _inner_place(value) or not _OWN_KEYS.isdisjoint(value) else 2
 
@@ -70,7 +70,7 @@ class LangChain(RecordDialect):
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages serialised as the file's own, the summary marked as LangChain marks its own."""
-        values = [record.value for record in transcript.records if kind_of(record.value)]
+        values = [record.value for record in transcript.records if _kind_of(record.value)]
         return dumped(transcript, (_written(item, transcript.sha256, values) for item in insertions))
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
@@ -103,7 +103,7 @@ def _called(call: ToolCall, kind: str) -> dict[str, Any]:
     return {"name": call.name, "args": call.arguments, "id": call.id, "type": kind}
 
 
-def kind_of(value: Any) -> str:
+def _kind_of(value: Any) -> str:
     """The type of a message (``human``, ``ai`` …), whatever the shape; empty for anything else."""
     if not isinstance(value, dict) or "role" in value:
         return ""
@@ -132,7 +132,7 @@ def _inner_place(value: Any) -> JsonPath:
 
 
 def _message(value: Any) -> Message:
-    kind = kind_of(value)
+    kind = _kind_of(value)
     if not kind:
         return Message(role=Role.META)
     inner = at(value, _inner_place(value))
@@ -153,7 +153,7 @@ def _native_summary(inner: Mapping[str, Any], found: Sequence[Part]) -> Previous
 
 def pieces(value: Any) -> list[LocatedPart]:
     """The parts of a message with the places of their texts: reasoning, content, calls."""
-    kind = kind_of(value)
+    kind = _kind_of(value)
     place = _inner_place(value)
     inner = at(value, place)
     if not kind or not isinstance(inner, dict):
@@ -226,7 +226,7 @@ def _id(call: Any) -> str:
 
 def _written(item: Insertion, sha256: str, values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     kind = "ai" if item.role is Role.ASSISTANT else "human"
-    peers = [value for value in values if kind_of(value) == kind] or list(values)
+    peers = [value for value in values if _kind_of(value) == kind] or list(values)
     like = peers[0] if peers else {}
     place = _inner_place(like)
     own = {"content": item.text, "type": kind, "id": derived_uuid(sha256, item.text)}
@@ -235,7 +235,7 @@ def _written(item: Insertion, sha256: str, values: Sequence[Mapping[str, Any]]) 
     if place == ("data",):
         return like_keys({"type": kind, "data": message}, like)
     if place == ("kwargs",):
-        names = at(peers[0], ("id",)) if kind_of(like) == kind else None
+        names = at(peers[0], ("id",)) if _kind_of(like) == kind else None
         class_name = f"{kind.upper() if kind == 'ai' else kind.title()}Message"
         names = [*names[:-1], class_name] if isinstance(names, list) else [*_CONSTRUCTOR, class_name]
         return like_keys({"lc": 1, "type": "constructor", "id": names, "kwargs": message}, like)

@@ -11,16 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from compactor_cli.formats.base import BaseDialect, JsonPath
-from compactor_cli.formats.contents import (
-    arguments,
-    arguments_like,
-    media_count,
-    result_text,
-    shortened_result,
-    size_bytes,
-    string,
-)
+from compactor_cli.formats.base import BaseDialect, JsonPath, first_object
+from compactor_cli.formats.contents import arguments, arguments_like, media_count, result_text, shortened_result, size_bytes, string
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.model.transcript import Media, Part, Record, Text, Thinking, ToolCall, ToolResult
 
@@ -230,9 +222,3 @@ def array_path(value: Any, paths: Iterable[JsonPath], leads: Callable[[Any], boo
     if isinstance(value, list):
         return () if leads(value) else None
     return next((path for path in paths if (found := at(value, path)) is not None and leads(found)), None)
-
-
-def first_object(elements: Any) -> Any:
-    """The first object of an array; None where there is none, and where this is no array."""
-    found = elements if isinstance(elements, list) else ()
-    return next((element for element in found if isinstance(element, dict)), None)

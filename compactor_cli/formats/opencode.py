@@ -190,21 +190,19 @@ def _message(value: Any, is_superseded: bool, asked: set[str]) -> Message:
     found = parts_of(pieces(value))
     role = _ROLES[info["role"]]
     summary = marked_summary("opencode", found) if _summarised(value) else summary_of(role, found)
+    texts = [part for part in value["parts"] if isinstance(part, dict) and part.get("type") == "text"]
+    own_words = None
+    if role is Role.USER and any(part.get("synthetic") is True for part in texts):
+        # What the user typed of a message to which the client added texts.
+        typed = (part for part in texts if part.get("synthetic") is not True)
+        own_words = "\n".join(string(part.get("text")) for part in typed).strip()
     return Message(
         role=role,
         parts=found,
         summary=summary,
         superseded=is_superseded,
-        own_words=_typed(value) if role is Role.USER else None,
+        own_words=own_words,
     )
-
-
-def _typed(value: Mapping[str, Any]) -> str | None:
-    """What the user typed of a message to which the client added texts; None where it added none."""
-    texts = [part for part in value["parts"] if isinstance(part, dict) and part.get("type") == "text"]
-    if not any(part.get("synthetic") is True for part in texts):
-        return None
-    return "\n".join(string(part.get("text")) for part in texts if part.get("synthetic") is not True).strip()
 
 
 def pieces(value: Any) -> list[LocatedPart]:
@@ -228,7 +226,6 @@ def _pieces(part: Mapping[str, Any], place: JsonPath) -> list[LocatedPart]:
 
 
 def _tool(part: Mapping[str, Any], place: JsonPath) -> list[LocatedPart]:
-    """A call, and its result once it has ended."""
     state = part.get("state")
     call_id, name = string(part.get("callID")), string(part.get("tool"))
     status = string(at(state, ("status",)))

@@ -1,7 +1,7 @@
 """OpenHands events, of before the software-agent SDK and of the SDK.
 
 Before: actions and observations, tied by ``cause``; an array of events (a trajectory), the ``history`` of an
-evaluation's row, in old rows ``[action, observation]`` pairs. What a condensation says was forgotten is not shown any
+evaluation's row, in old rows ``[action, observation]`` pairs. What a condensation says was _forgotten is not shown any
 more; a summary is written as such a condensation.
 
 SDK: one object each, known by its ``kind``; an array, one event a line, or a file per event. Calls and results share
@@ -26,8 +26,8 @@ from compactor_cli.model.transcript import Media, Message, Record, Role, ToolCal
 Event = Mapping[str, Any]
 
 # Actions and observations of the client itself: no model is shown them.
-ACTIONS_IGNORED = frozenset({"change_agent_state", "null", "recall", "pause", "resume", "stop", "add_task", "loop"})
-OBSERVATIONS_IGNORED = frozenset({"agent_state_changed", "null", "recall", "condense", "user_rejected_pending"})
+_ACTIONS_IGNORED = frozenset({"change_agent_state", "null", "recall", "pause", "resume", "stop", "add_task", "loop"})
+_OBSERVATIONS_IGNORED = frozenset({"agent_state_changed", "null", "recall", "condense", "user_rejected_pending"})
 # Arguments that are about the call, and not of it.
 _IGNORED_ARGUMENTS = frozenset(
     {"thought", "hidden", "blocking", "confirmation_state", "kernel_init_code", "keep_prompt", "wait_for_response"}
@@ -35,12 +35,11 @@ _IGNORED_ARGUMENTS = frozenset(
 )
 
 
-def is_action(event: Event) -> bool:
-    """Whether something was done or said; else it is an observation."""
+def _is_action(event: Event) -> bool:
     return isinstance(event.get("action"), str) and isinstance(event.get("args"), dict)
 
 
-def forgotten(event: Event) -> Iterator[Any]:
+def _forgotten(event: Event) -> Iterator[Any]:
     """The numbers of the events that a condensation left out, its own aside."""
     args = event.get("args")
     if event.get("action") != "condensation" or not isinstance(args, dict):
@@ -52,7 +51,7 @@ def forgotten(event: Event) -> Iterator[Any]:
         yield from (number for number in range(start, min(stop, start + 1_000_000) + 1) if number != own)
 
 
-def action_pieces(event: Event, place: JsonPath) -> list[LocatedPart]:
+def _action_pieces(event: Event, place: JsonPath) -> list[LocatedPart]:
     """What the user or the agent said, and the call it made."""
     kind, args = event["action"], event["args"]
     at_args = (*place, "args")
@@ -95,7 +94,7 @@ def _own_id(number: Any) -> str:
     return f"event-{number}" if isinstance(number, int) else ""
 
 
-def observation_piece(event: Event, place: JsonPath) -> list[LocatedPart]:
+def _observation_piece(event: Event, place: JsonPath) -> list[LocatedPart]:
     """A tool's answer; an error that answers no call is a text."""
     metadata = event.get("tool_call_metadata")
     cause = event.get("cause")
@@ -126,18 +125,18 @@ class OpenHands(RecordDialect):
 
     def record_score(self, value: Any) -> int:
         """3 for an event, or a pair of them."""
-        return 3 if is_event(value) or _is_pair(value) else 0
+        return 3 if _is_event(value) or _is_pair(value) else 0
 
     def _leads(self, elements: Any) -> bool:
         return self.record_score(next((one for one in listed(elements) if isinstance(one, (dict, list))), None)) > 0
 
     def starts(self, value: Any) -> bool:
         """Whether it is the event with number 0."""
-        return is_event(value) and value.get("id") == 0 and type(value["id"]) is int
+        return _is_event(value) and value.get("id") == 0 and type(value["id"]) is int
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what a condensation left out is ``superseded``."""
-        gone = {key for record in records for event in _events(record.value) for key in forgotten(event)}
+        gone = {key for record in records for event in _events(record.value) for key in _forgotten(event)}
         return tuple(_message(record.value, gone) for record in records)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
@@ -145,7 +144,7 @@ class OpenHands(RecordDialect):
         values = [record.value for record in transcript.records]
         site = _OpenHandsSite(values, cut, len(insertions))
         time = time_near(transcript, cut)
-        like = next((event for value in values for event in _events(value) if is_action(event)), {})
+        like = next((event for value in values for event in _events(value) if _is_action(event)), {})
         written: list[Any] = []
         for item, number in zip(insertions, site.numbers, strict=True):
             source = "agent" if item.role is Role.ASSISTANT else "user"
@@ -158,21 +157,20 @@ class OpenHands(RecordDialect):
         return dumped(transcript, written)
 
 
-def is_event(value: Any) -> bool:
-    """Whether this is an action or an observation."""
+def _is_event(value: Any) -> bool:
     if not isinstance(value, dict) or "kind" in value or "role" in value:
         return False
-    return is_action(value) or (isinstance(value.get("observation"), str) and isinstance(value.get("extras"), dict))
+    return _is_action(value) or (isinstance(value.get("observation"), str) and isinstance(value.get("extras"), dict))
 
 
 def _is_pair(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(map(is_event, value))
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_event, value))
 
 
 def _events(value: Any) -> Sequence[Mapping[str, Any]]:
     if _is_pair(value):
         return tuple(value)
-    return (value,) if is_event(value) else ()
+    return (value,) if _is_event(value) else ()
 
 
 def _message(value: Any, gone: set[Any]) -> Message:
@@ -183,7 +181,7 @@ def _message(value: Any, gone: set[Any]) -> Message:
     found = parts_of(pieces(value))
     first = events[0]
     summary = summary_of(Role.USER, found) if roles[0] is Role.USER else None
-    if is_action(first) and first["action"] == "condensation":
+    if _is_action(first) and first["action"] == "condensation":
         summary = marked_summary("openhands", found)
     return Message(
         role=roles[0],
@@ -196,21 +194,21 @@ def _message(value: Any, gone: set[Any]) -> Message:
 
 
 def _role(event: Mapping[str, Any]) -> Role:
-    if not is_action(event):
-        return Role.META if string(event.get("observation")) in OBSERVATIONS_IGNORED else Role.TOOL
+    if not _is_action(event):
+        return Role.META if string(event.get("observation")) in _OBSERVATIONS_IGNORED else Role.TOOL
     kind = event["action"]
     if kind == "condensation":
         return Role.USER if string(at(event, ("args", "summary"))) else Role.META
     if kind == "system":
         return Role.SYSTEM
-    if kind in ACTIONS_IGNORED:
+    if kind in _ACTIONS_IGNORED:
         return Role.META
     return Role.USER if event.get("source") == "user" else Role.ASSISTANT
 
 
 def _response(event: Mapping[str, Any]) -> str:
     """The answer that several calls came in together; empty for single ones."""
-    metadata = event.get("tool_call_metadata") if is_action(event) else None
+    metadata = event.get("tool_call_metadata") if _is_action(event) else None
     count = at(metadata, ("total_calls_in_response",))
     return string(at(metadata, ("model_response", "id"))) if isinstance(count, int) and count > 1 else ""
 
@@ -218,7 +216,7 @@ def _response(event: Mapping[str, Any]) -> str:
 def pieces(value: Any) -> list[LocatedPart]:
     """The parts of an event, or of both of a pair, with the places of their texts."""
     if not _is_pair(value):
-        return _event_pieces(value, ()) if is_event(value) else []
+        return _event_pieces(value, ()) if _is_event(value) else []
     action, observation = value
     found = _event_pieces(action, (0,))
     called = any(isinstance(piece.part, ToolCall) for piece in found)
@@ -228,7 +226,7 @@ def pieces(value: Any) -> list[LocatedPart]:
 def _event_pieces(event: Mapping[str, Any], place: JsonPath) -> list[LocatedPart]:
     if _role(event) is Role.META:
         return []
-    return action_pieces(event, place) if is_action(event) else observation_piece(event, place)
+    return _action_pieces(event, place) if _is_action(event) else _observation_piece(event, place)
 
 
 class _OpenHandsSite:
@@ -298,7 +296,7 @@ class OpenHandsV1(RecordDialect):
         kept = {*cut.before, *cut.after}
         values = [record.value for record in transcript.records]
         removed = [value for i, value in enumerate(values) if i not in kept and _kind(value)]
-        forgotten = [string(value.get("id")) for value in removed if value.get("id")]
+        _forgotten = [string(value.get("id")) for value in removed if value.get("id")]
         times = (string(value.get("timestamp")) for value in (*reversed(removed), *filter(_kind, reversed(values))))
         time = next((time for time in times if time), "")
         like: Any = next((value for value in values if _kind(value)), {})
@@ -310,7 +308,7 @@ class OpenHandsV1(RecordDialect):
             message = {"role": item.role.value, "content": [{"type": "text", "text": item.text}]}
             event: Mapping[str, Any] = {"source": source, "llm_message": message, "kind": "MessageEvent"}
             if item.is_summary:
-                event = _condensation(item, forgotten, offset, own_id)
+                event = _condensation(item, _forgotten, offset, own_id)
             written.append(like_keys({"id": own_id, "timestamp": time, **event}, like))
         return dumped(transcript, written)
 
@@ -359,7 +357,6 @@ def _v1_role(value: Any) -> Role:
 
 
 def _v1_pieces(value: Any) -> list[LocatedPart]:
-    """The parts of an event with the places of their texts."""
     kind = _kind(value)
     if kind in _SYSTEM_KINDS:
         return located.content(value.get("system_prompt"), "system_prompt")
@@ -410,10 +407,10 @@ def _result(value: Mapping[str, Any], kind: str) -> LocatedPart:
     return located.result(at(value, place), place, call_id=call_id, name=name, is_error=failed)
 
 
-def _condensation(item: Insertion, forgotten: Sequence[str], offset: int, own_id: str) -> dict[str, Any]:
+def _condensation(item: Insertion, _forgotten: Sequence[str], offset: int, own_id: str) -> dict[str, Any]:
     return {
         "source": "environment",
-        "forgotten_event_ids": list(forgotten),
+        "forgotten_event_ids": list(_forgotten),
         "summary": item.text,
         "summary_offset": offset,
         "llm_response_id": own_id,

@@ -118,8 +118,7 @@ class Path(ParentTree):
         return tuple(self.ancestors(next(iter(newest_first), None)))
 
 
-def path_of(records: Sequence[Record]) -> Path:
-    """The path of these records; a line that is not an object is an empty entry."""
+def _path_of(records: Sequence[Record]) -> Path:
     unread = (i for i in range(1, len(records)) if b"\n" not in records[i - 1].ending)
     return Path(objects(records), frozenset(both for i in unread for both in (i - 1, i)))
 
@@ -127,8 +126,7 @@ def path_of(records: Sequence[Record]) -> Path:
 _SIZES = ("input", "output", "cacheRead", "cacheWrite")
 
 
-def size_tokens(usage: Mapping[str, Any]) -> int:
-    """The tokens of a request and its answer, as the provider counted them."""
+def _size_tokens(usage: Mapping[str, Any]) -> int:
     total = usage.get("totalTokens")
     parts = (usage.get(key) for key in _SIZES)
     return total if isinstance(total, int) and total else sum(part for part in parts if isinstance(part, int))
@@ -138,7 +136,7 @@ class _PiSite:
     """Where the insertion goes."""
 
     def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
-        self.path = path_of(transcript.records)
+        self.path = _path_of(transcript.records)
         self.covered = covered(cut, len(transcript.records))
         self.near = [*cut.after, *reversed(cut.before), *self.covered]
         self.head = [i for i in cut.before if is_shown(transcript.messages[i])]
@@ -166,7 +164,7 @@ class _PiSite:
     def _compaction(self, item: Insertion, entry: dict[str, Any], first_kept: dict[str, Any]) -> dict[str, Any]:
         # The size of the last request before the cut, as the client itself had it.
         answers = (self.path.values[i] for i in self.covered if _is_answer(self.path.values[i]))
-        before = next((size for value in answers if (size := size_tokens(usage_of(value)))), 0)
+        before = next((size for value in answers if (size := _size_tokens(usage_of(value)))), 0)
         return {"type": "compaction", **entry, "summary": item.text, **first_kept, "tokensBefore": before}
 
     def _message(self, item: Insertion, entry: dict[str, Any]) -> dict[str, Any]:
@@ -270,7 +268,7 @@ class Pi(SessionDialect):
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what is off the path or before the first kept entry is ``superseded``."""
-        path = path_of(records)
+        path = _path_of(records)
         gone = path.superseded()
         return tuple(_message(value, i in gone) for i, value in enumerate(path.values))
 
@@ -306,7 +304,7 @@ class Pi(SessionDialect):
     appends_head = False
 
     def append(
-        self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
+        self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], _size_tokens: int
     ) -> tuple[bytes, ...]:
         """A ``compaction`` entry that names the first entry of the tail; the client counts anew after it."""
         site = _PiSite(transcript, cut)
@@ -319,15 +317,30 @@ class Pi(SessionDialect):
 
     def counted_tokens(self, value: Value) -> int:
         """The ``usage`` of an answer."""
-        return size_tokens(usage_of(value)) if _is_answer(value) else 0
+        return _size_tokens(usage_of(value)) if _is_answer(value) else 0
 
-    def recount(self, record: Record, size_tokens: int) -> bytes:
+    def recount(self, record: Record, _size_tokens: int) -> bytes:
         """The answer with another size in its ``usage``; what it cost stays."""
         value = parse(record.raw)
         old = usage_of(value)
-        total = {"totalTokens": size_tokens} if "totalTokens" in old else {}
-        usage = {**old, **{key: 0 for key in _SIZES if key in old}, "input": size_tokens, **total}
+        total = {"totalTokens": _size_tokens} if "totalTokens" in old else {}
+        usage = {**old, **{key: 0 for key in _SIZES if key in old}, "input": _size_tokens, **total}
         return dump({**value, "message": {**value["message"], "usage": usage}}, record.raw)
+
+    def problems(self, values: Sequence[Value]) -> Iterator[tuple[int, str]]:
+        """What the client ignores, or sends in another's place."""
+        path = Path(values)
+        on_path = path.sent()
+        for i, value in enumerate(values):
+            if value.get("type") != "compaction" or not path.has_ids:
+                continue
+            first = string(value.get("firstKeptEntryId"))
+            if i not in on_path:
+                yield i, "this compaction is ignored: the last entry does not link to it"
+            elif first not in path.index and i == on_path[-1]:
+                yield i, "its first kept entry is not there: nothing before it is sent"
+        if path.has_ids and path.entries and (end := path.breaks_off(path.entries[-1])) is not None:
+            yield end, "the entry that it links to is not there: nothing before it is sent"
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """The header, and entries that link to each other; a summary as a compaction that keeps what is before it."""

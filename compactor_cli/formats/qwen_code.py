@@ -32,7 +32,7 @@ from compactor_cli.formats.sessions import (
 )
 from compactor_cli.model.transcript import Message, Record, Role, Transcript
 
-MESSAGE_TYPES = ("user", "assistant", "tool_result")
+_MESSAGE_TYPES = ("user", "assistant", "tool_result")
 
 
 class Chain(ParentTree):
@@ -42,7 +42,7 @@ class Chain(ParentTree):
     def __init__(self, values: Sequence[Value]) -> None:
         super().__init__(values)
         self.sent = self._sent()
-        marks = [i for i in self.sent if is_compression(values[i])]
+        marks = [i for i in self.sent if _is_compression(values[i])]
         self.boundary = marks[-1] if marks else -1
         self.copies: dict[int, int] = {}
         if marks:
@@ -53,7 +53,7 @@ class Chain(ParentTree):
 
     def superseded(self) -> frozenset[int]:
         """What is next to the chain, and on it what the last compression replaced and does not repeat."""
-        conversation = {i for i, value in enumerate(self.values) if is_of_conversation(value) or is_compression(value)}
+        conversation = {i for i, value in enumerate(self.values) if is_of_conversation(value) or _is_compression(value)}
         before = {i for i in self.sent if i < self.boundary} - set(self.copies.values())
         return frozenset((conversation - set(self.sent)) | (conversation & before))
 
@@ -69,11 +69,10 @@ class Chain(ParentTree):
 
 def is_of_conversation(value: Value) -> bool:
     """Whether a record is a message."""
-    return value.get("type") in MESSAGE_TYPES and isinstance(at(value, ("message", "parts")), list)
+    return value.get("type") in _MESSAGE_TYPES and isinstance(at(value, ("message", "parts")), list)
 
 
-def is_compression(value: Value) -> bool:
-    """Whether a client takes this for a compaction."""
+def _is_compression(value: Value) -> bool:
     has_history = isinstance(at(value, ("systemPayload", "compressedHistory")), list)
     return value.get("type") == "system" and value.get("subtype") == "chat_compression" and has_history
 
@@ -225,6 +224,17 @@ class QwenCode(SessionDialect):
             "systemPayload": {"info": info, "compressedHistory": contents, "completedToolCallIds": []},
         }
         return dumped(transcript, (record,))
+
+    def problems(self, values: Sequence[Value]) -> Iterator[tuple[int, str]]:
+        """What the client ignores, or sends in another's place."""
+        chain = Chain(values)
+        for i, value in enumerate(values):
+            if _is_compression(value) and i not in chain.sent:
+                yield i, "this compression is ignored: the last record does not link to it"
+            elif value.get("subtype") == "chat_compression" and not _is_compression(value):
+                yield i, "this compression is ignored: it has no history"
+        if chain.sent and (end := chain.breaks_off(chain.sent[-1])) is not None:
+            yield end, "the record that it links to is not there: nothing before it is sent"
 
     def counted_tokens(self, value: Value) -> int:
         """``usageMetadata`` of an answer: a client that finds it too large refuses to go on."""

@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from compactor_cli.formats.base import Dialect
+from compactor_cli.formats.base import Dialect, first_object
 from compactor_cli.model.errors import PluginFailed, UsageError
 from compactor_cli.model.plugins import PluginGroup, load_plugin, plugin_failed, plugin_names
 
@@ -96,6 +96,20 @@ _PLAIN_SCORES = {
     for role, anthropic in (("system", 0), ("developer", 0), ("user", 1), ("assistant", 1))
 }
 
+# Of the messages in a row, those of these dialects have one of these keys: where the first has none, and nothing but
+# ``messages`` speaks for the dialect, it is not imported to judge the row.
+_MESSAGES = "messages"
+_MESSAGE_KEYS = {
+    name: frozenset(keys.split())
+    for name, keys in (
+        ("gemini-contents", "parts text"),
+        ("langchain", "lc type"),
+        ("opencode", "info"),
+        ("pydantic-ai", "kind"),
+        ("autogen", "type"),
+    )
+}
+
 # How the files of some dialects end; documents of the others end in .json, and sessions in .jsonl.
 _SUFFIXES = {"swe-agent": ".traj", "letta": ".af"}
 DOCUMENTS = tuple(f"*{suffix}{packed}" for suffix in (".json", *_SUFFIXES.values()) for packed in ("", ".gz", ".zst"))
@@ -144,7 +158,9 @@ def get(name: str) -> Dialect:
 def dialects_for(value: Any) -> Iterator[Dialect]:
     """The dialects that a value may be of, judged by its keys alone; each is imported when it is reached."""
     if isinstance(value, dict):
-        return map(get, _names_by_keys(tuple(value)))
+        first = first_object(value.get(_MESSAGES))
+        known = _known_by_keys(tuple(value))
+        return (get(name) for name, keys in known if not first or not keys or not keys.isdisjoint(first))
     is_array = isinstance(value, list)
     return (get(entry.name) for entry in _DIALECTS if is_array and _ARRAY in entry.keys)
 
@@ -158,9 +174,14 @@ def plain_scores(value: Any) -> Mapping[str, int] | None:
 
 
 @lru_cache(maxsize=256)
-def _names_by_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
-    """The dialects that know any of these keys; records of one kind have the same ones, thousands of times."""
-    return tuple(entry.name for entry in _DIALECTS if not entry.keys.isdisjoint(keys))
+def _known_by_keys(keys: tuple[str, ...]) -> tuple[tuple[str, frozenset[str]], ...]:
+    """The dialects that know any of these keys; records of one kind have the same ones, thousands of times. With each
+    the keys of which the first message must have one; none where this need not be.
+    """
+    found = ((entry.name, entry.keys.intersection(keys)) for entry in _DIALECTS)
+    return tuple(
+        (name, _MESSAGE_KEYS.get(name, frozenset()) if by == {_MESSAGES} else frozenset()) for name, by in found if by
+    )
 
 
 def all_dialects() -> tuple[Dialect, ...]:

@@ -23,7 +23,6 @@ from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Too
 
 
 def _openai_chat(conversation: Conversation) -> Sequence[Any]:
-    """A row of ``messages``, and ``tools`` where there are any."""
     row = conversation.row()
     row["messages"] = [line for message in conversation.messages for line in openai_lines(message)]
     if conversation.tools:
@@ -60,7 +59,6 @@ def openai_content(message: Message) -> Any:
 
 
 def _anthropic(conversation: Conversation) -> Sequence[Any]:
-    """A request: ``system`` next to the messages, messages of one side as one, results first."""
     system, others = without_system(conversation)
     row = conversation.row() | {"system": system or []}
     row["messages"] = [{"role": side.value, "content": anthropic_content(run)} for side, run in merged(others)]
@@ -92,7 +90,6 @@ def _anthropic_blocks(message: Message) -> Iterator[dict[str, Any]]:
 
 
 def _bedrock(conversation: Conversation) -> Sequence[Any]:
-    """A request: ``system`` and ``toolConfig`` next to the messages, messages of one side as one."""
     system, others = without_system(conversation)
     row = conversation.row("modelId")
     if system:

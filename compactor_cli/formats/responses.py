@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats import located
-from compactor_cli.formats.base import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath
+from compactor_cli.formats.base import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath, first_object
 from compactor_cli.formats.chat import ROW_MODELS
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import arguments, arguments_like, media_count, result_text, shortened_result, string
@@ -25,7 +25,6 @@ from compactor_cli.formats.located import (
     RecordDialect,
     at,
     content_parts,
-    first_object,
     like_keys,
     parts_of,
 )
@@ -71,8 +70,8 @@ ITEM_TYPES = frozenset({"message", "reasoning", "agent_message", *_ROLLOUT_CALLS
 _NOTES = frozenset({"mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "additional_tools"})
 _SPOKEN = ITEM_TYPES | _CALLS.keys() | _CLIENT_RESULTS | _ANSWERED.keys()
 # The bare calls and results of old rollouts are none of the API's.
-OWN_TYPES = (_SPOKEN | _NOTES) - {"message", "tool_call", "tool_result"}
-OWN_BLOCKS = frozenset({"input_text", "output_text", "input_image", "input_file"})
+_OWN_TYPES = (_SPOKEN | _NOTES) - {"message", "tool_call", "tool_result"}
+_OWN_BLOCKS = frozenset({"input_text", "output_text", "input_image", "input_file"})
 
 
 def item_type(item: Item) -> str:
@@ -122,7 +121,12 @@ def item_pieces(item: Item) -> list[LocatedPart]:
     if kind in _CLIENT_RESULTS:
         return [LocatedPart(_client_result(item), (("output",),), _shortened_client_output)]
     if kind in _ANSWERED:
-        return _answered(item, *_ANSWERED[kind])
+        asked, key = _ANSWERED[kind]
+        call, answer = _call(item, asked), item.get(key)
+        failed = bool(item.get("error")) or item.get("status") == "failed"
+        text = result_text(answer) or result_text(item.get("error"))
+        result = ToolResult(id=call.id, text=text, name=call.name, is_error=failed)
+        return [LocatedPart(call), LocatedPart(result, ((key,),) if isinstance(answer, str) else ())]
     if kind in _ANSWERED_CALLS:
         call = _call(item, _ANSWERED_CALLS[kind])
         images = 1 if string(item.get("result")) else 0
@@ -231,14 +235,6 @@ def _shortened_client_output(output: Any, text: str) -> Any:
     return text if isinstance(output, str) else output
 
 
-def _answered(item: Item, asked: str, result_key: str) -> list[LocatedPart]:
-    call, answer = _call(item, asked), item.get(result_key)
-    failed = bool(item.get("error")) or item.get("status") == "failed"
-    text = result_text(answer) or result_text(item.get("error"))
-    result = ToolResult(id=call.id, text=text, name=call.name, is_error=failed)
-    return [LocatedPart(call), LocatedPart(result, ((result_key,),) if isinstance(answer, str) else ())]
-
-
 def answers(items: Sequence[Any]) -> list[str]:
     """One name for all items of an answer that holds reasoning, empty for others: an API refuses it without what
     follows it.
@@ -259,14 +255,13 @@ def answers(items: Sequence[Any]) -> list[str]:
     return groups
 
 
-def is_item(value: Any) -> bool:
-    """Whether this is an item of the API at all."""
+def _is_item(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     kind = item_type(value)
     if is_opaque(value):
         return "encrypted_content" in value
-    return kind in OWN_TYPES or kind == "item_reference" or (kind == "message" and "content" in value)
+    return kind in _OWN_TYPES or kind == "item_reference" or (kind == "message" and "content" in value)
 
 
 def written(message: Message) -> Iterator[dict[str, Any]]:
@@ -303,13 +298,13 @@ class OpenAIResponses(RecordDialect):
     def array_path(self, value: Any) -> JsonPath | None:
         """``input`` of a request, ``output`` of a response, or a bare array of items."""
         if isinstance(value, list):
-            return () if _leads(value) else None
+            return () if _is_item(first_object(value)) else None
         if not isinstance(value, dict) or isinstance(value.get("messages"), list):
             return None
         outputs = (
             path for path in _OUTPUT_PATHS if at(value, (*path[:-1], "object")) in ("response", "response.compaction")
         )
-        return next((path for path in (*_INPUTS, *outputs) if _leads(at(value, path))), None)
+        return next((path for path in (*_INPUTS, *outputs) if _is_item(first_object(at(value, path)))), None)
 
     def score(self, value: Any) -> int:
         """2 for items that only this API has; 1 for a role and a content."""
@@ -317,17 +312,17 @@ class OpenAIResponses(RecordDialect):
             return 0
         if self.array_path(value) is not None:
             return 2
-        if not is_item(value):
+        if not _is_item(value):
             return 0
         content = value.get("content")
         blocks = content if isinstance(content, list) else ()
         kinds = {string(block.get("type")) for block in blocks if isinstance(block, dict)}
-        return 2 if item_type(value) in OWN_TYPES or not OWN_BLOCKS.isdisjoint(kinds) else 1
+        return 2 if item_type(value) in _OWN_TYPES or not _OWN_BLOCKS.isdisjoint(kinds) else 1
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per item; those of one answer with reasoning in it are a group."""
         items = [record.value for record in records]
-        groups = answers([item if is_item(item) else None for item in items])
+        groups = answers([item if _is_item(item) else None for item in items])
         return tuple(_message(item, group) for item, group in zip(items, groups, strict=True))
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
@@ -346,13 +341,8 @@ class OpenAIResponses(RecordDialect):
         return (row,)
 
 
-def _leads(elements: Any) -> bool:
-    """Whether the first object of an array is an item."""
-    return is_item(first_object(elements))
-
-
 def _message(item: Any, group: str) -> Message:
-    role = item_role(item) if is_item(item) else Role.META
+    role = item_role(item) if _is_item(item) else Role.META
     if role is Role.META:
         return _META
     parts = item_parts(item)
@@ -361,7 +351,7 @@ def _message(item: Any, group: str) -> Message:
 
 def _item(insertion: Insertion, records: Sequence[Record]) -> dict[str, Any]:
     """A message; its content is a text where the file's own are."""
-    messages = [record.value for record in records if is_item(record.value) and item_type(record.value) == "message"]
+    messages = [record.value for record in records if _is_item(record.value) and item_type(record.value) == "message"]
     kind = "output_text" if insertion.role is Role.ASSISTANT else "input_text"
     has_blocks = any(isinstance(message.get("content"), list) for message in messages)
     message: dict[str, Any] = {
@@ -374,4 +364,4 @@ def _item(insertion: Insertion, records: Sequence[Record]) -> dict[str, Any]:
     return like_keys(message, next(iter(messages), {}))
 
 
-DIALECT = OpenAIResponses(lambda item: item_pieces(item) if is_item(item) else [])
+DIALECT = OpenAIResponses(lambda item: item_pieces(item) if _is_item(item) else [])

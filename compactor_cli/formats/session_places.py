@@ -26,8 +26,8 @@ from compactor_cli.read.streams import open_stream
 
 _FILE = Path(__file__).with_name("session_places.toml")
 # Of a session: enough to find the folder it belongs to, which some clients write only after bookkeeping.
-HEAD_RECORDS = 100
-HEAD_BYTES = 1 << 20
+_HEAD_RECORDS = 100
+_HEAD_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,8 +176,8 @@ def _first_values(path: Path, keys: Sequence[str]) -> Iterator[str]:
 def _first_records(path: Path) -> Iterator[Any]:
     try:
         with open_stream(str(path)) as stream:
-            for _ in range(HEAD_RECORDS):
-                line = stream.reader.readline(HEAD_BYTES)
+            for _ in range(_HEAD_RECORDS):
+                line = stream.reader.readline(_HEAD_BYTES)
                 if not line:
                     return
                 try:

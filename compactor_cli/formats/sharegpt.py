@@ -96,7 +96,7 @@ def _object(text: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def rejoined(found: Sequence[TaggedPart], texts: Mapping[int, str]) -> str:
+def _rejoined(found: Sequence[TaggedPart], texts: Mapping[int, str]) -> str:
     """The text again, with the texts of these parts (counted without the pieces that are none) replaced."""
     number = -1
     written = []
@@ -127,7 +127,7 @@ _ROLES = {
 }
 _META = Message(role=Role.META)
 _OWN_ROLES = frozenset({"function_call", "observation"})
-SPEAKERS = {Role.SYSTEM: "system", Role.USER: "human", Role.ASSISTANT: "gpt", Role.TOOL: "tool"}
+_SPEAKERS = {Role.SYSTEM: "system", Role.USER: "human", Role.ASSISTANT: "gpt", Role.TOOL: "tool"}
 
 
 class ShareGPT(RecordDialect):
@@ -143,7 +143,7 @@ class ShareGPT(RecordDialect):
 
     def record_score(self, value: Any) -> int:
         """3 for a call or an observation; 2 for any turn with ``from`` and ``value``."""
-        return (3 if value["from"] in _OWN_ROLES else 2) if is_turn(value) else 0
+        return (3 if value["from"] in _OWN_ROLES else 2) if _is_turn(value) else 0
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per turn; the results of a turn's calls are made as many as the calls."""
@@ -156,10 +156,10 @@ class ShareGPT(RecordDialect):
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The turn with these texts replaced; tags stay. Results that only stand for missing ones have no text."""
         value = parse(record.raw)
-        role = _ROLES.get(value["from"], Role.META) if is_turn(value) else Role.META
+        role = _ROLES.get(value["from"], Role.META) if _is_turn(value) else Role.META
         if role is Role.META or not texts:
             return record.raw
-        return dump({**value, "value": rejoined(_pieces(value, role), texts)}, record.raw)
+        return dump({**value, "value": _rejoined(_pieces(value, role), texts)}, record.raw)
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A row of alternating turns; ``tools`` as the JSON string that trainers read."""
@@ -171,10 +171,10 @@ class ShareGPT(RecordDialect):
                 turns[-1]["value"] += f"\n\n{message.text}"
             else:
                 if last and message.role is Role.USER and last.role in (Role.USER, Role.TOOL):
-                    turns.append({"from": SPEAKERS[Role.ASSISTANT], "value": BRIDGE})
+                    turns.append({"from": _SPEAKERS[Role.ASSISTANT], "value": BRIDGE})
                 turns.append(_turn(message))
             last = message
-        return ({**row_of(conversation), "conversations": turns},)
+        return ({**_row_of(conversation), "conversations": turns},)
 
 
 def _turn(message: Message) -> dict[str, str]:
@@ -183,11 +183,10 @@ def _turn(message: Message) -> dict[str, str]:
         return {"from": "function_call", "value": dumps(calls[0] if len(calls) == 1 else calls)}
     if message.results:
         return {"from": "observation", "value": "\n".join(result.text for result in message.results)}
-    return {"from": SPEAKERS[message.role], "value": message.text}
+    return {"from": _SPEAKERS[message.role], "value": message.text}
 
 
-def row_of(conversation: Conversation) -> dict[str, Any]:
-    """What stands next to the turns of a row."""
+def _row_of(conversation: Conversation) -> dict[str, Any]:
     tools = [tool.declaration() for tool in conversation.tools]
     return {**conversation.row(), **({"tools": dumps(tools)} if tools else {})}
 
@@ -197,13 +196,12 @@ def dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def is_turn(value: Any) -> bool:
-    """Whether this is a turn: a speaker and what was said."""
+def _is_turn(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("from"), str) and "value" in value
 
 
 def _message(value: Any) -> Message:
-    if not is_turn(value):
+    if not _is_turn(value):
         return _META
     role = _ROLES.get(value["from"], Role.META)
     if role is Role.META:
@@ -254,7 +252,7 @@ class HermesTrajectory(ShareGPT):
 
     def record_score(self, value: Any) -> int:
         """3 for a turn with tags, of a tool, or that is its compressor's summary; 1 for any other turn."""
-        if not is_turn(value):
+        if not _is_turn(value):
             return 0
         turn_text = value["value"]
         is_marked = isinstance(turn_text, str) and any(mark in turn_text for mark in _MARKS)
@@ -266,11 +264,10 @@ class HermesTrajectory(ShareGPT):
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A row of turns with tags."""
-        return ({**row_of(conversation), "conversations": [*map(_tagged_turn, conversation.messages)]},)
+        return ({**_row_of(conversation), "conversations": [*map(_tagged_turn, conversation.messages)]},)
 
 
 def _tagged_turn(message: Message) -> dict[str, str]:
-    """Thinking, words and calls (or results), each in its tags."""
     thought = thinking_of(message)
     tagged = [("think", thought)] if thought else []
     calls = [("tool_call", {"name": call.name, "arguments": call.arguments}) for call in message.calls]
@@ -280,7 +277,7 @@ def _tagged_turn(message: Message) -> dict[str, str]:
     ]
     words = [message.text] if message.text else []
     lines = [*map(_in_tags, tagged), *words, *map(_in_tags, (*calls, *results))]
-    return {"from": SPEAKERS[message.role], "value": "\n".join(lines)}
+    return {"from": _SPEAKERS[message.role], "value": "\n".join(lines)}
 
 
 def _in_tags(item: tuple[str, Any]) -> str:

@@ -26,6 +26,7 @@ from compactor_cli.formats.base import (
     Insertion,
     InsertionPoint,
     JsonPath,
+    first_object,
     objects,
     of_words,
     pad_missing_results,
@@ -33,7 +34,7 @@ from compactor_cli.formats.base import (
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.jsontext import dumped, with_key
-from compactor_cli.formats.located import LocatedPart, array_path, first_object, like_keys, parts_of, shorten
+from compactor_cli.formats.located import LocatedPart, array_path, like_keys, parts_of, shorten
 from compactor_cli.formats.new_message import alternating
 from compactor_cli.formats.sessions import derived_uuid
 from compactor_cli.formats.spec_rules import Test, condition, lookup, place_of, reader, steps
@@ -263,7 +264,13 @@ class SpecDialect:
         """One message per record; what the client's own newest summary replaced is ``superseded``."""
         values = [record.value for record in records]
         first = next(filter(self._is_message, values), None)
-        roles = [(applies, rule) for applies, rule in self._roles if _fits_file(rule, values)]
+        # Some rules apply where one of the file's records is like ``some``, none like ``none``.
+        roles = [
+            (applies, rule)
+            for applies, rule in self._roles
+            if ("some" not in rule or any(map(condition(rule["some"]), values)))
+            and ("none" not in rule or not any(map(condition(rule["none"]), values)))
+        ]
         messages = [self._message(value, first, roles) for value in values]
         newest = max((i for i, value in enumerate(values) if self._is_summary(value)), default=0)
         for i, message in enumerate(messages[:newest]):
@@ -302,14 +309,12 @@ class SpecDialect:
         return isinstance(elements, list) and (not elements or any(map(self._is_message, elements[:_LOOKED_AT])))
 
     def _all_pieces(self, value: Any) -> list[LocatedPart]:
-        """The parts of any record with the places of their texts."""
         if not self._is_summary(value):
             return self._pieces(value)
         path = self._spec["summary"]["text"]
         return [located.text(lookup(value, path), place_of(value, path) or ())]
 
     def _is_summary(self, value: Any) -> bool:
-        """Whether this is the client's own record of a compaction."""
         return self._summary is not None and isinstance(value, dict) and self._summary(value)
 
     def _message(self, value: Any, first: Any, roles: Sequence[_RoleRule]) -> Message:
@@ -408,13 +413,6 @@ def _first_score(scores: Sequence[tuple[Test, int]], value: Any) -> int:
         if applies(value):
             return score
     return 0
-
-
-def _fits_file(rule: Mapping[str, Any], values: Sequence[Any]) -> bool:
-    """Whether a role's rule applies in this file: one of its records is like ``some``, none like ``none``."""
-    if "some" in rule and not any(map(condition(rule["some"]), values)):
-        return False
-    return "none" not in rule or not any(map(condition(rule["none"]), values))
 
 
 def _holds_among_others(rule: Mapping[str, Any], value: Any, found: Sequence[Part], first: Any) -> bool:

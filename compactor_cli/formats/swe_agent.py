@@ -62,15 +62,13 @@ class Fenced(NamedTuple):
         present = [i for i, part in enumerate(self._parts()) if part is not None]
         new = {present[i]: text for i, text in texts.items() if i < len(present)}
         before = new[0] + self.before[len(self._words()) :] if 0 in new else self.before
-        action = _command(new[1]) if 1 in new else self.action
+        action = self.action
+        if 1 in new:
+            # The shortened arguments may be JSON.
+            parsed = arguments(new[1])
+            command = parsed.get("command") if isinstance(parsed, Mapping) else parsed
+            action = command if isinstance(command, str) else new[1]
         return Fenced(before, action, new.get(2, self.following))
-
-
-def _command(text: str) -> str:
-    """The command of shortened arguments, which may be JSON."""
-    parsed = arguments(text)
-    command = parsed.get("command") if isinstance(parsed, Mapping) else parsed
-    return command if isinstance(command, str) else text
 
 
 def fenced(content: str, action: str) -> Fenced:
@@ -82,7 +80,7 @@ def fenced(content: str, action: str) -> Fenced:
     return Fenced(content[:at], bare, content[at + len(bare) :])
 
 
-def text_of(content: Any) -> str:
+def _text_of(content: Any) -> str:
     """The text of a content that is a string or a list with one text block; empty for others."""
     if isinstance(content, str):
         return content
@@ -91,8 +89,7 @@ def text_of(content: Any) -> str:
     return text if isinstance(text, str) else ""
 
 
-def with_text(content: Any, text: str) -> Any:
-    """A content that `text_of` knows, with another text."""
+def _with_text(content: Any, text: str) -> Any:
     return [{**content[0], "text": text}] if isinstance(content, list) else text
 
 
@@ -164,14 +161,14 @@ class SweAgent(RecordDialect):
         if not isinstance(steps, list) or not source.records or _is_step(source.records[0].value):
             return composed
         gone = gone_lines(source, composed)
-        new = [scrubbed(_without_query(step), gone) for step in steps]
+        # Every step repeats the whole prompt.
+        bare = (
+            {**step, **{key: [] for key in _PROMPTS if step.get(key)}} if isinstance(step, dict) else step
+            for step in steps
+        )
+        new = [scrubbed(step, gone) for step in bare]
         frame = with_key(composed.frame, "trajectory", new, steps) if new != steps else composed.frame
         return replace(composed, frame=frame)
-
-
-def _without_query(step: Any) -> Any:
-    """The step without the whole prompt, which every step repeats."""
-    return {**step, **{key: [] for key in _PROMPTS if step.get(key)}} if isinstance(step, dict) else step
 
 
 def _is_step(value: Any) -> bool:
@@ -204,7 +201,7 @@ def _message(value: Any, follows_action: bool) -> Message:
         name = message.results[0].name if message.results else ""
         result = ToolResult(id=call_id, text=result_text(content), name=name, media_count=media_count(content))
         return Message(role=Role.TOOL, parts=(result,))
-    if follows_action and message.role is Role.USER and (text := text_of(value.get("content"))):
+    if follows_action and message.role is Role.USER and (text := _text_of(value.get("content"))):
         return Message(role=Role.TOOL, parts=(ToolResult(id="", text=text),))
     if _action(value):
         return Message(role=Role.ASSISTANT, parts=_fenced(value).parts())
@@ -216,11 +213,11 @@ def _action(value: Any) -> str:
     if not chat.is_chat(value) or value["role"] != "assistant" or has_calls(value) or value.get("is_demo") is True:
         return ""
     action = string(value.get("action")).strip()
-    return action if action and action in text_of(value.get("content")) else ""
+    return action if action and action in _text_of(value.get("content")) else ""
 
 
 def _fenced(value: Mapping[str, Any]) -> Fenced:
-    return fenced(text_of(value.get("content")), _action(value))
+    return fenced(_text_of(value.get("content")), _action(value))
 
 
 def _with_action(value: Mapping[str, Any], texts: Mapping[int, str]) -> dict[str, Any]:
@@ -230,7 +227,7 @@ def _with_action(value: Mapping[str, Any], texts: Mapping[int, str]) -> dict[str
     copies = {"action": new.action} if new.action != old.action else {}
     if new.before != old.before and "thought" in value:
         copies["thought"] = new.before
-    return {**value, "content": with_text(value.get("content"), "".join(new)), **copies}
+    return {**value, "content": _with_text(value.get("content"), "".join(new)), **copies}
 
 
 def _step_message(value: Mapping[str, Any]) -> Message:
@@ -244,7 +241,6 @@ def _step_message(value: Mapping[str, Any]) -> Message:
 
 
 def _step_pieces(value: Mapping[str, Any]) -> list[LocatedPart]:
-    """A step: the thought, the action and what came of it."""
     thought, action, observation = (string(value.get(key)) for key in ("thought", "action", "observation"))
     call = [LocatedPart(ToolCall(id="", name=TOOL, arguments=action), (("action",),))] if action.strip() else []
     result = LocatedPart(ToolResult(id="", text=observation), (("observation",),))
@@ -307,7 +303,7 @@ class MiniSwe(RecordDialect):
         if found is None:
             new = parse(chat.shorten(record, texts))
         else:
-            new = {**old, "content": with_text(old["content"], "".join(found.shortened(texts)))}
+            new = {**old, "content": _with_text(old["content"], "".join(found.shortened(texts)))}
         if "extra" in new:
             bare = {key: new[key] for key in new if key != "extra"}
             new["extra"] = scrubbed(new["extra"], lines_between(old.get("content"), bare))
@@ -320,7 +316,7 @@ def _mini_message(value: Any, follows_command: bool) -> Message:
         return message
     if at(value, ("extra", "interrupt_type")) == _REFUSAL:
         return Message(role=Role.TOOL, parts=message.parts, timestamp=message.timestamp)
-    if message.role is Role.USER and follows_command and (text := text_of(value.get("content"))):
+    if message.role is Role.USER and follows_command and (text := _text_of(value.get("content"))):
         return Message(role=Role.TOOL, parts=(ToolResult(id="", text=text, is_error=_failed(value, text)),))
     found = _mini_fenced(value)
     return Message(role=Role.ASSISTANT, parts=found.parts(), timestamp=message.timestamp) if found else message
@@ -338,21 +334,16 @@ def _mini_fenced(value: Any) -> Fenced | None:
     """The words of an assistant with the command in them; None where there is none."""
     if not chat.is_chat(value) or value["role"] != "assistant" or has_calls(value):
         return None
-    content = text_of(value.get("content"))
-    found = fenced(content, _command_text(value) or _written_command(content))
-    return found if found.action else None
-
-
-def _command_text(value: Mapping[str, Any]) -> str:
+    content = _text_of(value.get("content"))
     actions = at(value, ("extra", "actions"))
     first = actions[0] if isinstance(actions, list) and len(actions) == 1 else None
-    return first if isinstance(first, str) else string(at(first, ("command",)))
-
-
-def _written_command(content: str) -> str:
-    """The only command block; several are refused by the agent, and answered as words."""
+    command = first if isinstance(first, str) else string(at(first, ("command",)))
+    # Several command blocks are refused by the agent, and answered as words.
     fence = next((fence for fence in _COMMAND_FENCES if content.count(fence) == 1), "")
-    return content.partition(fence)[2].partition("\n```")[0] if fence else ""
+    if not command and fence:
+        command = content.partition(fence)[2].partition("\n```")[0]
+    found = fenced(content, command)
+    return found if found.action else None
 
 
 MINI_SWE = MiniSwe()

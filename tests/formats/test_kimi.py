@@ -149,8 +149,8 @@ def test_words_that_come_while_a_call_runs_stand_after_its_result() -> None:
     answer = event("tool.result", toolCallId="c", result={"output": "out"})
     running = [event("step.begin", uuid="s"), asked, user("hurry"), answer, event("step.end", uuid="s")]
     values = [METADATA, user("q"), *running, *step("t", text="r")]
-    folded = kimi.fold(timed(*values))
-    assert folded.history == (1, 2, 5, 4, 7)
+    folded = kimi.Folded(timed(*values))
+    assert folded.history == [1, 2, 5, 4, 7]
 
 
 def test_the_client_counts_what_it_writes_next_to_a_summary_of_its_own() -> None:

@@ -88,7 +88,7 @@ def unasked(value: Any) -> list[str]:
 SCALAR = st.none() | st.integers() | st.sampled_from(["user", "message", "session", "x"])
 KEY = st.sampled_from(
     "type role content from value messages conversations timestamp payload loglines id instructions record_type"
-    " message tool_calls params body input history uuid sessionId".split()
+    " message tool_calls params body input history uuid sessionId kind parts info lc text".split()
 )
 VALUE = st.recursive(SCALAR, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEY, inner, max_size=4))
 
@@ -96,6 +96,12 @@ VALUE = st.recursive(SCALAR, lambda inner: st.lists(inner, max_size=2) | st.dict
 @given(VALUE)
 def test_a_dialect_that_is_not_asked_would_not_know_the_value(value: Any) -> None:
     assert unasked(value) == []
+
+
+def test_a_row_of_plain_messages_starts_without_the_frameworks() -> None:
+    row = {"messages": [{"role": "user", "content": "Hello"}]}
+    asked = {dialect.name for dialect in dialects_for(row)}
+    assert asked == {"ui-messages", "openai-chat", "anthropic", "bedrock", "tau"}
 
 
 def test_no_record_of_a_real_file_is_kept_from_its_dialect(corpus: Path) -> None:
