@@ -12,7 +12,15 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from compactor_cli.formats.base import BaseDialect, JsonPath, first_object
-from compactor_cli.formats.contents import arguments, arguments_like, media_count, result_text, shortened_result, size_bytes, string
+from compactor_cli.formats.contents import (
+    arguments,
+    arguments_like,
+    media_count,
+    result_text,
+    shortened_result,
+    size_bytes,
+    string,
+)
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.model.transcript import Media, Part, Record, Text, Thinking, ToolCall, ToolResult
 
@@ -112,7 +120,7 @@ def shorten(record: Record, texts: Mapping[int, str], pieces_of: Callable[[Any],
     if not found:
         return record.raw
     for part, places, write, new in found:
-        for place in places:
+        for place in (place for place in places if isinstance(at(value, place[:-1]), dict | list)):
             old = at(value, place)
             value = replaced(value, place, write(old, new) if write else written(part, old, new))
     return dump(value, record.raw)

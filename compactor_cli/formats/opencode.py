@@ -16,7 +16,7 @@ from typing import Any
 from compactor_cli.formats import located
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.client_signs import marked_summary, summary_of
-from compactor_cli.formats.contents import arguments, size_bytes, string
+from compactor_cli.formats.contents import arguments, listed, size_bytes, string
 from compactor_cli.formats.jsontext import dump, dumped, parse
 from compactor_cli.formats.located import LocatedPart, at, parts_of
 from compactor_cli.formats.sessions import SessionDialect
@@ -146,8 +146,8 @@ class OpenCode(SessionDialect):
         value = parse(record.raw)
         cache = {"read": 0, "write": 0}
         tokens = {"total": size_tokens, "input": size_tokens, "output": 0, "reasoning": 0, "cache": cache}
-        steps = ({**part, "tokens": tokens} if at(part, ("tokens",)) else part for part in value["parts"])
-        return dump({**value, "info": {**value["info"], "tokens": tokens}, "parts": list(steps)}, record.raw)
+        steps = [{**part, "tokens": tokens} if at(part, ("tokens",)) else part for part in listed(value.get("parts"))]
+        return dump({**value, "info": {**value["info"], "tokens": tokens}, "parts": steps}, record.raw)
 
 
 def _is_message(value: Any) -> bool:
@@ -209,8 +209,8 @@ def pieces(value: Any) -> list[LocatedPart]:
     """The parts of a message that a model is shown, with the places of their texts."""
     if not _is_message(value):
         return []
-    listed = [(part, ("parts", i)) for i, part in enumerate(value["parts"]) if isinstance(part, dict)]
-    return [piece for part, place in listed for piece in _pieces(part, place)]
+    parts = ((part, ("parts", i)) for i, part in enumerate(value["parts"]) if isinstance(part, dict))
+    return [piece for part, place in parts for piece in _pieces(part, place)]
 
 
 def _pieces(part: Mapping[str, Any], place: JsonPath) -> list[LocatedPart]:

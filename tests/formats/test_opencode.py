@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from compaction import LONG, round_trip, value_of
 from opening import inserted, message, open_one, shortened
 
+from compactor_cli.formats.base import Refreshing
+from compactor_cli.formats.registry import get
 from compactor_cli.formats.sent import sent
 from compactor_cli.model.transcript import Media, Role, Text, Thinking, ToolCall, ToolResult
 
@@ -113,3 +116,11 @@ def test_the_client_sends_the_summary_before_what_it_keeps_before_it() -> None:
     said = answer(4, text("S"), parentID=own_id(3), mode="compaction", agent="compaction", summary=True, finish="stop")
     transcript = open_one(export(user(1, text("head")), answer(2, text("yes")), asked, said, user(5, text("tail"))))
     assert [transcript.messages[i].text for i in sent(transcript)] == ["S", "head", "yes", "tail"]
+
+
+def test_the_counter_of_an_answer_without_parts_is_brought_in_line() -> None:
+    transcript = open_one(export(user(1, text("Go.")), {"info": answer(2, tokens={"input": 900_000})["info"]}))
+    dialect = get("opencode")
+    assert isinstance(dialect, Refreshing)
+    assert dialect.counters(transcript.records, (0, 1)) == {1: 900_000}
+    assert json.loads(dialect.recount(transcript.records[1], 70))["info"]["tokens"]["input"] == 70

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from compaction import LONG, round_trip, value_of
 from opening import open_one, open_values, shortened
 
@@ -74,3 +75,9 @@ def test_a_summary_is_a_condensation_of_the_removed_events() -> None:
 
 def test_a_result_is_shortened_in_its_block() -> None:
     assert shortened("openhands-v1", result("2", "1", "long"), {0: "…"}) == result("2", "1", "…")
+
+
+@pytest.mark.parametrize("observation", [None, True, "text"])
+def test_a_result_that_holds_no_observation_stays_as_it_is(observation: Any) -> None:
+    odd = {**result("2", "1", ""), "observation": observation}
+    assert shortened("openhands-v1", odd, {0: "…"}) == odd
