@@ -43,7 +43,7 @@ class Analysis:
 
     ``thought``: see `newest_thought`. ``own_summaries``: the records of such summaries. ``finals``: positions of the
     messages that end a turn; ``taken_back``: of those that were overturned, with the places of the statements.
-    ``outcomes``: what came of the user's messages, by turn. ``dealt_with``: entries of the assistant's lists.
+    ``outcomes``: what came of the user's messages, by turn. ``dealt_with``: entries of the assistant's lists, by event.
     ``remembered``: statements of records that are gone. ``is_dialogue``: a conversation without work on files or
     commands; calls in it are those of a service. ``focus``: names in lower case.
     """
@@ -73,7 +73,7 @@ class Analysis:
     taken_back: Mapping[int, frozenset[int]]
     work: WorkState
     outcomes: Mapping[int, RequestOutcome]
-    dealt_with: tuple[DealtWith, ...]
+    dealt_with: Mapping[int, Sequence[DealtWith]]
     attached: Attached
     is_dialogue: bool
     focus: frozenset[str] = frozenset()

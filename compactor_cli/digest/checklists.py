@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from compactor_cli.digest.atoms import AtomKind, find_atoms
@@ -57,8 +58,8 @@ class DealtWith(NamedTuple):
     places: tuple[int, ...]
 
 
-def dealt_with(events: Sequence[Event], operations: Sequence[FileOperation]) -> tuple[DealtWith, ...]:
-    """The entries of numbered lists of findings and plans that a later edit deals with, the newest list first.
+def dealt_with(events: Sequence[Event], operations: Sequence[FileOperation]) -> Mapping[int, Sequence[DealtWith]]:
+    """The entries of numbered lists of findings and plans that a later edit deals with, by event, the newest first.
 
     With them, the statements that name a file together with a name that a later edit took out of it.
 
@@ -87,7 +88,10 @@ def dealt_with(events: Sequence[Event], operations: Sequence[FileOperation]) -> 
                 judged = list(_judged(entries, number, event.record, edits))
                 found |= {(number, one.places[0]): one for one in judged}
                 left -= bool(judged)
-    return tuple(found.values())
+    by_event: dict[int, list[DealtWith]] = {}
+    for entry in found.values():
+        by_event.setdefault(entry.event, []).append(entry)
+    return by_event
 
 
 def _overtaken(event: Event, number: int, gone: Mapping[str, Sequence[tuple[int, set[str]]]]) -> Iterator[DealtWith]:
@@ -183,16 +187,17 @@ def _subject(text: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def marks_of(
-    entries: Sequence[DealtWith], words: FixedWords, shown: Collection[tuple[int, int]]
+    entries: Mapping[int, Sequence[DealtWith]], words: FixedWords, shown: Collection[tuple[int, int]]
 ) -> Mapping[tuple[int, int], str]:
     """What became of entries, in brackets, by event and place of the first of their statements that is shown."""
-    firsts = ((one, next((place for place in one.places if (one.event, place) in shown), -1)) for one in entries)
+    concerned = (one for event in {event for event, _ in shown} for one in entries.get(event, ()))
+    firsts = ((one, next((place for place in one.places if (one.event, place) in shown), -1)) for one in concerned)
     return {(one.event, first): f" ({words.edited_later})" for one, first in firsts if first >= 0}
 
 
-def marked(text: str, record: int, entries: Sequence[DealtWith], words: FixedWords) -> str:
+def marked(text: str, record: int, entries: Mapping[int, Sequence[DealtWith]], words: FixedWords) -> str:
     """A text that quotes a message of this record, with what became of the entries in it."""
-    for one in entries:
+    for one in chain.from_iterable(entries.values()):
         if one.record == record:
             text = text.replace(one.text, f"{one.text} ({words.edited_later})", 1)
     return text

@@ -9,11 +9,13 @@ a hit, a wrong path) are no errors, nor is a call that the user turned down.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache, lru_cache
 from itertools import islice
+from operator import attrgetter
 from typing import NamedTuple
 
 from compactor_cli.digest.atoms import atom_texts
@@ -274,11 +276,11 @@ def _is_gone(run: Run, other: Run, output: _Outputs) -> bool:
 
 
 def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation], output: _Outputs) -> ErrorRecord:
-    between = [change for change in changes if change.event > run.event]
-    gone = [other for other in later if _is_gone(run, other, output)]
-    first = next((other for other in gone if between and between[0].event < other.event), None)
-    went_well = (other for other in gone if other.outcome is CommandOutcome.OK)
+    between = changes[bisect_right(changes, run.event, key=attrgetter("event")) :]
+    went_well = (other for other in later if other.outcome is CommandOutcome.OK)
     passed = next((other for other in went_well if contains(f"{other.key} && {other.echoed}", run.key)), None)
+    after_change = (other for other in later if between and between[0].event < other.event)
+    first = next((other for other in after_change if _is_gone(run, other, output)), None)
     # Where none passed, one that ran all tests and shows all that they printed.
     is_whole = first and "--- FAIL: " in first.line and "panic: " not in output(first.event).text
     if first and (passed or (is_whole and not code_is_of_another(first.command))):

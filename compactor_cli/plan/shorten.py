@@ -150,12 +150,21 @@ class Ruler:
                     if _claims(rule, part):
                         break
 
+    def most_saved(self, rules: Sequence[PruneRule], records: Iterable[int]) -> int:
+        """More tokens than `applied` can save: those of all texts that are long enough for a rule."""
+        parts = ((self.messages[record].role, part) for record in records for part in self.messages[record].parts)
+        return sum(
+            self.counter.count(_text_of(part))
+            for role, part in parts
+            if any(_is_long(rule, role, part) for rule in rules)
+        )
+
     def _short(self, rule: PruneRule, record: int, part: Part) -> str | None:
         """The text that this rule makes of a part; None where it does not apply, or makes it no shorter."""
-        if not _is_of_kind(rule.kind, self.messages[record].role, part):
+        if not _is_long(rule, self.messages[record].role, part):
             return None
         old = _text_of(part)
-        if len(old) <= rule.over_chars or (rule.over_tokens and self.counter.count(old) <= rule.over_tokens):
+        if rule.over_tokens and self.counter.count(old) <= rule.over_tokens:
             return None
         body, known_id = _was_shown_before(rule, old)
         marker = rule.marker.replace("{id}", known_id or record_id(self.sha256, record))
@@ -240,6 +249,10 @@ def _is_of_kind(kind: PartKind, role: Role, part: Part) -> bool:
     if isinstance(part, ToolResult):
         return kind in (PartKind.RESULT, PartKind.ANY)
     return isinstance(part, Text) and role is not Role.SYSTEM and role in _SPEAKERS.get(kind, ())
+
+
+def _is_long(rule: PruneRule, role: Role, part: Part) -> bool:
+    return _is_of_kind(rule.kind, role, part) and len(_text_of(part)) > rule.over_chars
 
 
 def _claims(rule: PruneRule, part: Part) -> bool:

@@ -479,6 +479,8 @@ def _pruned_middle(case: PlanInput, cut: Layout) -> tuple[Shortening, ...]:
     found: list[Shortening] = []
     excess = case.total_tokens - cut.target_tokens
     ruler = Ruler(messages=case.messages, counter=case.counter, sha256=case.transcript.sha256)
+    if excess > ruler.most_saved(case.settings.prune, middle):
+        return ()
     for item in ruler.applied(case.settings.prune, middle):
         if excess <= 0:
             break
