@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from itertools import chain, takewhile, zip_longest
@@ -106,13 +107,15 @@ def _done_item(
     todos: Sequence[Todo], budget_tokens: int, token_cache: TokenCache, words: FixedWords
 ) -> tuple[Item, ...]:
     """The newest steps that are done, as many as fit, in order."""
-    for start in range(len(todos)):
-        shown = todos[start:]
+
+    def item(number: int) -> Item:
+        shown = todos[len(todos) - number :]
         text = f"{words.done}{words.colon}{words.stop.join(todo.text for todo in shown)}"
-        item = Item(text=text, records=records_of(todo.record for todo in shown))
-        if token_cache.item(item) <= budget_tokens:
-            return (item,)
-    return ()
+        return Item(text=text, records=records_of(todo.record for todo in shown))
+
+    numbers = range(1, len(todos) + 1)
+    most = bisect_left(numbers, True, key=lambda number: token_cache.item(item(number)) > budget_tokens)
+    return (item(most),) if most else ()
 
 
 def _text_item(state: PlanState, budget_tokens: int, token_cache: TokenCache, words: FixedWords) -> tuple[Item, ...]:

@@ -37,6 +37,15 @@ def to_dos(n: int) -> Iterable[Message | tuple[Message, ...]]:
         yield answer("Todos have been modified successfully.", f"t{i}")
 
 
+def tasks(n: int) -> Iterable[Message | tuple[Message, ...]]:
+    yield user("Write all the parts")
+    for i in range(n):
+        yield call("TaskCreate", f"c{i}", subject=f"Write part {i}")
+        yield answer(f"Task #{i + 1} created successfully: Write part {i}", f"c{i}")
+        yield call("TaskUpdate", f"u{i}", taskId=str(i + 1), status="in_progress" if i % 50 == 49 else "completed")
+        yield answer(f"Updated task #{i + 1} status", f"u{i}")
+
+
 def commits(n: int) -> Iterable[Message | tuple[Message, ...]]:
     yield user("Commit every step")
     for i in range(n):
@@ -73,7 +82,7 @@ def calls_of(n: int, shape: Shape) -> int:
     return calls
 
 
-@pytest.mark.parametrize("shape", [gone_on, one_file, to_dos, commits, questions, at_once])
+@pytest.mark.parametrize("shape", [gone_on, one_file, to_dos, tasks, commits, questions, at_once])
 def test_twice_as_long_a_session_takes_about_twice_the_work(shape: Shape) -> None:
     calls_of(50, shape)  # what is compiled and remembered once
     assert calls_of(800, shape) <= 2.3 * calls_of(400, shape)
