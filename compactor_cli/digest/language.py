@@ -64,7 +64,6 @@ class FixedWords:
     skills = _Word("Skills in use", "使用中的技能", "使用中のスキル")
     background = _Word("Running in the background", "后台运行中", "バックグラウンドで実行中")
     since = _Word("since then", "之后", "その後")
-    answered = _Word("answered", "已回答", "回答済み")
     older = _Word("before the newest edits", "在最新改动之前", "最新の編集より前")
     earlier_state = _Word("Said before the newest steps", "在最新步骤之前说的", "最新の手順の前の発言")
     unpushed = _Word("Not pushed since", "此后未推送", "その後未プッシュ")

@@ -13,15 +13,10 @@ from compactor_cli.digest.files import FileOperation, is_throwaway
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import (
-    COLONS,
     ELLIPSIS,
-    QUESTION_MARKS,
-    is_narration,
     opening,
     records_of,
-    sentences,
 )
-from compactor_cli.digest.wants import last_question
 from compactor_cli.digest.work_state import Commit
 from compactor_cli.model.value import dataclass
 
@@ -29,21 +24,11 @@ from compactor_cli.model.value import dataclass
 _MAX_MADE, _MAX_EDITED = 3, 2
 # What a row of yeses set going is that of each request in it: of so much, time stays linear in very long sessions.
 _MAX_SET_GOING = 100
-_MAX_SUBJECT_CHARS, _MAX_COMMAND_CHARS, _MAX_THANKS_CHARS = 60, 40, 60
-# A shorter answer may be a remark on the way to one.
-_MIN_ANSWER_CHARS = 80
+_MAX_SUBJECT_CHARS, _MAX_COMMAND_CHARS = 60, 40
 # Alone on its line or after words: within quotes it is a field of what a server holds, made long before.
 _ADDRESS = re.compile(
     r"(?<![\"'=(])https?://[^\s\"'<>]+/(?:pull|issues|merge_requests|releases?)/(?!new/)[^\s\"'<>#,)]+"
 )
-# How a message begins that accepts what was done before it.
-_ACCEPTS = re.compile(
-    r"\W*(?:thanks\b|thank you|(?:(?:it|that|this|all|now it|everything) )?(?:works|worked)\b(?! (?:on|for|in|with|if))"
-    r"|perfect\b|great\b|excellent\b|awesome\b|nice\b|lgtm\b|looks good|all good|good job|well done"
-    r"|谢谢|太好了|很好|可以了|ありがと)",
-    re.IGNORECASE,
-)
-_BUT = re.compile(r"\b(?:but|however|except|still|although|not quite)\b|但是?|不过", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +52,6 @@ class _Work:
     runs: tuple[Run, ...]
     changes: tuple[FileOperation, ...]
     closing: int
-    is_over: bool
 
 
 def outcomes(
@@ -96,22 +80,20 @@ def outcomes(
                 runs=(*work.runs, *after.runs)[-_MAX_SET_GOING:],
                 changes=(*work.changes, *after.changes)[-_MAX_SET_GOING:],
                 closing=max(work.closing, after.closing),
-                is_over=after.is_over,
             )
         else:
             reply = next_reply
         closing = events[work.closing].text if work.closing >= 0 else ""
         is_refused = work.closing in taken_back or takes_back(reply, closing)
         made = sorted(list(_made(work, made_by))[-_MAX_MADE:], key=lambda one: one[1])
-        more = [] if made or is_refused else list(_shown(work, closing, events, words))
+        more = [] if made or is_refused else list(_shown(work, words))
         parts = [text for text, _ in (*dict(made).items(), *more)]
         if parts:
-            accepted = [] if is_refused else list(_accepted(reply))
             found[turn] = RequestOutcome(
-                text=words.comma.join((*parts, *map(words.quoted, accepted))),
+                text=words.comma.join(parts),
                 records=records_of([(*made, *more)[-1][1]]),
                 is_made=bool(made),
-                is_begun=bool(work.changes) and len(parts) == 1 and not (made or accepted),
+                is_begun=bool(work.changes) and len(parts) == 1 and not made,
             )
         after = work if is_assent(work.asked) else None
         next_reply = work.asked
@@ -121,9 +103,7 @@ def outcomes(
 def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]) -> dict[int, _Work]:
     asked: dict[int, list[str]] = {}
     closing: dict[int, int] = {}
-    last: dict[int, int] = {}
     for number, event in enumerate(events):
-        last[event.turn] = number
         if event.kind is EventKind.USER:
             asked.setdefault(event.turn, []).append(event.text)
         elif event.kind is EventKind.ASSISTANT:
@@ -141,8 +121,6 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
             runs=tuple(ran.get(turn, ())),
             changes=tuple(changed.get(turn, ())),
             closing=closing.get(turn, -1),
-            # Whether the newest request is dealt with is not known yet.
-            is_over=closing.get(turn) == last[turn] < len(events) - 1,
         )
         for turn, texts in asked.items()
     }
@@ -160,8 +138,8 @@ def _made(work: _Work, commits: Mapping[int, Commit]) -> Iterator[tuple[str, int
             yield (f'{commit.hash} "{subject}"' if subject else commit.hash), run.result_record
 
 
-def _shown(work: _Work, closing: str, events: Sequence[Event], words: FixedWords) -> Iterator[tuple[str, int]]:
-    """Which files were edited, and how the newest check after that ended; else that a question is answered.
+def _shown(work: _Work, words: FixedWords) -> Iterator[tuple[str, int]]:
+    """Which files were edited, and how the newest check after that ended.
 
     A check after a question, or before the edits, shows nothing of them.
     """
@@ -180,28 +158,6 @@ def _shown(work: _Work, closing: str, events: Sequence[Event], words: FixedWords
     for check in newest[-1:] if is_asked else ():
         ended = words.ok if check.outcome is CommandOutcome.OK else words.failed
         yield f"`{opening(shown(check.key), _MAX_COMMAND_CHARS)}` {ended}", check.result_record
-    asks = work.asked.rstrip().endswith(QUESTION_MARKS) or _ASKS_TO_LOOK.search(work.asked)
-    is_question = bool(asks) and not (work.changes or checks)
-    if is_question and work.is_over and _answers(closing):
-        yield words.answered, events[work.closing].record
 
 
-def _answers(text: str) -> bool:
-    """Whether a text may be an answer: of some length, and ending neither with a question nor with what comes next."""
-    end = next(iter(sentences(text)[-1:]), "")
-    is_whole = not end.endswith(COLONS) and not is_narration(end) and not last_question(text)
-    return len(text) >= _MIN_ANSWER_CHARS and is_whole
-
-
-_ASKS_TO_LOOK = re.compile(
-    r"\b(?:can|could|would) you (?:please )?(?:check|look|explain|tell|see|find|show|investigate|summari[sz]e)\b",
-    re.IGNORECASE,
-)
 _ASKS_TO_CHECK = re.compile(r"\b(?:run|tests?|check|lint|build|verify|ci)\b", re.IGNORECASE)
-
-
-def _accepted(reply: str) -> Iterator[str]:
-    """How the next message of the user accepts what was done, where it does so without a but."""
-    first = next(iter(sentences(reply)), "")
-    if _ACCEPTS.match(reply) and len(first) <= _MAX_THANKS_CHARS and not _BUT.search(reply):
-        yield first

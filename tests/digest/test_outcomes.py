@@ -60,10 +60,6 @@ def test_a_check_that_failed_is_what_came_of_a_request_too() -> None:
     assert wanted(STORE, ran("pytest -q", "1 failed", is_error=True)) == " → edited store.py, `pytest -q` failed"
 
 
-def test_what_the_user_says_to_it_stands_with_what_came_of_a_request() -> None:
-    assert wanted(STORE, user("Thanks, works!")) == ' → edited store.py, "Thanks, works!"'
-
-
 def test_thanks_with_a_but_are_no_sign_that_a_request_is_done() -> None:
     assert wanted(STORE, user("great, but the export is still wrong")) == " → edited store.py"
 
@@ -86,19 +82,6 @@ def test_a_short_yes_is_stated_with_what_it_agreed_to_so_that_its_commit_does_no
     one = digest(conversation(user(ASKED), asked, user("yeah, do it all"), STORE, COMMIT, done, NEXT), 3_000)
     line = 'Shall I start with store.py? → "yeah, do it all" → 4f1c2aa "Store UTC"'
     assert line in texts(one, Section.HISTORY)
-
-
-def test_a_question_that_was_answered_is_stated_to_be() -> None:
-    question = user("why are 120 readings of October missing in the export?")
-    told = says("The export drops the second hour of October, because it takes it for a duplicate of the first one.")
-    looked = ran("grep -c October export.csv", "624")
-    one = digest(conversation(question, looked, told, NEXT), 3_000)
-    assert any(
-        text.startswith('"why are 120 readings') and "→ answered" in text for text in texts(one, Section.HISTORY)
-    )
-    asked = user("and can you check whether the clock of the north gauge is behind")
-    one = digest(conversation(asked, looked, told, NEXT), 3_000)
-    assert any('north gauge is behind" → answered' in text for text in texts(one, Section.HISTORY))
 
 
 QUESTION = "why are 120 readings of October missing in the export?"
