@@ -196,7 +196,7 @@ class KimiWire(SessionDialect):
         if not isinstance(value, dict):
             return 0
         family, dot, _ = string(value.get("type")).partition(".")
-        is_event = bool(dot) and family in _FAMILIES and isinstance(value.get("time", 0), int)
+        is_event = bool(dot) and family in _FAMILIES and isinstance(value.get("time"), int)
         return 3 if self.starts(value) or is_event else 0
 
     def starts(self, value: Any) -> bool:

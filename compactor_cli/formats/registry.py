@@ -32,6 +32,8 @@ class _Entry(NamedTuple):
     keys: frozenset[str]
 
 
+# Where programs of one's own have their messages.
+_OWN = "history trajectory turns dialog dialogue chat chat_history message_history transcript data result output []"
 # The order decides between dialects that know a value equally well: marks of their own first, plain chat last.
 _DIALECTS = tuple(
     _Entry(name, module, frozenset(keys.split()))
@@ -65,11 +67,10 @@ _DIALECTS = tuple(
         (
             "openai-chat",
             _SPEC,
-            "role messages body input request request_params conversations conversation simulation_run prompt traj"
-            " history []",
+            f"role messages body input request request_params conversations conversation simulation_run prompt traj {_OWN}",
         ),
         ("cline", "cline", "[]"),
-        ("anthropic", _SPEC, "role messages params request request_params conversation []"),
+        ("anthropic", _SPEC, f"role messages params request request_params conversation {_OWN}"),
         ("tau", _SPEC, "role messages simulation_run []"),
         ("openai-responses", "responses", "type role input body request output response []"),
         ("chatgpt", "chatgpt", "mapping"),
