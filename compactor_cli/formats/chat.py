@@ -13,8 +13,10 @@ from compactor_cli.formats import blocks, located, new_message
 from compactor_cli.formats.base import JsonPath
 from compactor_cli.formats.client_signs import previous_summary, summary_of
 from compactor_cli.formats.contents import (
+    CALL_LISTS,
     arguments_place,
     has_calls,
+    listed,
     media_count,
     named_call,
     read_call,
@@ -38,9 +40,12 @@ ROLES = {
     "ai": Role.ASSISTANT,
     "gpt": Role.ASSISTANT,
     "tool_call": Role.ASSISTANT,
+    "function_call": Role.ASSISTANT,
     "tool": Role.TOOL,
     "function": Role.TOOL,
+    "observation": Role.TOOL,
     "tool_response": Role.TOOL,
+    "tool_result": Role.TOOL,
     "ipython": Role.TOOL,
 }
 _META = Message(role=Role.META)
@@ -51,8 +56,8 @@ _OPAQUE_KEYS = ("reasoning_details", "audio")
 _ERROR_KEYS = ("is_error", "error")
 _REASONING = frozenset({*_REASONING_KEYS, *_OPAQUE_KEYS})
 # What may stand next to the content and has something to say.
-_SIBLING_KEYS = frozenset({*_REASONING, "refusal", "tool_calls", "function_call"})
-_NOT_PLAIN = frozenset({name for name, role in ROLES.items() if role is Role.TOOL} | {"tool_call"})
+_SIBLING_KEYS = frozenset({*_REASONING, "refusal", *CALL_LISTS, "function_call"})
+_CALL_ROLES = ("tool_call", "function_call")
 _SUMMARISING = (Role.USER, Role.SYSTEM)
 # This many elements of an array are looked at for one that says anything.
 _LOOKED_AT = 50
@@ -96,7 +101,12 @@ def read(value: Any) -> Message:
     if role is Role.META:
         return _META
     content = value.get("content")
-    if isinstance(content, str) and value["role"] not in _NOT_PLAIN and _SIBLING_KEYS.isdisjoint(value):
+    if (
+        isinstance(content, str)
+        and role is not Role.TOOL
+        and value["role"] not in _CALL_ROLES
+        and _SIBLING_KEYS.isdisjoint(value)
+    ):
         # A message that is nothing but a text: most are, and this is the short way for them.
         summary = previous_summary(role, content) if role in _SUMMARISING else None
         words = (Text(text=content),) if content else ()
@@ -114,8 +124,8 @@ def _role(value: Any) -> Role:
     if not is_chat(value):
         return Role.META
     name = value["role"]
-    if name in ROLES:
-        return ROLES[name]
+    if role := ROLES.get(name) or ROLES.get(name.lower()):
+        return role
     return Role.META if name in _META_ROLES or name.startswith("_") or not name else Role.ASSISTANT
 
 
@@ -129,7 +139,7 @@ def _pieces(value: Mapping[str, Any], role: Role) -> list[LocatedPart]:
     content = value.get("content")
     if role is Role.TOOL and isinstance(content, str):
         return [LocatedPart(_result(value), (("content",),), shortened_result)]
-    if value["role"] == "tool_call":
+    if value["role"] in _CALL_ROLES:
         call = named_call(result_text(content))
         inside = [LocatedPart(call, (("content",),), lambda old, text: shortened_call(result_text(old), text))]
     else:
@@ -146,8 +156,10 @@ def _pieces(value: Mapping[str, Any], role: Role) -> list[LocatedPart]:
 
 def _calls(value: Mapping[str, Any]) -> Iterator[LocatedPart]:
     """The calls outside the content, today's and the single one of before 2023-11."""
-    listed, legacy = value.get("tool_calls"), value.get("function_call")
-    held = [(call, ("tool_calls", i)) for i, call in enumerate(listed)] if isinstance(listed, list) else []
+    legacy = value.get("function_call")
+    held: list[tuple[Any, JsonPath]] = [
+        (call, (key, i)) for key in CALL_LISTS for i, call in enumerate(listed(value.get(key)))
+    ]
     for call, place in [*held, (legacy, ("function_call",))] if isinstance(legacy, dict) else held:
         inner = arguments_place(call)
         yield LocatedPart(read_call(call), ((*place, *inner),) if inner else ())
@@ -168,19 +180,16 @@ def _reasoning(value: Mapping[str, Any]) -> Iterator[LocatedPart]:
 def _result(value: Mapping[str, Any]) -> ToolResult:
     content = value.get("content")
     return ToolResult(
-        id=_first_string(value, "tool_call_id", "id"),
+        id=_first_string(value, "tool_call_id", "toolCallId", "id"),
         text=result_text(content),
-        name=_first_string(value, "name", "tool_name"),
+        name=_first_string(value, "name", "tool_name", "toolName"),
         is_error=any(value.get(key) not in (None, False, "") for key in _ERROR_KEYS if key in value),
         media_count=0 if isinstance(content, str) else media_count(content),
     )
 
 
-def _first_string(value: Mapping[str, Any], key: str, other: str) -> str:
-    found = value.get(key)
-    if not isinstance(found, str):
-        found = value.get(other)
-    return found if isinstance(found, str) else ""
+def _first_string(value: Mapping[str, Any], *keys: str) -> str:
+    return next((found for key in keys if isinstance(found := value.get(key), str)), "")
 
 
 def _compaction(content: Any) -> PreviousSummary | None:

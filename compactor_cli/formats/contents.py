@@ -107,9 +107,13 @@ def string(value: Any) -> str:
 _ARGUMENT_KEYS = ("arguments", "args", "input", "parameters")
 
 
+# OpenAI's, and as programs in JavaScript write it.
+CALL_LISTS = ("tool_calls", "toolCalls")
+
+
 def has_calls(value: Mapping[str, Any]) -> bool:
     """Whether the message asks for tools outside its content."""
-    return bool(value.get("tool_calls")) or isinstance(value.get("function_call"), dict)
+    return any(value.get(key) for key in CALL_LISTS) or isinstance(value.get("function_call"), dict)
 
 
 def read_call(call: Any) -> ToolCall:

@@ -67,7 +67,8 @@ _DIALECTS = tuple(
         (
             "openai-chat",
             _SPEC,
-            f"role messages body input request request_params conversations conversation simulation_run prompt traj {_OWN}",
+            "role messages body input request request_params conversations conversation simulation_run prompt traj"
+            f" {_OWN}",
         ),
         ("cline", "cline", "[]"),
         ("anthropic", _SPEC, f"role messages params request request_params conversation {_OWN}"),

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, made, shown
+from opening import open_values
 
 from compactor_cli.formats import kimi
 from compactor_cli.formats.base import InsertionPoint
 from compactor_cli.group.exchanges import group
+from compactor_cli.model.errors import UnknownShape
 from compactor_cli.model.transcript import Role
 
 WIRE = kimi.KIMI_WIRE
@@ -179,3 +182,9 @@ def test_a_context_has_a_system_prompt_and_bookkeeping_of_its_own() -> None:
     after = compacted(CONTEXT, transcript, 2, 3)
     assert [part["text"] for part in after.records[2].value["content"]][1] == SUMMARY.text
     assert after.messages[2].summary is not None
+
+
+def test_events_without_a_time_are_none_of_kimis() -> None:
+    codex = [{"type": "thread.started", "thread_id": "t"}, {"type": "turn.started"}]
+    with pytest.raises(UnknownShape):
+        open_values(*codex, {"type": "item.completed", "item": {"type": "agent_message", "text": "Done."}})

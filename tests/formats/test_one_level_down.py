@@ -10,6 +10,12 @@ from opening import shortened
 
 CHAT = [{"role": ("user", "assistant")[i % 2], "content": f"{i} {LONG}"} for i in range(12)]
 CONTENTS = [{"role": ("user", "model")[i % 2], "parts": [{"text": f"{i} {LONG}"}]} for i in range(12)]
+THOUGHT = [
+    {"role": "user", "content": f"{i} {LONG}"}
+    if i % 2 == 0
+    else {"role": "assistant", "content": [{"type": "thinking", "thinking": "why"}, {"type": "text", "text": LONG}]}
+    for i in range(12)
+]
 SIMULATED = [{**message, "turn_idx": i, "tool_calls": None} for i, message in enumerate(CHAT)]
 
 
@@ -56,6 +62,10 @@ def test_an_export_of_claude_ai_is_read_and_its_blocks_stay_what_its_texts_are()
         ("gemini-contents", {"systemInstruction": {"parts": [{"text": "s"}]}, "messages": CONTENTS}, ("messages",)),
         ("gemini-contents", {"error": {"message": "m", "stack": "s"}, "context": CONTENTS}, ("context",)),
         ("openhands", {"issue": {"number": 1}, "instruction": "i", "history": events(), "success": True}, ("history",)),
+        ("openai-chat", {"task": 7, "trajectory": CHAT, "reward": 1.0}, ("trajectory",)),
+        ("openai-chat", {"session": "s", "turns": CHAT}, ("turns",)),
+        ("openai-chat", {"data": {"messages": CHAT, "id": 1}, "ok": True}, ("data", "messages")),
+        ("anthropic", {"task": 7, "trajectory": THOUGHT}, ("trajectory",)),
     ],
     ids=[
         "interactions of SWE-agent",
@@ -65,6 +75,10 @@ def test_an_export_of_claude_ai_is_read_and_its_blocks_stay_what_its_texts_are()
         "Vertex tuning",
         "Gemini error report",
         "OpenHands resolver",
+        "trajectory of a chat",
+        "turns of a chat",
+        "answer of a server",
+        "trajectory of Anthropic's messages",
     ],
 )
 def test_a_conversation_one_level_down_is_compacted_where_it_stands(

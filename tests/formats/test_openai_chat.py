@@ -286,3 +286,30 @@ def test_spaces_are_those_of_the_source() -> None:
         (transcript,) = open_bytes(raw)
         (new,) = DIALECT.insert(transcript, InsertionPoint(before=(0,), after=()), [item])
         assert new == raw.replace(b'"a"', b'"So far."')
+
+
+def test_calls_and_results_of_programs_in_javascript_are_paired() -> None:
+    asked = {"role": "assistant", "content": "", "toolCalls": [{"id": "c1", "name": "cut", "args": {"at": 3}}]}
+    told = {"role": "tool", "toolCallId": "c1", "toolName": "cut", "content": "ok"}
+    assert read(asked) == (Role.ASSISTANT, (ToolCall(id="c1", name="cut", arguments={"at": 3}),))
+    assert read(told) == (Role.TOOL, (ToolResult(id="c1", name="cut", text="ok"),))
+    assert shortened("openai-chat", asked, {0: '{"at":"…"}'})["toolCalls"][0]["args"] == {"at": "…"}
+
+
+def test_roles_in_capitals_are_roles_and_new_messages_are_written_so() -> None:
+    told = [
+        {"role": "SYSTEM", "content": "Be brief."},
+        {"role": "USER", "content": "a"},
+        {"role": "TOOL", "content": "b"},
+    ]
+    transcript = open_one({"messages": told})
+    assert [found.role for found in transcript.messages] == [Role.SYSTEM, Role.USER, Role.TOOL]
+    assert inserted(transcript, 1, "S") == [{"role": "USER", "content": "S"}]
+
+
+def test_calls_and_observations_with_a_role_of_their_own_are_paired() -> None:
+    assert read({"role": "function_call", "content": '{"name": "cut", "arguments": {"at": 3}}'}) == (
+        Role.ASSISTANT,
+        (ToolCall(id="", name="cut", arguments={"at": 3}),),
+    )
+    assert read({"role": "observation", "content": "ok"}) == (Role.TOOL, (ToolResult(id="", text="ok"),))
