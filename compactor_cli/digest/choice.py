@@ -145,7 +145,9 @@ class Choice:
         *,
         focus: frozenset[str] = frozenset(),
     ) -> None:
-        covered = set[Fact]().union(*map(worth.facts, shown))
+        texts = tuple(shown)
+        self.shown = "\n".join(texts)
+        covered = set[Fact]().union(*map(worth.facts, texts))
         self.candidates, self.count = candidates, count
         self.fresh = [_without(worth.facts(one.text, one.form), covered) for one in candidates]
         for number, one in enumerate(candidates):
@@ -185,6 +187,7 @@ class Choice:
         run = _Round(choice=self, left=budget_tokens, focus_left=budget_tokens * FOCUS_RATIO)
         run.take(self.heap.copy(), MAX_OUTPUTS[0])
         run.take(run.affordable(), MAX_OUTPUTS[1])
+        run.fill()
         self.is_exhausted = not run.is_short
         return sorted((self.candidates[number] for number in run.taken), key=order)
 
@@ -223,6 +226,19 @@ class _Round:
                 heappush(heap, (-gain, number))
             elif gain > 0.0:
                 self._enter(number, max_outputs)
+
+    def fill(self) -> None:
+        """Takes what else was spoken where tokens are left, the newest first: known words may make a new sentence."""
+        candidates = self.choice.candidates
+        texts = {candidates[number].text for number in self.taken}
+        rest = [i for i, one in enumerate(candidates) if one.form is not StatementForm.OUTPUT and one.place >= 0]
+        for number in sorted(rest, key=lambda i: -candidates[i].event):
+            text = candidates[number].text
+            if self.left <= ITEM_TOKENS:
+                return
+            if text not in texts and text not in self.choice.shown:
+                texts.add(text)
+                self._enter(number, 0)
 
     def affordable(self) -> list[tuple[float, int]]:
         """A heap of the candidates that are not taken and might fit."""

@@ -199,6 +199,8 @@ def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> It
     calls = [n for n, e in enumerate(events) if is_service_call(e) and (with_lookups or not is_lookup(e.name))]
     acted = [n for n in calls if not is_lookup(events[n].name)]
     last_words = max((*acted, *(n for n, e in enumerate(events) if e.kind is EventKind.ASSISTANT)), default=-1)
+    if sum(len(results[n].text) for n in calls if n in results) <= chars:
+        last_words = 0  # there is room for every member
     chars = min(max(chars // max(1, 2 * len(acted)), _SIZES_CHARS[0]), _SIZES_CHARS[1])
     known: set[str] = set()
     records: dict[str, int] = {}

@@ -75,6 +75,15 @@ def test_of_an_object_with_many_members_whole_ones_stand_never_half_an_id() -> N
     assert "card_41967790 source card amount 270, card_41967791 source card amount 271" in shown
 
 
+def test_where_there_is_room_for_every_answer_its_members_stand_whether_somebody_speaks_of_them_or_not() -> None:
+    flight = '{"number": "HAT101", "origin": "DEN", "seats": 4}'
+    spoken = says("It is on time."), user("good, and the one after it?"), says("That one is late.")
+    session = conversation(user("is my flight on time?"), call("get_flight", "1"), answer(flight, "1"), *spoken)
+    shown_text = rendered(digest(session, 1_500).summary)
+    assert "get_flight(): HAT101, origin DEN, seats 4" in shown_text
+    assert "DEN" not in rendered(digest(session, 90).summary)
+
+
 def test_of_a_look_up_made_twice_the_newest_answer_stands() -> None:
     looks = [
         (call("check_network", str(number)), answer(f"Airplane Mode: {mode}", str(number)))

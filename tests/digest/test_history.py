@@ -42,6 +42,13 @@ def test_the_choice_holds_its_budget_and_says_nothing_twice(messages: list[list[
     assert all(statement.text in found.events[statement.event].text for statement in taken)
 
 
+def test_where_there_is_room_a_sentence_stands_whose_words_all_stand_in_another() -> None:
+    silver = "As a silver member you are allowed 2 free bags for each passenger in economy."
+    gold = "As a gold member you are allowed 3 free bags for each passenger in economy."
+    found = read(says(silver), says(gold), user("And a member without a tier: silver or gold, which is allowed more?"))
+    assert [one.text for one in chosen(found, 200)] == [silver, gold]
+
+
 def test_facts_are_weighed_in_the_order_of_their_text_so_that_every_process_chooses_alike() -> None:
     words = "gauge drift reconnect october export duplicate clock hour seconds limits".split()
     told = read(user("why?"), says(" ".join(words))).worth.facts(" ".join(reversed(words)))

@@ -69,7 +69,8 @@ def test_a_request_whose_work_the_user_takes_back_has_no_outcome() -> None:
 
 
 def test_a_request_without_a_record_of_what_came_of_it_has_no_outcome() -> None:
-    assert wanted(says("I will do that.")) == ""
+    looked = (call("Read", "r", file_path="src/store.py"), answer("a", "r"))
+    assert wanted(looked, says("I will do that.")) == ""
 
 
 def test_what_a_yes_set_going_came_of_the_request_before_it() -> None:
