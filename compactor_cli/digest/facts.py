@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.digest.checks import contains, is_test
@@ -65,10 +65,11 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     ]
     older = analysis.work.older
     elsewhere = analysis.work.elsewhere
+    errors = {error.line for error in analysis.errors if is_shown(error, len(analysis.events))}
     shown_runs = [
         (run, times)
         for run, times in ranked
-        if not _is_shown_elsewhere(run, analysis)
+        if not _is_shown_elsewhere(run, errors, analysis.work.branch)
         if not (is_throwaway(f"{elsewhere.get(run.event, '')}/") or _IN_PASSING.search(run.key))
     ]
     items = [
@@ -102,11 +103,11 @@ def dialogue_statements(analysis: Analysis, spoken: Iterable[Statement], chars: 
     yield from call_statements(analysis, chars, with_lookups=True)
 
 
-def _is_shown_elsewhere(run: Run, analysis: Analysis) -> bool:
-    """Whether an error, or the branch, says what came of a run."""
+def _is_shown_elsewhere(run: Run, errors: Collection[str], branch: str) -> bool:
+    """Whether an error line that is shown, or the branch, says what came of a run."""
     if run.outcome is CommandOutcome.FAILED:
-        return any(error.line in run.line and is_shown(error, len(analysis.events)) for error in analysis.errors)
-    return run.line.startswith(("Switched to branch '", "Already on '")) and bool(analysis.work.branch)
+        return run.line in errors or any(line in run.line for line in errors)
+    return run.line.startswith(("Switched to branch '", "Already on '")) and bool(branch)
 
 
 # What is put into a file for a try, or away: Open tells what is still put away.

@@ -177,7 +177,9 @@ def find_causes(
         names = frozenset(name.rpartition("/")[2] for name in atom_texts(text))
         if not names or any(2 * len(names & one.names) >= len(names) for one in found):
             continue
-        later = [one for one in edits if number < one.event and events[one.event].turn <= event.turn + 1]
+        first = bisect_right(edits, number, key=attrgetter("event"))
+        stop = bisect_right(edits, event.turn + 1, key=lambda one: events[one.event].turn)
+        later = edits[first:stop]
         edited = dict.fromkeys(one.path for one in later if any(name in events[one.event].text for name in names))
         found.append(Cause(text=text, event=number, record=event.record, names=names, edited=tuple(edited)))
     return tuple(reversed(found))
