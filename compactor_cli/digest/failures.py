@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.checks import RUNNERS, chain_parts, changes_code, contains, is_test
-from compactor_cli.digest.commands import CommandOutcome, Run, code_is_of_another, error_line
-from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, is_lookup, results_of
+from compactor_cli.digest.commands import CommandOutcome, Run, code_is_of_another
+from compactor_cli.digest.events import Event, EventKind, FileAction, results_of
 from compactor_cli.digest.files import FileOperation, is_throwaway
 from compactor_cli.digest.statements import COLONS, ELLIPSIS, GAP, is_narration, sentences
 from compactor_cli.model.value import dataclass
@@ -95,8 +95,8 @@ def is_shown(error: ErrorRecord, number_of_events: int) -> bool:
 def find_errors(
     events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]
 ) -> tuple[ErrorRecord, ...]:
-    """Every error of a command that does something, and of tools that are neither commands nor file work, in order."""
-    acting = sorted((*_tool_runs(events), *(run for run in runs if not run.is_look)), key=lambda run: run.event)
+    """Every error of a command that does something, in order; what calls of services came to stands in Facts."""
+    acting = [run for run in runs if not run.is_look]
     telling = {
         run.key for run in acting if run.outcome is CommandOutcome.FAILED and not _SAYS_ONLY_THAT.search(run.line)
     }
@@ -299,7 +299,7 @@ def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation], ou
     # An edit of the file that the error names is what there was to do about it, not another command.
     is_edited = any(path.rpartition("/")[2] in run.line for path in fixes)
     instead = None if (fixes and is_check) or is_edited else _other_way(run, later)
-    other = None if passed else _wider_check(run, later) or instead or _other_lookup(run, later)
+    other = None if passed else _wider_check(run, later) or instead
     if other:
         status, records = Status.FIXED, [run.result_record, other.result_record]
     return ErrorRecord(
@@ -338,14 +338,6 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
     return None
 
 
-def _other_lookup(run: Run, later: Sequence[Run]) -> Run | None:
-    """The next look-up of the same thing that found it: `find_user_by_mail`, then `find_user_by_name`."""
-    if not is_lookup(run.key):
-        return None
-    same = "_".join(run.key.split("_")[:2])
-    return next((one for one in later if one.outcome is CommandOutcome.OK and one.key.startswith(same)), None)
-
-
 def _programs(command: str) -> frozenset[str]:
     """The programs of a command line, those with subcommands with theirs; what only shows or enters aside."""
     found: set[str] = set()
@@ -373,25 +365,3 @@ _CHECKS_CODE = re.compile(r"\b(?:check|verify|lint|tsc|typecheck|type-check|esli
 def _targets(key: str) -> list[str]:
     words = chain_parts(key)[-1].split() if chain_parts(key) else []
     return [word for word in words if "/" in word or "." in word]
-
-
-def _tool_runs(events: Sequence[Event]) -> list[Run]:
-    """Calls of other tools (a booking, a query) as runs: one that failed may be made again with success."""
-    found: list[Run] = []
-    for event in events:
-        call = events[event.call] if event.kind is EventKind.RESULT and event.call >= 0 else None
-        if call is None or call.tool is not ToolKind.OTHER or event.is_refusal:
-            continue
-        failed = event.is_error or event.text.lstrip().startswith(("Error", '{"error"', "错误"))
-        found.append(
-            Run(
-                command=call.name,
-                key=call.name,
-                event=event.call,
-                record=call.record,
-                result_record=event.record,
-                outcome=CommandOutcome.FAILED if failed else CommandOutcome.OK,
-                line=error_line(event.text) if failed else "",
-            )
-        )
-    return found

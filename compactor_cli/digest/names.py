@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -128,7 +127,7 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
         # A bare number or flag carries no information without its line.
         if atoms[row] not in known and kinds[row] not in _NUMBERS and any(map(str.isalpha, atoms[row])):
             found.append(atoms[row])
-    return [name for name in found if not _is_key(name, analysis)]
+    return found
 
 
 def _only_in_passed_tests(lines: Lines, rows: set[int]) -> set[int]:
@@ -139,19 +138,6 @@ def _only_in_passed_tests(lines: Lines, rows: set[int]) -> set[int]:
         if not passed.isdisjoint(atoms) and not is_progress(text):
             passed.difference_update(atoms)
     return passed
-
-
-def _is_key(name: str, analysis: Analysis) -> bool:
-    """Whether a name stands only as the key of a value in answers: it carries no information without one."""
-    if analysis.scores.coding >= 0.5:
-        return False
-    texts = [event.text for event in analysis.events if name in event.text]
-    # Most names stand between words somewhere: that is seen sooner than a pattern of each is compiled.
-    if any(f" {name}{mark}" in text for text in texts for mark in " ,.\n"):
-        return False
-    quoted = re.compile(rf"[\"']{re.escape(name)}[\"']\s*:|^{re.escape(name)}=", re.MULTILINE)
-    alone = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-    return not any(alone.search(quoted.sub("", text)) for text in texts)
 
 
 def _files_of(analysis: Analysis, names: Iterable[str]) -> dict[str, str]:

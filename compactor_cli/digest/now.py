@@ -100,8 +100,6 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
     newest = newest_request(analysis)
     if newest is None:
         return
-    if analysis.is_dialogue and _is_carried_out(newest, analysis):
-        return  # what was done then stands among what happened
     yield _quoted(words.request, newest, budget_tokens, analysis, token_cache)
     if newest.points_at:
         # The entry that it names, and not what else the list holds.
@@ -129,12 +127,6 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
 def _stands_alone(message: UserMessage, analysis: Analysis) -> bool:
     """Whether a message is a request by itself; in a dialogue every answer of some length says what it is about."""
     return message.stands_alone if not analysis.is_dialogue else not (message.is_short or message.stopped)
-
-
-def _is_carried_out(message: UserMessage, analysis: Analysis) -> bool:
-    """Whether a message only agrees to something, and a call has done it since."""
-    calls = (one for one in analysis.events if one.kind is EventKind.CALL and one.record > message.record)
-    return begins_with_assent(message.text) and any(not is_lookup(one.name) for one in calls)
 
 
 def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Analysis, token_cache: TokenCache) -> Item:

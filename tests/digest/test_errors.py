@@ -116,15 +116,6 @@ def test_a_call_that_the_user_turned_down_is_no_error() -> None:
     assert errors(ran("git push origin main", refused, is_error=True)) == []
 
 
-def test_other_tools_fail_and_pass_too() -> None:
-    assert shown(
-        call("cancel_order", "1", order="W1"),
-        answer("Error: order is shipped", "1"),
-        call("cancel_order", "2", order="W2"),
-        answer("cancelled", "2"),
-    ) == ([], ["`cancel_order`: Error: order is shipped → passed later"])
-
-
 def test_a_command_is_the_same_wherever_a_line_before_it_goes() -> None:
     (found,) = errors(ran("cd /data/app\nmake test", "Error: two", is_error=True), EDIT, ran("make test", ""))
     assert (found.status.value, found.fixes, found.records) == ("fixed", ("src/a.py",), (1, 2, 5))
@@ -201,13 +192,6 @@ def test_compilers_errors_after_a_pipe_are_no_success() -> None:
     printed = "src/theme.ts(10,46): error TS1343: The 'import.meta' meta-property is not allowed."
     session = conversation(user("check the themes"), ran("npx tsc --noEmit | grep -v ../tui", printed), says("Hm."))
     assert any("TS1343" in text and "fail" in text for text in texts(digest(session, 2_000), Section.PLAN))
-
-
-def test_a_look_up_that_failed_is_settled_by_another_that_found_it() -> None:
-    by_mail = (call("find_user_by_email", "m", email="a@b.c"), answer("Error: User not found", "m", is_error=True))
-    by_name = (call("find_user_by_name", "n", name="Daiki"), answer("daiki_3253", "n"))
-    session = conversation(user("change my order, please"), by_mail, by_name, says("I found your account."))
-    assert not any("find_user_by_email" in text for text in texts(digest(session, 2_000), Section.PLAN))
 
 
 def test_asking_a_program_for_help_is_no_other_way() -> None:
