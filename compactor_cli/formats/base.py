@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Flag, auto
 from typing import Any, Protocol, runtime_checkable
@@ -117,7 +117,22 @@ class InsertionPoint:
 
 
 class Dialect(Protocol):
-    """One on-disk format. Implementations hold no state."""
+    """One on-disk format. Implementations hold no state.
+
+    What one may have as well, where it is so:
+
+    - ``read_one(record)``: what `read` gives for a record that is read by itself, whatever stands around it, except for
+      what `pad_missing_results` adds;
+    - ``is_text_only(elements)``: whether the messages of a row hold nothing but texts and calls. Such a row has no more
+      tokens than bytes, as its keys take more than 4 of them a message;
+    - ``session_key(value)``: the session that this line belongs to; empty where it names none;
+    - ``unread_keys``: members that records repeat and that are never looked at. The values of a session's records are
+      without them;
+    - ``settle(source, composed)``: the composed transcript (records, frame and row that are to be written, no messages
+      yet) with what counts or names its records brought in line. Of kept records only what numbers them may change;
+    - ``links_records``: whether the client sends one end only of a session that has two with nothing to join them;
+    - the methods of `Refreshing` and `Appending`.
+    """
 
     @property
     def name(self) -> str:
@@ -187,26 +202,6 @@ class BaseDialect:
         return False
 
 
-@runtime_checkable
-class Separate(Protocol):
-    """A dialect that reads each record by itself, whatever stands around it, except for what `pad_missing_results`
-    adds.
-    """
-
-    def read_one(self, record: Record) -> Message:
-        """What `Dialect.read` gives for this record, before `pad_missing_results`."""
-        ...
-
-
-@runtime_checkable
-class TextOnly(Dialect, Protocol):
-    """A dialect that knows at a glance whether the messages of a row hold nothing but texts and calls."""
-
-    def is_text_only(self, elements: Sequence[Any]) -> bool:
-        """Whether they do: such a row has no more tokens than bytes, as its keys take more than 4 of them a message."""
-        ...
-
-
 def objects(records: Sequence[Record]) -> list[Mapping[str, Any]]:
     """The values of the records; an empty object for what is none."""
     return [record.value if isinstance(record.value, dict) else {} for record in records]
@@ -228,58 +223,18 @@ def reread(dialect: Dialect, source: Transcript, records: Sequence[Record], row:
 
     What is read by itself says the same in its new place: of such a dialect only new and changed records are read.
     """
-    if not isinstance(dialect, Separate):
+    read_one: Callable[[Record], Message] | None = getattr(dialect, "read_one", None)
+    if read_one is None:
         return read_messages(dialect, records, row)
     known = {id(record.value): message for record, message in zip(source.records, source.messages, strict=True)}
-    messages = pad_missing_results(tuple(known.get(id(record.value)) or dialect.read_one(record) for record in records))
+    messages = pad_missing_results(tuple(known.get(id(record.value)) or read_one(record) for record in records))
     return with_client(messages, dialect.name)
 
 
-@runtime_checkable
-class Keyed(Protocol):
-    """A dialect whose records name the session that they belong to."""
-
-    def session_key(self, value: Any) -> str:
-        """The session of this line; empty where it names none."""
-        ...
-
-
-@runtime_checkable
-class Bulky(Protocol):
-    """A dialect whose records repeat much that it never looks at."""
-
-    @property
-    def unread_keys(self) -> frozenset[str]:
-        """Members of a record that are let go once it is read: the values of a session's records are without them."""
-        ...
-
-
-@runtime_checkable
-class Settling(Protocol):
-    """A dialect with something that counts or names the records: step numbers, lists of indices, totals."""
-
-    def settle(self, source: Transcript, composed: Transcript) -> Transcript:
-        """The composed transcript with that brought in line with the records it has.
-
-        ``composed`` has the records, frame and row that are to be written, and no messages yet. Of kept records
-        only what numbers them may change.
-        """
-        ...
-
-
-@runtime_checkable
-class Linked(Protocol):
-    """A dialect whose records may link to each other by id."""
-
-    @property
-    def links_records(self) -> bool:
-        """Whether the client sends one end only of a session that has two with nothing to join them."""
-        ...
-
-
 def settled(dialect: Dialect, source: Transcript, composed: Transcript) -> Transcript:
-    """What `Settling.settle` makes of it; the composed transcript as it is where nothing counts its records."""
-    return dialect.settle(source, composed) if isinstance(dialect, Settling) else composed
+    """What the dialect's ``settle`` makes of it; the composed transcript as it is where nothing counts its records."""
+    settle: Callable[[Transcript, Transcript], Transcript] | None = getattr(dialect, "settle", None)
+    return settle(source, composed) if settle else composed
 
 
 @runtime_checkable

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from itertools import chain, islice
 from typing import Any
 
-from compactor_cli.formats.base import Bulky, Dialect, JsonPath, Keyed, TextOnly, read_messages
+from compactor_cli.formats.base import Dialect, JsonPath, read_messages
 from compactor_cli.formats.contents import listed
 from compactor_cli.formats.located import at
 from compactor_cli.formats.registry import dialects_for, get, plain_scores, plugin_dialect
@@ -215,12 +214,13 @@ class _TranscriptReader:
 
     def _unread_records(self, record: Record) -> int:
         """How many records this row has, if it is like the row before and need not be read; else 0."""
-        may_stay_unread = self.in_rows and len(record.raw) <= self.unread_bytes and record.place.line > LISTED
-        dialect = _text_only(self.last.name) if may_stay_unread and self.last else None
-        if dialect is None or (path := dialect.array_path(record.value)) is None:
+        if not self.in_rows or len(record.raw) > self.unread_bytes or record.place.line <= LISTED:
+            return 0
+        is_text_only: Callable[[Sequence[Any]], bool] | None = getattr(self.last, "is_text_only", None)
+        if is_text_only is None or self.last is None or (path := self.last.array_path(record.value)) is None:
             return 0
         elements = _at(record.value, path)
-        return len(elements) if dialect.is_text_only(elements) else 0
+        return len(elements) if is_text_only(elements) else 0
 
     def _next(self) -> Record | None:
         return self.coming.popleft() if self.coming else next(self.lines, None)
@@ -323,8 +323,8 @@ class _Session:
 
     def __init__(self, dialect: Dialect, first: Record) -> None:
         self.dialect = dialect
-        self.keyed = dialect if isinstance(dialect, Keyed) else None
-        self.unread_keys = dialect.unread_keys if isinstance(dialect, Bulky) else frozenset[str]()
+        self.session_key: Callable[[Any], str] | None = getattr(dialect, "session_key", None)
+        self.unread_keys: frozenset[str] = getattr(dialect, "unread_keys", frozenset())
         self.records = [self._held(first)]
         self.system = first.raw if _is_system(first.value) else b""
         self.has_conversation = False
@@ -361,7 +361,7 @@ class _Session:
         return any(not message.is_meta for message in self.dialect.read(self.records))
 
     def _key_of(self, value: Any) -> str:
-        return self.keyed.session_key(value) if self.keyed else ""
+        return self.session_key(value) if self.session_key else ""
 
     def transcript(self) -> Transcript:
         """What was collected."""
@@ -377,13 +377,6 @@ class _Session:
             sha256=digest.hexdigest(),
             model=self.dialect.model(records),
         )
-
-
-@cache
-def _text_only(name: str) -> TextOnly | None:
-    """The dialect of this name, if it is one. Asked once, as to ask takes longer than to look at a row."""
-    dialect = get(name)
-    return dialect if isinstance(dialect, TextOnly) else None
 
 
 def _unread_row(record: Record, unread_records: int) -> Transcript:

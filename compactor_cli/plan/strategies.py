@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 
-from compactor_cli.formats.base import Linked
 from compactor_cli.formats.registry import find
 from compactor_cli.formats.responses import OPAQUE
 from compactor_cli.group.exchanges import Grouping, newest_request
@@ -153,7 +152,7 @@ class PlanInput:
         return f"{over:,} tokens over: the newest exchange cannot be made any shorter"
 
 
-# What a notice takes at most that joins both ends of a session whose records link to each other (see `Linked`).
+# What a notice takes at most that joins both ends of a session whose records link to each other (see `Dialect`).
 NOTICE_TOKENS = 200
 _CUT = "\n[… {omitted} characters left out]"
 # A message of which less than this would be left goes.
@@ -344,7 +343,7 @@ def _plan(case: PlanInput, walk: _Walk, reason: str, notes: tuple[str, ...]) -> 
 
 def _is_linked(case: PlanInput) -> bool:
     dialect = find(case.transcript.dialect)
-    return isinstance(dialect, Linked) and dialect.links_records
+    return bool(getattr(dialect, "links_records", False))
 
 
 def _last_gap(shown: Sequence[int], taken: set[int]) -> Layout | None:
