@@ -1,7 +1,7 @@
 """OpenHands events, of before the software-agent SDK and of the SDK.
 
 Before: actions and observations, tied by ``cause``; an array of events (a trajectory), the ``history`` of an
-evaluation's row, in old rows ``[action, observation]`` pairs. What a condensation says was _forgotten is not shown any
+evaluation's row, in old rows ``[action, observation]`` pairs. What a condensation says was forgotten is not shown any
 more; a summary is written as such a condensation.
 
 SDK: one object each, known by its ``kind``; an array, one event a line, or a file per event. Calls and results share
@@ -296,7 +296,7 @@ class OpenHandsV1(RecordDialect):
         kept = {*cut.before, *cut.after}
         values = [record.value for record in transcript.records]
         removed = [value for i, value in enumerate(values) if i not in kept and _kind(value)]
-        _forgotten = [string(value.get("id")) for value in removed if value.get("id")]
+        forgotten = [string(value.get("id")) for value in removed if value.get("id")]
         times = (string(value.get("timestamp")) for value in (*reversed(removed), *filter(_kind, reversed(values))))
         time = next((time for time in times if time), "")
         like: Any = next((value for value in values if _kind(value)), {})
@@ -308,7 +308,7 @@ class OpenHandsV1(RecordDialect):
             message = {"role": item.role.value, "content": [{"type": "text", "text": item.text}]}
             event: Mapping[str, Any] = {"source": source, "llm_message": message, "kind": "MessageEvent"}
             if item.is_summary:
-                event = _condensation(item, _forgotten, offset, own_id)
+                event = _condensation(item, forgotten, offset, own_id)
             written.append(like_keys({"id": own_id, "timestamp": time, **event}, like))
         return dumped(transcript, written)
 
@@ -407,10 +407,10 @@ def _result(value: Mapping[str, Any], kind: str) -> LocatedPart:
     return located.result(at(value, place), place, call_id=call_id, name=name, is_error=failed)
 
 
-def _condensation(item: Insertion, _forgotten: Sequence[str], offset: int, own_id: str) -> dict[str, Any]:
+def _condensation(item: Insertion, forgotten: Sequence[str], offset: int, own_id: str) -> dict[str, Any]:
     return {
         "source": "environment",
-        "forgotten_event_ids": list(_forgotten),
+        "forgotten_event_ids": list(forgotten),
         "summary": item.text,
         "summary_offset": offset,
         "llm_response_id": own_id,

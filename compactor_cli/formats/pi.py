@@ -126,7 +126,7 @@ def _path_of(records: Sequence[Record]) -> Path:
 _SIZES = ("input", "output", "cacheRead", "cacheWrite")
 
 
-def _size_tokens(usage: Mapping[str, Any]) -> int:
+def _usage_size(usage: Mapping[str, Any]) -> int:
     total = usage.get("totalTokens")
     parts = (usage.get(key) for key in _SIZES)
     return total if isinstance(total, int) and total else sum(part for part in parts if isinstance(part, int))
@@ -164,7 +164,7 @@ class _PiSite:
     def _compaction(self, item: Insertion, entry: dict[str, Any], first_kept: dict[str, Any]) -> dict[str, Any]:
         # The size of the last request before the cut, as the client itself had it.
         answers = (self.path.values[i] for i in self.covered if _is_answer(self.path.values[i]))
-        before = next((size for value in answers if (size := _size_tokens(usage_of(value)))), 0)
+        before = next((size for value in answers if (size := _usage_size(usage_of(value)))), 0)
         return {"type": "compaction", **entry, "summary": item.text, **first_kept, "tokensBefore": before}
 
     def _message(self, item: Insertion, entry: dict[str, Any]) -> dict[str, Any]:
@@ -304,7 +304,7 @@ class Pi(SessionDialect):
     appends_head = False
 
     def append(
-        self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], _size_tokens: int
+        self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
         """A ``compaction`` entry that names the first entry of the tail; the client counts anew after it."""
         site = _PiSite(transcript, cut)
@@ -317,14 +317,14 @@ class Pi(SessionDialect):
 
     def counted_tokens(self, value: Value) -> int:
         """The ``usage`` of an answer."""
-        return _size_tokens(usage_of(value)) if _is_answer(value) else 0
+        return _usage_size(usage_of(value)) if _is_answer(value) else 0
 
-    def recount(self, record: Record, _size_tokens: int) -> bytes:
+    def recount(self, record: Record, size_tokens: int) -> bytes:
         """The answer with another size in its ``usage``; what it cost stays."""
         value = parse(record.raw)
         old = usage_of(value)
-        total = {"totalTokens": _size_tokens} if "totalTokens" in old else {}
-        usage = {**old, **{key: 0 for key in _SIZES if key in old}, "input": _size_tokens, **total}
+        total = {"totalTokens": size_tokens} if "totalTokens" in old else {}
+        usage = {**old, **{key: 0 for key in _SIZES if key in old}, "input": size_tokens, **total}
         return dump({**value, "message": {**value["message"], "usage": usage}}, record.raw)
 
     def problems(self, values: Sequence[Value]) -> Iterator[tuple[int, str]]:

@@ -87,19 +87,24 @@ def _fail_with_nearest(words: Sequence[str], value: str, where: _Where, what: st
     raise _Fault(where, what, f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(words)}")
 
 
-def _text(value: Any, where: _Where) -> None:
-    if not isinstance(value, str):
-        raise _Fault(where, f"a text is wanted, this is {_kind(value)}", "write it in quotes")
+def _wants(kind: type, what: str, next_step: str = "") -> _Check:
+    def check(value: Any, where: _Where) -> None:
+        if not isinstance(value, kind):
+            raise _Fault(where, f"{what}, this is {_kind(value)}", next_step)
+
+    return check
+
+
+_text = _wants(str, "a text is wanted", "write it in quotes")
+_flag = _wants(bool, "true or false is wanted")
+_list = _wants(list, "a list is wanted", "write it in brackets")
+_any_table = _wants(dict, "a table is wanted")
+_template = _wants(dict, "a record is a table")
 
 
 def _score(value: Any, where: _Where) -> None:
     if type(value) is not int or not 0 <= value <= 3:
         raise _Fault(where, f"a number from 0 to 3 is wanted, not {value!r}", "0 no, 1 possible, 2 likely, 3 certain")
-
-
-def _flag(value: Any, where: _Where) -> None:
-    if not isinstance(value, bool):
-        raise _Fault(where, f"true or false is wanted, this is {_kind(value)}")
 
 
 def _choice(*words: str) -> _Check:
@@ -112,21 +117,19 @@ def _choice(*words: str) -> _Check:
 
 def _list_of(inner: _Check) -> _Check:
     def check(value: Any, where: _Where) -> None:
-        if not isinstance(value, list):
-            raise _Fault(where, f"a list is wanted, this is {_kind(value)}", "write it in brackets")
+        _list(value, where)
         for i, each in enumerate(value):
             inner(each, (*where, i))
 
     return check
 
 
-def _table(required: Sequence[str] = (), **checks: _Check) -> _Check:
+def _table(required: Sequence[str] = (), /, **checks: _Check) -> _Check:
     """A table with these keys; the names of ``is`` and ``from`` end in an underscore here."""
     known = {key.rstrip("_"): check for key, check in checks.items()}
 
     def check(value: Any, where: _Where) -> None:
-        if not isinstance(value, dict):
-            raise _Fault(where, f"a table is wanted, this is {_kind(value)}")
+        _any_table(value, where)
         for key in value:
             if key not in known:
                 _fail_with_nearest(list(known), key, (*where, key), "this key is not known")
@@ -140,8 +143,7 @@ def _table(required: Sequence[str] = (), **checks: _Check) -> _Check:
 
 def _named_tables(inner: _Check) -> _Check:
     def check(value: Any, where: _Where) -> None:
-        if not isinstance(value, dict):
-            raise _Fault(where, f"a table is wanted, this is {_kind(value)}")
+        _any_table(value, where)
         for key, each in value.items():
             inner(each, (*where, key))
 
@@ -164,11 +166,6 @@ def _condition(value: Any, where: _Where) -> None:
                     _one_of(list(KINDS), one, (*where, path), "the test")
 
 
-def _error(value: Any, where: _Where) -> None:
-    if not isinstance(value, bool):
-        _condition(value, where)
-
-
 def _ids(value: Any, where: _Where) -> None:
     if not isinstance(value, str) or not re.fullmatch(r"uuid|sha256:\d+", value):
         raise _Fault(where, f"{value!r} is no kind of id", 'write "uuid" or "sha256:24" (that number of hex digits)')
@@ -177,11 +174,6 @@ def _ids(value: Any, where: _Where) -> None:
 def _holds_word(value: Any, where: _Where) -> None:
     _text(value, where)
     _one_of(list(WORDS), value.removeprefix("-"), where, "the word")
-
-
-def _template(value: Any, where: _Where) -> None:
-    if not isinstance(value, dict):
-        raise _Fault(where, f"a record is a table, this is {_kind(value)}")
 
 
 def _variants(value: Any, where: _Where) -> None:
@@ -200,25 +192,25 @@ def _parts(value: Any, where: _Where) -> None:
     _list_of(_part_rule)(value, where)
 
 
-_CALL = _table(("name", "arguments"), id=_text, name=_text, name_after=_text, arguments=_text)
-_RESULT = _table(("text",), id=_text, name=_text, name_after=_text, text=_text, error=_error)
+def _texts(keys: str) -> dict[str, _Check]:
+    return dict.fromkeys(keys.split(), _text)
+
+
+def _error(value: Any, where: _Where) -> None:
+    if not isinstance(value, bool):
+        _condition(value, where)
+
+
+_CALL = _table(("name", "arguments"), **_texts("id name name_after arguments"))
+_RESULT = _table(("text",), **_texts("id name name_after text"), error=_error)
 _PART = _table(
+    **_texts("each text thinking blocks without_ending gemini media json inside same_in"),
     when=_condition,
-    each=_text,
     of=_parts,
-    text=_text,
     copies=_list_of(_text),
-    thinking=_text,
     call=_CALL,
     result=_RESULT,
-    blocks=_text,
-    without_ending=_text,
-    gemini=_text,
-    media=_text,
-    json=_text,
     skip=_flag,
-    inside=_text,
-    same_in=_text,
     whose=_choice("client"),
 )
 _ROLES = _list_of(
