@@ -79,6 +79,7 @@ _DIALECTS = tuple(
         ("hermes", "sharegpt:HERMES_TRAJECTORY", "from conversations conversation []"),
         ("kimi-cli", "kimi:KIMI_CLI", "role"),
         ("dialogue", _SPEC, "speaker sender role turns utterances chat_messages chat_history dialogue trajectory []"),
+        ("enveloped", "enveloped", "message msg data payload body entry record event"),
     )
 )
 
