@@ -61,8 +61,6 @@ TAKEN_BACK_FACTOR = 0.4
 ANSWERED_FACTOR = 0.3
 CODE_FACTOR, LEANING_FACTOR = 0.4, 0.85
 OUTPUT_FACTOR = 0.55
-SUMMARY_FACTOR = 0.8
-REPORT_FACTOR = 0.6
 OUTPUT_WORD_FACTOR = 0.5
 # Lines of one answer: more of them read as a heap of pieces, so they come only where tokens are left over.
 MAX_OUTPUTS = (3, 200)
@@ -346,8 +344,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     reports = _reports(events, chars)
     for number, text in reports.items():
         # What another model reported to the agent: its statements stand under the label of the call.
-        base = wordless[number]
-        base = base._replace(label=labels[number].text, weight=REPORT_FACTOR * base.weight)
+        base = wordless[number]._replace(label=labels[number].text)
         found.extend(_pieces(text, base, scores, focus))
     is_gone = overwritten(events, analysis.operations)
     outputs = _outputs(analysis, max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN)), wordless, labels)
@@ -360,7 +357,7 @@ def _wordless(events: Sequence[Event], length_tokens: int) -> list[Statement]:
     at = length_tokens - sum(len(event.text) // 4 + 1 for event in events)
     found: list[Statement] = []
     for number, event in enumerate(events):
-        weight = (1.0 + RECENCY * (number / len(events))) * (SUMMARY_FACTOR if event.kind is EventKind.SUMMARY else 1.0)
+        weight = 1.0 + RECENCY * (number / len(events))
         found.append(Statement("", number, 0, record=event.record, at_tokens=at, weight=weight))
         at += len(event.text) // 4 + 1
     return found

@@ -133,7 +133,9 @@ class _Writer:
             lines = turn_lines(self.analysis, min(left, int(available * HIERARCHY_RATIO)), self.token_cache)
             names_tokens = min(names_tokens, left // 6)
         candidates = self._candidates(left)
-        shown = [*texts_of(sections), *(item.text for item in lines.values())]
+        # What was asked is not the answer: the words of a request tell nothing of what a statement says in them.
+        stated: Sections = {section: items for section, items in sections.items() if section is not Section.USER}
+        shown = [*texts_of(stated), *(item.text for item in lines.values())]
         offered = candidates
         if self.analysis.is_dialogue:
             offered = list(dialogue_statements(self.analysis, candidates, left * 3))

@@ -192,3 +192,17 @@ def test_paths_of_a_listing_are_for_the_index_of_names() -> None:
     one = digest(conversation(user("where is the model of a gauge?"), ran("find . -name models.py", listing)), 900)
     assert not [text for text in texts(one, Section.HISTORY) if "gauge_" in text]
     assert [text for text in texts(one, Section.NAMES) if "gauge_" in text]
+
+
+def test_an_answer_in_the_words_of_the_question_is_told_beside_it() -> None:
+    told = digest(
+        conversation(
+            user("shall the export clear the cache of every gauge before the upload or after the upload?"),
+            says("The export shall clear the cache of every gauge after the upload."),
+            user("now write the release notes for the new archive format"),
+            call("Edit", file_path="notes/release.md", old_string="a", new_string="b"),
+            says("Wrote them."),
+        ),
+        600,
+    )
+    assert "clear the cache of every gauge after the upload" in "\n".join(texts(told, Section.HISTORY))
