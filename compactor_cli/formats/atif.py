@@ -73,7 +73,7 @@ class Atif(RecordDialect):
         return replace(composed, records=tuple(records), frame=frame)
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
-        """A trajectory of steps; keys of anybody's stand in ``extra``, as the format wants it."""
+        """A trajectory of steps; keys that the format does not define stand in ``extra``, as it wants it."""
         named = {"model_name": conversation.model} if conversation.model else {}
         agent = {"name": "agent", "version": "unknown", **named}
         document = {"schema_version": "ATIF-v1.7", "session_id": conversation.key("session"), "agent": agent}

@@ -29,7 +29,7 @@ class Capabilities(Flag):
     MODEL = auto()
     SIDECHAINS = auto()  # conversations of subagents
     SUMMARIES = auto()  # a mark of its own for a summary
-    METADATA = auto()  # keys of anybody's next to the messages
+    METADATA = auto()  # keys next to the messages that the format does not define
 
 
 # What each is called: in the table, and in the line that says what could not be carried.

@@ -127,7 +127,7 @@ def _path(nodes: Sequence[Mapping[str, Any]], current: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _message(node: Mapping[str, Any], is_aside: bool) -> Message:
+def _message(node: Mapping[str, Any], is_off_path: bool) -> Message:
     message = node.get("message")
     if not isinstance(message, dict) or not isinstance(message.get("content"), dict):
         return Message(role=Role.META)
@@ -140,7 +140,7 @@ def _message(node: Mapping[str, Any], is_aside: bool) -> Message:
         role=role,
         parts=parts,
         summary=summary_of(role, parts),
-        superseded=is_aside,
+        superseded=is_off_path,
         own_words="" if is_hidden else None,
     )
 

@@ -1,5 +1,5 @@
-"""What clients write into conversations that tells a reader something: where the agent works, how a command ended, what
-is loaded or runs in the background, which texts nobody spoke, how their summaries are framed.
+"""What clients write into conversations, and what it means: where the agent works, how a command ended, what is loaded
+or runs in the background, which texts no model wrote, what stands around their summaries.
 """
 
 from __future__ import annotations

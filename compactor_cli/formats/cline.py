@@ -119,7 +119,7 @@ def _message(value: Any) -> Message:
     if plain.role not in (Role.USER, Role.TOOL, Role.ASSISTANT):
         return plain
     read = _blocks(value)
-    parts = (*(block.part for block in read), *_adjacent(read))
+    parts = (*(block.part for block in read), *_embedded(read))
     role = plain.role
     if role is not Role.ASSISTANT:
         # The user, if anything but answers and the client's own words is said.
@@ -187,7 +187,7 @@ def _asked(part: Part, index: int) -> _Block:
     return _Block(part=Text(text=words), index=index, after=found.string[len(words) :])
 
 
-def _adjacent(read: Sequence[_Block]) -> Iterator[Part]:
+def _embedded(read: Sequence[_Block]) -> Iterator[Part]:
     """What blocks say besides: calls in a text, and the user's words in an answer."""
     for block in read:
         if block.after and (found := _CALL.search(block.after)):

@@ -41,8 +41,8 @@ class Conversation:
 
     Guarantees: every call has an id of its own, and its result stands in the TOOL message after the message that
     calls (except for calls that the conversation ends on); TOOL messages hold results and nothing else; no message
-    is empty. Images have their content in ``url``. ``seed`` is what ids are derived from; ``extra`` are keys of
-    anybody's next to the messages.
+    is empty. Images have their content in ``url``. ``seed`` is what ids are derived from; ``extra`` are the
+    keys next to the messages that no format defines.
     """
 
     messages: tuple[Message, ...]

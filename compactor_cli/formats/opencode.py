@@ -27,8 +27,8 @@ _TIME_CHARS = 12
 _TAIL_CHARS = 14
 
 
-class Site:
-    """Where the messages go: between which ids and times, and whom they imitate."""
+class _OpenCodeSite:
+    """Where the messages go: between which ids and times, and which messages they take their keys from."""
 
     def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
         self.sha256 = transcript.sha256
@@ -132,7 +132,7 @@ class OpenCode(SessionDialect):
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """The pair of a compaction; further messages after it."""
-        site = Site(transcript, cut)
+        site = _OpenCodeSite(transcript, cut)
         return dumped(transcript, (message for item in insertions for message in site.messages(item)))
 
     def counted_tokens(self, value: Mapping[str, Any]) -> int:

@@ -20,10 +20,8 @@ from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import arguments, listed, string
 from compactor_cli.formats.jsontext import dumped
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of
-from compactor_cli.formats.sessions import derived_uuid, is_shown, time_near
+from compactor_cli.formats.sessions import Value, derived_uuid, is_shown, time_near
 from compactor_cli.model.transcript import Media, Message, Record, Role, ToolCall, Transcript
-
-Event = Mapping[str, Any]
 
 # Actions and observations of the client itself: no model is shown them.
 _ACTIONS_IGNORED = frozenset({"change_agent_state", "null", "recall", "pause", "resume", "stop", "add_task", "loop"})
@@ -35,12 +33,12 @@ _IGNORED_ARGUMENTS = frozenset(
 )
 
 
-def _is_action(event: Event) -> bool:
+def _is_action(event: Value) -> bool:
     return isinstance(event.get("action"), str) and isinstance(event.get("args"), dict)
 
 
-def _forgotten(event: Event) -> Iterator[Any]:
-    """The numbers of the events that a condensation left out, its own aside."""
+def _forgotten(event: Value) -> Iterator[Any]:
+    """The numbers of the events that a condensation left out, except for its own."""
     args = event.get("args")
     if event.get("action") != "condensation" or not isinstance(args, dict):
         return
@@ -51,21 +49,19 @@ def _forgotten(event: Event) -> Iterator[Any]:
         yield from (number for number in range(start, min(stop, start + 1_000_000) + 1) if number != own)
 
 
-def _action_pieces(event: Event, place: JsonPath) -> list[LocatedPart]:
+def _action_pieces(event: Value, place: JsonPath) -> list[LocatedPart]:
     """What the user or the agent said, and the call it made."""
     kind, args = event["action"], event["args"]
-    at_args = (*place, "args")
+    inside = (*place, "args")
     if kind in ("message", "system"):
         urls = (url for url in listed(args.get("image_urls")) if isinstance(url, str))
         images = (LocatedPart(Media(kind="image", size_bytes=len(url))) for url in urls)
-        return [*_text(args, at_args, "content"), *images]
+        return [*_text(args, inside, "content"), *images]
     if kind == "condensation":
-        return _text(args, at_args, "summary")
+        return _text(args, inside, "summary")
     if kind in ("finish", "reject"):
-        return (
-            _text(args, at_args, "final_thought") or _text(args, at_args, "thought") or _text(event, place, "message")
-        )
-    return [*_text(args, at_args, "thought"), *_call(event, place)]
+        return _text(args, inside, "final_thought") or _text(args, inside, "thought") or _text(event, place, "message")
+    return [*_text(args, inside, "thought"), *_call(event, place)]
 
 
 def _text(holder: Mapping[str, Any], place: JsonPath, key: str) -> list[LocatedPart]:
@@ -73,7 +69,7 @@ def _text(holder: Mapping[str, Any], place: JsonPath, key: str) -> list[LocatedP
     return [located.text(text, (*place, key))] if isinstance(text, str) and text else []
 
 
-def _call(event: Event, place: JsonPath) -> list[LocatedPart]:
+def _call(event: Value, place: JsonPath) -> list[LocatedPart]:
     """The call as the model wrote it, where the event holds that; else by the action's own arguments."""
     metadata = event.get("tool_call_metadata")
     call_id = string(at(metadata, ("tool_call_id",)))
@@ -94,7 +90,7 @@ def _own_id(number: Any) -> str:
     return f"event-{number}" if isinstance(number, int) else ""
 
 
-def _observation_piece(event: Event, place: JsonPath) -> list[LocatedPart]:
+def _observation_piece(event: Value, place: JsonPath) -> list[LocatedPart]:
     """A tool's answer; an error that answers no call is a text."""
     metadata = event.get("tool_call_metadata")
     cause = event.get("cause")
@@ -167,7 +163,7 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(map(_is_event, value))
 
 
-def _events(value: Any) -> Sequence[Mapping[str, Any]]:
+def _events(value: Any) -> Sequence[Value]:
     if _is_pair(value):
         return tuple(value)
     return (value,) if _is_event(value) else ()
@@ -193,7 +189,7 @@ def _message(value: Any, gone: set[Any]) -> Message:
     )
 
 
-def _role(event: Mapping[str, Any]) -> Role:
+def _role(event: Value) -> Role:
     if not _is_action(event):
         return Role.META if string(event.get("observation")) in _OBSERVATIONS_IGNORED else Role.TOOL
     kind = event["action"]
@@ -206,7 +202,7 @@ def _role(event: Mapping[str, Any]) -> Role:
     return Role.USER if event.get("source") == "user" else Role.ASSISTANT
 
 
-def _response(event: Mapping[str, Any]) -> str:
+def _response(event: Value) -> str:
     """The answer that several calls came in together; empty for single ones."""
     metadata = event.get("tool_call_metadata") if _is_action(event) else None
     count = at(metadata, ("total_calls_in_response",))
@@ -223,7 +219,7 @@ def pieces(value: Any) -> list[LocatedPart]:
     return [*found, *(_event_pieces(observation, (1,)) if called or _role(observation) is not Role.META else [])]
 
 
-def _event_pieces(event: Mapping[str, Any], place: JsonPath) -> list[LocatedPart]:
+def _event_pieces(event: Value, place: JsonPath) -> list[LocatedPart]:
     if _role(event) is Role.META:
         return []
     return _action_pieces(event, place) if _is_action(event) else _observation_piece(event, place)
@@ -306,7 +302,7 @@ class OpenHandsV1(RecordDialect):
             own_id = derived_uuid(transcript.sha256, item.text)
             source = "agent" if item.role is Role.ASSISTANT else "user"
             message = {"role": item.role.value, "content": [{"type": "text", "text": item.text}]}
-            event: Mapping[str, Any] = {"source": source, "llm_message": message, "kind": "MessageEvent"}
+            event: Value = {"source": source, "llm_message": message, "kind": "MessageEvent"}
             if item.is_summary:
                 event = _condensation(item, forgotten, offset, own_id)
             written.append(like_keys({"id": own_id, "timestamp": time, **event}, like))

@@ -24,7 +24,7 @@ _SUMMARY_FIRST = ("pi", "opencode")
 # A summary of this client's own stands after what it keeps before it.
 _IN_ORDER = "codex"
 # This client sends the last version of a record where the first one stood, and the thinking of one model only.
-_VERSIONED = _ONE_MIND = "claude-code"
+_VERSIONED = _THINKING_OF_ONE_MODEL = "claude-code"
 # Reasoning and summaries that only their provider can read, as the dialects name them: no images or files.
 OPAQUE_KINDS = frozenset(
     {"encrypted_reasoning", "reasoning", "reasoning_details", "redacted_thinking", "compaction", "compaction_summary"}
@@ -39,7 +39,7 @@ def sent_messages(transcript: Transcript) -> Iterator[tuple[int, Message]]:
     """
     for i in sent(transcript):
         message = transcript.messages[i]
-        if transcript.dialect == _ONE_MIND and message.role is Role.ASSISTANT:
+        if transcript.dialect == _THINKING_OF_ONE_MODEL and message.role is Role.ASSISTANT:
             model = string(at(transcript.records[i].value, ("message", "model")))
             if model and transcript.model and model != transcript.model:
                 message = replace(message, parts=tuple(part for part in message.parts if not _is_thinking(part)))
