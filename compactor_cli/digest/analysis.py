@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -116,10 +117,19 @@ def analyse(request: Request) -> Analysis:
 
 
 def _listed_by_client(summary: Event, request: Request) -> Iterator[str]:
-    """The user's messages as a client's summary lists them: their records are out of the model's sight."""
+    """The user's messages as a client's summary quotes them: their records are out of the model's sight.
+
+    Of an entry with a quotation that alone; what it tells of the user is none of the user's words.
+    """
     for part in request.read_client(summary.text):
-        if part.section is Section.USER:
-            yield from (item.text for item in part.items if not item.text.endswith(":"))
+        for item in part.items if part.section is Section.USER else ():
+            quoted = _QUOTATION.search(item.text)
+            if quoted or not (item.text.endswith(":") or _OF_THE_USER.match(item.text)):
+                yield quoted[0] if quoted else item.text
+
+
+_QUOTATION = re.compile(r"[\"“](?=.{12}).+[\"”]", re.DOTALL)
+_OF_THE_USER = re.compile(r"(?:the )?user (?!:)\w", re.IGNORECASE)
 
 
 def _analysed(

@@ -99,7 +99,7 @@ ERROR_PATTERN = re.compile(
     r"^\s*(?:--- FAIL|FAIL(?:ED|URE)?\b|(?:mise )?ERROR\b|ERR!|E  +\S|panic:|fatal:|fatal error|npm ERR!|make: \*\*\*)"
     r"|^\s*Traceback \(|\b[A-Za-z_.]*(?:Error|Exception)\b(?::|$| \()|\berror(?:\[\w+\])?:|: error\b"
     r"|command not found|No such file or dir|[Pp]ermission denied|\bundefined: |\bcannot find |Segmentation fault"
-    r"|\btimed out\b|\b[1-9]\d* (?:failed|failures?|errors?)\b|错误[:\uff1a]|失败"
+    r"|\tfail\t|\btimed out\b|\b[1-9]\d* (?:failed|failures?|errors?)\b|错误[:\uff1a]|失败"
 )
 # Whatever reports begins with one of these, or has one of the others in it.
 _REPORT_STARTS = (

@@ -21,6 +21,8 @@ from compactor_cli.formats.client_signs import (
     NOT_SPOKEN,
     OUTPUT_FRAME,
     SPOKEN_LABEL,
+    TYPED_COMMAND,
+    TYPED_OUTPUT,
     WRITTEN_CALL,
     is_demonstration,
     working_directory,
@@ -153,7 +155,10 @@ class _EventReader:
         return self.strip(without_prompt(without_block(plain(text), "system-reminder"))).strip("\n")
 
     def _heard(self, index: int, message: Message) -> None:
-        """The user's own words; else what a client sends in the user's name, as a result without a call."""
+        """The user's own words; else what a client sends in the user's name, as a result without a call.
+
+        A command that the user ran himself is a call: it shows what became of the work.
+        """
         if words := self._clean(user_text(message)):
             last = self.found[-1] if self.found else None
             if last is None or last.kind is not EventKind.USER or last.record != index:
@@ -161,7 +166,13 @@ class _EventReader:
                 # Without ids only order tells, and a call that the user spoke after gets no answer any more.
                 self.waiting.pop("", None)
             self._add(EventKind.USER, index, words)
-        elif text := self._clean(_OF_THE_CLIENT.sub("", message.text)):
+            return
+        typed, shown = TYPED_COMMAND.search(message.text), TYPED_OUTPUT.findall(message.text)
+        if typed:
+            self._called(index, ToolCall(id=_TYPED, name="bash", arguments={"command": typed[1]}))
+        if shown:
+            self._answered(index, ToolResult(id=_TYPED, text="\n".join(filter(None, shown))))
+        elif not typed and (text := self._clean(_OF_THE_CLIENT.sub("", message.text))):
             self._add(EventKind.RESULT, index, text)
 
     def _called(self, index: int, call: ToolCall) -> None:
@@ -210,6 +221,8 @@ _ABOUT_REPORT = re.compile(r"^(?:agentId: \w+ \(for resuming|<usage>)", re.MULTI
 _OF_THE_CLIENT = re.compile(
     r"<(local-command-\w+|command-(?:name|message|args)|environment_context)>.*?</\1>\s*", re.DOTALL
 )
+# Stands for the id of commands that the user runs.
+_TYPED = "\0typed"
 # No tool's arguments are nested so deep; what is deeper was made to exhaust whoever walks through it.
 _MAX_DEPTH = 64
 

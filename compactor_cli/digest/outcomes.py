@@ -86,7 +86,7 @@ def outcomes(
         closing = events[work.closing].text if work.closing >= 0 else ""
         is_refused = work.closing in taken_back or takes_back(reply, closing)
         made = sorted(list(_made(work, made_by))[-_MAX_MADE:], key=lambda one: one[1])
-        more = [] if made or is_refused else list(_shown(work, words))
+        more = [] if made or is_refused else list(_shown(work, words, is_newest=not next_reply))
         parts = [text for text, _ in (*dict(made).items(), *more)]
         if parts:
             found[turn] = RequestOutcome(
@@ -138,7 +138,7 @@ def _made(work: _Work, commits: Mapping[int, Commit]) -> Iterator[tuple[str, int
             yield (f'{commit.hash} "{subject}"' if subject else commit.hash), run.result_record
 
 
-def _shown(work: _Work, words: FixedWords) -> Iterator[tuple[str, int]]:
+def _shown(work: _Work, words: FixedWords, *, is_newest: bool) -> Iterator[tuple[str, int]]:
     """Which files were edited, and how the newest check after that ended.
 
     A check after a question, or before the edits, shows nothing of them.
@@ -152,7 +152,8 @@ def _shown(work: _Work, words: FixedWords) -> Iterator[tuple[str, int]]:
         new = {one.path.rpartition("/")[2] for one in work.changes if one.action is FileAction.CREATE}
         done = words.created if new.issuperset(names[:most]) else words.edited
         yield f"{done} {words.comma.join(names[:most])}{more}", work.changes[-1].record
-    is_asked = work.changes or _ASKS_TO_CHECK.search(work.asked)
+    # Without an edit, the newest request may have more in it than a check.
+    is_asked = work.changes or (not is_newest and _ASKS_TO_CHECK.search(work.asked))
     # One that failed tells more than those that went well.
     newest = sorted(after.values(), key=lambda run: (run.outcome is CommandOutcome.FAILED, run.event))
     for check in newest[-1:] if is_asked else ():

@@ -55,7 +55,7 @@ _CHARS_PER_WORD = 8
 _MAX_REPLY_CHARS = 80
 _ENDING_CHARS = 1_500
 _MAX_CALL_CHARS = 100
-_MIN_QUOTE_TOKENS = 24
+_MIN_QUOTE_TOKENS = 30
 # Records after which the words of a refusal are dealt with.
 _ANSWERED_RECORDS = 30
 # What rules may take of the section, and the length from which a message may not be quoted whole.

@@ -56,6 +56,11 @@ def exit_code() -> re.Pattern[str]:
     return re.compile(code_pattern, re.IGNORECASE)
 
 
+# Claude Code: a command that the user ran in the client's own shell (`! git pull`), and what it printed.
+TYPED_COMMAND = re.compile(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
+TYPED_OUTPUT = re.compile(r"<bash-std(?:out|err)>(.*?)</bash-std(?:out|err)>", re.DOTALL)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachments:
     """How a client writes what is loaded and what runs in the background.

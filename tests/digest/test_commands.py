@@ -15,6 +15,7 @@ from compactor_cli.model.summary import Section
         ("Exit code 1\nTraceback (most recent call last):\n  File 'x'\nKeyError: 'a'", "KeyError: 'a'"),
         ("building\nsrc/x.rs:3: error: bad\nmore", "src/x.rs:3: error: bad"),
         ("Exit code 2\nno such thing", "no such thing"),
+        ("Exit code 1\nlint\tfail\t1m25s\nbot\tpending\t0", "lint\tfail\t1m25s"),
         ("<returncode>1</returncode>\n<output>\nno such gauge\n</output>", "no such gauge"),
         ("docs/a.py:2: in <module>\nE   KeyError: 7\nE   more", "docs/a.py:2: in <module> · E   KeyError: 7"),
     ],

@@ -236,6 +236,15 @@ class TestUpdate:
         assert found[Section.USER] == [first]
         assert f"Before that: {second}" in found[Section.TASK]
 
+    def test_of_what_a_clients_summary_tells_of_the_user_the_quotation_alone_is_the_users_words(self) -> None:
+        told = '- First message: "Move every service to port 8443" - the only one\n- User gave a plan of eight steps'
+        text = f"1. Primary Request and Intent:\n- Ports\n6. All user messages:\n{told}"
+        asked = request(conversation(summary(text, "claude-code"), says("Going on."), user("ok go on")), 600)
+        one = Digest().summarise(replace(asked, read_client=read_client))
+        lines = (*texts(one, Section.TASK), *texts(one, Section.USER))
+        assert any(line.endswith('"Move every service to port 8443"') for line in lines)
+        assert not any("eight steps" in line or "the only one" in line for line in lines)
+
 
 def test_a_short_request_is_stated_with_what_it_answers() -> None:
     offer = "The loader reads the file twice. Shall I read it once and keep the result in memory?"

@@ -110,3 +110,9 @@ def test_what_came_of_a_request_is_still_stated_when_the_transcript_is_compacted
     first = digest(conversation(user(ASKED), STORE, COMMIT, NEXT), 3_000)
     again = digest(conversation(user("go on with the export of the gauges of the north")), 3_000, state=first.state)
     assert f'{ASKED} → 4f1c2aa "Store UTC"' in texts(again, Section.USER)
+
+
+def test_a_check_before_the_end_of_the_newest_request_is_not_what_came_of_it() -> None:
+    asked = "the lint of the build fails, merge the main branch as well"
+    messages = (user(asked), ran("make lint", "0 issues."), says("It passes here. Let me look at the build."))
+    assert f"Asked: {asked}" in texts(digest(conversation(*messages), 3_000), Section.TASK)

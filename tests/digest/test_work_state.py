@@ -253,3 +253,14 @@ def test_a_log_with_a_graph_names_no_branch() -> None:
 def test_a_check_that_failed_since_it_passed_is_not_said_to_have_passed() -> None:
     failed = ran("pytest -q", "FAILED test_store.py::test_utc\n1 failed", is_error=True)
     assert not any("Passed before" in text for text in is_open(TESTS, STORE, failed, STORE))
+
+
+def test_what_the_user_runs_himself_shows_the_state_of_the_work_and_asks_nothing() -> None:
+    typed = user("<bash-input>git status</bash-input>")
+    shown = user(
+        "<bash-stdout>On branch main\nnothing to commit, working tree clean</bash-stdout><bash-stderr></bash-stderr>"
+    )
+    one = digest(conversation(user("store the times in UTC"), COMMIT, STORE, typed, shown), 3_000)
+    assert texts(one, Section.PLAN) == []
+    assert texts(one, Section.TASK)[0].startswith("Asked: store the times in UTC")
+    assert "branch main" in texts(one, Section.COMMANDS)
