@@ -38,7 +38,6 @@ _MIN_REASON_WORDS = 6
 _MAX_ANSWER_CHARS = 200
 _MAX_OPTION_CHARS = 220
 _MAX_SHORT_ANSWER_WORDS = 5
-_MAX_PER_MESSAGE = 3
 # A yes to a question of fewer words that carry meaning ("Shall I go on?") names nothing.
 _MIN_AGREED_TERMS = 3
 _ANSWERED = ("User has answered your questions:", "User answered:", "User's answers:")
@@ -103,8 +102,6 @@ _PROPOSES = (
     r"\b(?:should|could|would|might|recommend|suggest|propos|option|alternative|consider|maybe|perhaps|if you|do you"
     r"|want me|shall|prefer)\w*|建议|可以考虑|是否|要不要|提案"
 )
-# What opens a finding or a suggestion in a review.
-_SUGGESTS = ("Fix:", "Suggestion", "Recommendation", "Impact:", "Use ", "Add ", "Extract ", "Pass ", "Note:")
 
 
 @cache
@@ -168,15 +165,13 @@ def decisions(events: Sequence[Event], taken_back: Collection[int] = ()) -> tupl
 def _of_assistant(event: Event) -> Iterator[Decision]:
     if not (chooses(event.text) or gives_reason(event.text)):
         return
-    number = 0
     for text, form, lead in statements_of(event.text):
         # An entry of a list of options is not taken by being listed, nor does one of what is wrong settle anything.
         is_listed = form in (StatementForm.ITEM, StatementForm.ROW)
         if form is StatementForm.CODE or (is_listed and (proposes(lead) or _FAULTS.search(lead))):
             continue
         for sentence in sentences(text):
-            if number < _MAX_PER_MESSAGE and (weight := _weight(sentence, lead)):
-                number += 1
+            if weight := _weight(sentence, lead):
                 yield Decision(text=sentence, records=(event.record,), weight=weight)
 
 
@@ -194,7 +189,7 @@ def _weight(sentence: str, lead: str) -> float:
     if not (chosen or reasoned):
         return 0.0
     # What would happen otherwise is a reason, not a proposal.
-    if proposes(_before_reason(sentence)) or sentence.startswith(_SUGGESTS):
+    if proposes(_cues()[1].split(sentence)[0]):
         return 0.0
     # "The problem is clear." names no reason.
     has_blanks = not dense_share(sentence)
@@ -213,11 +208,6 @@ _INTENDS = re.compile(
 )
 _FIRST_PERSON = re.compile(r"\b(?:I|[Ww]e|[Ll]et's)\b")
 _HEADS_DECISIONS = re.compile(r"\b(?:decisions?|decided)\b", re.IGNORECASE)
-
-
-def _before_reason(sentence: str) -> str:
-    found = _cues()[1].search(sentence)
-    return sentence[: found.start()] if found else sentence
 
 
 def _answered(before: Event, event: Event) -> Iterator[Decision]:
