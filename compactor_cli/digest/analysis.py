@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -104,6 +104,9 @@ def analyse(request: Request) -> Analysis:
     user_words = user_messages(found, SHORT_WORDS if scores.coding >= _CODING else SHORT_WORDS_OF_CHAT)
     theirs = [event for event in summaries if id(event) not in reduced]
     carried = (*memory.users, *(_listed_by_client(theirs[-1], request) if theirs else ()))
+    # A list of a client's summary quotes messages, or how they begin, in quotation marks.
+    quoted = {_beginning(message.text) for message in user_words}
+    earlier = (UserMessage(text=text, record=-1, turn=-1) for text in carried if _beginning(text) not in quoted)
     return _analysed(
         request,
         found,
@@ -112,7 +115,7 @@ def analyse(request: Request) -> Analysis:
         own_summaries=frozenset(event.record for event in own),
         state_used=state_used,
         remembered=stored.statements if stored else (),
-        messages=_with_carried(carried, user_words),
+        messages=(*earlier, *user_words),
     )
 
 
@@ -186,13 +189,6 @@ def _analysed(
         restore_files=request.restore_files,
         **known,
     )
-
-
-def _with_carried(texts: Iterable[str], new: Sequence[UserMessage]) -> tuple[UserMessage, ...]:
-    # A list of a client's summary quotes messages, or how they begin, in quotation marks.
-    known = {_beginning(message.text) for message in new}
-    carried = (UserMessage(text=text, record=-1, turn=-1) for text in texts if _beginning(text) not in known)
-    return (*carried, *new)
 
 
 def _beginning(text: str) -> str:

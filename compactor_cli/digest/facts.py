@@ -208,14 +208,16 @@ def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> It
     went_well: set[str] = set()
     for number in reversed(calls):
         call, result = events[number], results.get(number)
-        acts, failed = not is_lookup(call.name), result is not None and _is_failure(result)
+        acts, answer = not is_lookup(call.name), result.text.strip() if result else ""
+        failed = result is not None and (result.is_error or bool(ERROR_PATTERN.search(answer.partition("\n")[0])))
         if (result and result.is_refusal) or (failed and (not acts or call.name in went_well)):
             continue
         age = 1.0 + number / len(events)
         form = StatementForm.ITEM if acts else StatementForm.OUTPUT
         base = Statement("", number, _CALL_PLACE, form, "", call.name, (result or call).record, 0, age)
         outcome = ""
-        if acts or (result and _is_line(result.text)):
+        # A line that tells by itself is shown with its call.
+        if acts or (3 < len(answer) <= _MAX_REPORTED_CHARS and "\n" not in answer and answer[0] not in "{["):
             outcome = _outcome(call, result, chars, words, failed=failed)
             given = words.comma.join(_fitting(_given(call.arguments), chars))
             text = f"({given}) → {outcome}".removesuffix(" → ")
@@ -239,16 +241,6 @@ def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> It
                 weight = age * OBJECT_FACTOR
                 yield base._replace(text=text, place=place, form=StatementForm.OUTPUT, label=label, weight=weight)
         records |= own_records
-
-
-def _is_line(answer: str) -> bool:
-    """Whether an answer is a line that tells by itself, of which a call is shown with it."""
-    line = answer.strip()
-    return 3 < len(line) <= _MAX_REPORTED_CHARS and "\n" not in line and line[0] not in "{["
-
-
-def _is_failure(result: Event) -> bool:
-    return result.is_error or ERROR_PATTERN.search(result.text.lstrip().partition("\n")[0]) is not None
 
 
 def _outcome(call: Event, result: Event | None, chars: int, words: FixedWords, *, failed: bool) -> str:

@@ -351,7 +351,8 @@ def _programs(command: str) -> frozenset[str]:
 def _wider_check(run: Run, later: Sequence[Run]) -> Run | None:
     """The newest run without targets of another check (lint, types, not tests) of JavaScript that passed."""
     passed = (other for other in reversed(later) if other.outcome is CommandOutcome.OK and _checks_js(other.command))
-    return next((other for other in passed if not _targets(other.key)), None) if _checks_js(run.command) else None
+    whole = (other for other in passed if not re.search(r"[/.]", "".join(chain_parts(other.key)[-1:])))
+    return next(whole, None) if _checks_js(run.command) else None
 
 
 def _checks_js(command: str) -> bool:
@@ -360,8 +361,3 @@ def _checks_js(command: str) -> bool:
 
 
 _CHECKS_CODE = re.compile(r"\b(?:check|verify|lint|tsc|typecheck|type-check|eslint|golangci-lint|mypy|clippy|vet)\b")
-
-
-def _targets(key: str) -> list[str]:
-    words = chain_parts(key)[-1].split() if chain_parts(key) else []
-    return [word for word in words if "/" in word or "." in word]

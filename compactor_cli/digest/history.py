@@ -167,14 +167,18 @@ def turn_lines(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     if len(turns) * _LINE_TOKENS <= budget_tokens:
         single = len(turns)
     chars = max(60, min(_LINE_CHARS, budget_tokens * 4 // max(1, 2 * single)))
-    changed = _changed_by_turn(analysis)
+    changed: dict[int, dict[str, None]] = {}
+    for operation in analysis.operations:
+        if operation.action is not FileAction.READ:
+            number = analysis.events[operation.event].turn
+            changed.setdefault(number, {})[operation.path.rpartition("/")[2]] = None
     found: dict[int, Item] = {}
     left = budget_tokens
     lines: list[tuple[Sequence[DigestTurn], str]] = [
         (group, shared_line(group, analysis.events, _LINE_CHARS)) for group in _by_topic(turns[: len(turns) - single])
     ]
     for turn in turns[len(turns) - single :]:
-        lines.append(([turn], line_of(turn, analysis.events, chars, changed.get(turn.number, ()))))
+        lines.append(([turn], line_of(turn, analysis.events, chars, [*changed.get(turn.number, ())])))
     for group, text in reversed(lines):
         item = Item(text=text, records=records_of(analysis.events[turn.first].record for turn in (group[0], group[-1])))
         if text and (cost := token_cache.item(item)) <= left:
@@ -185,21 +189,11 @@ def turn_lines(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
 
 def _by_topic(turns: Sequence[DigestTurn]) -> list[Sequence[DigestTurn]]:
     """Turns in groups of one topic, of this many at most."""
-    groups: list[Sequence[DigestTurn]] = []
-    for topic in topics([terms(turn.asked) for turn in turns]):
-        group = turns[topic.start : topic.stop]
-        groups += [group[start : start + _TURNS_PER_LINE] for start in range(0, len(group), _TURNS_PER_LINE)]
-    return groups
-
-
-def _changed_by_turn(analysis: Analysis) -> dict[int, list[str]]:
-    """The names of the files that each turn changed."""
-    found: dict[int, dict[str, None]] = {}
-    for operation in analysis.operations:
-        if operation.action is not FileAction.READ:
-            number = analysis.events[operation.event].turn
-            found.setdefault(number, {})[operation.path.rpartition("/")[2]] = None
-    return {number: list(names) for number, names in found.items()}
+    return [
+        turns[start : min(start + _TURNS_PER_LINE, topic.stop)]
+        for topic in topics([terms(turn.asked) for turn in turns])
+        for start in range(topic.start, topic.stop, _TURNS_PER_LINE)
+    ]
 
 
 def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | None) -> list[Item]:

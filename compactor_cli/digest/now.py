@@ -8,7 +8,7 @@ from functools import partial
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.checklists import marked
 from compactor_cli.digest.choice import Choice
-from compactor_cli.digest.commands import CommandOutcome, Run
+from compactor_cli.digest.commands import CommandOutcome
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, is_lookup, is_own, parameters
 from compactor_cli.digest.history import running_text
 from compactor_cli.digest.settled import begins_with_assent
@@ -71,7 +71,7 @@ def now_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
     standing = [
         item
         for item in _status_items(analysis, left, token_cache)
-        if not any(_words_of(item) in text for text in quoted)
+        if not any(item.text.partition(": ")[2] in text for text in quoted)
     ]
     # The steps since then come last: they say least where calls or words are named that wait.
     first = standing[:1] if standing and not _is_steps(standing[0], analysis) else []
@@ -88,11 +88,6 @@ def _is_steps(item: Item, analysis: Analysis) -> bool:
 def request_tokens(budget_tokens: int, analysis: Analysis) -> int:
     """What the newest request may take of the section's tokens."""
     return int(budget_tokens * (_REQUEST_RATIO_OF_CHAT if analysis.is_dialogue else _REQUEST_RATIO))
-
-
-def _words_of(item: Item) -> str:
-    """An item without its label."""
-    return item.text.partition(": ")[2]
 
 
 def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> Iterator[Item]:
@@ -232,7 +227,10 @@ def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:
     is_waiting = since and analysis.events[-1].record <= since[-1].record
     if is_waiting and last_question(since[-1].text):
         return since[-1], True
-    telling = [(event, sum(map(len, _telling(event.text)))) for event in since[-_MAX_LOOKED_BACK:]]
+    telling = [
+        (event, sum(len(piece) for piece in sentences(event.text) if not is_narration(piece)))
+        for event in since[-_MAX_LOOKED_BACK:]
+    ]
     for least in (_MIN_TELLING_CHARS, 1):
         if found := next((event for event, chars in reversed(telling) if chars >= least), None):
             return found, True
@@ -246,10 +244,6 @@ def _asked_record(analysis: Analysis) -> int:
     return max((*spoken, *(message.record for message in analysis.messages)), default=-1)
 
 
-def _telling(text: str) -> list[str]:
-    return [piece for piece in sentences(text) if not is_narration(piece)]
-
-
 def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, int]:
     """The newest calls and remarks after what was said last and after the request, oldest first: where work stopped.
 
@@ -260,6 +254,7 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, i
     open_calls = {id(analysis.events[number]) for number in analysis.work.without_result}
     ran = {run.record: run for run in analysis.runs}
     newest_words = next((one for one in reversed(analysis.events) if one.kind is EventKind.ASSISTANT), None)
+    endings = {CommandOutcome.OK: analysis.words.ok, CommandOutcome.FAILED: analysis.words.failed}
     done: dict[str, None] = {}
     acts, record = 0, -1
     for event in analysis.events:
@@ -271,7 +266,8 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, i
             is_act = event.tool is ToolKind.EDIT or (run is not None and not run.is_look)
             is_act = is_act or (event.tool is ToolKind.OTHER and not is_lookup(event.name))
             acts, record = acts + is_act, event.record
-            text = _call_words(event) + (_ended(run, analysis) if is_act and run else "")
+            ended = endings.get(run.outcome, "") if is_act and run else ""
+            text = f"{_call_words(event)} → {ended}" if ended else _call_words(event)
         elif event.kind is EventKind.ASSISTANT and (stated := _stated(event, is_newest, event is last)):
             text, record = analysis.words.quoted(opening(" ".join(stated), _MAX_CALL_CHARS)), event.record
         else:
@@ -302,11 +298,6 @@ def _stated(event: Event, is_newest: bool, is_quoted: bool) -> list[str]:
     if is_quoted:
         return [one for one in pieces if is_newest and stated and one not in stated]
     return pieces if is_newest else stated
-
-
-def _ended(run: Run, analysis: Analysis) -> str:
-    words = {CommandOutcome.OK: analysis.words.ok, CommandOutcome.FAILED: analysis.words.failed}
-    return f" → {words[run.outcome]}" if run.outcome in words else ""
 
 
 def _call_words(call: Event) -> str:

@@ -317,12 +317,8 @@ def settled_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     faults = [cause.text for cause in analysis.causes]
     found = [one for one in analysis.decisions if one.decides and not any(one.text in text for text in faults)]
     ranked = sorted(range(len(found)), key=lambda at: (-(found[at].weight + _RECENCY * at / len(found)), -at))
-    items = [_decision_item(one, analysis) for one in found]
+    label = f"{analysis.words.given_up}{analysis.words.colon}"
+    rests = (f" ({label}{' · '.join(one.given_up)})" if one.given_up else "" for one in found)
+    items = [Item(text=f"{one.text}{rest}", records=one.records) for one, rest in zip(found, rests, strict=True)]
     taken = {item.text for item in chosen((items[at] for at in ranked), budget_tokens, token_cache)}
     return tuple(item for item in items if item.text in taken)
-
-
-def _decision_item(decision: Decision, analysis: Analysis) -> Item:
-    words = analysis.words
-    rest = f" ({words.given_up}{words.colon}{' · '.join(decision.given_up)})" if decision.given_up else ""
-    return Item(text=f"{decision.text}{rest}", records=decision.records)
