@@ -4,7 +4,7 @@ tools, and those of frameworks; the content of images in all of them.
 One part per block, as there. What an API checks as a whole (encrypted search results) is a result without
 a text: it is paired with its call, and nothing can be shortened in it. Sources for frameworks: the types
 ``ModelMessage`` of the AI SDK (versions 4 and 5), ``ChatMessage.to_dict`` of Haystack 2, the rows of LLaMA-Factory's
-``v1`` data sets.
+``v1`` data sets, the sessions of goose 1.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats import located
+from compactor_cli.formats.base import JsonPath
 from compactor_cli.formats.contents import listed, named_call, read_call, result_text, size_bytes, string
 from compactor_cli.formats.located import LocatedPart, at
 from compactor_cli.model.transcript import Media, Part, ToolResult
@@ -37,6 +38,8 @@ def _other(block: Mapping[str, Any]) -> LocatedPart | None:
         return located.call(block, "input" if "input" in block else "args", id_key="toolCallId", name_key="toolName")
     if kind == "tool-result":
         return _sdk_result(block)
+    if kind in ("toolRequest", "toolResponse"):
+        return _goose(block, kind)
     if kind == "reasoning" and isinstance(block.get("text"), str):
         return located.thinking(block["text"])
     if kind == "think":
@@ -55,6 +58,20 @@ def _sdk_result(block: Mapping[str, Any]) -> LocatedPart:
     failed = block.get("isError") is True or string(at(block, ("output", "type"))).startswith("error")
     call_id, name = block.get("toolCallId"), block.get("toolName")
     return located.result(at(block, place), place, call_id=call_id, name=name, is_error=failed)
+
+
+def _goose(block: Mapping[str, Any], kind: str) -> LocatedPart:
+    """A call or an answer, which goose wraps in whether it could be made: ``{"status", "value" or "error"}``."""
+    if kind == "toolRequest":
+        called = at(block, ("toolCall", "value"))
+        call = read_call({**(called if isinstance(called, dict) else {}), "id": block.get("id")})
+        return LocatedPart(call, (("toolCall", "value", "arguments"),) if call.arguments else ())
+    places: tuple[JsonPath, ...] = tuple(
+        ("toolResult", *last) for last in (("value", "content"), ("value",), ("error",))
+    )
+    place = next((place for place in places if at(block, place) is not None), ())
+    failed = at(block, ("toolResult", "status")) == "error" or at(block, ("toolResult", "value", "isError")) is True
+    return located.result(at(block, place) if place else None, place, call_id=block.get("id"), is_error=failed)
 
 
 def _haystack(block: Mapping[str, Any]) -> LocatedPart | None:

@@ -122,3 +122,44 @@ def test_what_a_block_holds_in_an_object_counts_for_the_size(block: dict[str, An
 def test_the_text_of_a_block_of_an_unknown_kind_is_read() -> None:
     found = message("openai-chat", {"role": "user", "content": [{"type": "card", "text": "Keep the port 8443."}]})
     assert found.text == "Keep the port 8443."
+
+
+def goose_call(number: int) -> dict[str, Any]:
+    asked = {"status": "success", "value": {"name": "developer__shell", "arguments": {"command": f"ls {number}"}}}
+    return {
+        "role": "assistant",
+        "created": number,
+        "content": [{"type": "toolRequest", "id": f"g{number}", "toolCall": asked}],
+    }
+
+
+def goose_answer(number: int, told: dict[str, Any]) -> dict[str, Any]:
+    block = {"type": "toolResponse", "id": f"g{number}", "toolResult": told}
+    return {"role": "user", "created": number, "content": [block]}
+
+
+def test_calls_and_answers_of_goose() -> None:
+    text = [{"type": "text", "text": LONG}]
+    call = ToolCall(id="g1", name="developer__shell", arguments={"command": "ls 1"})
+    assert message("openai-chat", goose_call(1)).parts == (call,)
+    for told in ({"status": "success", "value": text}, {"status": "success", "value": {"content": text}}):
+        found = message("openai-chat", goose_answer(1, told))
+        assert (found.role, found.parts) == (Role.TOOL, (ToolResult(id="g1", text=LONG),))
+        assert LONG not in json.dumps(shortened("openai-chat", goose_answer(1, told), {0: "…"}))
+    failed = goose_answer(1, {"status": "error", "error": "no such tool"})
+    assert message("openai-chat", failed).parts == (ToolResult(id="g1", text="no such tool", is_error=True),)
+
+
+def test_a_session_of_goose_is_compacted_with_its_pairs_whole() -> None:
+    rows: list[dict[str, Any]] = [{"role": "user", "created": 0, "content": [{"type": "text", "text": "List them."}]}]
+    for number in range(1, 9):
+        rows += [
+            goose_call(number),
+            goose_answer(number, {"status": "success", "value": [{"type": "text", "text": LONG}]}),
+        ]
+    kept = [
+        block for row in value_of(round_trip({"messages": rows}, "openai-chat"))["messages"] for block in row["content"]
+    ]
+    asked, told = ({block["id"] for block in kept if block["type"] == kind} for kind in ("toolRequest", "toolResponse"))
+    assert asked == told
+    assert len(asked) < 8
