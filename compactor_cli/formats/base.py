@@ -115,6 +115,15 @@ class InsertionPoint:
     before: tuple[int, ...]
     after: tuple[int, ...]
 
+    @property
+    def kept(self) -> frozenset[int]:
+        """What is kept."""
+        return frozenset((*self.before, *self.after))
+
+    def tail_start(self, count: int) -> int:
+        """The first record of the tail; where there is none, the end of this many records."""
+        return self.after[0] if self.after else count
+
 
 class Dialect(Protocol):
     """One on-disk format. Implementations hold no state.

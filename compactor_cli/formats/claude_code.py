@@ -109,28 +109,18 @@ class _ClaudeSite:
         """A user or assistant record."""
         is_assistant = item.role is Role.ASSISTANT and not item.is_summary
         marks = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True} if item.is_summary else {}
-        return {
-            "parentUuid": parent or None,
-            **self.envelope(),
-            "type": "assistant" if is_assistant else "user",
-            "message": _answer(item, own) if is_assistant else {"role": "user", "content": item.text},
-            **marks,
-            "uuid": own,
-            "timestamp": self.timestamp,
-        }
+        kind = "assistant" if is_assistant else "user"
+        message = _answer(item, own) if is_assistant else {"role": "user", "content": item.text}
+        return self._linked(own, parent or None, {"type": kind, "message": message, **marks})
 
     def bridge(self, own: str, parent: str) -> dict[str, Any]:
         """A record that is not sent, in the place of a removed one."""
-        return {
-            "parentUuid": parent,
-            **self.envelope(),
-            "type": "system",
-            "subtype": "turn_duration",
-            "durationMs": 0,
-            "isMeta": False,
-            "uuid": own,
-            "timestamp": self.timestamp,
-        }
+        return self._linked(
+            own, parent, {"type": "system", "subtype": "turn_duration", "durationMs": 0, "isMeta": False}
+        )
+
+    def _linked(self, own: str, parent: str | None, body: Mapping[str, Any]) -> dict[str, Any]:
+        return {"parentUuid": parent, **self.envelope(), **body, "uuid": own, "timestamp": self.timestamp}
 
     def boundary(self, own: str, preserved: dict[str, Any]) -> dict[str, Any]:
         """The record with which the client marks its own compactions; ``preserved`` says what else is sent."""

@@ -167,7 +167,7 @@ def _state(history: History, cut: InsertionPoint, stop: int) -> list[_Line]:
     """The last full ``world_state`` and ``turn_context``: without both, the client tells the model of permissions
     and surroundings once more. None if not all that it held so far stays: then it should.
     """
-    staying = {*cut.before, *cut.after}
+    staying = cut.kept
     read = ((i, _item_of(history.values[i])) for i in range(stop) if i not in history.superseded)
     still_sent = [i in staying for i, item in read if item is not None and is_context(item)]
     for boundary in [i for i in history.boundaries[-1:] if i < stop and i not in staying]:
@@ -207,7 +207,7 @@ def _kept_items(history: History, cut: InsertionPoint) -> Iterator[Item]:
     """The items of the head that the client still sends, and opaque summaries of removed records: they hold
     what nothing else does."""
     before = set(cut.before)
-    stop = _stop(history.values, cut)
+    stop = cut.tail_start(len(history.values))
     last = history.boundaries[-1] if history.boundaries else -1
     if 0 <= last < stop:
         pairs = zip(_replacement(history.values[last]), history.copies[last], strict=True)
@@ -218,14 +218,10 @@ def _kept_items(history: History, cut: InsertionPoint) -> Iterator[Item]:
             yield item
 
 
-def _stop(values: Sequence[Value], cut: InsertionPoint) -> int:
-    return cut.after[0] if cut.after else len(values)
-
-
 def _ordinals(values: Sequence[Value], cut: InsertionPoint, count: int) -> list[dict[str, int]]:
     """Ordinals of the last removed records, the last of them repeated if there are too few."""
-    kept = {*cut.before, *cut.after}
-    stop = _stop(values, cut)
+    kept = cut.kept
+    stop = cut.tail_start(len(values))
     numbers = [(i, value["ordinal"]) for i, value in enumerate(values) if isinstance(value.get("ordinal"), int)]
     if not numbers:
         return [{}] * count
@@ -310,7 +306,7 @@ class Codex(SessionDialect):
             return dumped(transcript, ({"timestamp": timestamp, **item} for item in items))
         history = History(values)
         kept = [_proper(item) for item in _kept_items(history, cut)]
-        lines = [_compacted([*kept, *items], insertions), *_state(history, cut, _stop(values, cut))]
+        lines = [_compacted([*kept, *items], insertions), *_state(history, cut, cut.tail_start(len(values)))]
         return dumped(transcript, _records(lines, _ordinals(values, cut, len(lines)), timestamp))
 
     # The boundary repeats what is sent.

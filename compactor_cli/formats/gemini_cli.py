@@ -158,7 +158,7 @@ class GeminiCli(SessionDialect):
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with ids and times of their own."""
         values = objects(transcript.records)
-        before = [i for i in range(cut.after[0] if cut.after else len(values)) if values[i].get("timestamp")]
+        before = [i for i in range(cut.tail_start(len(values))) if values[i].get("timestamp")]
         timestamp = string(values[before[-1]].get("timestamp")) if before else ""
         return dumped(transcript, _new(transcript, insertions, [timestamp] * len(insertions)))
 

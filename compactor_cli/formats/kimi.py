@@ -218,7 +218,7 @@ class KimiWire(SessionDialect):
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages; the client takes the summary for one of its own, and replaces it at its next compaction."""
         values = objects(transcript.records)
-        stop = cut.after[0] if cut.after else len(values)
+        stop = cut.tail_start(len(values))
         time = next((time for value in reversed(values[:stop]) if isinstance(time := value.get("time"), int)), 0)
         events = []
         for item in insertions:

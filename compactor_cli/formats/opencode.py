@@ -35,7 +35,7 @@ class _OpenCodeSite:
         found = (at(record.value, ("info",)) for record in transcript.records)
         infos: list[Mapping[str, Any]] = [info if isinstance(info, dict) else {} for info in found]
         self.first = next((string(infos[i].get("id")) for i in cut.before if infos[i].get("id")), "")
-        stop = cut.after[0] if cut.after else len(infos)
+        stop = cut.tail_start(len(infos))
         kept = set(cut.before)
         # Messages removed before the first kept one: their ids and times are free.
         self.free = [info for i, info in enumerate(infos[:stop]) if i not in kept and info.get("id")]

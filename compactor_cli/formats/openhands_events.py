@@ -229,7 +229,7 @@ class _OpenHandsSite:
     """Where insertions go: their numbers, which removed events had, and the removed events' other numbers."""
 
     def __init__(self, values: Sequence[Any], cut: InsertionPoint, count: int) -> None:
-        kept = {*cut.before, *cut.after}
+        kept = cut.kept
         every = [(i, event.get("id")) for i, value in enumerate(values) for event in _events(value)]
         known = [(i, number) for i, number in every if isinstance(number, int)]
         removed = [number for i, number in known if i not in kept]
@@ -289,7 +289,7 @@ class OpenHandsV1(RecordDialect):
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """A condensation in place of the removed events; other messages as messages."""
-        kept = {*cut.before, *cut.after}
+        kept = cut.kept
         values = [record.value for record in transcript.records]
         removed = [value for i, value in enumerate(values) if i not in kept and _kind(value)]
         forgotten = [string(value.get("id")) for value in removed if value.get("id")]

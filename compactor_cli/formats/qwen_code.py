@@ -97,7 +97,7 @@ class _QwenSite:
         self.chain = Chain(parsed(transcript))
         self.transcript = transcript
         self.cut = cut
-        self.staying = {*cut.before, *cut.after}
+        self.staying = cut.kept
         self.timestamp = insertion_time(self.chain.values, cut)
 
     def holes(self) -> dict[str, str]:

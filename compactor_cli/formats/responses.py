@@ -327,7 +327,7 @@ class OpenAIResponses(RecordDialect):
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """The removed items that nobody but the provider can read, then messages in the file's own style."""
-        kept, records = {*cut.before, *cut.after}, transcript.records
+        kept, records = cut.kept, transcript.records
         removed = (record for i, record in enumerate(records) if i not in kept and isinstance(record.value, dict))
         opaque = (record.raw for record in removed if is_opaque(record.value))
         return (*opaque, *dumped(transcript, (_item(item, records) for item in insertions)))

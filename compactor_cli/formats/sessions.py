@@ -109,7 +109,7 @@ def parsed(transcript: Transcript) -> list[Value]:
 def covered(cut: InsertionPoint, count: int) -> list[int]:
     """The removed records before the tail, the newest first; ``count``: of how many records."""
     before = set(cut.before)
-    return [i for i in range((cut.after[0] if cut.after else count) - 1, -1, -1) if i not in before]
+    return [i for i in reversed(range(cut.tail_start(count))) if i not in before]
 
 
 def insertion_time(values: Sequence[Value], cut: InsertionPoint) -> str:
@@ -126,7 +126,7 @@ def usage_of(value: Value) -> Mapping[str, Any]:
 
 def time_near(transcript: Transcript, cut: InsertionPoint) -> str:
     """The time of the last removed message that has one, else of a kept one; empty where none has."""
-    kept = {*cut.before, *cut.after}
+    kept = cut.kept
     removed = (i for i in reversed(range(len(transcript.records))) if i not in kept)
     times = (transcript.messages[i].timestamp for i in (*removed, *reversed(cut.before), *cut.after))
     return next(filter(None, times), "")
