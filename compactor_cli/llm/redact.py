@@ -19,7 +19,7 @@ from typing import Any
 
 from compactor_cli.formats.base import reread
 from compactor_cli.formats.registry import get
-from compactor_cli.llm.secret_contexts import absent_stems, contexts, is_mixed
+from compactor_cli.llm.secret_contexts import contexts, is_mixed
 from compactor_cli.llm.secret_forms import Found, Scan, begins, forms_in, known_forms, piece_after
 from compactor_cli.model.summary import Answer, Request, Summariser
 from compactor_cli.model.transcript import Transcript
@@ -96,11 +96,10 @@ class Redactor:
 
         Of the hundreds of literals to look for most stand in none of the texts: that is asked once for all of them.
         """
-        whole = Scan("\n".join(texts))
-        absent, literal_forms = absent_stems(whole), forms_in(whole.text)
+        literal_forms = forms_in("\n".join(texts))
         found: list[list[Found]] = []
         for text in texts:
-            scan = Scan(text, absent)
+            scan = Scan(text)
             places: list[Found] = []
             for start, stop, kind in contexts(scan):
                 # A placeholder in the place, or the place in a placeholder.

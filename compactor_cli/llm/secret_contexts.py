@@ -144,22 +144,14 @@ _PROSE = frozenset(
 )
 
 
-def absent_stems(scan: Scan) -> frozenset[str]:
-    """What `contexts` looks for and would not find in a text."""
-    stems = (stem for table in (_PLACED, _PROGRAMS) for stem, *_ in table)
-    return frozenset(
-        stem for stem in (*stems, *_COLUMN_STEMS, *(stem for _, stem, _ in _STEMS)) if stem not in scan.lowered
-    )
-
-
 def contexts(scan: Scan) -> Iterator[Found]:
     """The values in a text that are secret for where they stand; may overlap. Linear time; see `Scan`."""
     for stem, kind, name in _STEMS:
-        if stem not in scan.absent:
+        if stem in scan.lowered:
             yield from _assigned(scan, stem, kind, _name(name))
     yield from _placed(scan)
     for stem, argument in _PROGRAMS:
-        for at in scan.hits(stem, lowered=True):
+        for at in scan.hits(stem, lowered=True) if stem in scan.lowered else ():
             # An entry of .netrc goes over lines.
             line = scan.text[at : at + _LINE_CHARS] if stem == _NETRC else scan.line_from(at, _LINE_CHARS)
             match = argument.search(line)
@@ -344,7 +336,7 @@ _PLACED = (
 def _placed(scan: Scan) -> Iterator[Found]:
     for stem, expression, kind in _PLACED:
         done = 0
-        for at in scan.hits(stem, lowered=True):
+        for at in scan.hits(stem, lowered=True) if stem in scan.lowered else ():
             match = scan.match(expression, at, 4_400, 340) if at >= done else None
             if match:
                 done = match.end()
@@ -397,7 +389,7 @@ _Heading = tuple[str, int, tuple[tuple[int, bool], ...]]
 
 def _columns(scan: Scan) -> Iterator[Found]:
     """Cells of tables (CSV, tabs, bars) below a heading that is the name of a secret."""
-    for stem in _COLUMN_STEMS:
+    for stem in filter(scan.lowered.__contains__, _COLUMN_STEMS):
         done = 0
         for at in scan.hits(stem, lowered=True):
             # In a heading, the name ends with its cell.

@@ -13,6 +13,7 @@ from compactor_cli.llm.check_reply import (
     ReplyFault,
     Verdict,
     check,
+    coverage,
     is_enough,
     not_shown,
     shortened,
@@ -275,11 +276,12 @@ class SummaryWriter:
         sizes = sum(piece.tokens for piece in pieces)
         essentials = task.facts.essentials(_strands(task, pieces))
         texts = tuple(draft.text for draft in drafts)
+        unnamed = coverage("\n".join(texts), essentials).missing
         prompt_input = PromptInput(
             stage=Stage.MERGE,
             texts=texts,
             tokens=self._budget(task, Stage.MERGE, sizes, is_whole=is_last),
-            ledger=not_shown(self._check_list(task, pieces, essentials), texts),
+            ledger=not_shown(self._check_list(task, pieces, unnamed), texts),
             previous=task.previous if is_last else "",
             goal=task.goal,
             latest=task.latest,

@@ -98,6 +98,17 @@ def test_who_joins_the_parts_knows_what_the_user_wants(llm_server: LlmServer) ->
     assert "Newest request: Please change src/module_15/handler_15.py" in merge
 
 
+def test_no_name_that_a_part_holds_is_listed_again_for_those_who_join_them(llm_server: LlmServer) -> None:
+    files = "".join(f"- src/module_{n}/handler_{n}.py got handle_{n}\n" for n in range(16))
+    summarised(llm_server, {"<<1 user>>": f"## Task Context\n- go on with the handlers.\n## Active Files\n{files}"})
+    (merge,) = (text for text in asked(llm_server) if "<<part 1>>" in text)
+    ledger = merge.partition("<<ledger>>\n")[2].partition("<<end of ledger>>")[0]
+    parts = merge.partition("<<part 1>>\n")[2].partition("<<end of parts>>")[0]
+    names = [name for line in ledger.split("\n") if ", " in line for name in line.removeprefix("- ").split(", ")]
+    assert names
+    assert [name for name in names if name in parts] == []
+
+
 def test_a_transcript_of_which_no_part_is_summarised_is_the_digests(llm_server: LlmServer) -> None:
     found = summarised(llm_server, {"<<transcript>>": CHAT})
     assert found.summary.source is Source.DIGEST
