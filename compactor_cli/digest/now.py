@@ -114,9 +114,15 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         shown_text = marked(max(gist, replied, key=len), newest.asked, analysis.dealt_with, words)
         text = f"{words.replying}{words.colon}{shown_text}"
         yield Item(text=text, records=records_of((newest.asked,)))
-    standing = [m for m in analysis.messages if m.record < newest.record and _stands_alone(m, analysis)]
-    if standing and not _stands_alone(newest, analysis):
-        yield _quoted(words.earlier, standing[-1], budget_tokens // 2, analysis, token_cache)
+    if standing := standing_request(newest, analysis):
+        yield _quoted(words.earlier, standing, budget_tokens // 2, analysis, token_cache)
+
+
+def standing_request(newest: UserMessage, analysis: Analysis) -> UserMessage | None:
+    """What stands before a newest message that is no request by itself; None where it is one, or there is none."""
+    before = (one for one in reversed(analysis.messages) if one.record < newest.record)
+    found = next((one for one in before if _stands_alone(one, analysis)), None)
+    return None if _stands_alone(newest, analysis) else found
 
 
 def _stands_alone(message: UserMessage, analysis: Analysis) -> bool:

@@ -414,9 +414,9 @@ def read_replies(folder: str) -> Iterator[ReplyRow]:
         yield from _rows(str(path), reply, "reply", "a line is an object with file, cut and text")
 
 
-def run_replies(folder: str, questions: Sequence[str] = (), tokenizer: str = "auto") -> RepliesResult:
+def run_replies(folder: str, questions: Sequence[str] = ()) -> RepliesResult:
     """Every reply in the folder as a whole summary, as its text alone, and the digest at the tokens of the first."""
-    counter = counter_for(tokenizer)
+    counter = counter_for("auto")
     asked_at = questions_by_cut(questions)
     measured: list[MeasuredReplies] = []
     refused: dict[str, str] = {}

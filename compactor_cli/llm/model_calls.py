@@ -56,11 +56,8 @@ class Price:
         return fresh * self.input_usd + cached_tokens * self.cached_usd + output_tokens * self.output_usd
 
 
-def read_price(text: str, place: str = "price") -> Price | None:
-    """A price as people write it: US dollars per million tokens, ``IN,OUT``; None for an empty text.
-
-    Raises `UsageError`.
-    """
+def read_price(text: str) -> Price | None:
+    """A price as people write it: US dollars per million tokens, ``IN,OUT``; None if empty. Raises `UsageError`."""
     if not text:
         return None
     try:
@@ -69,7 +66,7 @@ def read_price(text: str, place: str = "price") -> Price | None:
         input_usd = output_usd = -1.0
     if not (0 <= input_usd < float("inf") and 0 <= output_usd < float("inf")):
         advice = "write US dollars per million tokens: --set price=0.15,0.60"
-        raise UsageError(f"“{text}” is no price", next_step=advice, place=place)
+        raise UsageError(f"“{text}” is no price", next_step=advice, place="price")
     return Price(input_usd=input_usd, output_usd=output_usd, cached_usd=input_usd)
 
 

@@ -26,6 +26,7 @@ from compactor_cli.digest.history import history_items
 from compactor_cli.digest.language import LANGUAGES, words_of
 from compactor_cli.digest.loss import loss
 from compactor_cli.digest.names import name_items
+from compactor_cli.digest.now import standing_request
 from compactor_cli.digest.sections import build_sections
 from compactor_cli.digest.settled import proposes
 from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm, TokenCache, clipped, records_of
@@ -176,7 +177,7 @@ class _Chooser:
             sections[Section.PLAN] = tuple(is_open)
         actions = (item for item in sections.get(Section.COMMANDS, ()) if _is_action(item.text))
         sections[Section.COMMANDS] = (*_outcomes(self.analysis), *actions)
-        sections[Section.USER] = (*sections.get(Section.USER, ()), *self._newest_request(tokens))
+        sections[Section.USER] = (*sections.get(Section.USER, ()), *self._requests(tokens))
         filled = tuple(one for one in Section if one in self.text.missing and one not in _SHARES)
         offered = {section: sections.get(section, ()) for section in (*_SHARES, *filled)}
         # Of the user's words, what stopped a call first, then the newest.
@@ -219,23 +220,24 @@ class _Chooser:
             is_long = len(one.lead) + len(one.text) >= _LEAST_STATEMENT_CHARS
             if is_final and is_long and not proposes(one.text) and not _QUESTION.search(one.text):
                 facts = worth.facts(one.text)
-                new = sum(value for fact, value in facts.items() if fact not in covered)
-                candidates.append(one._replace(weight=one.weight * new / (sum(facts.values()) or 1)))
+                if new := sum(value for fact, value in facts.items() if fact not in covered):
+                    candidates.append(one._replace(weight=one.weight * new / sum(facts.values())))
         chosen = Choice(candidates, shown, worth, token_cache.text).choose(tokens)
         return history_items(self.analysis, chosen, {}, with_names=False)
 
-    def _newest_request(self, tokens: int) -> Iterator[Item]:
-        """What the digest quotes under the task, which is for the text to state.
+    def _requests(self, tokens: int) -> Iterator[Item]:
+        """What the digest quotes under the task, which is for the text to state: the newest request last.
 
-        It gets half the share of the user's words, or all of it where half is less than a sentence takes. ``tokens``:
-        of all that is added.
+        Each gets half the share of the user's words, or all of it where half is less than a sentence takes.
+        ``tokens``: of all that is added.
         """
         newest = newest_request(self.analysis)
         if newest and Section.TASK not in self.text.missing:
             share = int(tokens * _SHARES[Section.USER]) - _ITEM_TOKENS
             room = max(tokens // 4, min(_SENTENCE_TOKENS, share))
-            words = clipped(newest.text, room, TokenCache(count=self.request.count))
-            yield Item(text=words, records=records_of((newest.record,)))
+            for one in filter(None, (standing_request(newest, self.analysis), newest)):
+                words = clipped(one.text, room, TokenCache(count=self.request.count))
+                yield Item(text=words, records=records_of((one.record,)))
 
     def _take(self, found: dict[Section, list[Item]], section: Section, items: Iterable[Item], tokens: int) -> int:
         """Adds as many of the items as are news and fit, in their order; the tokens that they take."""
