@@ -28,8 +28,9 @@ from compactor_cli.formats.client_signs import (
     working_directory,
 )
 from compactor_cli.formats.harness import refusal, user_text
+from compactor_cli.formats.spoken_calls import answers, asked_questions, reply_to_report, reported_words
+from compactor_cli.formats.spoken_calls import short_name as short_name
 from compactor_cli.group.todos import PLAN_TOOLS
-from compactor_cli.group.todos import short_name as short_name
 from compactor_cli.model.transcript import Message, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
 
@@ -127,6 +128,8 @@ class _EventReader:
     strip: Callable[[str], str]
     found: list[Event] = field(default_factory=list)
     waiting: defaultdict[str, deque[int]] = field(default_factory=lambda: defaultdict(deque))
+    # What calls that speak to the user asked (nothing where they reported), by where that stands among the events.
+    asked: dict[int, tuple[str, ...]] = field(default_factory=dict)
     turn: int = 0
 
     def read(self, index: int, message: Message) -> None:
@@ -176,6 +179,13 @@ class _EventReader:
             self._add(EventKind.RESULT, index, text)
 
     def _called(self, index: int, call: ToolCall) -> None:
+        questions = asked_questions(call)
+        if spoken := questions or tuple(filter(None, (reported_words(call),))):
+            self.waiting[call.id].append(len(self.found))
+            self.asked[len(self.found)] = questions
+            for words in spoken:
+                self._add(EventKind.ASSISTANT, index, self._clean(words))
+            return
         arguments = _cleaned(call.arguments, lambda text: self.strip(plain(text)))
         kind = tool_kind(call.name, arguments)
         self.waiting[call.id].append(len(self.found))
@@ -195,6 +205,9 @@ class _EventReader:
         # By id and order: ids repeat in real files, and the oldest open call of an id is answered first.
         waiting = self.waiting.get(result.id)
         call = waiting.popleft() if waiting else -1
+        if call in self.asked:
+            self._replied(index, call, result)
+            return
         tool = self.found[call].tool if call >= 0 else ToolKind.OTHER
         name = self.found[call].name if call >= 0 else result.name
         text = self._clean(result.text)
@@ -214,6 +227,22 @@ class _EventReader:
                 refusal=refusal(result),
             )
         )
+
+    def _replied(self, index: int, call: int, result: ToolResult) -> None:
+        """What the user answered to a call that asked, each answer after its question, or said to one that reported."""
+        questions, refused = self.asked[call], refusal(result)
+        if refused is not None:
+            replies: tuple[str, ...] = (refused,)
+        else:
+            replies = answers(questions, result.text) if questions else (reply_to_report(result.text),)
+        asked: list[Event] = []
+        if len(replies) == len(questions) == len(self.found) - call:
+            asked, self.found[call:] = self.found[call:], []
+        for number, reply in enumerate(replies):
+            self.found.extend(asked[number : number + 1])
+            if words := self._clean(reply):
+                self.turn += 1
+                self._add(EventKind.USER, index, words)
 
 
 _ABOUT_REPORT = re.compile(r"^(?:agentId: \w+ \(for resuming|<usage>)", re.MULTILINE)

@@ -40,7 +40,6 @@ _MAX_OPTION_CHARS = 220
 _MAX_SHORT_ANSWER_WORDS = 5
 # A yes to a question of fewer words that carry meaning ("Shall I go on?") names nothing.
 _MIN_AGREED_TERMS = 3
-_ANSWERED = ("User has answered your questions:", "User answered:", "User's answers:")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,8 +151,6 @@ def decisions(events: Sequence[Event], taken_back: Collection[int] = ()) -> tupl
         elif event.kind is EventKind.USER:
             new = _answered(events[last], event) if last >= 0 else iter(())
             last = -1
-        elif event.kind is EventKind.RESULT and event.text.startswith(_ANSWERED):
-            new = iter((Decision(text=opening(event.text, 2 * _MAX_CHARS), records=(event.record,), weight=4.0),))
         else:
             continue
         for decision in new:
@@ -302,7 +299,12 @@ _CHOICE = re.compile(
 
 
 def _chosen_options(answer: str, options: Mapping[str, str]) -> list[str]:
-    """The keys of the options that an answer begins with; empty where one of them is none."""
+    """The keys of the options that an answer begins with, or that begin with it; empty where one of them is none."""
+    lowered = answer.lower()
+    for labels in ((lowered,), tuple(lowered.split(", "))):
+        named = [key for key, text in options.items() if text.lower().startswith(labels)]
+        if len(lowered) > 2 and len(named) == len(labels):
+            return named
     found = _CHOICE.match(answer)
     keys = re.findall(r"\b(?:[a-h]|\d{1,2})\b", found["keys"].lower()) if found else []
     return keys if all(key in options for key in keys) else []

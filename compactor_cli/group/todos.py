@@ -8,6 +8,7 @@ from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any
 
+from compactor_cli.formats.spoken_calls import short_name
 from compactor_cli.model.value import dataclass
 
 # Names of planning tools, as `short_name` gives them.
@@ -15,12 +16,6 @@ PLAN_TOOLS = frozenset(
     "todowrite exitplanmode updateplan writetodos settodolist updatetodolist todo todolist todoread taskcreate"
     " taskupdate tasklist taskget managetodolist tasktracker plan setplan planning writeplan".split()
 )
-
-
-def short_name(name: str) -> str:
-    """The tool's name without the server or namespace in front of it, without case, ``_`` and ``-``."""
-    last = name.rsplit("__", 1)[-1].rsplit(".", 1)[-1].rsplit(":", 1)[-1].rsplit("/", 1)[-1]
-    return last.replace("_", "").replace("-", "").replace(" ", "").lower()
 
 
 class State(StrEnum):

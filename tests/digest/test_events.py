@@ -50,6 +50,58 @@ def test_long_json_is_broken_between_its_members_and_nothing_else_changes() -> N
     assert text.replace("\n", "") == f'{{"user_id": "mei_7", "rows": [{rows}]}}'
 
 
+def test_questions_that_are_asked_by_a_tool_and_what_the_user_answers_are_spoken() -> None:
+    order = {"question": "Which order?", "options": [{"label": "Keep"}, {"label": "Sort", "description": "clean"}]}
+    asked = call("AskUserQuestion", "1", questions=[order, {"question": "Which name, please?"}])
+    reply = 'User has answered your questions: "Which order?"="Keep", "Which name, please?"="say "tide", no more".'
+    found = events_of(asked, answer(f"{reply} You can now continue with these.", "1"))
+    assert [(event.kind, event.text) for event in found] == [
+        (EventKind.ASSISTANT, "1. Keep\n2. Sort: clean\nWhich order?"),
+        (EventKind.USER, "Keep"),
+        (EventKind.ASSISTANT, "Which name, please?"),
+        (EventKind.USER, 'say "tide", no more'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "result"),
+    [
+        (
+            "ask_followup_question",
+            {"question": "Now?", "options": '["yes", "no"]'},
+            "<answer>\nyes, at once\n</answer>",
+        ),
+        ("ask_followup_question", {"question": "Now?", "follow_up": "<suggest>yes</suggest>"}, "yes, at once"),
+        (
+            "request_user_input",
+            {"questions": [{"question": "Now?"}]},
+            '{"answers": {"a": {"answers": ["yes, at once"]}}}',
+        ),
+        ("ask_user", {"questions": [{"question": "Now?"}]}, "User answered: yes, at once"),
+        ("AskUserQuestion", {"questions": [{"question": "Now?"}]}, '{"answers": {"Now?": "yes, at once"}}'),
+    ],
+)
+def test_an_answer_is_the_users_however_a_client_writes_it(
+    tool: str, arguments: dict[str, object], result: str
+) -> None:
+    asked, replied = events_of(call(tool, "1", **arguments), answer(result, "1"))
+    assert asked.kind is EventKind.ASSISTANT
+    assert asked.text.endswith("Now?")
+    assert (replied.kind, replied.text) == (EventKind.USER, "yes, at once")
+
+
+def test_a_report_by_a_tool_is_spoken_and_only_a_person_replies_to_it() -> None:
+    report = call("attempt_completion", "1", result="The export streams now.")
+    assert [event.text for event in events_of(report, answer("done", "1"))] == ["The export streams now."]
+    reply = "The user has provided feedback on the results.\n<feedback>\nand the import?\n</feedback>"
+    assert [event.text for event in events_of(report, answer(reply, "1"))][1:] == ["and the import?"]
+
+
+def test_a_message_to_somebody_else_is_a_call() -> None:
+    (sent,) = events_of(call("send_message", channel="ops", message="The export is late."))
+    assert sent.kind is EventKind.CALL
+
+
 def test_nobody_said_what_the_client_says_in_the_users_name() -> None:
     found = events_of(
         user("<local-command-caveat>Caveat: …</local-command-caveat>"),

@@ -29,11 +29,16 @@ def test_chinese_and_japanese_cues() -> None:
 
 
 def test_what_the_user_chose_when_asked_counts_most() -> None:
+    stores = [{"label": "SQLite", "description": "one file"}, {"label": "Files", "description": "no index"}]
+    asked = [{"question": "Which store shall hold the readings?", "options": stores}]
     found = events_of(
-        call("AskUserQuestion", "1", questions=[]),
-        answer('User has answered your questions: "Which store?"="SQLite". You can now continue.', "1"),
+        call("AskUserQuestion", "1", questions=asked),
+        answer(
+            'User has answered your questions: "Which store shall hold the readings?"="SQLite". You can now go.', "1"
+        ),
     )
-    assert decisions(found)[0].weight == 4.0
+    (decision,) = decisions(found)
+    assert (decision.weight, decision.given_up) == (4.0, ("Files: no index",))
 
 
 def test_choices_and_new_ones_go_first_and_are_stated_in_order() -> None:
