@@ -7,8 +7,10 @@ any dialects. What a name of a file says is not looked at: names lie, contents d
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
@@ -407,11 +409,23 @@ def _unknown(record: Record, forced: Dialect | None) -> UnknownShape:
             place=record.place,
             next_step="leave --format out to have the format found by content",
         )
-    return UnknownShape(
-        f"no format is recognised ({seen})",
-        place=record.place,
-        next_step="name the format with --format; `compactor formats` lists them",
+    named = "name the format with --format; `compactor formats` lists them"
+    advice = (
+        f"the key {key} holds one as JSON text: use compactor batch --column {key}"
+        if (key := _in_text(record.value))
+        else named
     )
+    return UnknownShape(f"no format is recognised ({seen})", place=record.place, next_step=advice)
+
+
+def _in_text(value: Any) -> str:
+    """The key of a row that holds a conversation as JSON text."""
+    texts = value.items() if isinstance(value, dict) else ()
+    for key, text in ((key, text) for key, text in texts if isinstance(text, str) and text[:1] in ("[", "{")):
+        with suppress(ValueError, RecursionError):
+            if find_row(json.loads(text)):
+                return str(key)
+    return ""
 
 
 def _seen(value: Any) -> str:

@@ -353,3 +353,8 @@ def test_no_real_file_of_an_unknown_format_is_taken_for_chat(corpus: Path) -> No
         data = path.read_bytes()
         with pytest.raises(UnknownShape):
             open_bytes(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+
+
+def test_a_conversation_that_is_the_text_of_a_key_is_pointed_out_with_the_command_for_it() -> None:
+    with pytest.raises(UnknownShape, match="chat holds one as JSON text: use compactor batch --column chat"):
+        open_values({"id": "[1]", "note": "[not JSON", "chat": json.dumps(CHAT)})
