@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from enum import StrEnum
 from functools import cache, lru_cache
+from operator import itemgetter
 from string import ascii_letters, digits
 from typing import NamedTuple
 
@@ -139,7 +140,7 @@ def plain_line(line: str) -> str:
     if text[:1] in _MARK_STARTS:
         text = _MARKS.sub("", text).strip()
     if "**" in text:
-        text = _BOLD.sub(r"\1", text).strip()
+        text = _BOLD.sub(itemgetter(1), text).strip()
     if text.startswith("|") and text.endswith("|"):
         return _row(text)
     return text

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.commands import ERROR_PATTERN, shown
@@ -220,24 +221,26 @@ _OPTION = re.compile(
 )
 
 
-def options_of(text: str) -> dict[str, str]:
+def options_of(text: str) -> Mapping[str, str]:
     """The options that a message lists last, by their letter or number; empty where there are fewer than two."""
-    found = next(reversed(list(_option_lists(text))), ("", {}))[1]
+    found = next(reversed(_option_lists(text)), ("", {}))[1]
     return found if len(found) > 1 else {}
 
 
-def _option_lists(text: str) -> Iterator[tuple[str, dict[str, str]]]:
+# A message is asked for its lists by each of the next messages of the user.
+@lru_cache(maxsize=64)
+def _option_lists(text: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
     """The lists of a message whose entries have letters or numbers, table rows among them, each with what it is of."""
+    lists: list[tuple[str, Mapping[str, str]]] = []
     kind, found = "", dict[str, str]()
     for match in _OPTION.finditer(text):
         key = match["key"].lower()
         if key in ("1", "a") and found:
-            yield kind, found
+            lists.append((kind, found))
             found = {}
         kind = kind if found else text[max(0, match.start() - _MAX_ENTRY_CHARS) : match.start("key")].lower()
         found[key] = one_line(match["text"].strip().removesuffix("|")).replace("**", "").strip()
-    if found:
-        yield kind, found
+    return (*lists, (kind, found)) if found else tuple(lists)
 
 
 _KEYS = r"(?:[A-H]|\d{1,2})(?:(?:\s*,\s*(?:and )?|\s*(?:and|&|\+|or)\s*)#?(?:[A-H]|\d{1,2}))*"
@@ -264,7 +267,7 @@ def _pointed_at(words: str, spoken: Sequence[str]) -> str:
         return ""
     keys = re.findall(r"[a-h]|\d+", (found["keys"] or found["bare"] or "").lower())
     near = spoken if found["word"] else spoken[-1:]
-    lists = [one for text in reversed(near) for one in reversed(list(_option_lists(text))) if len(one[1]) > 1]
+    lists = (one for text in reversed(near) for one in reversed(_option_lists(text)) if len(one[1]) > 1)
     word = (found["word"] or "").lower()
     for kind, entries in lists:
         if found["place"]:
