@@ -62,8 +62,7 @@ class ErrorRecord:
 
     ``fixes``: the files changed between its last sight and the run that did not show it any more, or since then
     where nothing ran. ``other_way``: the command that did it after this one failed.
-    ``records``: of error, change, run. ``explained``: what the assistant said of one that was let be, or
-    last before the edit that fixed it.
+    ``records``: of error, change, run. ``explained``: what the assistant said of one that was let be.
     """
 
     line: str
@@ -117,7 +116,7 @@ def find_errors(
             if any(one.outcome is CommandOutcome.FAILED and one.line == run.line for one in later):
                 continue  # its last sight decides
             found = _judged(run, later, changes, output)
-            explained = _explained(events, run, found, changes)
+            explained = "" if found.status is Status.FIXED else _explained(events, run)
             newest[run.key, run.line] = replace(found, explained=explained)
     return tuple(sorted((error for error in newest.values() if error.line), key=lambda error: error.event))
 
@@ -216,24 +215,10 @@ _EXPLAINS = re.compile(
 )
 
 
-def _explained(events: Sequence[Event], run: Run, error: ErrorRecord, changes: Sequence[FileOperation]) -> str:
-    """What the assistant said of an error: next, where that lets it be; of a test that was fixed, last before the edit.
-
-    That the test passed proves even a guess right; what a linter says needs no more words.
-    """
-    if error.status is not Status.FIXED:
-        texts = (one.text for one in events[run.event + 1 : run.event + _MAX_EXPLAINING] if _is_spoken(one))
-        return next((one for text in islice(texts, 1) for one in sentences(text) if _EXPLAINS.search(one)), "")
-    if not error.fixes or error.other_way or not is_test(run.command) or _CHECKS_CODE.search(run.command):
-        return ""
-    edited = next((one.event for one in changes if one.event > run.event), run.event)
-    texts = (one.text for one in reversed(events[run.event + 1 : edited]) if _is_spoken(one))
-    stated = ([one for one in sentences(text) if not (is_narration(one) or one.endswith(COLONS))] for text in texts)
-    return " ".join(next(filter(None, stated), ()))
-
-
-def _is_spoken(event: Event) -> bool:
-    return event.kind is EventKind.ASSISTANT
+def _explained(events: Sequence[Event], run: Run) -> str:
+    """What the assistant said of an error next, where that lets it be."""
+    texts = (one.text for one in events[run.event + 1 : run.event + _MAX_EXPLAINING] if one.kind is EventKind.ASSISTANT)
+    return next((one for text in islice(texts, 1) for one in sentences(text) if _EXPLAINS.search(one)), "")
 
 
 _NEVER_RAN = re.compile(

@@ -232,7 +232,6 @@ _MAX_PATHS = 4
 # Checks of the same age, lines of such, and the newest of the edits after them that are listed.
 _MAX_STALE, _MAX_STALE_PATHS = 3, 2
 _MAX_ENTRY_CHARS, _MAX_COMMAND_CHARS = 120, 90
-_SAME_CHARS = 40
 
 
 def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
@@ -308,9 +307,7 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         how = f"{words.passed}{words.colon}" if is_test(error.command) else f"{words.instead} "
         ending = f"→ {how}`{opening(shown(error.other_way), _MAX_COMMAND_CHARS)}`"
     elif error.fixes:
-        is_quoted = any(error.explained.startswith(cause.text[:_SAME_CHARS]) for cause in analysis.causes)
         ending = f"→ {words.fixed} {_listed(error.fixes[::-1], _MAX_PATHS)}"
-        ending += f"{words.stop}{explained}" if explained and not is_quoted else ""
     else:
         ending = f"→ {words.passed}"
     return Item(text=f"{where}{error.line} {ending}", records=records_of(error.records))

@@ -309,22 +309,6 @@ def test_what_was_found_to_be_wrong_settles_nothing() -> None:
     assert texts(one, Section.DECISIONS) == []
 
 
-def test_what_was_said_before_the_edit_that_mended_a_test_stands_with_it() -> None:
-    passed = ran("pytest tests/test_a.py::test_one", "1 passed")
-    said = says("The clock likely reads local time. Let me set it to UTC:")
-    _, fixed = shown(FAILED, says("I look."), said, EDIT, says("Now the hours are counted once."), passed)
-    assert fixed == [
-        "`pytest tests/test_a.py::test_one`: E   TypeError: bad → fixed by src/a.py;"
-        ' "The clock likely reads local time."'
-    ]
-
-
-def test_what_a_linter_says_needs_no_more_words() -> None:
-    failed = ran("mise run lint", "src/a.py:3:1: unused import (F401)", is_error=True)
-    _, fixed = shown(failed, says("One import is left over."), EDIT, ran("mise run lint", "0 issues."))
-    assert fixed == ["`mise run lint`: src/a.py:3:1: unused import (F401) → fixed by src/a.py"]
-
-
 def test_a_place_without_words_is_passed_over_for_the_error_below_it() -> None:
     output = (
         "    gate_test.go:32: \n        \tError Trace:\tgate_test.go:32\n        \tError:      \tShould be true\n"
