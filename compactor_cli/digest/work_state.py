@@ -130,7 +130,7 @@ def work_state(
             continue
         if not state.is_changed or state.changed < 0 or is_throwaway(state.path) or is_outside(state.path):
             continue
-        is_listed = any(f"/{state.path}".endswith(f"/{path}") for path in listed)
+        is_listed = not listed.keys().isdisjoint(_ends_of(state.path))
         state.commit = "" if is_listed else next((commit.hash for commit in commits_here if commit.holds(state)), "")
         if uses_git and not (state.commit or state.is_deleted or _is_passed_over(state, runs_here, results)):
             uncommitted.append(state)
@@ -198,9 +198,16 @@ _LISTED = re.compile(
 
 def _with_listed(uncommitted: dict[str, int], listed: Mapping[str, int]) -> dict[str, int]:
     """The files with some of the others that git lists."""
-    known = [f"/{path}" for path in uncommitted]
-    others = (path for path in listed if not any(one.endswith(f"/{path}") for one in known))
-    return uncommitted | {path: listed[path] for path in islice(others, _MAX_LISTED)}
+    known = {end for path in uncommitted for end in _ends_of(path)}
+    return uncommitted | {
+        path: listed[path] for path in islice((one for one in listed if one not in known), _MAX_LISTED)
+    }
+
+
+def _ends_of(path: str) -> list[str]:
+    """A path as it may be written from each of the folders above it."""
+    parts = path.split("/")
+    return ["/".join(parts[first:]) for first in range(len(parts))]
 
 
 _MAX_LISTED = 3
