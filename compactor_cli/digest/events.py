@@ -248,7 +248,7 @@ class _EventReader:
 _ABOUT_REPORT = re.compile(r"^(?:agentId: \w+ \(for resuming|<usage>)", re.MULTILINE)
 # A command to the client and what that answered, and where it runs: of the client, and not of the work.
 _OF_THE_CLIENT = re.compile(
-    r"<(local-command-\w+|command-(?:name|message|args)|environment_context)>.*?</\1>\s*", re.DOTALL
+    r"<(local-command-\w+|command-(?:name|message|args)|environment_(?:context|details))>.*?</\1>\s*", re.DOTALL
 )
 # Stands for the id of commands that the user runs.
 _TYPED = "\0typed"

@@ -110,6 +110,9 @@ def test_nobody_said_what_the_client_says_in_the_users_name() -> None:
         user("<command-name>/review</command-name>\n<command-args>src</command-args>"),
         user("<local-command-stdout>Set model</local-command-stdout>"),
         user("<environment_context>\n<cwd>/w</cwd>\n</environment_context>"),
+        Message(
+            role=Role.TOOL, parts=(Text(text="<environment_details>\nVisible files: a.py\n</environment_details>"),)
+        ),
     )
     assert [(event.kind, event.text) for event in found] == [
         (EventKind.RESULT, "[Request interrupted by user]"),
