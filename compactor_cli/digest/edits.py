@@ -13,7 +13,14 @@ from compactor_cli.digest.statements import is_noise, is_scrap
 
 _WRITTEN = ("content", "file_text", "contents", "text", "CodeContent")
 _OLD = ("old_string", "old_str", "oldText", "old_text", "old", "search", "TargetContent")
-_NEW = ("new_string", "new_str", "newText", "new_text", "new", "replace", "ReplacementContent")
+_NEW = ("new_string", "new_str", "newText", "new_text", "new", "replace", "code_edit", "code", "ReplacementContent")
+_DIFFS = ("diff", "patch")
+# Blocks of what is searched for and what replaces it.
+_BLOCK = re.compile(
+    r"^(?:<{5,}|-{5,}) SEARCH>?\n(?::start_line:.*\n)?(?:-{5,}\n)?"
+    r"((?:.*\n)*?)={5,}\n((?:.*\n)*?)(?:>{5,}|\+{5,}) REPLACE",
+    re.MULTILINE,
+)
 _EDITS = ("edits", "replacements", "ReplacementChunks")
 _MAX_LINE_CHARS = 110
 _MAX_LINES = 3
@@ -35,6 +42,9 @@ def changes_of(call: Event, path: str, window: str = "") -> Iterator[tuple[str, 
         command = command_of(call.arguments)
         if editor_step(call) == "edit":
             yield _replaced_lines(command, window)
+        return
+    if diff := argument(call.arguments, _DIFFS):
+        yield from _BLOCK.findall(diff) or _hunks(diff)
         return
     edits: Sequence[Mapping[str, Any] | str] = objects(call.arguments, _EDITS) or (call.arguments,)
     for edit in edits:

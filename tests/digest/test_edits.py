@@ -25,6 +25,10 @@ def edited(old: str, new: str) -> tuple[object, object]:
     return call("Edit", "e", file_path="a.py", old_string=old, new_string=new), answer("ok", "e")
 
 
+def diffed(diff: str) -> tuple[object, object]:
+    return call("apply_diff", "d", path="a.py", diff=diff), answer("ok", "d")
+
+
 def read(text: str, **ranges: int) -> tuple[object, object]:
     return call("Read", "r", file_path="a.py", **ranges), answer(text, "r")
 
@@ -33,6 +37,9 @@ def read(text: str, **ranges: int) -> tuple[object, object]:
     ("messages", "text"),
     [
         ((wrote("x = 1\n"), edited("1", "2")), "x = 2\n"),
+        ((wrote("x = 1\n"), diffed("------- SEARCH\nx = 1\n=======\nx = 2\n+++++++ REPLACE")), "x = 2\n"),
+        ((wrote("x\n"), diffed("<<<<<<< SEARCH\n:start_line:1\n-------\nx\n=======\ny\n>>>>>>> REPLACE")), "y\n"),
+        ((wrote("x\nz\n"), diffed("--- a.py\n+++ a.py\n@@ -1,2 +1,2 @@\n-x\n+y\n z")), "y\nz\n"),
         ((read("     1→x = 1"), edited("x", "y")), "y = 1"),
         ((read("x = 1", offset=5), edited("x", "y")), None),
         ((wrote("x = 1"), edited("not there", "y")), None),
