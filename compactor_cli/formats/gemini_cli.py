@@ -98,13 +98,9 @@ def _is_context(message: Value) -> bool:
     return message.get("type") == "user" and string(text).lstrip().startswith(_CONTEXTS)
 
 
-def _responses(parts: Any) -> Iterator[Value]:
-    found = (at(block, ("functionResponse",)) for block in listed(parts))
-    return (response for response in found if isinstance(response, dict))
-
-
 def _answered_ids(value: Value) -> Iterator[str]:
-    return (string(response.get("id")) for response in _responses(value.get("content")))
+    found = (at(block, ("functionResponse",)) for block in listed(value.get("content")))
+    return (string(response.get("id")) for response in found if isinstance(response, dict))
 
 
 def _nested(value: Value) -> Iterator[str]:
@@ -235,7 +231,10 @@ def _is_outdated(replay: Replay, i: int, value: Value) -> bool:
 
 def _message(replay: Replay, i: int, value: Value) -> Message:
     if i in replay.own:
-        return _list_message(replay, i)
+        # A list with messages that stand nowhere else: never kept, since it also repeats those that do.
+        found = tuple(part for message in replay.own[i] for part in parts_of(_pieces(message)))
+        summary = summary_among("gemini", found)
+        return Message(role=Role.USER, parts=found, summary=summary, superseded=i not in replay.sent)
     timestamp = string(value.get("timestamp"))
     if not is_message(value) or value["type"] not in ("user", "gemini") or _is_context(value) or i in replay.repeated:
         return Message(role=Role.META, timestamp=timestamp)
@@ -248,13 +247,6 @@ def _message(replay: Replay, i: int, value: Value) -> Message:
         found = tuple(p for p in found if not isinstance(p, ToolResult) or p.text or p.id not in replay.answered)
     is_gone = i not in replay.sent
     return Message(role=role, parts=found, timestamp=timestamp, summary=summary_of(role, found), superseded=is_gone)
-
-
-def _list_message(replay: Replay, i: int) -> Message:
-    """A list with messages that stand nowhere else: never kept, since it also repeats those that do."""
-    found = tuple(part for message in replay.own[i] for part in parts_of(_pieces(message)))
-    summary = summary_among("gemini", found)
-    return Message(role=Role.USER, parts=found, summary=summary, superseded=i not in replay.sent)
 
 
 def _pieces(value: Any) -> list[LocatedPart]:

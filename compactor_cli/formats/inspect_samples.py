@@ -7,7 +7,6 @@ the events and the attachments as well.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +18,7 @@ from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import listed, read_call, string
 from compactor_cli.formats.jsontext import LEFT_OUT, dumped, gone_lines, scrubbed, with_key
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of
+from compactor_cli.formats.sessions import derived_hex
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, Transcript
 
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL}
@@ -155,8 +155,7 @@ def _block(block: Any, place: JsonPath, row: Any) -> list[LocatedPart]:
 
 def _written(item: Insertion, sha256: str, values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     like = next((value for value in values if value["role"] == item.role.value), values[0] if values else {})
-    own_id = hashlib.sha256(f"{sha256} {item.text}".encode()).hexdigest()[:22]
-    message: dict[str, Any] = {"id": own_id} if "id" in like else {}
+    message: dict[str, Any] = {"id": derived_hex(sha256, item.text, 22)} if "id" in like else {}
     message |= {"content": item.text, "role": item.role.value}
     return like_keys(message | ({"metadata": {"summary": True}} if item.is_summary else {}), like)
 

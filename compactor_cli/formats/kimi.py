@@ -129,11 +129,6 @@ def _event_of(value: Value) -> Value:
     return event if isinstance(event, dict) else {}
 
 
-def _summary_text(value: Value) -> str:
-    text = value.get("contextSummary") if isinstance(value.get("contextSummary"), str) else value.get("summary")
-    return string(text)
-
-
 def _compacted_count(value: Value) -> int | None:
     """How many messages a compaction replaces. None: the client ignores this record."""
     counts = (value.get("compactedCount"), value.get("count"))
@@ -283,7 +278,8 @@ def _message(value: Value, i: int, folded: Folded, sent: frozenset[int]) -> Mess
     timestamp = _timestamp(value.get("time"))
     is_gone = folded.step_of.get(i, i) not in sent
     if i in folded.compactions:
-        words = (Text(text=_summary_text(value)),)
+        own = value.get("contextSummary")
+        words = (Text(text=own if isinstance(own, str) else string(value.get("summary"))),)
         summary = marked_summary("kimi", words)
         return Message(role=Role.USER, parts=words, timestamp=timestamp, summary=summary, superseded=is_gone)
     role = _role(value)

@@ -6,7 +6,6 @@ the list is brought in line with the messages that stay. Files from before are O
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,6 +15,7 @@ from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, obje
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.jsontext import dumped, with_key
 from compactor_cli.formats.located import RecordDialect, at, first_string
+from compactor_cli.formats.sessions import derived_hex
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Transcript
 
 _INDICES, _IDS = "in_context_message_indices", "in_context_message_ids"
@@ -105,7 +105,7 @@ def _written(item: Insertion, sha256: str, near: Mapping[str, Any]) -> dict[str,
         if key in ("role", "content"):
             message[key] = item.role.value if key == "role" else content
         elif key == "id":
-            message[key] = f"message-{hashlib.sha256(f'{sha256} {item.text}'.encode()).hexdigest()[:32]}"
+            message[key] = f"message-{derived_hex(sha256, item.text, 32)}"
         elif key in _EMPTY_LISTS:
             message[key] = []
         elif key in _KEPT_NULL or key in (*_TIMES, "group_id", "model", "agent_id", "type"):

@@ -8,7 +8,6 @@ trainers and APIs want user and assistant to alternate, a summary between their 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.formats.contents import text_key
 from compactor_cli.formats.jsontext import dumped
+from compactor_cli.formats.sessions import derived_hex
 from compactor_cli.model.transcript import Message, Role, Transcript
 
 Value = Mapping[str, Any]
@@ -62,7 +62,7 @@ def _message(transcript: Transcript, item: Insertion, neighbour: Value, shape: T
         elif key in _UNTRAINED:
             message[key] = _UNTRAINED[key]
         elif key in _IDS:
-            message[key] = hashlib.sha256(f"{transcript.sha256} {item.text}".encode()).hexdigest()[:24]
+            message[key] = derived_hex(transcript.sha256, item.text, 24)
         elif key in _TIMES:
             message[key] = neighbour.get(key)
         # A kind that all peers say; null where some say that.

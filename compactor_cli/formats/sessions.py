@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -94,6 +95,11 @@ def is_shown(message: Message) -> bool:
 def derived_uuid(seed: str, what: object) -> str:
     """A UUID for something new in a transcript, the same in every run; ``seed`` is the transcript's hash."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{seed} {what}"))
+
+
+def derived_hex(seed: str, what: object, digits: int) -> str:
+    """As many hex digits for something new, the same in every run."""
+    return hashlib.sha256(f"{seed} {what}".encode()).hexdigest()[:digits]
 
 
 def derived_uuids(transcript: Transcript, insertions: Sequence[Insertion]) -> list[str]:

@@ -10,7 +10,6 @@ New records are templates: the record as it is to be written. ``{text}``, ``{id}
 
 from __future__ import annotations
 
-import hashlib
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +35,7 @@ from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.jsontext import dumped, with_key
 from compactor_cli.formats.located import LocatedPart, array_path, like_keys, parts_of, shorten
 from compactor_cli.formats.new_message import alternating
-from compactor_cli.formats.sessions import derived_uuid
+from compactor_cli.formats.sessions import derived_hex, derived_uuid
 from compactor_cli.formats.spec_rules import Test, condition, lookup, place_of, reader, steps
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolResult, Transcript
 
@@ -109,7 +108,12 @@ class _Templates:
         for name, rule in self._spec.get("values", {}).items():
             known[name] = _named(rule, known, messages)
         kind = self._spec.get("ids", _DEFAULT_IDS)
-        ids = [_new_id(kind, transcript.sha256, item.text) for item in insertions]
+        ids = [
+            derived_uuid(transcript.sha256, item.text)
+            if kind == "uuid"
+            else derived_hex(transcript.sha256, item.text, int(kind.partition(":")[2]))
+            for item in insertions
+        ]
         parents: Sequence[Any] = [None] * len(ids)
         if chain := self._spec.get("chain"):
             ids, parents = _chained(ids, values, cut, chain["id"], chain["parent"])
@@ -175,12 +179,6 @@ def _value(path: str, known: Mapping[str, Any]) -> Any:
     """What a placeholder stands for; the alternatives of ``near.a|b`` are all of the record near by."""
     name, _, inner = path.partition(".")
     return lookup(known[name], inner) if inner else known[name]
-
-
-def _new_id(kind: str, sha256: str, text: str) -> str:
-    if kind == "uuid":
-        return derived_uuid(sha256, text)
-    return hashlib.sha256(f"{sha256} {text}".encode()).hexdigest()[: int(kind.partition(":")[2])]
 
 
 def _chained(
