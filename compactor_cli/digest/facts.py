@@ -122,7 +122,9 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
     by_key: dict[str, list[Run]] = {}
     for run in runs:
         if not run.is_look and (run.outcome is not CommandOutcome.UNKNOWN or run.line):
-            by_key.setdefault(_same_action(run), []).append(run)
+            # Of what was edited at one address more than once the newest stands.
+            is_address = run.changes_world and run.line.startswith("https://")
+            by_key.setdefault(run.line if is_address else run.key, []).append(run)
     groups = sorted(by_key.values(), key=lambda group: (not is_test(group[-1].command), -group[-1].event))
     kept: list[list[Run]] = []
     for group in groups:
@@ -131,18 +133,6 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
         if not (is_test(newest.command) and any(contains(other.key, newest.key) for other in wider)):
             kept.append(group)
     return [(group[-1], sum(run.outcome is group[-1].outcome for run in group)) for group in kept]
-
-
-def _same_action(run: Run) -> str:
-    """A key that calls of a service share which differ in numbers and texts only, and whose answers say nothing.
-
-    Calls with the same address as answer share that: of what was edited there more than once the newest stands.
-    """
-    if run.line.startswith("https://") and run.changes_world:
-        return run.line
-    if run.line or not run.changes_world:
-        return run.key
-    return re.sub(r"\d+", "0", re.split(r"[\"']", run.key, maxsplit=1)[0])
 
 
 def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False, folder: str = "") -> Item:

@@ -110,12 +110,6 @@ def test_reading_from_a_service_is_no_outcome_and_writing_to_it_is() -> None:
     assert facts(wrote, read) == ['`gh api repos/a/b/pulls/1/comments/7/replies -f body="Fixed"` → ok']
 
 
-def test_the_same_action_on_many_things_is_one_fact_with_its_number() -> None:
-    output = '{\n"id": 9,\n"body": "x",\n"user": 1}'
-    wrote = [ran(f'gh api repos/a/b/comments/{n}/replies -f body="Fixed {n}"', output) for n in (7, 8, 9)]
-    assert facts(*wrote) == ['`gh api repos/a/b/comments/9/replies -f body="Fixed 9"` → ok ×3']
-
-
 def test_of_a_chain_the_command_that_changed_the_world_is_named() -> None:
     pushed = ran(
         "git log --oneline -3 && echo --- && git push --force", "81c4848\n---\n + 0e9...81c utc -> utc (forced update)"
