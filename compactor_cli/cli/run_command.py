@@ -17,7 +17,7 @@ from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, holds_temporaries, lock, make_folders, output_error
 from compactor_cli.archive.targets import STDOUT, Destination, Target, TargetKind, plan_targets
 from compactor_cli.cli.config import Configuration, RunOptions, check, configure
-from compactor_cli.cli.console import Console, Progress, counted, is_terminal, wants_color
+from compactor_cli.cli.console import Console, Level, Progress, counted, is_terminal, wants_color
 from compactor_cli.cli.run_config import account_for, asked_line, check_memory, hooks_and_memory, plugged, with_models
 from compactor_cli.cli.run_report import RunReport, output_file
 from compactor_cli.cli.views import PageFile, ResultLines, warn_of_fallbacks
@@ -207,7 +207,7 @@ def _jobs(operands: Sequence[str], run_options: RunOptions, console: Console) ->
         console.note(f"{path}: passed over, by its name")
     if not sources and operands:
         raise _nothing_found(operands, len(passed_over))
-    if passed_over:
+    if passed_over and console.level < Level.DONE:
         console.done(f"{counted(len(passed_over), 'name')} passed over, hidden or of no transcript: -v shows them")
     targets = _targets(sources, run_options)
     return tuple(Job(source=source, target=target) for source, target in zip(sources, targets, strict=True))

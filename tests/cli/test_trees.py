@@ -38,6 +38,7 @@ def test_documents_are_known_by_their_content_and_what_is_none_stays_without_a_f
     assert changed == {"session.jsonl", "chat.json", "run.traj"}
     for name in ("package.json", "settings.json", "notes.txt", ".agent"):
         assert name in ran.err
+    assert "-v shows them" not in ran.err
 
 
 def test_what_was_passed_over_is_passed_over_again_and_the_rest_is_unchanged(tree: Path, compact: Run) -> None:
