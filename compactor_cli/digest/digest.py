@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import zip_longest
 
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.choice import Choice, candidates_of
 from compactor_cli.digest.facts import dialogue_statements, remembered_commands
-from compactor_cli.digest.history import HIERARCHY_RATIO, history_items, remembered_items, turn_lines
+from compactor_cli.digest.history import HIERARCHY_RATIO, asked_line, history_items, remembered_items, turn_lines
 from compactor_cli.digest.loss import loss
 from compactor_cli.digest.memory import Memory, serialise
 from compactor_cli.digest.names import name_items
@@ -28,6 +27,7 @@ _MAX_TRIMS = 12
 _MIN_HISTORY_TOKENS = 24
 _MAX_REMEMBERED = 1_500
 _MIN_NAMED_TOKENS = 600
+_SAME_CHARS = 16
 Sections = dict[Section, tuple[Item, ...]]
 
 
@@ -79,22 +79,6 @@ def _memory(analysis: Analysis) -> Memory:
         skills=tuple(name for name, _ in analysis.attached.skills),
         running=tuple((work.id, work.about) for work in analysis.attached.running),
     )
-
-
-def _words_of(item: Item) -> str:
-    """What was asked, without quotation marks and what came of it."""
-    return item.text.partition(" → ")[0].replace('"', "")
-
-
-def _without_repeats(history: Sequence[Item], shown: Sequence[str]) -> tuple[Item, ...]:
-    """The history without the lines of turns that hold nothing but an outcome which stands next to the request."""
-    kept: list[Item] = []
-    for item, after in zip_longest(history, history[1:]):
-        quoted, arrow, came = item.text.rpartition('" → ')
-        is_alone = arrow and quoted.startswith('"') and not item.depth and not (after and after.depth)
-        if not (is_alone and any(f" → {came}" in text for text in shown)):
-            kept.append(item)
-    return tuple(kept)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -174,12 +158,16 @@ class _Writer:
         previous = (*remembered_items(chosen), *sections.get(Section.PREVIOUS, ()))
         # Of a dialogue the user's words are chosen with the rest.
         with_names = self.request.budget_tokens >= _MIN_NAMED_TOKENS and not self.analysis.is_dialogue
-        history = history_items(self.analysis, chosen, lines, with_names=with_names)
-        history = _without_repeats(history, texts_of(sections))
         # What a turn is opened by is quoted there, with what came of it.
-        opened = {_words_of(item) for item in history if item.depth == 0}
-        wants = sections.get(Section.USER, ())
-        unquoted = tuple(item for item in wants if _words_of(item) not in opened)
+        wants, texts = sections.get(Section.USER, ()), {one.record: one.text for one in self.analysis.messages}
+        quoted = {
+            one.records[0]: one
+            for one in wants
+            if one.records and one.text[:_SAME_CHARS] in texts.get(one.records[0], "")
+        }
+        history = history_items(self.analysis, chosen, lines, quoted, with_names=with_names)
+        opened = {item.text for item in history}
+        unquoted = tuple(item for item in wants if asked_line(item, self.analysis.words) not in opened)
         return {**sections, Section.USER: unquoted, Section.HISTORY: history, Section.PREVIOUS: previous}
 
     def _to_remember(self, candidates: Sequence[Statement]) -> list[Statement]:

@@ -13,7 +13,7 @@ from compactor_cli.digest.checks import changes_code
 from compactor_cli.digest.corrections import gives_verdict
 from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.facts import call_text
-from compactor_cli.digest.language import terms
+from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.names import short_names
 from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import (
@@ -30,7 +30,7 @@ from compactor_cli.digest.statements import (
     plain_line,
     records_of,
 )
-from compactor_cli.digest.wants import joined
+from compactor_cli.digest.wants import UserMessage, joined, newest_request
 from compactor_cli.group.exchanges import topics
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
@@ -102,43 +102,63 @@ HIERARCHY_RATIO = 0.5
 
 
 def history_items(
-    analysis: Analysis, chosen: Sequence[Statement], lines: dict[int, Item], *, with_names: bool = True
+    analysis: Analysis,
+    chosen: Sequence[Statement],
+    lines: Mapping[int, Item],
+    quoted: Mapping[int, Item],
+    *,
+    with_names: bool = True,
 ) -> tuple[Item, ...]:
     """The statements under their turn, each event or output one item; a turn without any has its line only.
 
     ``lines``: items that open turns whether or not a statement of theirs was chosen, by the turn's number.
+    ``quoted``: what another section would say of the user's messages, by record: said here where the turn has a line.
     ``with_names``: whether the other turns are opened by what was asked, which small summaries quote elsewhere.
     """
     items: list[Item] = []
     by_turn: dict[int, list[Statement]] = {}
-    agreed = {
-        message.turn: message
-        for message in analysis.messages
-        if is_assent(message.text) and message.replies_to.endswith(QUESTION_MARKS)
-    }
-    points = {message.turn: message.points_at for message in analysis.messages}
     for statement in chosen:
         if statement.event >= 0:
             by_turn.setdefault(analysis.events[statement.event].turn, []).append(statement)
+    messages = {message.turn: message for message in analysis.messages if not message.stopped}
+    newest = newest_request(analysis)
     for turn in analysis.turns:
         statements = by_turn.get(turn.number, [])
         line = lines.get(turn.number)
+        record = analysis.events[turn.first].record
         outcome = analysis.outcomes.get(turn.number)
-        if with_names and line is None and (statements or (outcome and outcome.is_made)) and (name := name_of(turn)):
-            # A few words say by what they reply to what they asked for.
-            replied = agreed.get(turn.number)
-            # What is not quoted whole here stands, with what came of it, among the user's words.
-            is_shown = outcome and (outcome.is_made or (ELLIPSIS not in name and not outcome.is_begun))
-            came = outcome.text if outcome and is_shown else ""
-            named = f"{name} ({points[turn.number]})" if points.get(turn.number) else name
-            parts = (opening(replied.replies_to, _NAME_CHARS) if replied else "", named, came)
-            text = " → ".join(filter(None, parts))
-            line = Item(text=text, records=records_of((analysis.events[turn.first].record,)))
+        is_shown_elsewhere = record in quoted or (newest is not None and newest.turn == turn.number)
+        if line is None and with_names and (statements or (outcome and outcome.is_made and not is_shown_elsewhere)):
+            line = _opening_line(turn, messages.get(turn.number), quoted.get(record), analysis)
         if line is not None:
             items.append(line)
         grouped = _exchange if analysis.is_dialogue else _grouped
         items.extend(grouped(statements, 1 if line else 0, analysis))
     return tuple(items)
+
+
+def _opening_line(
+    turn: DigestTurn, message: UserMessage | None, quoted: Item | None, analysis: Analysis
+) -> Item | None:
+    """What was asked in a turn, with what came of it; a yes by what it replies to. None where nothing was."""
+    words = analysis.words
+    if message and is_assent(message.text) and message.replies_to.endswith(QUESTION_MARKS):
+        asked = f"{opening(message.replies_to, _NAME_CHARS)} → {words.quoted(opening(turn.asked, _NAME_CHARS))}"
+    elif quoted is not None:
+        return replace(quoted, text=asked_line(quoted, words))
+    elif turn.asked:
+        asked = f"{words.request}{words.colon}{opening(turn.asked, _NAME_CHARS)}"
+    else:
+        return None
+    named = f"{asked} ({message.points_at})" if message and message.points_at else asked
+    outcome = analysis.outcomes.get(turn.number)
+    text = f"{named} → {outcome.text}" if outcome else named
+    return Item(text=text, records=records_of((analysis.events[turn.first].record,)))
+
+
+def asked_line(quoted: Item, words: FixedWords) -> str:
+    """What a turn is opened by, where the user's words are quoted."""
+    return f"{words.request}{words.colon}{quoted.text}"
 
 
 def _exchange(statements: Sequence[Statement], depth: int, analysis: Analysis) -> list[Item]:

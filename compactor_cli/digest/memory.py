@@ -110,16 +110,20 @@ def read_text(text: str, read: Callable[[str], tuple[SectionItems, ...]]) -> Mem
     marks = [f"— {mark}" for words in _WORDS for mark in (words.failing, words.changed)]
     errors = [*texts(Section.ERRORS), *(line for line in texts(Section.PLAN) if any(mark in line for mark in marks))]
     spoken = [text for text in texts(Section.USER) if not _after([text], "stopped")]
-    task = texts(Section.TASK)
+    task, history = texts(Section.TASK), texts(Section.HISTORY)
     return Memory(
-        users=(*spoken, *_after(task, "earlier"), *_after(task, "request")),
+        users=(*_after(history, "request"), *spoken, *_after(task, "earlier"), *_after(task, "request")),
         files=tuple(file for line in texts(Section.FILES) for file in _files(line))[::-1],
         todos=todos,
         plan=plan,
         commands=tuple(texts(Section.COMMANDS)[::-1]),
         errors=tuple(errors[::-1]),
         decisions=tuple(texts(Section.DECISIONS)),
-        lines=tuple(chain.from_iterable(map(_lines, (*texts(Section.PREVIOUS), *texts(Section.HISTORY))))),
+        lines=tuple(
+            chain.from_iterable(
+                _lines(text) for text in (*texts(Section.PREVIOUS), *history) if not _after([text], "request")
+            )
+        ),
     )
 
 

@@ -223,7 +223,7 @@ class _Chooser:
                 if new := sum(value for fact, value in facts.items() if fact not in covered):
                     candidates.append(one._replace(weight=one.weight * new / sum(facts.values())))
         chosen = Choice(candidates, shown, worth, token_cache.text).choose(tokens)
-        return history_items(self.analysis, chosen, {}, with_names=False)
+        return history_items(self.analysis, chosen, {}, {}, with_names=False)
 
     def _requests(self, tokens: int) -> Iterator[Item]:
         """What the digest quotes under the task, which is for the text to state: the newest request last.

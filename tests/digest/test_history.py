@@ -142,7 +142,7 @@ def told(*places: int) -> str:
         Statement(text=text, event=1, place=place, form=form, lead=lead, record=1)
         for place, (text, form, lead) in enumerate(statements_of(FOUND))
     ]
-    return history_items(analysis, [pieces[place] for place in places], {}, with_names=False)[0].text
+    return history_items(analysis, [pieces[place] for place in places], {}, {}, with_names=False)[0].text
 
 
 def test_an_entry_stands_under_the_entry_it_belongs_to_even_where_that_one_was_not_chosen() -> None:
@@ -206,3 +206,19 @@ def test_an_answer_in_the_words_of_the_question_is_told_beside_it() -> None:
         600,
     )
     assert "clear the cache of every gauge after the upload" in "\n".join(texts(told, Section.HISTORY))
+
+
+def test_a_long_request_is_quoted_once_where_its_turn_is_told() -> None:
+    asked = "please find out why the export loses the second hour of October every year, and whether the gauges know it"
+    told = digest(
+        conversation(
+            user(asked),
+            says("The export drops the second hour of October because it takes it for a duplicate."),
+            user("now write the release notes for the new archive format"),
+            call("Edit", file_path="notes/release.md", old_string="a", new_string="b"),
+            says("Wrote them."),
+        ),
+        800,
+    )
+    assert rendered(told.summary).count("please find out why the export") == 1
+    assert any(asked in text for text in texts(told, Section.HISTORY))
