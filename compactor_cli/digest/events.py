@@ -19,10 +19,12 @@ from compactor_cli.formats.client_signs import (
     ABOUT_EDIT,
     CONTINUED,
     NOT_SPOKEN,
+    OBSERVATION,
     OUTPUT_FRAME,
     SPOKEN_LABEL,
     TYPED_COMMAND,
     TYPED_OUTPUT,
+    WRITTEN_ACTION,
     WRITTEN_CALL,
     is_demonstration,
     working_directory,
@@ -162,8 +164,10 @@ class _EventReader:
 
         A command that the user ran himself is a call: it shows what became of the work.
         """
-        if words := self._clean(user_text(message)):
-            last = self.found[-1] if self.found else None
+        last = self.found[-1] if self.found else None
+        words = self._clean(user_text(message))
+        is_observation = last and OBSERVATION.match(words) and WRITTEN_ACTION.search(last.text)
+        if words and not is_observation:
             if last is None or last.kind is not EventKind.USER or last.record != index:
                 self.turn += 1
                 # Without ids only order tells, and a call that the user spoke after gets no answer any more.

@@ -19,7 +19,10 @@ from compactor_cli.model.value import dataclass
 NOT_SPOKEN = re.compile(r"No response requested\.\Z|API Error\b|Claude AI usage limit reached\b")
 # What agents have to write around what they say: the label of SWE-agent and mini-swe-agent in front, and the command
 # that is called anyway.
-SPOKEN_LABEL = re.compile(r"\A(?:THOUGHT|DISCUSSION):?\s+")
+SPOKEN_LABEL = re.compile(r"\A(?:(?:THOUGHT|DISCUSSION):?|Thought:)\s+")
+# How an agent acts by words alone (ReAct, smolagents), and how what came of it opens in the user's name.
+WRITTEN_ACTION = re.compile(r"^(?:Action|Code)(?: \d+)?:", re.MULTILINE)
+OBSERVATION = re.compile(r"\s*Observation(?: \d+)?:")
 WRITTEN_CALL = re.compile(r"\s*^```(?:bash|sh)\n(?:(?!^```).*\n)*```\s*\Z", re.MULTILINE)
 # Lines that tools write around what they show, for the model to find its way: of `ls -l`, SWE-agent, mini-swe-agent
 # and OpenHands.

@@ -97,6 +97,14 @@ def test_a_report_by_a_tool_is_spoken_and_only_a_person_replies_to_it() -> None:
     assert [event.text for event in events_of(report, answer(reply, "1"))][1:] == ["and the import?"]
 
 
+def test_what_comes_of_an_action_in_words_is_no_word_of_the_user() -> None:
+    acted = says("Thought: I should count them.\nAction: count[LIS-07]")
+    seen = user("Observation: 1380")
+    found = events_of(acted, seen, says("Thought: It lost 60."), user("Observation: it is late."))
+    assert [event.kind.value for event in found] == ["assistant", "result", "assistant", "user"]
+    assert found[0].text.startswith("I should count them.")
+
+
 def test_a_message_to_somebody_else_is_a_call() -> None:
     (sent,) = events_of(call("send_message", channel="ops", message="The export is late."))
     assert sent.kind is EventKind.CALL
