@@ -136,7 +136,8 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
 
 
 def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False, folder: str = "") -> Item:
-    line = opening(shown(run.acting_part), _MAX_COMMAND_CHARS)
+    acting = run.acting_part if folder else re.sub(r"\bgit -C \S+", "git", run.acting_part)
+    line = opening(shown(acting), _MAX_COMMAND_CHARS)
     often = f" ×{times}" if times > 1 else ""
     place = f" ({folder})" if folder else ""
     if run.outcome is CommandOutcome.UNKNOWN:

@@ -381,3 +381,12 @@ def test_an_error_that_another_command_shows_again_is_not_fixed() -> None:
     unfixed, fixed = shown(*failed, *edit("tide.go"), *ran("make fmt && make lint", "0 issues"), *again)
     assert fixed == []
     assert ["`go build ./... && make lint`" in text for text in unfixed if "unused" in text] == [True]
+
+
+def test_a_test_that_failed_and_passed_when_run_alone_since_is_not_left_to_be_run() -> None:
+    failed = ran("make test", "--- FAIL: TestResume (0.09s)\nFAIL\tcli\t1.2s", is_error=True)
+    edit = (call("Edit", "r", file_path="resume.go", old_string="a", new_string="b"), answer("ok", "r"))
+    alone = ran("go test -run TestResume ./cli/ -count=1", "ok  \tcli\t1.5s")
+    one = digest(conversation(user("fix the test of the resume"), failed, edit, alone), 3_000)
+    assert not any("TestResume" in text for text in texts(one, Section.PLAN))
+    assert any("TestResume" in text and "fixed by resume.go" in text for text in texts(one, Section.ERRORS))
