@@ -122,7 +122,13 @@ class Server:
         if method is None or number is None or isinstance(number, dict | list):
             return None  # an answer, or a notification
         if method == "tools/call":
-            return self._start(number, params)
+            tool = next((tool for tool in TOOLS if tool["name"] == params.get("name")), None)
+            if tool is None:
+                return _failure(number, _INVALID_PARAMS, f"there is no tool {params.get('name')}")
+            with self._lock:
+                call = self._worker.submit(self._call, number, tool, params.get("arguments") or {})
+                self._running[number] = call
+            return call
         if method == "initialize":
             version = params.get("protocolVersion")
             version = version if version in VERSIONS else VERSIONS[-1]
@@ -133,15 +139,6 @@ class Server:
         if method in ("ping", "tools/list"):
             return _success(number, {"tools": list(TOOLS)} if method == "tools/list" else {})
         return _failure(number, _NO_METHOD, f"there is no method {method}")
-
-    def _start(self, number: Any, params: Mapping[str, Any]) -> _Answer | Future[_Answer]:
-        tool = next((tool for tool in TOOLS if tool["name"] == params.get("name")), None)
-        if tool is None:
-            return _failure(number, _INVALID_PARAMS, f"there is no tool {params.get('name')}")
-        with self._lock:
-            call = self._worker.submit(self._call, number, tool, params.get("arguments") or {})
-            self._running[number] = call
-        return call
 
     def _call(self, number: Any, tool: Mapping[str, Any], arguments: Any) -> _Answer:
         text, is_error = _result(tool, arguments, self._archive_dir)

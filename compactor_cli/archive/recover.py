@@ -50,7 +50,6 @@ from compactor_cli.model.value import dataclass
 from compactor_cli.read.streams import (
     BUFFER_BYTES,
     Compression,
-    ContentHash,
     Look,
     compression_of,
     open_stream,
@@ -204,8 +203,7 @@ def _lines_from(path: str, start: int) -> tuple[int, str]:
 def _archive_whole(path: str, archive: Path, look: Look) -> Path:
     """Archive what the file holds now. Raises `Changed` if that is no longer what was looked at."""
     store = Archive(archive)
-    content = ContentHash()
-    with open_stream(path, (content,)) as stream, store.writer() as writer:
+    with open_stream(path) as stream, store.writer() as writer:
         records = 0
         while piece := stream.reader.read1(BUFFER_BYTES):
             writer(piece)

@@ -308,8 +308,15 @@ def expand(folders: Sequence[str | Path], names: Iterable[str]) -> Iterator[Expa
     load = lru_cache(maxsize=4)(lambda prefix: load_transcript(folders, prefix))
     for reference in references(names):
         transcript = load(reference.transcript)
-        for first, last in reference.ranges or ((1, len(transcript.records)),):
-            yield from _records(transcript, first, last)
+        sha256, count = transcript.sha256, len(transcript.records)
+        for first, last in reference.ranges or ((1, count),):
+            if not 1 <= first <= last <= count:
+                asked = f"{first}{f'-{last}' if last != first else ''}"
+                what = f"{sha256[:16]} has the records 1-{count}, not {asked}"
+                raise InputError(what, next_step="give numbers within")
+            pairs = zip(transcript.records[first - 1 : last], transcript.messages[first - 1 : last], strict=True)
+            for number, (record, message) in enumerate(pairs, first):
+                yield ExpandedRecord(sha256=sha256, number=number, record=record, message=message)
 
 
 def references(names: Iterable[str]) -> tuple[Reference, ...]:
@@ -335,13 +342,3 @@ def references(names: Iterable[str]) -> tuple[Reference, ...]:
         else:
             raise UsageError(f"“{name}” names no record", next_step=_FORMS)
     return tuple(found)
-
-
-def _records(transcript: Transcript, first: int, last: int) -> Iterator[ExpandedRecord]:
-    count = len(transcript.records)
-    if not 1 <= first <= last <= count:
-        what = f"{transcript.sha256[:16]} has the records 1-{count}, not {first}{f'-{last}' if last != first else ''}"
-        raise InputError(what, next_step="give numbers within")
-    pairs = zip(transcript.records[first - 1 : last], transcript.messages[first - 1 : last], strict=True)
-    for number, (record, message) in enumerate(pairs, first):
-        yield ExpandedRecord(sha256=transcript.sha256, number=number, record=record, message=message)

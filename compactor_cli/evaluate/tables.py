@@ -325,7 +325,13 @@ def draw(result: EvalResult) -> str:
             parts += _frame(panel, measure)
             for method in reversed(result.methods):
                 parts += _curve(panel, group, result.methods, method, measure)
-    parts += _legend(result.methods, LEFT + 3 * (PANEL_WIDTH + GAP) - 16)
+    left = LEFT + 3 * (PANEL_WIDTH + GAP) - 16
+    for number, method in enumerate(result.methods):
+        y = TOP + 18 * number
+        colour, thickness = _style(result.methods, method)
+        parts.append(_polyline([(left, y), (left + 22, y)], colour, thickness))
+        name = method if len(method) <= LEGEND_CHARS else method[: LEGEND_CHARS - 1] + "…"
+        parts.append(_svg_text(left + 28, y + 4, name))
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
@@ -355,14 +361,6 @@ def _style(methods: Sequence[str], method: str) -> tuple[str, float]:
     if method == DIGEST:
         return "#000000", 3
     return COLOURS[(methods.index(method) - 1) % len(COLOURS)], 1.5
-
-
-def _legend(methods: Sequence[str], left: float) -> Iterator[str]:
-    for number, method in enumerate(methods):
-        y = TOP + 18 * number
-        colour, width = _style(methods, method)
-        yield _polyline([(left, y), (left + 22, y)], colour, width)
-        yield _svg_text(left + 28, y + 4, method if len(method) <= LEGEND_CHARS else method[: LEGEND_CHARS - 1] + "…")
 
 
 def _polyline(points: Sequence[tuple[float, float]], colour: str, width: float) -> str:

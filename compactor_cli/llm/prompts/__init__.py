@@ -116,13 +116,17 @@ def prompt(wording: PromptWording, prompt_input: PromptInput) -> str:
     ending = words[prompt_input.stage.value].format(
         first=prompt_input.first, last=prompt_input.last, parts=len(prompt_input.texts) + bool(prompt_input.previous)
     )
+    shown = "\n".join(["<<transcript>>", *prompt_input.texts, "<<end of transcript>>"])
+    if prompt_input.stage is Stage.MERGE:
+        parts = (f"<<part {number}>>\n{text}" for number, text in enumerate(prompt_input.texts, 1))
+        shown = "\n".join([*parts, "<<end of parts>>"])
     pieces = [
         _file(wording.written_in, "update.txt") if prompt_input.previous else "",
         _requirements(wording, prompt_input.tokens),
         _place(wording, prompt_input),
         _enclosed("previous summary", prompt_input.previous),
         _enclosed("ledger", prompt_input.ledger),
-        _texts(prompt_input),
+        shown,
         ending,
     ]
     return "\n\n".join(piece.strip("\n") for piece in pieces if piece)
@@ -193,13 +197,6 @@ def _requirements(wording: PromptWording, tokens: int) -> str:
     if wording.instructions:
         lines.append(words["instructions"].format(instructions=wording.instructions.strip()))
     return "\n".join(lines)
-
-
-def _texts(prompt_input: PromptInput) -> str:
-    if prompt_input.stage is Stage.LEAF:
-        return "\n".join(["<<transcript>>", *prompt_input.texts, "<<end of transcript>>"])
-    parts = [f"<<part {number}>>\n{text}" for number, text in enumerate(prompt_input.texts, 1)]
-    return "\n".join([*parts, "<<end of parts>>"])
 
 
 def _enclosed(name: str, text: str) -> str:
