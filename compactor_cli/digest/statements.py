@@ -354,7 +354,7 @@ def _narration() -> re.Pattern[str]:
     # What the agent says it is about to do: the calls that follow say it better.
     lead = (
         r"(?:(?:ok(?:ay)?|good|great|perfect|now|so|alright|excellent|first|next|then|also|done|right|sure"
-        r"|found it|got it)[,.!:]?\s+)*"
+        r"|found it|got it|(?:good|great|excellent) (?:question|catch|point|idea))[,.!:]?\s+)*"
     )
     aim = (
         r"(?:(?:now that|to (?:start|begin|do|achieve|confirm|ensure|verify|check|test)|before|after)"
@@ -367,7 +367,7 @@ def _narration() -> re.Pattern[str]:
         r"|time to|going to|updat(?:e|ing)|add(?:ing)?|check(?:ing)?|run(?:ning)?|look(?:ing)?|read(?:ing)?"
         r"|fix(?:ing)?|appl(?:y|ying)|implement(?:ing)?|writ(?:e|ing)|commit(?:ting)?|push(?:ing)?|fetch(?:ing)?"
         r"|the (?:next|last|remaining)|one (?:more|remaining|last))"
-        r"\b(?:[^.!?]|\.(?=\w)){0,140}[.:!]?(?: let me(?:[^.]|\.(?=\w))*[.:]?)?$"
+        r"\b(?:[^.!?]|\.(?=\w)){0,140}[.:!]*(?: let me(?:[^.]|\.(?=\w))*[.:]?)?$"
         r"|^(?:让我|我来|现在我|接下来我|首先,?我)|^(?:では|次に)",
         re.IGNORECASE,
     )

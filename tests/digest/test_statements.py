@@ -81,6 +81,7 @@ def test_statements_hold_only_words_of_their_text(text: str) -> None:
         "Let me check the tests.",
         "Now I'll run the migration.",
         "Running the tests",
+        "Good question. Let me think about this...",
         "Is there anything else?",
         "让我看看",
     ],
