@@ -172,6 +172,8 @@ class _EventReader:
                 self.turn += 1
                 # Without ids only order tells, and a call that the user spoke after gets no answer any more.
                 self.waiting.pop("", None)
+            elif words == last.text:
+                return  # an answer may stand in the call's result, and once more as what the user said
             self._add(EventKind.USER, index, words)
             return
         typed, shown = TYPED_COMMAND.search(message.text), TYPED_OUTPUT.findall(message.text)
