@@ -420,6 +420,8 @@ def is_courtesy(text: str) -> bool:
 
 # A run of 80 and more without a blank that is neither a path nor an address: encoded or minified data.
 _ENCODED = re.compile(rf"[A-Za-z0-9+/=_-]{{{_RUN_CHARS},}}|(?:\\x[0-9a-f]{{2}}){{8}}")
+# The navigation of a page: links with little between them, as its first characters show.
+_LINK, _MIN_LINKS, _LINKS_CHARS = re.compile(r"\[[^\]\n]*\]\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)"), 3, 2_000
 _MARKS_IN_A_ROW = re.compile(rf"(?:[^\s\w]\s*){{{_MAX_MARKS}}}")
 
 
@@ -433,6 +435,10 @@ def is_noise(text: str) -> bool:
         letters = sum(map(str.isalnum, text))
     if letters * 5 < len(text) * 2 or not any(map(str.isalpha, text)):
         return True
+    if text.count("](", 0, _LINKS_CHARS) >= _MIN_LINKS:
+        words = _LINK.sub("", text[:_LINKS_CHARS])
+        if 3 * sum(map(str.isalpha, words)) < min(len(text), _LINKS_CHARS):
+            return True
     if "://" in text:
         return False
     has_run = len(text) >= _RUN_CHARS and max(map(len, text.split())) >= _RUN_CHARS

@@ -127,3 +127,10 @@ def test_an_entry_that_ends_with_a_colon_leads_what_stands_below_it() -> None:
         ("   export MODE=1", "1. Add to your profile:"),
         ("2. Start anew.", ""),
     ]
+
+
+def test_the_navigation_of_a_page_is_noise_and_a_sentence_with_links_is_none() -> None:
+    listed = " * ".join(f'[{name}](/wiki/{name}_(logic) "{name}")' for name in ("Form", "Matter", "Motion", "Place"))
+    assert statements.is_noise(f"* {listed}")
+    spoken = "Read [the guide](a), [the notes](b) and [the list](c) before the export is changed: the clock drifts."
+    assert not statements.is_noise(spoken)
