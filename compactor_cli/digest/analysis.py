@@ -19,7 +19,7 @@ from compactor_cli.digest.files import FileOperation, FileState, file_operations
 from compactor_cli.digest.history import DigestTurn, finals, turns_of
 from compactor_cli.digest.language import FixedWords, detect, words_of
 from compactor_cli.digest.memory import Memory, read_text
-from compactor_cli.digest.open import Attached, PlanState, attached, plan_state
+from compactor_cli.digest.open import Attached, PlanState, attached, is_past, plan_state
 from compactor_cli.digest.outcomes import RequestOutcome, outcomes
 from compactor_cli.digest.salience import Scores, Table, focus_names, score
 from compactor_cli.digest.settled import Decision, decisions
@@ -148,6 +148,7 @@ def _analysed(
     kept = events(request.transcript, request.kept)
     operations, ran = file_operations(found), runs(found)
     plan, old_plan = plan_state(found), memory.plan_state()
+    plan = replace(plan, todos=plan.todos or old_plan.todos, text=plan.text or old_plan.text)
     files = replay(operations, memory.file_states())
     turns, taken_back = turns_of(found), overturned(found)
     words, work = words_of(language), work_state(found, ran, operations, files, working_directory(request.transcript))
@@ -167,7 +168,7 @@ def _analysed(
         scores=scores,
         worth=Worth(scores),
         messages=messages,
-        plan=replace(plan, todos=plan.todos or old_plan.todos, text=plan.text or old_plan.text),
+        plan=replace(plan, is_past=is_past(plan, messages, operations)),
         operations=operations,
         files=files,
         runs=ran,

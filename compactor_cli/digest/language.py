@@ -37,6 +37,7 @@ class FixedWords:
     doing = _Word("in progress", "进行中", "進行中")
     open = _Word("open", "未完成", "未完了")
     plan = _Word("Plan", "计划", "計画")
+    old_plan = _Word("Steps, not updated since", "步骤，此后未更新", "手順、以後更新なし")
     created = _Word("created", "新建", "作成")
     edited = _Word("edited", "编辑", "編集")
     read = _Word("read", "读取", "読み取り")

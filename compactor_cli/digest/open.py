@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.commands import MERGE_CONFLICT, Run, conflicting_files, shown
-from compactor_cli.digest.events import Event, EventKind, ToolKind
+from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
 from compactor_cli.digest.failures import Cause, ErrorRecord, Status, is_open
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.statements import (
@@ -34,15 +34,22 @@ from compactor_cli.model.value import dataclass
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
+    from compactor_cli.digest.files import FileOperation
+    from compactor_cli.digest.wants import UserMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanState:
-    """The last known to-do list, and the last plan written as text (``ExitPlanMode``)."""
+    """The last known to-do list, and the last plan written as text (``ExitPlanMode``).
+
+    ``is_past``: the user has asked for several other things since, for which files were edited: which steps are still
+    open, nobody has said.
+    """
 
     todos: tuple[Todo, ...] = ()
     text: str = ""
     record: int = -1
+    is_past: bool = False
 
     def of(self, state: State) -> tuple[Todo, ...]:
         """The steps in this state, in order."""
@@ -50,7 +57,9 @@ class PlanState:
 
     @property
     def next_step(self) -> Todo | None:
-        """The step that was begun last and is in progress, else the first open one."""
+        """The step that was begun last and is in progress, else the first open one; none of a list that is past."""
+        if self.is_past:
+            return None
         begun = max(self.of(State.DOING), key=lambda todo: todo.record, default=None)
         return begun or next(iter(self.of(State.OPEN)), None)
 
@@ -74,6 +83,18 @@ def plan_state(events: Sequence[Event]) -> PlanState:
     )
 
 
+def is_past(state: PlanState, messages: Iterable[UserMessage], operations: Iterable[FileOperation]) -> bool:
+    """Whether the user has asked for other things, and files were edited, since a step of a list changed last."""
+    newest = max((todo.record for todo in state.todos), default=-1)
+    asked = [message.record for message in messages if message.record > newest and message.stands_alone]
+    return len(asked) >= _MIN_ASKED_SINCE and any(
+        one.record > asked[0] and one.action is not FileAction.READ for one in operations
+    )
+
+
+_MIN_ASKED_SINCE = 2
+
+
 def _step_text(text: str) -> str:
     line = one_line(text)
     return line if len(line) <= _MOST_STEP_CHARS else head(line, _MOST_STEP_CHARS)
@@ -86,10 +107,17 @@ def plan_items(
 
     Of a plan with nothing left to do, no step stands there: a list of finished steps alone reads as one of work to do.
     """
-    offers = [
-        Item(text=f"{label}{words.colon}{todo.text}", records=records_of((todo.record,)))
+    unfinished = [
+        (label, todo)
         for label, kind in ((words.doing, State.DOING), (words.open, State.OPEN))
         for todo in state.of(kind)
+    ]
+    if state.is_past and unfinished:
+        listed_steps = words.stop.join(todo.text for _, todo in unfinished)
+        text = clipped(f"{words.old_plan}{words.colon}{listed_steps}", budget_tokens // 2, token_cache)
+        return (Item(text=text, records=records_of(todo.record for _, todo in unfinished)),) if text else (), ()
+    offers = [
+        Item(text=f"{label}{words.colon}{todo.text}", records=records_of((todo.record,))) for label, todo in unfinished
     ]
     items: list[Item] = []
     left = budget_tokens

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, says, texts, user
 
-from compactor_cli.digest.checks import contains
+from compactor_cli.digest.checks import contains, is_test
 from compactor_cli.digest.commands import runs
 from compactor_cli.digest.failures import ErrorRecord, find_errors
 from compactor_cli.digest.files import file_operations
@@ -32,6 +32,11 @@ def test_an_error_is_fixed_by_the_change_between_it_and_the_run_that_passed() ->
         ["`pytest tests/test_a.py::test_one`: E   TypeError: bad → fixed by src/a.py"],
     )
     assert errors(FAILED, EDIT, ran("pytest tests/test_a.py::test_one", "1 passed"))[0].records == (1, 2, 5)
+
+
+def test_a_file_that_is_named_like_a_runner_makes_no_check() -> None:
+    assert is_test("vitest run src")
+    assert not is_test("cat vitest.config.ts jest.config.js pytest.ini")
 
 
 def test_a_part_of_a_failed_check_that_passes_fixes_nothing() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from conversation import answer, call, events_of, token_cache
+from conversation import answer, call, conversation, digest, events_of, ran, says, texts, token_cache, user
 
 from compactor_cli.digest.language import words_of
 from compactor_cli.digest.open import PlanState, State, plan_items, plan_state
+from compactor_cli.model.summary import Section
 
 STEPS = (("Write it", "completed"), ("Test it", "in_progress"), ("Ship it", "pending"))
 
@@ -90,3 +91,17 @@ def test_a_plan_that_is_too_long_is_shown_by_its_numbered_steps() -> None:
         "Plan: # Tide gates\nStep 1: gate 1\nStep 2: gate 2\nStep 3: gate 3"
     ]
     assert shown(PlanState(text=text, record=3), 900) == [f"Plan: {text}"]
+
+
+def test_steps_of_a_list_that_was_left_while_the_user_asked_for_other_things_are_not_said_to_be_open() -> None:
+    steps = [{"content": text, "status": state} for text, state in STEPS]
+    listed = call("TodoWrite", "1", todos=steps), answer("ok", "1"), says("I begin.")
+    edited = call("Edit", "2", file_path="a.py", old_string="a", new_string="b"), answer("ok", "2")
+    asked = (user(f"please take the {what} out of the menu") for what in ("button", "old filter"))
+    later = [next(asked), *edited, says("Moved."), next(asked)]
+    left = digest(conversation(user("build the filters"), *listed, *later, *ran("ls", "a.py")), 2_000)
+    open_steps = [text for text in texts(left, Section.PLAN) if "Ship it" in text]
+    assert open_steps == ["Steps, not updated since: Test it; Ship it"]
+    assert not any("Next open step" in text for text in texts(left, Section.TASK))
+    kept = digest(conversation(user("build the filters"), *listed, *later[:4], *ran("ls", "a.py")), 2_000)
+    assert "open: Ship it" in texts(kept, Section.PLAN)
