@@ -6,10 +6,22 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from compactor_cli.digest.analysis import Analysis
+from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.checklists import marked
 from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.commands import CommandOutcome
-from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, is_lookup, is_own, parameters
+from compactor_cli.digest.events import (
+    REPORTING_TOOLS,
+    Event,
+    EventKind,
+    FileAction,
+    ToolKind,
+    is_lookup,
+    is_own,
+    parameters,
+    results_of,
+    short_name,
+)
 from compactor_cli.digest.history import running_text
 from compactor_cli.digest.settled import begins_with_assent
 from compactor_cli.digest.statements import (
@@ -261,13 +273,19 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, i
     ran = {run.record: run for run in analysis.runs}
     newest_words = next((one for one in reversed(analysis.events) if one.kind is EventKind.ASSISTANT), None)
     endings = {CommandOutcome.OK: analysis.words.ok, CommandOutcome.FAILED: analysis.words.failed}
-    done: dict[str, None] = {}
+    results, done = results_of(analysis.events), dict[str, None]()
     acts, record = 0, -1
-    for event in analysis.events:
+    is_after = False  # the call of a record stands after its words
+    for number, event in enumerate(analysis.events):
         is_newest = event is newest_words and event.record >= since
-        if (event.record <= since and not is_newest) or id(event) in open_calls:
+        is_after = is_after or event is last
+        is_same = event.record == since and is_after and event.kind is EventKind.CALL
+        if (event.record <= since and not (is_newest or is_same)) or id(event) in open_calls:
             continue
-        if event.kind is EventKind.CALL and event.tool is not ToolKind.PLAN and not is_own(event.name):
+        if event.kind is EventKind.CALL and short_name(event.name) in REPORTING_TOOLS and number in results:
+            text = analysis.words.quoted(opening(_first_telling(results[number].text), _MAX_CALL_CHARS))
+            text, record = f"{event.name} → {text}", event.record
+        elif event.kind is EventKind.CALL and event.tool is not ToolKind.PLAN and not is_own(event.name):
             run = ran.get(event.record)
             is_act = event.tool is ToolKind.EDIT or (run is not None and not run.is_look)
             is_act = is_act or (event.tool is ToolKind.OTHER and not is_lookup(event.name))
@@ -285,6 +303,12 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, i
         newest = [analysis.words.quoted(_end_of(analysis.thought.text)), *newest[1 - _MAX_STEPS :]]
     text = f"{analysis.words.since}{analysis.words.colon}{' · '.join(newest)}"
     return (Item(text=text, records=records_of((record,))) if newest else None), acts
+
+
+def _first_telling(report: str) -> str:
+    """The first sentence of a report that names something, neither a heading nor an announcement."""
+    pieces = [one for one in sentences(report) if not (is_narration(one) or one.startswith("#") or one.endswith(":"))]
+    return next(filter(atom_texts, pieces), next(iter(pieces), report))
 
 
 def _end_of(thought: str) -> str:

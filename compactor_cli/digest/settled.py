@@ -151,8 +151,14 @@ def decisions(events: Sequence[Event], taken_back: Collection[int] = ()) -> tupl
         elif event.kind is EventKind.USER:
             new = _answered(events[last], event) if last >= 0 else iter(())
             last = -1
+        elif event.refusal:
+            new = iter(())
         else:
             continue
+        if _RECONSIDERS.match(event.refusal or (event.text if event.kind is EventKind.USER else "")):
+            given = next((one for one in reversed(found.values()) if ' → "' in one.text), None)
+            if given and given.records[-1] >= event.record - _MAX_RECONSIDERED_RECORDS:
+                del found[given.text]
         for decision in new:
             found.pop(decision.text, None)
             found[decision.text] = decision
@@ -247,11 +253,22 @@ _BEGINS_TO_ASK = re.compile(
 _IS_OPEN = re.compile(r"(?:\A|, )\W*(?:what|which|where|when|who|how|why)\b", re.IGNORECASE)
 
 
+# An offer to do one thing more, at the end of what was done: what the user asks for next is seldom an answer.
+_OFFERS = re.compile(
+    r"\W*(?:do you want me to|want me to|would you like me to|shall I|should I)\b(?!.*\bor\b)", re.IGNORECASE
+)
+# How the user takes back what was answered.
+_RECONSIDERS = re.compile(
+    r"\W*(?:actually|never ?mind|scratch that|forget (?:it|that|about)|on second thoughts?)\b", re.IGNORECASE
+)
+_MAX_RECONSIDERED_RECORDS = 60
+
+
 def _passes_over(question: str, answer: str) -> bool:
     """Whether a reply objects, or is of several words that neither say yes or no nor share one with the question."""
     if _OBJECTS.match(answer):
         return True
-    is_short = len(answer.split()) <= _MAX_SHORT_ANSWER_WORDS
+    is_short = len(answer.split()) <= _MAX_SHORT_ANSWER_WORDS and not _OFFERS.match(question)
     if is_short or _IS_OPEN.search(question) or begins_with_assent(answer) or declines(answer):
         return False
     return set(terms(question)).isdisjoint(terms(answer))

@@ -6,7 +6,7 @@ from conversation import answer, call, conversation, digest, ran, rendered, says
 
 from compactor_cli.digest.now import ending
 from compactor_cli.model.summary import Section
-from compactor_cli.model.transcript import Message
+from compactor_cli.model.transcript import Message, Role, Text, ToolCall
 
 ASKED = "File a ticket for the clock drift of the north gauge and then go on with the export of the readings."
 
@@ -310,3 +310,17 @@ def test_an_order_to_oneself_is_no_state_and_what_is_seen_is() -> None:
     order = says("Now remove the local helper functions of the tests that are no longer needed.")
     found = task(user(ASKED), ran("cat clock.py", "import time"), seen, order, done)
     assert any(text.endswith("took the definition of the helper along as well.") for text in found)
+
+
+def test_an_edit_in_the_record_of_the_words_before_it_was_made() -> None:
+    edit = ToolCall(id="e", name="Edit", arguments={"file_path": "a.py", "old_string": "a", "new_string": "b"})
+    words = Text(text="The reader drops the second hour because it takes it for a duplicate of the first.")
+    both = Message(role=Role.ASSISTANT, parts=(words, edit))
+    assert task(user("please mend the reader"), both, answer("ok", "e"))[-1] == "since then: Edit a.py"
+
+
+def test_what_a_subagent_reported_last_stands_with_the_steps_since() -> None:
+    report = "Now I have all that I need.\n\n## Findings\nThe second hour is dropped by `read_feed` in feed.py."
+    explored = call("Task", "1", description="Explore the reader"), answer(report, "1")
+    steps = task(user("please mend the reader"), says("Let me explore the reader."), *explored)[-1]
+    assert steps.endswith('Task → "The second hour is dropped by `read_feed` in feed.py."')

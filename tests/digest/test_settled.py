@@ -121,6 +121,19 @@ def test_a_yes_to_a_question_that_names_nothing_is_no_decision() -> None:
     assert decided(says("It is stale by now. Want me to go ahead?"), user("yeah let's do it")) == []
 
 
+def test_another_task_is_no_answer_to_an_offer() -> None:
+    offer = says("The filters are built. Do you want me to keep the chosen filters in the address?")
+    assert decided(offer, user("rewrite the memory entry")) == []
+    assert len(decided(offer, user("only the chosen functions"))) == 1
+
+
+def test_an_answer_that_the_user_takes_back_settles_nothing() -> None:
+    asked = says("Which runner shall the tests of phases use, testify or the plain one?")
+    answered = asked, user("the plain one"), says("I rewrite them.")
+    assert len(decided(*answered)) == 1
+    assert decided(*answered, user("actually, keep testify")) == []
+
+
 def test_a_question_answered_by_a_question_is_no_decision() -> None:
     assert decided(says("Shall I use a lock?"), user("does it handle two gauges at once?")) == []
 
