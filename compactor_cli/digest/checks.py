@@ -66,7 +66,7 @@ def _is_below(name: str, target: str) -> bool:
 _TEST = re.compile(
     r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest)\b(?!\.\w)"
     r"|\b(?:go|cargo|npm|yarn|pnpm|bun|mvn|make|mix|dotnet|swift|deno|gradlew?|rake|mise run)"
-    r" (?:run )?(?:test|check|lint|verify|vet|clippy)\S*|\btest:\w+|\blint\b"
+    r" (?:run )?(?:-\S+ )*(?:test|check|type-?check|lint|verify|vet|clippy)\S*|\btest:\w+|\blint\b"
     r"|\btsc\b|\b(?:ruff check|mypy|pyright|flake8|eslint|golangci-lint)\b"
 )
 
