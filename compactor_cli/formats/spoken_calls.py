@@ -44,8 +44,12 @@ def short_name(name: str) -> str:
 
 def reported_words(call: ToolCall) -> str:
     """What a call tells the user; empty where it is none that does."""
-    words = _argument(call, _REPORTS)
+    # The tool of a server sends to somebody else.
+    words = None if _SERVER.search(call.name) else _argument(call, _REPORTS)
     return words if isinstance(words, str) else ""
+
+
+_SERVER = re.compile(r"__|[.:/]")
 
 
 def asked_questions(call: ToolCall) -> tuple[str, ...]:

@@ -106,8 +106,11 @@ def test_what_comes_of_an_action_in_words_is_no_word_of_the_user() -> None:
 
 
 def test_a_message_to_somebody_else_is_a_call() -> None:
-    (sent,) = events_of(call("send_message", channel="ops", message="The export is late."))
-    assert sent.kind is EventKind.CALL
+    sent = events_of(
+        call("send_message", channel="ops", message="The export is late."),
+        call("mcp__telegram__send_message", message="The export is late."),
+    )
+    assert [event.kind for event in sent] == [EventKind.CALL, EventKind.CALL]
 
 
 def test_nobody_said_what_the_client_says_in_the_users_name() -> None:
