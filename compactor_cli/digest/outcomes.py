@@ -8,7 +8,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from compactor_cli.digest.checks import covers, is_test
 from compactor_cli.digest.commands import CommandOutcome, Run, shown
 from compactor_cli.digest.corrections import takes_back
-from compactor_cli.digest.events import Event, EventKind, FileAction
+from compactor_cli.digest.events import (
+    Event,
+    EventKind,
+    FileAction,
+    is_lookup,
+    is_service_call,
+    results_of,
+)
 from compactor_cli.digest.files import FileOperation, is_throwaway
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.settled import is_assent
@@ -31,6 +38,11 @@ _ADDRESS = re.compile(
 )
 
 
+# The name that a tracker gives to what is filed in it.
+_TICKET = re.compile(r"\b[A-Z][A-Z0-9]{1,9}-\d{1,6}\b")
+_FILES = re.compile(r"create|add|file|open|submit|new", re.IGNORECASE)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOutcome:
     """What came of a request, in words, and the records that show it.
@@ -46,9 +58,13 @@ class RequestOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """What was done for a request: its runs, the changes of files, and where the assistant's last message stands."""
+    """What was done for a request: its runs, the changes of files, and where the assistant's last message stands.
+
+    ``filed``: what calls of services filed in a tracker, each with the record that shows it.
+    """
 
     asked: str
+    filed: tuple[tuple[str, int], ...]
     runs: tuple[Run, ...]
     changes: tuple[FileOperation, ...]
     closing: int
@@ -77,6 +93,7 @@ def outcomes(
         if after is not None:
             work = _Work(
                 asked=work.asked,
+                filed=(*work.filed, *after.filed)[-_MAX_SET_GOING:],
                 runs=(*work.runs, *after.runs)[-_MAX_SET_GOING:],
                 changes=(*work.changes, *after.changes)[-_MAX_SET_GOING:],
                 closing=max(work.closing, after.closing),
@@ -108,6 +125,13 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
             asked.setdefault(event.turn, []).append(event.text)
         elif event.kind is EventKind.ASSISTANT:
             closing[event.turn] = number
+    filed: dict[int, list[tuple[str, int]]] = {}
+    for number, result in results_of(events).items():
+        call = events[number]
+        is_filed = is_service_call(call) and not is_lookup(call.name) and _FILES.search(call.name)
+        ticket = _TICKET.search(result.text) if is_filed and not (result.is_error or result.is_refusal) else None
+        if ticket and ticket[0] not in call.text:
+            filed.setdefault(call.turn, []).append((f"{call.name.rpartition('__')[2]} {ticket[0]}", result.record))
     ran: dict[int, list[Run]] = {}
     for run in runs:
         ran.setdefault(events[run.event].turn, []).append(run)
@@ -118,6 +142,7 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
     return {
         turn: _Work(
             asked="\n".join(texts),
+            filed=tuple(filed.get(turn, ())),
             runs=tuple(ran.get(turn, ())),
             changes=tuple(changed.get(turn, ())),
             closing=closing.get(turn, -1),
@@ -127,7 +152,8 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
 
 
 def _made(work: _Work, commits: Mapping[int, Commit]) -> Iterator[tuple[str, int]]:
-    """The addresses of what was opened on a server, then the commits by hash and subject, which matter more."""
+    """What was filed or opened on a server, then the commits by hash and subject, which matter more."""
+    yield from work.filed
     for run in work.runs:
         opened = run.outcome is CommandOutcome.OK and run.changes_world and run.event not in commits
         if opened and (address := _ADDRESS.search(run.line)):

@@ -38,6 +38,15 @@ def test_an_address_within_what_a_server_answers_is_nothing_that_was_made() -> N
     assert wanted(STORE, COMMIT, reply, reply, reply) == ' → 4f1c2aa "Store UTC"'
 
 
+def test_a_request_is_shown_with_the_ticket_that_was_filed_for_it() -> None:
+    def asked(name: str, text: str) -> tuple[Message, Message]:
+        return call(f"mcp__linear__{name}", "t", title="Store UTC"), answer(text, "t")
+
+    filed = '{"id": "8c1d", "identifier": "TIDE-41", "title": "Store UTC"}'
+    assert wanted(STORE, asked("create_issue", filed)) == " → create_issue TIDE-41"
+    assert wanted(STORE, asked("get_issue", filed)) == " → edited store.py"
+
+
 def test_a_commit_is_named_however_many_addresses_come_after_it() -> None:
     opened = [ran(f"gh issue create --title {n}", f"https://github.com/a/b/issues/{n}") for n in (7, 8, 9, 10)]
     assert '4f1c2aa "Store UTC"' in wanted(STORE, COMMIT, *opened)
