@@ -186,11 +186,11 @@ class _EventReader:
 
     def _called(self, index: int, call: ToolCall) -> None:
         questions = asked_questions(call)
-        if spoken := questions or tuple(filter(None, (reported_words(call),))):
+        if spoken := list(filter(None, map(self._clean, questions or (reported_words(call),)))):
             self.waiting[call.id].append(len(self.found))
             self.asked[len(self.found)] = questions
             for words in spoken:
-                self._add(EventKind.ASSISTANT, index, self._clean(words))
+                self._add(EventKind.ASSISTANT, index, words)
             return
         arguments = _cleaned(call.arguments, lambda text: self.strip(plain(text)))
         kind = tool_kind(call.name, arguments)
@@ -237,8 +237,8 @@ class _EventReader:
     def _replied(self, index: int, call: int, result: ToolResult) -> None:
         """What the user answered to a call that asked, each answer after its question, or said to one that reported."""
         questions, refused = self.asked[call], refusal(result)
-        if refused is not None:
-            replies: tuple[str, ...] = (refused,)
+        if refused is not None or result.is_error:
+            replies: tuple[str, ...] = (refused or "",)
         else:
             replies = answers(questions, result.text) if questions else (reply_to_report(result.text),)
         asked: list[Event] = []

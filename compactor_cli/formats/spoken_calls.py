@@ -71,7 +71,7 @@ def answers(questions: tuple[str, ...], result: str) -> tuple[str, ...]:
     words = reply_to_report(result) or _PREFIX.sub("", result, count=1).strip()
     try:
         return ("\n".join(_leaves(json.loads(words))),)
-    except ValueError:
+    except (ValueError, RecursionError):
         return (words,)
 
 
@@ -113,7 +113,7 @@ def _option(option: Any) -> str:
 def _decoded(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

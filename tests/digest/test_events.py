@@ -90,6 +90,20 @@ def test_an_answer_is_the_users_however_a_client_writes_it(
     assert (replied.kind, replied.text) == (EventKind.USER, "yes, at once")
 
 
+def test_an_error_or_a_refusal_of_a_question_is_no_answer() -> None:
+    asked = call("AskUserQuestion", "1", questions=[{"question": "Now?"}])
+    refused = "The user doesn't want to proceed with this tool use. the user said:\nlet me think"
+    assert [e.text for e in events_of(asked, answer("InputValidationError: header", "1", is_error=True))] == ["Now?"]
+    assert [e.text for e in events_of(asked, answer(refused, "1", is_error=True))] == ["Now?", "let me think"]
+    assert len(events_of(asked, answer("[" * 100_000, "1"))) == 2
+
+
+def test_a_report_without_words_is_a_call_like_others() -> None:
+    report = call("attempt_completion", "1", result="<system-reminder>x</system-reminder>")
+    found = events_of(report, call("Read", "2", file_path="a.py"), answer("a = 1", "2"))
+    assert [event.kind for event in found] == [EventKind.CALL, EventKind.CALL, EventKind.RESULT]
+
+
 def test_a_report_by_a_tool_is_spoken_and_only_a_person_replies_to_it() -> None:
     report = call("attempt_completion", "1", result="The export streams now.")
     assert [event.text for event in events_of(report, answer("done", "1"))] == ["The export streams now."]
