@@ -178,6 +178,8 @@ def _split(line: str) -> list[str]:
     pieces: list[str] = []
     at = 0
     for end in _SENTENCE_END.finditer(line):
+        if end[0].endswith((")", "]", "...", ELLIPSIS)) and line[end.end() + 1 : end.end() + 2].islower():
+            continue  # "(`0/`, `1/`, ...) which matches"
         if len(line[at : end.end()].strip()) > 2:
             pieces.append(line[at : end.end()].strip())
             at = end.end()

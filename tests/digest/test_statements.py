@@ -134,3 +134,10 @@ def test_the_navigation_of_a_page_is_noise_and_a_sentence_with_links_is_none() -
     assert statements.is_noise(f"* {listed}")
     spoken = "Read [the guide](a), [the notes](b) and [the list](c) before the export is changed: the clock drifts."
     assert not statements.is_noise(spoken)
+
+
+def test_a_sentence_goes_on_after_what_is_left_out_within_it() -> None:
+    assert statements.sentences("It counts from 0 (`0/`, `1/`, ...) which matches the code. that is fine.") == [
+        "It counts from 0 (`0/`, `1/`, ...) which matches the code.",
+        "that is fine.",
+    ]
