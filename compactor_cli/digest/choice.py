@@ -227,6 +227,8 @@ class _Round:
 
     def fill(self) -> None:
         """Takes what else was spoken where tokens are left, the newest first: known words may make a new sentence."""
+        if self.left <= ITEM_TOKENS:
+            return
         candidates = self.choice.candidates
         texts = {candidates[number].text for number in self.taken}
         rest = [i for i, one in enumerate(candidates) if one.form is not StatementForm.OUTPUT and one.place >= 0]

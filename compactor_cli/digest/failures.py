@@ -265,8 +265,7 @@ def _is_gone(run: Run, other: Run, output: _Outputs) -> bool:
 def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation], output: _Outputs) -> ErrorRecord:
     between = changes[bisect_right(changes, run.event, key=attrgetter("event")) :]
     went_well = (other for other in later if other.outcome is CommandOutcome.OK)
-    ran_it = (o for o in went_well if contains(f"{o.key} && {o.echoed}", run.key) or _chooses_tests_of(run, o))
-    passed = next(ran_it, None)
+    passed = next((other for other in went_well if _is_gone(run, other, output)), None)
     after_change = (other for other in later if between and between[0].event < other.event)
     first = next((other for other in after_change if _is_gone(run, other, output)), None)
     # Where none passed, one that ran all tests and shows all that they printed.

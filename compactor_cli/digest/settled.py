@@ -156,7 +156,7 @@ def decisions(events: Sequence[Event], taken_back: Collection[int] = ()) -> tupl
         else:
             continue
         if _RECONSIDERS.match(event.refusal or (event.text if event.kind is EventKind.USER else "")):
-            given = next((one for one in reversed(found.values()) if ' → "' in one.text), None)
+            given = next((one for one in reversed(found.values()) if len(one.records) > 1), None)
             if given and given.records[-1] >= event.record - _MAX_RECONSIDERED_RECORDS:
                 del found[given.text]
         for decision in new:
