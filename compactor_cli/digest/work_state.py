@@ -137,6 +137,10 @@ def work_state(
     stash = _last_stash(runs_here)
     stashed_at = stash.event if stash else 0
     ending = [number for number in range(max(0, len(events) - 8), len(events)) if events[number].kind is EventKind.CALL]
+    without_result = tuple(number for number in ending if number not in results)
+    # What became of changes that a commit without a result may have taken, nobody has seen.
+    if any(run.event in without_result and re.search(r"\bgit commit\b", run.key) for run in runs_here):
+        uncommitted, listed = [], {}
     branch, branch_record = _branch(results, runs_here)
     return WorkState(
         branch=branch,
@@ -151,7 +155,7 @@ def work_state(
         older=frozenset(_older(runs, changes)),
         unpushed=_unpushed(commits, runs, results),
         stale=tuple(_stale(runs, changes)),
-        without_result=tuple(number for number in ending if number not in results),
+        without_result=without_result,
     )
 
 

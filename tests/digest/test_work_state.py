@@ -56,6 +56,12 @@ def test_a_commit_that_failed_commits_nothing() -> None:
     assert "Not committed: store.py" in is_open(STORE, failed)
 
 
+def test_of_changes_that_a_commit_without_a_result_may_hold_nothing_is_stated() -> None:
+    shown = ran("git diff store.py", "-a\n+b")
+    assert "Not committed: store.py" in is_open(STORE, shown)
+    assert is_open(STORE, shown, call("Bash", command="git add store.py && git commit -m 'Store UTC'")) == []
+
+
 def test_where_git_is_not_used_nothing_is_stated_of_commits() -> None:
     assert is_open(STORE, CLOCK) == []
 
