@@ -49,8 +49,6 @@ _BY_KIND = {
 _BY_TOOL = {ToolKind.EDIT: "edits", ToolKind.COMMAND: "commands", ToolKind.READ: "reads"}
 COUNTS = ("users", "assistants", "calls", "results", "summaries", "edits", "commands", "reads", "errors", "lines")
 _MANY = 1 << 30
-# A transcript that says more different things than this is not worth remembering what each chunk said.
-_MOST_REMEMBERED = 1 << 19
 # One counter a column, one atom a row. ``users`` … ``summaries``: events of that kind that hold the atom; ``edits`` …
 # ``reads``: calls of such tools; ``errors``: results that are errors; ``lines``: lines, each time they come; ``first``
 # and ``last``: tokens before the first and last event with it; ``fewest``: atoms in the event with fewest.
@@ -143,23 +141,15 @@ def build(events: Sequence[Event]) -> Table:
     return _Scan().run(events)
 
 
-class _ChunkRows(dict[bytes, tuple[int, ...]]):
-    """Chunk → rows of its atoms in a table, entered at first sight."""
+class _Rows(dict[Atom, int]):
+    """The row of each atom in a table, entered at first sight."""
 
     def __init__(self, table: Table) -> None:
         super().__init__()
         self._atoms, self._kinds = table.atoms, table.columns["kinds"]
 
-    def __missing__(self, chunk: bytes) -> tuple[int, ...]:
-        # Most chunks are words.
-        rows = () if chunk.isalpha() and chunk.islower() else tuple(map(self.row_of, remembered[chunk]))
-        if len(self) < _MOST_REMEMBERED:
-            self[chunk] = rows
-        return rows
-
-    def row_of(self, atom: Atom) -> int:
-        """The row of an atom."""
-        row = self._atoms.setdefault(atom.text, len(self._atoms))
+    def __missing__(self, atom: Atom) -> int:
+        row = self[atom] = self._atoms.setdefault(atom.text, len(self._atoms))
         if row == len(self._kinds):
             self._kinds.append(_KIND_CODES[atom.kind])
         return row
@@ -169,7 +159,7 @@ class _Scan:
     def __init__(self) -> None:
         self.table = Table()
         self.columns = self.table.columns
-        self.rows = _ChunkRows(self.table)
+        self.rows = _Rows(self.table)
         self.times: list[int] = []
         self.at_tokens = 0
 
@@ -211,11 +201,11 @@ class _Scan:
         """The atoms of new lines, by row."""
         urls = {line: split_urls(line) for line in new if "://" in line}
         rests = [urls[line][0] if line in urls else line for line in new] if urls else new
-        of_chunk, chained = self.rows.__getitem__, chain.from_iterable
-        found = [tuple(dict.fromkeys(chained(map(of_chunk, chunks)))) for chunks in chunks_by_line(rests)]
+        row, of_chunk, chained = self.rows.__getitem__, remembered.__getitem__, chain.from_iterable
+        found = [tuple(dict.fromkeys(map(row, chained(map(of_chunk, chunks))))) for chunks in chunks_by_line(rests)]
         for place, line in enumerate(new) if urls else ():
             if line in urls:
-                found[place] = tuple(dict.fromkeys((*found[place], *map(self.rows.row_of, urls[line][1]))))
+                found[place] = tuple(dict.fromkeys((*found[place], *map(row, urls[line][1]))))
         return found
 
     def _count(self, event: Event, found: set[int]) -> None:

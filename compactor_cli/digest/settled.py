@@ -7,7 +7,7 @@ the user overturns is no longer shown as settled.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from compactor_cli.digest.statements import (
     TokenCache,
     chosen,
     is_narration,
+    may_have,
     one_line,
     opening,
     records_of,
@@ -114,22 +115,17 @@ def _cues() -> tuple[re.Pattern[str], re.Pattern[str]]:
     )
 
 
-def _has_part(sentence: str, parts: Iterable[str]) -> bool:
-    """Whether a sentence may have a cue. Letters beyond ASCII are cues, or some of their letters in another case."""
-    return not sentence.isascii() or any(map(sentence.lower().__contains__, parts))
-
-
 _PROPOSAL = re.compile(_PROPOSES, re.IGNORECASE)
 
 
 def chooses(sentence: str) -> bool:
     """Whether a sentence says that something was chosen."""
-    return _has_part(sentence, _CHOICES) and _cues()[0].search(sentence) is not None
+    return may_have(sentence, _CHOICES) and _cues()[0].search(sentence) is not None
 
 
 def gives_reason(sentence: str) -> bool:
     """Whether a sentence gives a reason."""
-    return _has_part(sentence, _REASONS) and _cues()[1].search(sentence) is not None
+    return may_have(sentence, _REASONS) and _cues()[1].search(sentence) is not None
 
 
 def proposes(sentence: str) -> bool:

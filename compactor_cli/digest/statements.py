@@ -8,7 +8,6 @@ from dataclasses import field
 from enum import StrEnum
 from functools import cache, lru_cache
 from operator import itemgetter
-from string import ascii_letters, digits
 from typing import NamedTuple
 
 from compactor_cli.formats.client_signs import AROUND_OUTPUT
@@ -123,8 +122,7 @@ def opening(text: str, chars: int) -> str:
 
 def one_line(text: str) -> str:
     """The text on one line, without the marks of headings, emphasis and list items."""
-    lines = (plain_line(line) for line in text.split("\n"))
-    return " ".join(line for line in lines if line)
+    return " ".join(filter(None, map(plain_line, text.split("\n")))) if "\n" in text else plain_line(text)
 
 
 # What a line with a mark begins with.
@@ -155,7 +153,8 @@ def _row(line: str) -> str:
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|[" + FULL_STOPS + r"]+[」』”]*")
 
 
-def sentences(text: str, *, with_code: bool = False) -> list[str]:
+@lru_cache(maxsize=1 << 10)
+def sentences(text: str, *, with_code: bool = False) -> tuple[str, ...]:
     """The sentences of a text, line by line, without markup; tables are left out.
 
     Lines of code are sentences of their own, in marks, or are left out with the line that introduces them.
@@ -171,7 +170,7 @@ def sentences(text: str, *, with_code: bool = False) -> list[str]:
             found.extend([f"`{line.strip()}`"] if with_code and line.strip() else ())
         elif not line.lstrip().startswith("|"):
             found.extend(_split(plain_line(line)))
-    return found
+    return tuple(found)
 
 
 def _split(line: str) -> list[str]:
@@ -243,7 +242,6 @@ _MAX_LEAD_CHARS = 160
 # A word of this many characters is data, and so are this many marks in a row.
 _RUN_CHARS = 80
 _MAX_MARKS = 12
-_LETTERS = (ascii_letters + digits).encode()
 
 
 class StatementForm(StrEnum):
@@ -375,17 +373,25 @@ def _narration() -> re.Pattern[str]:
     )
 
 
+# A part of every courtesy in lower case, and those that are the whole of a sentence.
+_COURTESY_PARTS = (
+    *("feel free", "let me know", "if you need", " can i ", " may i ", "anything else", "welcome", "thank"),
+    *("happy to help", "glad to", "here to help", "apologi", "appreciate", "have a ", "i understand your", "please "),
+)
 _COURTESY = re.compile(
     r"\b(?:feel free|let me know|if you need (?:any )?(?:further|more) (?:assistance|help)"
     r"|(?:how|what) (?:can|may|else can) I (?:help|assist|do)|anything else"
     r"|you'?re welcome|happy to help|glad to|here to help|thank(?:s| you) (?:for|again|so much)|I apologi[sz]e"
     r"|I (?:really )?appreciate (?:your|the|it|all)\b"
     r"|have a (?:great|nice|good|wonderful)|I understand your|please (?:wait|hold|bear))"
-    r"|^(?:(?:ah|oh|yes|sorry|you'?re (?:absolutely |completely |totally |so )?right(?: to (?:question|doubt|ask)"
+    r"|请随时|很高兴|还有什么|不客气",
+    re.IGNORECASE,
+)
+_ONLY_COURTESY = re.compile(
+    r"(?:(?:ah|oh|yes|sorry|you'?re (?:absolutely |completely |totally |so )?right(?: to (?:question|doubt|ask)"
     r"(?: (?:that|this|it))?)?|now I see(?: the [\w ]{0,24})?|(?:good|great|nice|excellent)"
     r"(?: catch| point| question| idea| find| thinking)?|perfect|sure|of course|got it|understood|absolutely"
-    r"|makes sense|no problem|thanks|thank you)\b[\s,.!]*)+$"
-    r"|请随时|很高兴|还有什么|不客气",
+    r"|makes sense|no problem|thanks|thank you)\b[\s,.!]*)+$",
     re.IGNORECASE,
 )
 _ASKS_THE_USER = re.compile(
@@ -417,7 +423,17 @@ _PURPOSE = re.compile(
 
 def is_courtesy(text: str) -> bool:
     """Whether a sentence is a courtesy: thanks, an offer of help, a yes."""
-    return _COURTESY.search(text) is not None
+    if _ONLY_COURTESY.match(text):
+        return True
+    return may_have(text, _COURTESY_PARTS) and _COURTESY.search(text) is not None
+
+
+def may_have(text: str, parts: Iterable[str]) -> bool:
+    """Whether a text has one of these parts in any case, or letters beyond ASCII, whose cases are many.
+
+    Asked before a pattern of which every match in ASCII has one of the parts: that is found much faster.
+    """
+    return not text.isascii() or any(map(text.lower().__contains__, parts))
 
 
 # A run of 80 and more without a blank that is neither a path nor an address: encoded or minified data.
@@ -425,6 +441,10 @@ _ENCODED = re.compile(rf"[A-Za-z0-9+/=_-]{{{_RUN_CHARS},}}|(?:\\x[0-9a-f]{{2}}){
 # The navigation of a page: links with little between them, as its first characters show.
 _LINK, _MIN_LINKS, _LINKS_CHARS = re.compile(r"\[[^\]\n]*\]\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)"), 3, 2_000
 _MARKS_IN_A_ROW = re.compile(rf"(?:[^\s\w]\s*){{{_MAX_MARKS}}}")
+# The same of ASCII, without blanks: a letter is "a", a digit "0", a mark "#".
+_BLANKS = bytes(code for code in range(128) if chr(code).isspace())
+_SHAPES = bytes(97 if chr(c).isalpha() else 48 if chr(c).isdigit() else 95 if c == 95 else 35 for c in range(256))
+_MARKS_SHAPE = b"#" * _MAX_MARKS
 
 
 def is_noise(text: str) -> bool:
@@ -432,10 +452,13 @@ def is_noise(text: str) -> bool:
     if len(text) < _MIN_CHARS or (text.endswith("()") and " " not in text) or AROUND_OUTPUT.match(text):
         return True
     if text.isascii():
-        letters = len(text) - len(text.encode().translate(None, _LETTERS))
+        shape = text.encode().translate(_SHAPES, _BLANKS)
+        has_letter, letters, has_marks = b"a" in shape, shape.count(b"a") + shape.count(b"0"), _MARKS_SHAPE in shape
     else:
-        letters = sum(map(str.isalnum, text))
-    if letters * 5 < len(text) * 2 or not any(map(str.isalpha, text)):
+        has_letter, letters = any(map(str.isalpha, text)), sum(map(str.isalnum, text))
+        may_run = len(text) - letters - text.count(" ") >= _MAX_MARKS
+        has_marks = may_run and _MARKS_IN_A_ROW.search(text) is not None
+    if letters * 5 < len(text) * 2 or not has_letter:
         return True
     if text.count("](", 0, _LINKS_CHARS) >= _MIN_LINKS:
         words = _LINK.sub("", text[:_LINKS_CHARS])
@@ -444,9 +467,7 @@ def is_noise(text: str) -> bool:
     if "://" in text:
         return False
     has_run = len(text) >= _RUN_CHARS and max(map(len, text.split())) >= _RUN_CHARS
-    if ("\\x" in text or has_run) and _ENCODED.search(text):
-        return True
-    return len(text) - letters - text.count(" ") >= _MAX_MARKS and _MARKS_IN_A_ROW.search(text) is not None
+    return has_marks or (("\\x" in text or has_run) and _ENCODED.search(text) is not None)
 
 
 _PROGRESS_STARTS = tuple(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from compactor_cli.model.transcript import ToolCall
@@ -36,6 +37,7 @@ _QUESTIONS = {
 _ADDRESSES = frozenset(("to", "recipient", "channel", "channel_id", "chat_id", "user_id", "email", "phone"))
 
 
+@lru_cache(maxsize=1 << 10)
 def short_name(name: str) -> str:
     """The tool's name without the server or namespace in front of it, without case, ``_`` and ``-``."""
     last = name.rsplit("__", 1)[-1].rsplit(".", 1)[-1].rsplit(":", 1)[-1].rsplit("/", 1)[-1]

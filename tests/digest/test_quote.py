@@ -39,7 +39,7 @@ def test_markup_goes_and_code_stays(line: str, plain: str) -> None:
 
 
 def test_sentences_of_prose_lists_and_other_scripts() -> None:
-    assert sentences("One is v1.2. Two!\n- three\n```\ncode.\n```\n修好了。下一步\uff1f好\uff01") == [
+    assert list(sentences("One is v1.2. Two!\n- three\n```\ncode.\n```\n修好了。下一步\uff1f好\uff01")) == [
         "One is v1.2.",
         "Two!",
         "three",

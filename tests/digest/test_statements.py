@@ -137,7 +137,7 @@ def test_the_navigation_of_a_page_is_noise_and_a_sentence_with_links_is_none() -
 
 
 def test_a_sentence_goes_on_after_what_is_left_out_within_it() -> None:
-    assert statements.sentences("It counts from 0 (`0/`, `1/`, ...) which matches the code. that is fine.") == [
+    assert list(statements.sentences("It counts from 0 (`0/`, `1/`, ...) which matches the code. that is fine.")) == [
         "It counts from 0 (`0/`, `1/`, ...) which matches the code.",
         "that is fine.",
     ]
