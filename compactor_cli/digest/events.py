@@ -26,12 +26,15 @@ from compactor_cli.formats.client_signs import (
     TYPED_OUTPUT,
     WRITTEN_ACTION,
     WRITTEN_CALL,
+    answers,
+    asked_questions,
     is_demonstration,
+    reply_to_report,
+    reported_words,
     working_directory,
 )
+from compactor_cli.formats.client_signs import short_name as short_name
 from compactor_cli.formats.harness import refusal, user_text
-from compactor_cli.formats.spoken_calls import answers, asked_questions, reply_to_report, reported_words
-from compactor_cli.formats.spoken_calls import short_name as short_name
 from compactor_cli.group.todos import PLAN_TOOLS
 from compactor_cli.model.transcript import Message, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.model.value import dataclass

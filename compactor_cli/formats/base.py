@@ -120,6 +120,11 @@ class InsertionPoint:
         """What is kept."""
         return frozenset((*self.before, *self.after))
 
+    @property
+    def near(self) -> tuple[int, ...]:
+        """What is kept, from the insertions back to the start, then from them on."""
+        return (*reversed(self.before), *self.after)
+
     def tail_start(self, count: int) -> int:
         """The first record of the tail; where there is none, the end of this many records."""
         return self.after[0] if self.after else count

@@ -2,15 +2,24 @@
 
 One reader for all of them: logs mix the shapes, and a message that is read by the wrong name must still
 be read. The dialects differ in how they are recognised and in how new messages are written.
+
+New messages look like the file's own. Readers of data sets want one set of keys (Arrow adds nulls for missing ones,
+some loaders refuse a file that holds two shapes), so a new message takes the keys that all messages of its role have:
+with a value of its own, or with null where that is what some of them say. What others say of themselves (a ``name``)
+is not repeated. Where trainers and APIs want user and assistant to alternate, a summary between their turns is given a
+turn of the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, NamedTuple
 
-from compactor_cli.formats import blocks, located, new_message
-from compactor_cli.formats.base import JsonPath
+from compactor_cli.formats import located
+from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, objects, of_words, pad_missing_results
 from compactor_cli.formats.client_signs import previous_summary, summary_of
 from compactor_cli.formats.contents import (
     CALL_LISTS,
@@ -26,9 +35,12 @@ from compactor_cli.formats.contents import (
     shortened_result,
     size_bytes,
     string,
+    text_key,
 )
-from compactor_cli.formats.located import LocatedPart, at
-from compactor_cli.model.transcript import Media, Message, PreviousSummary, Record, Role, Text, ToolResult
+from compactor_cli.formats.jsontext import dumped
+from compactor_cli.formats.located import LocatedPart, RecordDialect, at
+from compactor_cli.formats.sessions import Value, derived_hex
+from compactor_cli.model.transcript import Media, Message, PreviousSummary, Record, Role, Text, ToolResult, Transcript
 
 ROLES = {
     "system": Role.SYSTEM,
@@ -135,7 +147,7 @@ def pieces(value: Any) -> list[LocatedPart]:
     return [] if role is Role.META else _pieces(value, role)
 
 
-def _pieces(value: Mapping[str, Any], role: Role) -> list[LocatedPart]:
+def _pieces(value: Value, role: Role) -> list[LocatedPart]:
     content = value.get("content")
     if role is Role.TOOL and isinstance(content, str):
         return [LocatedPart(_result(value), (("content",),), shortened_result)]
@@ -143,7 +155,7 @@ def _pieces(value: Mapping[str, Any], role: Role) -> list[LocatedPart]:
         call = named_call(result_text(content))
         inside = [LocatedPart(call, (("content",),), lambda old, text: shortened_call(result_text(old), text))]
     else:
-        inside = located.content(content, "content", read=blocks.piece)
+        inside = located.content(content, "content", read=located.any_block)
     if role is Role.TOOL:
         # The blocks that are results, with what stands next to them; else the whole content is one result.
         has_results = isinstance(content, list) and any(isinstance(piece.part, ToolResult) for piece in inside)
@@ -151,21 +163,21 @@ def _pieces(value: Mapping[str, Any], role: Role) -> list[LocatedPart]:
     found = [*_reasoning(value), *inside]
     if (refusal := value.get("refusal")) and isinstance(refusal, str):
         found.append(located.text(refusal, ("refusal",)))
-    return [*found, *_calls(value)] if has_calls(value) else found
-
-
-def _calls(value: Mapping[str, Any]) -> Iterator[LocatedPart]:
-    """The calls outside the content, today's and the single one of before 2023-11."""
-    legacy = value.get("function_call")
-    held: list[tuple[Any, JsonPath]] = [
+    if not has_calls(value):
+        return found
+    calls: list[tuple[Any, JsonPath]] = [
         (call, (key, i)) for key in CALL_LISTS for i, call in enumerate(listed(value.get(key)))
     ]
-    for call, place in [*held, (legacy, ("function_call",))] if isinstance(legacy, dict) else held:
+    # The single one of before 2023-11.
+    if isinstance(value.get("function_call"), dict):
+        calls.append((value["function_call"], ("function_call",)))
+    for call, place in calls:
         inner = arguments_place(call)
-        yield LocatedPart(read_call(call), ((*place, *inner),) if inner else ())
+        found.append(LocatedPart(read_call(call), ((*place, *inner),) if inner else ()))
+    return found
 
 
-def _reasoning(value: Mapping[str, Any]) -> Iterator[LocatedPart]:
+def _reasoning(value: Value) -> Iterator[LocatedPart]:
     """The reasoning next to the content, once; what is opaque by its size."""
     if _REASONING.isdisjoint(value):
         return
@@ -177,7 +189,7 @@ def _reasoning(value: Mapping[str, Any]) -> Iterator[LocatedPart]:
     yield from (LocatedPart(Media(kind=key, size_bytes=size_bytes(found))) for key, found in opaque if found)
 
 
-def _result(value: Mapping[str, Any]) -> ToolResult:
+def _result(value: Value) -> ToolResult:
     content = value.get("content")
     return ToolResult(
         id=_first_string(value, "tool_call_id", "toolCallId", "id"),
@@ -188,7 +200,7 @@ def _result(value: Mapping[str, Any]) -> ToolResult:
     )
 
 
-def _first_string(value: Mapping[str, Any], *keys: str) -> str:
+def _first_string(value: Value, *keys: str) -> str:
     return next((found for key in keys if isinstance(found := value.get(key), str)), "")
 
 
@@ -206,4 +218,198 @@ def shorten(record: Record, texts: Mapping[int, str]) -> bytes:
     return located.shorten(record, texts, pieces)
 
 
-SHAPE = new_message.TurnShape(role_key="role", text_key="content", user=("user",), assistant=("assistant",))
+# Keys by which trainers leave a message out of the loss: neither summary nor acknowledgement is a target.
+_UNTRAINED: Value = {"weight": 0, "train": False, "loss": False}
+_TIMES = frozenset({"timestamp", "created_at", "time", "turn_idx"})
+_IDS = frozenset({"id", "uuid", "message_id"})
+# By these a reader knows the kind of a message; the same in all of them.
+_KINDS = frozenset({"type", "object", "kind", "lang", "language"})
+
+
+class TurnShape(NamedTuple):
+    """How a dialect calls the speaker and the text, and its speakers' names."""
+
+    role_key: str
+    text_key: str
+    user: tuple[str, ...]
+    assistant: tuple[str, ...]
+
+
+SHAPE = TurnShape(role_key="role", text_key="content", user=("user",), assistant=("assistant",))
+
+
+def new_messages(
+    transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], shape: TurnShape = SHAPE
+) -> tuple[bytes, ...]:
+    """One record for each insertion, in the style of the records around."""
+    neighbour = next((value for i in cut.near if isinstance(value := transcript.records[i].value, dict)), {})
+    return dumped(transcript, (_new_message(transcript, item, neighbour, shape) for item in insertions))
+
+
+def _new_message(transcript: Transcript, item: Insertion, neighbour: Value, shape: TurnShape) -> dict[str, Any]:
+    both = zip(transcript.records, transcript.messages, strict=True)
+    spoken = [record.value for record, message in both if message.role is item.role and not message.calls]
+    peers = [value for value in spoken if isinstance(value, dict) and shape.text_key in value]
+    # What this speaker is called here; the usual name where the file has several.
+    usual = shape.assistant if item.role is Role.ASSISTANT else shape.user
+    used = {value.get(shape.role_key) for value in peers}
+    name = next((name for name in usual if name in used), usual[0])
+    texts = {shape.role_key: name, shape.text_key: _content(item.text, peers, shape)}
+    message: dict[str, Any] = {}
+    for key in _keys(peers, transcript, shape):
+        if key in texts:
+            message[key] = texts[key]
+        elif key in _UNTRAINED:
+            message[key] = _UNTRAINED[key]
+        elif key in _IDS:
+            message[key] = derived_hex(transcript.sha256, item.text, 24)
+        elif key in _TIMES:
+            message[key] = neighbour.get(key)
+        # A kind that all peers say; null where some say that.
+        elif key in _KINDS and isinstance(kind := peers[0][key], str) and all(peer[key] == kind for peer in peers):
+            message[key] = kind
+        elif any(peer[key] is None for peer in peers):
+            message[key] = None
+    return message
+
+
+def _keys(peers: Sequence[Value], transcript: Transcript, shape: TurnShape) -> list[str]:
+    """The keys that all peers have, and those that leave a message out of training if any has them."""
+    if not peers:
+        known = (shape.role_key, shape.text_key)
+        first = next((record.value for record in transcript.records if isinstance(record.value, dict)), {})
+        return [key for key in first if key in known] if all(key in first for key in known) else list(known)
+    marks = [key for key in _UNTRAINED if any(key in peer for peer in peers)]
+    common = [key for key in peers[0] if all(key in peer for peer in peers)]
+    return common + [key for key in marks if key not in common]
+
+
+def _content(text: str, peers: Sequence[Value], shape: TurnShape) -> Any:
+    """The text as a string, or as a block where all peers write blocks."""
+    contents = [peer[shape.text_key] for peer in peers]
+    if not contents or not all(isinstance(content, list) and content for content in contents):
+        return text
+    written = [block for content in contents for block in content]
+    if all(isinstance(block, str) for block in written):
+        return [text]
+    own = [block for block in written if isinstance(block, dict)]
+    key = "value" if any(text_key(block) == "value" for block in own) else "text"
+    return [{"type": "text", key: text}] if any("type" in block for block in own) else [{"text": text}]
+
+
+# What stands between two turns of one side. It carries no information, so that nothing is learnt or concluded from it.
+BRIDGE = "Understood."
+
+
+def alternating(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[Insertion, ...]:
+    """The insertions so that turns alternate after them as they do in the transcript.
+
+    Between two turns of the user's side stands a short answer; an acknowledgement next to another answer is left
+    out. As they are where the transcript itself does not alternate. Results of tools are on the user's side.
+    """
+    messages = transcript.messages
+    if any(one is other for one, other in pairwise(_sides(messages))):
+        return tuple(insertions)
+    before = next(_sides(messages[i] for i in reversed(cut.before)), None)
+    after = next(_sides(messages[i] for i in cut.after), None)
+    found: list[Insertion] = []
+    for item in insertions:
+        if item.role is not before:
+            found.append(item)
+        elif item.role is Role.USER:
+            found += [_BRIDGE, item]
+        before = item.role
+    if found and found[-1].role is after:
+        found = [*found, _BRIDGE] if after is Role.USER else found[:-1]
+    return tuple(found)
+
+
+_BRIDGE = Insertion(role=Role.ASSISTANT, text=BRIDGE)
+
+
+def _sides(messages: Iterable[Message]) -> Iterator[Role]:
+    """Whose turns these are: the user's or the assistant's."""
+    roles = (message.role for message in messages if not message.superseded)
+    return (Role.USER if role is Role.TOOL else role for role in roles if role not in (Role.META, Role.SYSTEM))
+
+
+_ENVELOPE_KEYS = ("message", "msg", "data", "payload", "body", "entry", "record", "event")
+_ENVELOPE_TIMES = ("timestamp", "ts", "time", "created_at", "createdAt")
+_ENVELOPE_IDS = ("id", "uuid")
+
+
+class Enveloped(RecordDialect):
+    """The dialect of lines with a message in them: ``{"ts", "message": {"role", "content"}}``, as programs of one's own
+    log them.
+
+    What stands around a message is not sent. A new record has the times of the one before it and what all records say.
+    """
+
+    name = "enveloped"
+    title = "Chat messages in envelopes"
+    holds = of_words("request times metadata".split())
+
+    def score(self, value: Any) -> int:
+        """1: nothing here is a mark of anybody."""
+        return 1 if _inner_key(value) else 0
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per record; a line without one is META."""
+        return pad_missing_results(tuple(map(self.read_one, records)))
+
+    def read_one(self, record: Record) -> Message:
+        """What one line says, with the time next to the message."""
+        found, value = read(_inner(record.value)), record.value
+        times = (value.get(key) for key in _ENVELOPE_TIMES) if isinstance(value, dict) and not found.timestamp else ()
+        return replace(found, timestamp=next((time for time in times if isinstance(time, str)), found.timestamp))
+
+    def model(self, records: Sequence[Record], row: Any = None) -> str:
+        """The model that the newest line or message names."""
+        values = (value for record in reversed(records) for value in (_inner(record.value), record.value))
+        names = (value.get("model") for value in values if isinstance(value, dict))
+        return next((name for name in names if name and isinstance(name, str)), "")
+
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """Messages like the file's own, in envelopes like its own."""
+        records = tuple(replace(record, value=_inner(record.value)) for record in transcript.records)
+        messages = new_messages(replace(transcript, records=records), cut, insertions)
+        values = objects(transcript.records)
+        own = [value for value in values if _inner_key(value)]
+        near = next((values[i] for i in cut.near if _inner_key(values[i])), own[0])
+        ids = (derived_hex(transcript.sha256, item.text, 24) for item in insertions)
+        both = zip(map(json.loads, messages), ids, strict=True)
+        return dumped(transcript, [_sealed(near, own, message, own_id) for message, own_id in both])
+
+
+def _inner_key(value: Any) -> str:
+    """Where the message of a line stands; empty where there is none, or where the line is a message itself."""
+    if not isinstance(value, dict) or "role" in value:
+        return ""
+    return next((key for key in _ENVELOPE_KEYS if is_chat(value.get(key))), "")
+
+
+def _inner(value: Any) -> Any:
+    return value[key] if (key := _inner_key(value)) else None
+
+
+def _sealed(near: Value, own: Sequence[Value], message: Any, own_id: str) -> dict[str, Any]:
+    """The message in an envelope with its keys in the order of the one near by."""
+    found: dict[str, Any] = {}
+    for key, value in near.items():
+        if key == _inner_key(near):
+            found[key] = message
+        elif key in _ENVELOPE_IDS and isinstance(value, str):
+            found[key] = own_id
+        elif key in _ENVELOPE_TIMES or all(key in other and other[key] == value for other in own):
+            found[key] = value
+        elif all(other.get(key) == _inner(other)["role"] for other in own):
+            found[key] = message["role"]
+    return found
+
+
+def _inner_pieces(value: Any) -> list[LocatedPart]:
+    """The parts of the message, by their places in the line."""
+    return [piece.below(key) for piece in pieces(value[key])] if (key := _inner_key(value)) else []
+
+
+ENVELOPED = Enveloped(_inner_pieces)

@@ -36,10 +36,9 @@ from compactor_cli.formats.claude_tree import (
 )
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import role_of, string
-from compactor_cli.formats.conversation import SIGNED, Conversation, merged
+from compactor_cli.formats.conversation import SIGNED, Conversation, anthropic_content, merged
 from compactor_cli.formats.jsontext import dump, dumped, parse
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, content_parts, parts_of
-from compactor_cli.formats.requests import anthropic_content
 from compactor_cli.formats.sessions import (
     Value,
     derived_uuid,
@@ -422,7 +421,7 @@ class ClaudeStream(RecordDialect):
         No boundary: it would say that the head is not sent any more.
         """
         values = objects(transcript.records)
-        near = (values[i] for i in (*reversed(cut.before), *cut.after))
+        near = (values[i] for i in cut.near)
         neighbour = next(filter(is_of_conversation, near), {})
         return dumped(transcript, (_written(item, neighbour, transcript.sha256) for item in insertions))
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from compactor_cli.formats import blocks, chat, located, new_message
+from compactor_cli.formats import chat, located
 from compactor_cli.formats.base import CHAT, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import listed, string
@@ -97,8 +97,8 @@ class Cline(RecordDialect):
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with the keys of the file's own; the API wants user and assistant to take turns."""
-        placed = new_message.alternating(transcript, cut, insertions)
-        return new_message.insert(transcript, cut, placed, chat.SHAPE)
+        placed = chat.alternating(transcript, cut, insertions)
+        return chat.new_messages(transcript, cut, placed)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The message with texts replaced in its blocks; heads of results and calls in a text stay."""
@@ -108,7 +108,7 @@ class Cline(RecordDialect):
         read = _blocks(value)
         places = {i: read[i] for i in texts if i < len(read)}
         whole = {place.index: f"{place.before}{texts[i]}{place.after}" for i, place in places.items()}
-        written = located.content(value["content"], "content", read=blocks.piece)
+        written = located.content(value["content"], "content", read=located.any_block)
         return located.shorten(record, whole, lambda value: written)
 
 
@@ -144,7 +144,7 @@ def _answering(message: Message, asked: list[ToolCall]) -> Message:
 
 def _blocks(value: Mapping[str, Any]) -> list[_Block]:
     """One for each block of the content."""
-    parts = [blocks.piece(block).part for block in value["content"]]
+    parts = [located.any_block(block).part for block in value["content"]]
     if value["role"] == "assistant":
         return [_asked(part, i) for i, part in enumerate(parts)]
     found: list[_Block] = []

@@ -19,11 +19,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from compactor_cli.formats import blocks, chat, located
+from compactor_cli.formats import chat, located
 from compactor_cli.formats.base import CHAT, SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import listed, string
-from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of, without_system
+from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, openai_lines, thinking_of, without_system
 from compactor_cli.formats.jsontext import dump, dumped, parse
 from compactor_cli.formats.located import LocatedPart, at, first_string, parts_of
 from compactor_cli.formats.sessions import SessionDialect, Value
@@ -311,7 +311,7 @@ def _pieces(value: Any) -> Iterator[LocatedPart]:
     event = _event_of(value)
     kind = event.get("type")
     if kind == "content.part":
-        yield from located.content(event.get("part"), "event", "part", read=blocks.piece)
+        yield from located.content(event.get("part"), "event", "part", read=located.any_block)
     elif kind == "tool.call":
         yield located.call(event, "args", "event", id_key="toolCallId")
     elif kind == "tool.result":
@@ -328,7 +328,7 @@ def _message_pieces(message: Value) -> Iterator[LocatedPart]:
     if message.get("role") == "tool":
         yield located.result(content, ("message", "content"), call_id=message.get("toolCallId"))
         return
-    yield from located.content(content, "message", "content", read=blocks.piece)
+    yield from located.content(content, "message", "content", read=located.any_block)
     for n, call in enumerate(listed(message.get("toolCalls"))):
         if isinstance(call, dict):
             yield located.call(call, "arguments", "message", "toolCalls", n)
@@ -393,9 +393,6 @@ class KimiCli(SessionDialect):
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """The system prompt, a checkpoint, and the messages."""
-        # Hardly anything is converted, and detection asks this dialect about most sessions.
-        from compactor_cli.formats.requests import openai_lines
-
         system, others = without_system(conversation)
         head = [{"role": "_system_prompt", "content": system}] if system else []
         messages = [_with_blocks(line, message) for message in others for line in openai_lines(message)]

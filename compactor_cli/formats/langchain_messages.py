@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats import blocks, located
+from compactor_cli.formats import located
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, of_words
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import listed, read_call, role_of, string
-from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
+from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, openai_content, thinking_of
 from compactor_cli.formats.jsontext import dumped
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, first_string, like_keys, parts_of
-from compactor_cli.formats.requests import openai_content
 from compactor_cli.formats.sessions import derived_uuid
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolCall, Transcript
 
@@ -187,7 +186,7 @@ def _block(block: Any) -> LocatedPart:
     if _is_call(block):
         call = located.block(block).part if block["type"] == "tool_use" else read_call(block)
         return LocatedPart(call, (_arguments_place(block, ()),))
-    return blocks.piece(block)
+    return located.any_block(block)
 
 
 def _calls(inner: Mapping[str, Any], place: JsonPath) -> list[LocatedPart]:

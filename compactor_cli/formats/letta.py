@@ -66,7 +66,7 @@ class Letta(RecordDialect):
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with all keys of their neighbours: the importer wants them."""
         values = objects(transcript.records)
-        near = next((values[i] for i in (*reversed(cut.before), *cut.after) if values[i]), {})
+        near = next((values[i] for i in cut.near if values[i]), {})
         return dumped(transcript, (_written(item, transcript.sha256, near) for item in insertions))
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:

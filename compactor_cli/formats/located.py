@@ -15,7 +15,10 @@ from compactor_cli.formats.base import BaseDialect, JsonPath, first_object
 from compactor_cli.formats.contents import (
     arguments,
     arguments_like,
+    listed,
     media_count,
+    named_call,
+    read_call,
     result_text,
     shortened_result,
     size_bytes,
@@ -230,3 +233,120 @@ def array_path(value: Any, paths: Iterable[JsonPath], leads: Callable[[Any], boo
     if isinstance(value, list):
         return () if leads(value) else None
     return next((path for path in paths if (found := at(value, path)) is not None and leads(found)), None)
+
+
+def any_block(value: Any) -> LocatedPart:
+    """The part that a block is, whosever it is; also those that `block` does not know.
+
+    These are Bedrock's untyped ones, Kimi's ``think``, results of tools that run at the provider's, and blocks of
+    frameworks, by the types ``ModelMessage`` of the AI SDK (versions 4 and 5), ``ChatMessage.to_dict`` of Haystack 2,
+    the rows of LLaMA-Factory's ``v1`` data sets and the sessions of goose 1. What an API checks as a whole (encrypted
+    search results) is a result without a text: it is paired with its call, and nothing can be shortened in it.
+    """
+    return (_other_block(value) if isinstance(value, dict) else None) or block(value)
+
+
+def _other_block(value: Mapping[str, Any]) -> LocatedPart | None:
+    kind, inner = value.get("type"), value.get("value")
+    if not isinstance(kind, str):
+        return (_haystack(value) if kind is None else None) or _untyped(value)
+    if kind == "text" and isinstance(inner, str):
+        return text(inner, ("value",))
+    if kind == "tool_call" and isinstance(inner, str):
+        return LocatedPart(named_call(inner))
+    if kind == "reasoning" and isinstance(words := inner if isinstance(inner, str) else value.get("text"), str):
+        return thinking(words)
+    if kind == "think":
+        return thinking(value.get("think"))
+    if kind == "tool-call":
+        return call(value, "input" if "input" in value else "args", id_key="toolCallId", name_key="toolName")
+    if kind == "tool-result":
+        return _sdk_result(value)
+    if kind in ("toolRequest", "toolResponse"):
+        return _goose(value, kind)
+    if kind == "document" and at(value, ("source", "type")) == "text" and string(value["source"].get("data")):
+        return text(value["source"]["data"], ("source", "data"))
+    if kind.endswith("_tool_result") and kind not in _PLAIN_RESULTS:
+        return _server_result(value)
+    return None
+
+
+def _sdk_result(value: Mapping[str, Any]) -> LocatedPart:
+    """What a tool gave: ``output`` with a type and a value, ``result`` before version 5."""
+    is_typed = isinstance(at(value, ("output", "type")), str) and "value" in value["output"]
+    place = ("output", "value") if is_typed else ("output",) if "output" in value else ("result",)
+    failed = value.get("isError") is True or string(at(value, ("output", "type"))).startswith("error")
+    call_id, name = value.get("toolCallId"), value.get("toolName")
+    return result(at(value, place), place, call_id=call_id, name=name, is_error=failed)
+
+
+# Where goose has an answer, best first.
+_GOOSE_ANSWERS: tuple[JsonPath, ...] = (
+    ("toolResult", "value", "content"),
+    ("toolResult", "value"),
+    ("toolResult", "error"),
+)
+
+
+def _goose(value: Mapping[str, Any], kind: str) -> LocatedPart:
+    """A call or an answer, which goose wraps in whether it could be made: ``{"status", "value" or "error"}``."""
+    if kind == "toolRequest":
+        called = at(value, ("toolCall", "value"))
+        asked = read_call({**(called if isinstance(called, dict) else {}), "id": value.get("id")})
+        return LocatedPart(asked, (("toolCall", "value", "arguments"),) if asked.arguments else ())
+    place = next((place for place in _GOOSE_ANSWERS if at(value, place) is not None), ())
+    failed = at(value, ("toolResult", "status")) == "error" or at(value, ("toolResult", "value", "isError")) is True
+    return result(at(value, place) if place else None, place, call_id=value.get("id"), is_error=failed)
+
+
+def _haystack(value: Mapping[str, Any]) -> LocatedPart | None:
+    asked, answer = value.get("tool_call"), value.get("tool_call_result")
+    if isinstance(asked, dict):
+        named = {"id": asked.get("id"), "name": asked.get("tool_name"), "arguments": asked.get("arguments")}
+        return LocatedPart(read_call(named), (("tool_call", "arguments"),))
+    if isinstance(answer, dict):
+        call_id, name = (at(answer, ("origin", key)) for key in ("id", "tool_name"))
+        place, failed = ("tool_call_result", "result"), bool(answer.get("error"))
+        return result(answer.get("result"), place, call_id=call_id, name=name, is_error=failed)
+    words = at(value, ("reasoning", "reasoning_text"))
+    return thinking(words) if isinstance(words, str) else None
+
+
+# The kinds that `block` reads as plain results; other results are of tools that run at the provider's.
+_PLAIN_RESULTS = frozenset({"tool_result", "mcp_tool_result"})
+# Where results of server tools hold a text that may be shortened, best first.
+_TEXT_PLACES = (("content", "stdout"), ("content", "stderr"), ("content", "content", "source", "data"))
+_OPAQUE_SIZES = ("image", "document", "video", "guardContent", "cachePoint")
+
+
+def _untyped(value: Mapping[str, Any]) -> LocatedPart | None:
+    """A block of the Bedrock Converse API, known by its only key."""
+    asked, answer, reasoning = (value.get(key) for key in ("toolUse", "toolResult", "reasoningContent"))
+    if isinstance(asked, dict):
+        return call(asked, "input", "toolUse", id_key="toolUseId")
+    if isinstance(answer, dict):
+        items = listed(answer.get("content"))
+        texts = [item for item in items if isinstance(item, dict) and ("json" in item or "text" in item)]
+        rest = [item for item in items if item not in texts]
+        part = ToolResult(
+            id=string(answer.get("toolUseId")),
+            text="\n".join(result_text(item.get("json", item)) for item in texts),
+            is_error=answer.get("status") == "error",
+            media_count=len(rest),
+        )
+        return LocatedPart(part, (("toolResult", "content"),), lambda old, words: [{"text": words}, *rest])
+    if isinstance(reasoning, dict) and isinstance(words := at(reasoning, ("reasoningText", "text")), str):
+        return thinking(words)
+    kind = "reasoning" if isinstance(reasoning, dict) else next((key for key in _OPAQUE_SIZES if key in value), "")
+    return LocatedPart(Media(kind=kind, size_bytes=size_bytes(value))) if kind else None
+
+
+def _server_result(value: Mapping[str, Any]) -> LocatedPart:
+    place = next((place for place in _TEXT_PLACES if string(at(value, place))), ())
+    part = ToolResult(
+        id=string(value.get("tool_use_id")),
+        text=at(value, place) if place else "",
+        is_error=string(at(value, ("content", "type"))).endswith("_error"),
+        media_count=0 if place else len(listed(value.get("content"))) or 1,
+    )
+    return LocatedPart(part, (place,) if place else ())

@@ -15,7 +15,7 @@ from typing import Any
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.formats.client_signs import summary_among, summary_of
 from compactor_cli.formats.contents import listed, role_of, string
-from compactor_cli.formats.gemini_contents import pieces as content_pieces
+from compactor_cli.formats.gemini import pieces as content_pieces
 from compactor_cli.formats.jsontext import dump, dumped, parse
 from compactor_cli.formats.located import LocatedPart, at, parts_of
 from compactor_cli.formats.sessions import (

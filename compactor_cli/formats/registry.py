@@ -41,14 +41,14 @@ _DIALECTS = tuple(
         ("claude-code", "claude_code:CLAUDE_CODE", "type loglines"),
         ("codex", "codex", "type timestamp record_type"),
         ("pi", "pi", "type"),
-        ("gemini-cli", "gemini_cli", "id sessionId $set $rewindTo"),
+        ("gemini-cli", "gemini:GEMINI_CLI", "id sessionId $set $rewindTo"),
         ("qwen-code", "qwen_code", "uuid parentUuid sessionId"),
         ("kimi-wire", "kimi:KIMI_WIRE", "type"),
         ("claude-stream", "claude_code:CLAUDE_STREAM", "type []"),
         ("cursor", _SPEC, "message"),
         ("copilot", _SPEC, "data"),
         ("atif", "atif", "step_id steps trajectory []"),
-        ("gemini-contents", "gemini_contents", "parts contents request body history messages conversation context []"),
+        ("gemini-contents", "gemini:CONTENTS", "parts contents request body history messages conversation context []"),
         ("langchain", "langchain_messages", "lc type messages values channel_values state input inputs outputs []"),
         ("opencode", "opencode", "info messages []"),
         ("openhands", "openhands_events:OPENHANDS", "action observation history trajectory events []"),
@@ -79,7 +79,7 @@ _DIALECTS = tuple(
         ("hermes", "sharegpt:HERMES_TRAJECTORY", "from conversations conversation []"),
         ("kimi-cli", "kimi:KIMI_CLI", "role"),
         ("dialogue", _SPEC, "speaker sender role turns utterances chat_messages chat_history dialogue trajectory []"),
-        ("enveloped", "enveloped", "message msg data payload body entry record event"),
+        ("enveloped", "chat:ENVELOPED", "message msg data payload body entry record event"),
     )
 )
 

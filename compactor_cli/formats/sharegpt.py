@@ -13,14 +13,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from compactor_cli.formats import chat, new_message
+from compactor_cli.formats import chat
 from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, pad_missing_results
+from compactor_cli.formats.chat import BRIDGE, alternating
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import named_call, result_text, shortened_call
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located import RecordDialect
-from compactor_cli.formats.new_message import BRIDGE, alternating
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 
 _TAGS = {Role.ASSISTANT: ("think", "scratch_pad", "tool_call"), Role.TOOL: ("tool_response",)}
@@ -116,7 +116,7 @@ def _shortened(piece: TaggedPart, text: str) -> str:
     return json.dumps({**_object(piece.written), "content": text}, ensure_ascii=False) if is_wrapped else text
 
 
-SHAPE = new_message.TurnShape(
+SHAPE = chat.TurnShape(
     role_key="from", text_key="value", user=("human", "user"), assistant=("gpt", "assistant", "model", "chatgpt")
 )
 _CALLERS = frozenset({"function_call", "tool_call", "tool_calls"})
@@ -151,7 +151,7 @@ class ShareGPT(RecordDialect):
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Turns with the keys of the file's own, alternating where these do."""
-        return new_message.insert(transcript, cut, alternating(transcript, cut, insertions), SHAPE)
+        return chat.new_messages(transcript, cut, alternating(transcript, cut, insertions), SHAPE)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The turn with these texts replaced; tags stay. Results that only stand for missing ones have no text."""
@@ -260,7 +260,7 @@ class HermesTrajectory(ShareGPT):
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Turns of ``human`` and ``gpt``; a summary may follow a tool's turn, as Hermes itself writes it."""
-        return new_message.insert(transcript, cut, insertions, SHAPE)
+        return chat.new_messages(transcript, cut, insertions, SHAPE)
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A row of turns with tags."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.formats import chat, located, new_message
+from compactor_cli.formats import chat, located
 from compactor_cli.formats.base import (
     Capabilities,
     Insertion,
@@ -30,18 +30,17 @@ from compactor_cli.formats.base import (
     of_words,
     pad_missing_results,
 )
+from compactor_cli.formats.chat import alternating
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.jsontext import dumped, with_key
 from compactor_cli.formats.located import LocatedPart, array_path, like_keys, parts_of, shorten
-from compactor_cli.formats.new_message import alternating
 from compactor_cli.formats.sessions import derived_hex, derived_uuid
 from compactor_cli.formats.spec_rules import Test, condition, lookup, place_of, reader, steps
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolResult, Transcript
 
 if TYPE_CHECKING:
-    from compactor_cli.formats.conversation import Conversation
-    from compactor_cli.formats.requests import RequestWriter
+    from compactor_cli.formats.conversation import Conversation, RequestWriter
 
 Writer = Callable[[Transcript, InsertionPoint, Sequence[Insertion]], tuple[bytes, ...]]
 _RoleRule = tuple[Test, Mapping[str, Any]]
@@ -76,10 +75,10 @@ def _like_own(keys: Mapping[str, Any], is_message: Test) -> Writer:
                     value[role_key] for value, speaker in own if speaker is role and role_key in value
                 )
                 names[role] = (*spoken, *names[role])
-        shape = new_message.TurnShape(
+        shape = chat.TurnShape(
             role_key=role_key, text_key=text_key, user=names[Role.USER], assistant=names[Role.ASSISTANT]
         )
-        return new_message.insert(transcript, cut, insertions, shape)
+        return chat.new_messages(transcript, cut, insertions, shape)
 
     return write
 
@@ -102,7 +101,7 @@ class _Templates:
     def write(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """One record for each insertion, with ids that link to each other where the format has such."""
         values = objects(transcript.records)
-        near = next((values[i] for i in (*reversed(cut.before), *cut.after) if self._is_near(values[i])), {})
+        near = next((values[i] for i in cut.near if self._is_near(values[i])), {})
         messages = [value for value in values if self._is_message(value)]
         known: dict[str, Any] = {"near": near, "first": messages[0] if messages else {}}
         for name, rule in self._spec.get("values", {}).items():
@@ -396,7 +395,7 @@ class WritingSpec(ChatSpec):
 
     def _writer(self) -> RequestWriter:
         """Imported only here: hardly anything is converted."""
-        from compactor_cli.formats.requests import WRITERS
+        from compactor_cli.formats.conversation import WRITERS
 
         return WRITERS[self._spec["writes"]]
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from compactor_cli.formats import gemini_contents, located
+from compactor_cli.formats import gemini, located
 from compactor_cli.formats.base import JsonPath
 from compactor_cli.formats.contents import arguments, size_bytes, string
 from compactor_cli.formats.located import LocatedPart, at
@@ -279,8 +279,8 @@ def _blocks(value: Any, base: JsonPath, path: str, rule: Rule) -> Iterator[Locat
 def _gemini(value: Any, base: JsonPath, path: str, rule: Rule) -> Iterator[LocatedPart]:
     place = steps(path)
     content = at(value, place)
-    for piece in gemini_contents.pieces(content) if gemini_contents.is_content(content) else ():
-        yield LocatedPart(piece.part, tuple((*base, *place, *inner) for inner in piece.places))
+    for piece in gemini.pieces(content) if gemini.is_content(content) else ():
+        yield piece.below(*base, *place)
 
 
 def _json(value: Any, base: JsonPath, path: str, rule: Rule) -> Iterator[LocatedPart]:

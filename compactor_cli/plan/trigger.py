@@ -263,7 +263,7 @@ def ended_phase(messages: Sequence[Message]) -> str:
 
 def _lists(work: Sequence[Message]) -> tuple[int, int, bool]:
     """Of the newest turn: the steps of its finished list, of a list that has just replaced it, and if any is open."""
-    from compactor_cli.formats.spoken_calls import short_name
+    from compactor_cli.formats.client_signs import short_name
     from compactor_cli.group.todos import PLAN_TOOLS, TodoReplay
 
     failed = {result.id for message in work for result in message.results if result.is_error and result.id}

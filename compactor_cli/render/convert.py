@@ -10,9 +10,16 @@ from dataclasses import field, replace
 from typing import Any
 
 from compactor_cli.formats.base import NAMES, Capabilities, objects
-from compactor_cli.formats.blocks import is_image, with_images
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.conversation import Conversation, Writing, arguments_text, system_of, tools_of
+from compactor_cli.formats.conversation import (
+    Conversation,
+    Writing,
+    arguments_text,
+    is_image,
+    system_of,
+    tools_of,
+    with_images,
+)
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.registry import all_dialects, get
 from compactor_cli.formats.sent import sent

@@ -9,7 +9,7 @@ from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, made, shown
 from opening import open_bytes, open_one
 
 from compactor_cli.formats.base import InsertionPoint
-from compactor_cli.formats.gemini_cli import DIALECT
+from compactor_cli.formats.gemini import GEMINI_CLI as DIALECT
 from compactor_cli.model.transcript import Container, Role
 
 HEADER = {"sessionId": "s", "projectHash": "p", "startTime": "2026-03-01T10:00:00.000Z", "kind": "main"}

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, from_file, made
 
-from compactor_cli.formats import claude_code, codex, gemini_cli, kimi, pi, qwen_code
+from compactor_cli.formats import claude_code, codex, gemini, kimi, pi, qwen_code
 from compactor_cli.formats.base import Appending, Dialect, InsertionPoint, Refreshing
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import UsageError
@@ -22,7 +22,7 @@ DIALECTS: tuple[Dialect, ...] = (
     claude_code.CLAUDE_CODE,
     codex.DIALECT,
     pi.DIALECT,
-    gemini_cli.DIALECT,
+    gemini.GEMINI_CLI,
     qwen_code.DIALECT,
     kimi.KIMI_WIRE,
     kimi.KIMI_CLI,
