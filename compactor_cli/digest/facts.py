@@ -83,6 +83,9 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     if analysis.work.branch:
         text = f"{words.branch} {analysis.work.branch}"
         world.insert(0, Item(text=text, records=records_of((analysis.work.branch_record,))))
+    if analysis.work.by_others:
+        commit, record = analysis.work.by_others
+        world.insert(0, Item(text=f"{words.by_others}{words.colon}{commit}", records=records_of((record,))))
     # The newest check tells more than an older change of the world.
     ranked_items = (*world[:_FIRST_CHANGES], *rest[:1], *world[_FIRST_CHANGES:], *calls, *rest[1:])
     offers = {item.text: item for item in (*carried, *reversed(ranked_items)) if item.text}

@@ -54,6 +54,7 @@ class FixedWords:
     changed = _Word("not run again since changes to", "以下改动后未再运行", "次の変更後は未実行")
     uncommitted = _Word("Not committed", "未提交", "未コミット")
     committed = _Word("in commit", "已提交", "コミット済み")
+    by_others = _Word("committed outside this session", "在本会话之外提交", "このセッション外でコミット")
     stale = _Word("Passed before the newest edits of", "在以下最新改动之前通过", "次の最新編集より前に成功")
     stopped = _Word("Stopped by the user", "被用户中止", "利用者が中止")
     given_up = _Word("not taken", "未采用", "不採用")

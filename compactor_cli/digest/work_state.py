@@ -46,7 +46,8 @@ class WorkState:
     before files changed again. ``uncommitted``: files changed after the last commit (or reset), where any git command
     shows that commits are made, and those that git has listed as changed since, by whomever; each with the record that
     shows it. ``stashed``: those that `git stash` put away in the record ``stash_record``, and that were not brought
-    back. ``without_result``: positions of calls at the end that nothing answered. ``made``: by turn, the commits made
+    back. ``by_others``: the newest commit made outside the session, which may hold what was changed before, and the
+    record that shows it. ``without_result``: positions of calls at the end that nothing answered. ``made``: by turn, the commits made
     and the addresses of what was opened on a server.
     """
 
@@ -59,6 +60,7 @@ class WorkState:
     stashed: tuple[str, ...] = ()
     stash_record: int = -1
     unpushed: tuple[Commit, ...] = ()
+    by_others: tuple[str, int] | None = None
     older: frozenset[int] = frozenset()
     elsewhere: Mapping[int, str] = field(default_factory=dict)
 
@@ -125,6 +127,7 @@ def work_state(
     is_outside = _outside(states)
     _throw_away(states, runs_here, last)
     uncommitted: list[FileState] = []
+    by_others = _commit_by_others(runs_here, results, commits_here)
     for state in states:
         if state.is_reverted:
             continue
@@ -132,7 +135,9 @@ def work_state(
             continue
         is_listed = not listed.keys().isdisjoint(_ends_of(state.path))
         state.commit = "" if is_listed else next((commit.hash for commit in commits_here if commit.holds(state)), "")
-        if uses_git and not (state.commit or state.is_deleted or _is_passed_over(state, runs_here, results)):
+        is_in_another = by_others and state.changed < by_others[1].event and not is_listed
+        is_gone = state.commit or state.is_deleted or is_in_another
+        if uses_git and not (is_gone or _is_passed_over(state, runs_here, results)):
             uncommitted.append(state)
     stash = _last_stash(runs_here)
     stashed_at = stash.event if stash else 0
@@ -154,6 +159,7 @@ def work_state(
         elsewhere=elsewhere,
         older=frozenset(_older(runs, changes)),
         unpushed=_unpushed(commits, runs, results),
+        by_others=(by_others[0], by_others[1].result_record) if by_others else None,
         stale=tuple(_stale(runs, changes)),
         without_result=without_result,
     )
@@ -173,6 +179,27 @@ def _is_passed_over(state: FileState, runs: Sequence[Run], results: Mapping[int,
     return False
 
 
+def _commit_by_others(
+    runs: Sequence[Run], results: Mapping[int, Event], commits: Sequence[Commit]
+) -> tuple[str, Run] | None:
+    """The line of the newest commit that was made outside the session, and the `git log` that first showed it."""
+    made = {commit.event: commit.hash for commit in commits}
+    head, found = "", None
+    for run in runs:
+        result = results.get(run.event)
+        if result is None or result.is_refusal:
+            continue
+        shown = _LOGGED.match(result.text) if _LOG.match(run.key) else None
+        if shown and head and not head.startswith(shown[2]) and not shown[2].startswith(head):
+            found = (shown[1], run)
+        is_moved = _TAKES_CHANGES.search(run.key) and run.outcome is not CommandOutcome.FAILED
+        head = made.get(run.event) or (shown[2] if shown else "" if is_moved else head)
+    return found
+
+
+# A log that begins with the commit that is checked out, and how it begins.
+_LOG = re.compile(r"git log(?: --oneline| -n? ?\d+| --decorate)*(?: \S+\.\.HEAD)?(?= *(?:$|[|;&]))")
+_LOGGED = re.compile(r"(?:commit )?(([0-9a-f]{7,40})\b.*)")
 _WHOLE_STATUS = re.compile(r"git status(?: (?:-s|-sb|--short|--porcelain|--branch))*")
 
 

@@ -241,6 +241,19 @@ def test_what_git_listed_before_the_newest_commit_is_no_open_matter() -> None:
     assert is_open(STORE, status, ran("git stash", "Saved working directory")) == ["Put away by git stash: store.py"]
 
 
+def test_what_a_commit_of_somebody_else_may_hold_is_not_called_uncommitted() -> None:
+    before = ran("git log --oneline -5", "9e00b6e Add a clock\n8d0f11a Begin")
+    after = ran("git log --oneline origin/main..HEAD", "c48f60d Store UTC\n9e00b6e Add a clock")
+    shown = ran("git diff clock.py", "-a\n+b")
+    one = digest(conversation(user("store the times in UTC"), before, STORE, after, CLOCK, shown), 3_000)
+    assert texts(one, Section.PLAN) == ["Not committed: clock.py"]
+    assert "committed outside this session: c48f60d Store UTC" in texts(one, Section.COMMANDS)
+    own = ran("git log --oneline -5", "4f1c2aa Store UTC\n9e00b6e Add a clock")
+    assert is_open(before, STORE, COMMIT, CLOCK, own) == ["Not committed: clock.py"]
+    pulled = ran("git pull", "Updating 9e00b6e..c48f60d")
+    assert is_open(before, STORE, pulled, after, ran("git diff", "-a\n+b")) == ["Not committed: store.py"]
+
+
 def test_a_commit_of_a_branch_that_git_said_was_in_step_is_not_pushed() -> None:
     status = ran(
         "git status", "On branch utc-times\nYour branch is up to date with 'origin/utc-times'.\nnothing to commit"
