@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import islice
 
-from compactor_cli.digest.checks import QUOTED, contains, covers, is_test, selects_some
+from compactor_cli.digest.checks import QUOTED, chain_parts, contains, covers, is_test, selects_some
 from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.events import Event, EventKind, FileAction, results_of
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
@@ -371,17 +371,26 @@ MOST_CHECKS = 12
 def _stale(runs: Sequence[Run], changes: Sequence[FileOperation]) -> list[tuple[Run, tuple[FileOperation, ...]]]:
     """The newest passing run of each check, newest first, where what it covers changed after it.
 
-    A check that a later run contains, or that failed since, is not listed, nor one of chosen tests only, nor one that
+    A check of which later runs contain every part, or that failed since, is not listed, nor one of chosen tests only, nor one that
     was not run for many checks: others took its place.
     """
     passed: list[Run] = []
+    later: list[Run] = []
     checks = [run for run in reversed(runs) if is_test(run.command)]
     failed = list(islice((run for run in checks if run.outcome is CommandOutcome.FAILED), MOST_CHECKS))
     for run in islice((run for run in checks if run.outcome is CommandOutcome.OK), MOST_CHECKS):
         if any(other.event > run.event and contains(other.key, run.key) for other in failed):
             continue
         is_narrow = bool(passed) and selects_some(run.key.split())
-        if not is_narrow and not any(contains(later.key, run.key) for later in passed):
+        if not is_narrow and not _is_run_again(run, later):
             passed.append(run)
+        later.append(run)
     found = ((run, tuple(one for one in changes if one.event > run.event and covers(run, one))) for run in passed)
     return [(run, since) for run, since in found if since]
+
+
+def _is_run_again(run: Run, later: Sequence[Run]) -> bool:
+    """Whether later runs contain every check of a run, by its own commands or by those that it says it runs."""
+    whole = " && ".join(f"{one.key} && {one.echoed}" for one in later)
+    chains = ([part for part in chain_parts(chain) if is_test(part)] for chain in (run.key, run.echoed))
+    return any(parts and all(contains(whole, part) for part in parts) for parts in chains)

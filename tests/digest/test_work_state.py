@@ -137,6 +137,15 @@ def test_a_narrow_check_that_a_later_one_contains_is_not_stated_of_again() -> No
     assert is_open(narrow, STORE, TESTS) == []
 
 
+def test_a_chain_whose_checks_were_each_run_again_is_not_stated_of() -> None:
+    chain = ran("mise run lint && mise run fmt", "0 issues.")
+    assert is_open(chain, CLOCK, ran("mise run lint", "0 issues.")) == []
+    unit = ran("mise run test", "[test] $ go test ./...\nok store 0.2s")
+    every = ran("mise run test:ci", "[test:ci] $ go test -race ./...\nok store 0.4s")
+    assert is_open(unit, CLOCK, every) == []
+    assert len(is_open(unit, CLOCK, ran("mise run lint", "0 issues."))) == 1
+
+
 def test_tests_that_passed_after_the_newest_edits_are_no_open_matter() -> None:
     assert is_open(STORE, TESTS, CLOCK, TESTS) == []
 
