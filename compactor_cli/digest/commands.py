@@ -345,7 +345,7 @@ def error_line(text: str) -> str:
 
     Empty where nothing but an exit code is given.
     """
-    lines = [line for line in _own_lines(text[:200_000]) if any(map(str.isalpha, line))]
+    lines = [line for line in _own_lines(text[:200_000]) if any(map(str.isalpha, line)) and not _FRAME.search(line)]
     traced = next((i for i, line in enumerate(lines) if line.lstrip().startswith("Traceback (")), -1)
     if traced >= 0:
         lines = [line for line in lines[traced + 1 :] if not line.startswith((" ", "\t"))] or lines[traced:]
@@ -372,6 +372,7 @@ def conflicting_files(line: str) -> tuple[str, ...]:
     return tuple(line.removeprefix(MERGE_CONFLICT).split(", ")) if line.startswith(MERGE_CONFLICT) else ()
 
 
+_FRAME = re.compile(r" \+0x[0-9a-f]+$")
 _CONFLICT = re.compile(r"^CONFLICT \([^)\n]*\): Merge conflict in (\S+)", re.MULTILINE)
 # As compilers and linters name the place of an error.
 _PLACE = re.compile(r"\s*(?:\[[\w:.-]+\] )?[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+)?:? |\(\d+(?:,\d+)?\): )\s*\S")

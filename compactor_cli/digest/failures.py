@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -21,6 +21,7 @@ from typing import NamedTuple
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.checks import RUNNERS, chain_parts, changes_code, contains, is_test
 from compactor_cli.digest.commands import CommandOutcome, Run, code_is_of_another
+from compactor_cli.digest.edits import changes_of
 from compactor_cli.digest.events import Event, EventKind, FileAction, results_of
 from compactor_cli.digest.files import FileOperation, is_throwaway
 from compactor_cli.digest.statements import COLONS, ELLIPSIS, GAP, is_narration, sentences
@@ -73,6 +74,7 @@ class ErrorRecord:
     other_way: str = ""
     records: tuple[int, ...] = ()
     explained: str = ""
+    fixing: str = ""
 
 
 def is_open(error: ErrorRecord, number_of_events: int) -> bool:
@@ -116,8 +118,10 @@ def find_errors(
             if any(one.outcome is CommandOutcome.FAILED and one.line == run.line for one in later):
                 continue  # its last sight decides
             found = _judged(run, later, changes, output)
-            explained = "" if found.status is Status.FIXED else _explained(events, run)
-            newest[run.key, run.line] = replace(found, explained=explained)
+            if found.status is Status.FIXED:
+                newest[run.key, run.line] = replace(found, fixing=_fixing(run, changes, found, events))
+            else:
+                newest[run.key, run.line] = replace(found, explained=_explained(events, run))
     return tuple(sorted((error for error in newest.values() if error.line), key=lambda error: error.event))
 
 
@@ -139,8 +143,8 @@ class Cause:
 _FINDS_CAUSE = re.compile(
     r"\b(?:root cause|(?:the|this|here's (?:the|an?)|there's (?:the|an?)|real|actual) (?:\w+ )?"
     r"(?:issue|problem|bug|cause|culprit|blocker|gap)(?: here)?(?: (?:is|was)\b|:| —)"
-    r"|(?:this|that|which|it)(?: is|'s) (?:an?|the) (?:\w+ )?(?:bug|culprit|cause|gap|problem)\b"
-    r"|found (?:it|(?:the|another|an?) (?:\w+ )?(?:bug|issue|problem|cause|culprit|gap|blocker)s?)\b|there it is\b"
+    r"|(?:this|that|which|it)(?: is|'s) (?:an?|the) (?:\w+ )?(?:bug|culprit|cause|gap|problem)\b(?! fix)"
+    r"|(?:found|see) (?:it|(?:the|another|an?) (?:\w+ )?(?:bug|issue|problem|cause|culprit|gap|blocker)s?)\b"
     r"|turns out|that(?:'s| is| explains) why"
     r"|(?:fail(?:s|ed|ing|ure)?|broken?|breaks|crash(?:es|ed)?|missing|lost|stuck|skipped)\b[^.!?—]{0,60}"
     r"\b(?:because|since|due to)\b)",
@@ -154,6 +158,8 @@ _UNSURE = re.compile(
     r"|(?:now|already|is|was|are) (?:fixed|clear))\b",
     re.IGNORECASE,
 )
+# What was looked for, a fault or not.
+_FOUND_IT = re.compile(r"\W*found it\b", re.IGNORECASE)
 _POINTS_BACK = re.compile(r"\W*(?:so )?(?:that|this|it)(?:'s| is| explains)\b", re.IGNORECASE)
 _NAMES_FIX = re.compile(r"\W*(?:so )?(?:the )?(?:\w+ )?fix(?:es)?\b(?! it\b)", re.IGNORECASE)
 _MAX_CAUSE_CHARS, _MAX_FIX_CHARS = 280, 160
@@ -166,22 +172,41 @@ def find_causes(
 
     ``taken_back``: positions of messages that were overturned. A guess is none, nor is a finding that names nothing.
     """
-    edits = [one for one in operations if changes_code(one)]
+    edits = [one for one in operations if changes_code(one) and one.action is not FileAction.DELETE]
     found: list[Cause] = []
+    explained: list[str] = []
     for number in range(len(events) - 1, -1, -1):
         event = events[number]
-        if event.kind is not EventKind.ASSISTANT or number in taken_back or not _FINDS_CAUSE.search(event.text):
+        if event.kind is not EventKind.ASSISTANT:
             continue
-        text = _cause_in(sentences(event.text))
+        is_finding = number not in taken_back and _FINDS_CAUSE.search(event.text)
+        text = _cause_in(sentences(event.text)) if is_finding else ""
         names = frozenset(name.rpartition("/")[2] for name in atom_texts(text))
-        if not names or any(2 * len(names & one.names) >= len(names) for one in found):
-            continue
-        first = bisect_right(edits, number, key=attrgetter("event"))
-        stop = bisect_right(edits, event.turn + 1, key=lambda one: events[one.event].turn)
-        later = edits[first:stop]
-        edited = dict.fromkeys(one.path for one in later if any(name in events[one.event].text for name in names))
-        found.append(Cause(text=text, event=number, record=event.record, names=names, edited=tuple(edited)))
+        is_named = names or len(_MARKED.findall(text)) > 1
+        if text and is_named and not any(2 * len(names & one.names) >= len(names) > 0 for one in found):
+            edited = tuple(dict.fromkeys(_edited_for(names, number, edits, events)))
+            # Where nothing was edited, what was explained of the same names later may be another cause.
+            is_past = names and any(2 * sum(name in later for name in names) >= len(names) for later in explained)
+            is_fault = not _FOUND_IT.match(text) or _NAMES_FIX.search(text)
+            if edited or (is_fault and not is_past):
+                found.append(Cause(text=text, event=number, record=event.record, names=names, edited=edited))
+        if len(event.text) >= _MIN_EXPLAINING_CHARS:
+            explained.append(event.text)
     return tuple(reversed(found))
+
+
+def _edited_for(
+    names: Collection[str], found: int, edits: Sequence[FileOperation], events: Sequence[Event]
+) -> Iterator[str]:
+    """The files with an edit that shares a name with a finding, by the next turn; those that it names, at any time."""
+    for one in edits[bisect_right(edits, found, key=attrgetter("event")) :]:
+        is_near = events[one.event].turn <= events[found].turn + 1
+        if one.path.rpartition("/")[2] in names or (is_near and any(name in events[one.event].text for name in names)):
+            yield one.path
+
+
+_MARKED = re.compile(r"`[^`\n]+`")
+_MIN_EXPLAINING_CHARS = 200
 
 
 def _cause_in(pieces: Sequence[str]) -> str:
@@ -255,7 +280,7 @@ def _is_gone(run: Run, other: Run, output: _Outputs) -> bool:
     if other.outcome is not CommandOutcome.FAILED or not is_test(run.command):
         return other.outcome is CommandOutcome.OK and (is_of_it or _chooses_tests_of(run, other))
     tests, messages = _failure(run.line)
-    if tests:
+    if tests and not any(one.startswith("panic: ") for one in messages):
         failing = output(other.event).failing
         return is_of_it and bool(failing) and tests.isdisjoint(failing)
     is_plain = is_of_it and not _SAYS_ONLY_THAT.search(other.line)
@@ -296,6 +321,30 @@ def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation], ou
         other_way=other.command if other else "",
         records=tuple(dict.fromkeys(records)),
     )
+
+
+def _fixing(run: Run, changes: Sequence[FileOperation], error: ErrorRecord, events: Sequence[Event]) -> str:
+    """The line that an edit wrote to fix an error: with words of it, or of few lines the longest; empty with none."""
+    words = _words(run.line)
+    lines = [
+        line
+        for one in changes
+        if run.event < one.event and one.record <= error.records[-1] and one.path in error.fixes
+        for old, new in changes_of(events[one.event], one.path)
+        for line in (" ".join(raw.split()) for raw in new.split("\n") if raw.strip() not in old)
+        if len(line) in _FIX_CHARS and not line.endswith(("(", "[", "{", ","))
+    ]
+    best = max(lines, key=lambda line: (len(words & _words(line)), len(line)), default="")
+    return best if len(lines) <= _FEW_LINES or words & _words(best) else ""
+
+
+_FEW_LINES, _FIX_CHARS = 3, range(8, 160)
+
+
+def _words(text: str) -> set[str]:
+    """The words of a text, those within names too, without paths."""
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", re.sub(r"[\w.-]+/[\w./:-]+", " ", text))
+    return set(re.findall(r"[a-z]{4,}", apart.lower()))
 
 
 def _chooses_tests_of(run: Run, other: Run) -> bool:

@@ -335,7 +335,8 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         how = f"{words.passed}{words.colon}" if is_test(error.command) else f"{words.instead} "
         ending = f"→ {how}`{opening(shown(error.other_way), _MAX_COMMAND_CHARS)}`"
     elif error.fixes:
-        ending = f"→ {words.fixed} {_listed(error.fixes[::-1], _MAX_PATHS)}"
+        line = f"{words.colon}`{error.fixing}`" if error.fixing else ""
+        ending = f"→ {words.fixed} {_listed(error.fixes[::-1], _MAX_PATHS)}{line}"
     else:
         ending = f"→ {words.passed}"
     return Item(text=f"{where}{error.line} {ending}", records=records_of(error.records))

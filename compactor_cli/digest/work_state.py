@@ -46,9 +46,8 @@ class WorkState:
     before files changed again. ``uncommitted``: files changed after the last commit (or reset), where any git command
     shows that commits are made, and those that git has listed as changed since, by whomever; each with the record that
     shows it. ``stashed``: those that `git stash` put away in the record ``stash_record``, and that were not brought
-    back. ``by_others``: the newest commit made outside the session, which may hold what was changed before, and the
-    record that shows it. ``without_result``: positions of calls at the end that nothing answered. ``made``: by turn, the commits made
-    and the addresses of what was opened on a server.
+    back. ``without_result``: positions of calls at the end that nothing answered. ``by_others``: the newest commit made
+    outside the session, which may hold what was changed before, and the record that shows it.
     """
 
     branch: str = ""
@@ -371,8 +370,8 @@ MOST_CHECKS = 12
 def _stale(runs: Sequence[Run], changes: Sequence[FileOperation]) -> list[tuple[Run, tuple[FileOperation, ...]]]:
     """The newest passing run of each check, newest first, where what it covers changed after it.
 
-    A check of which later runs contain every part, or that failed since, is not listed, nor one of chosen tests only, nor one that
-    was not run for many checks: others took its place.
+    A check of which later runs contain every part, or that failed since, is not listed, nor one of chosen tests only,
+    nor one that was not run for many checks: others took its place.
     """
     passed: list[Run] = []
     later: list[Run] = []

@@ -124,7 +124,7 @@ def test_a_few_words_are_stated_with_the_request_before_them() -> None:
 def test_errors_files_commands_and_open_questions_of_a_session() -> None:
     one = digest(WORK)
     assert texts(one, Section.FILES) == ["docs/login.md — created: + Login", "src/login.py — edited: `verify_password`"]
-    assert texts(one, Section.ERRORS)[0].endswith("E   AttributeError: x → fixed by src/login.py")
+    assert texts(one, Section.ERRORS)[0].endswith("x → fixed by src/login.py: `verify_password`")
     assert texts(one, Section.COMMANDS) == ["`pytest tests/test_login.py` → ok: 4 passed in 0.12s"]
     assert texts(one, Section.QUESTIONS) == ["Shall I release version 2.4.1 now?"]
     assert texts(one, Section.PLAN) == [

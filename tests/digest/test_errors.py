@@ -300,6 +300,49 @@ def test_a_cause_that_stands_before_the_words_that_point_at_it_is_quoted_with_th
     assert causes(says(words)) == [words]
 
 
+def test_a_file_that_a_finding_names_is_edited_for_it_in_any_later_turn() -> None:
+    mended = edit("src/gauge.py")
+    asked = (user("is it the same in winter?"), says("It is."), user("does it rain in?"), says("No."), user("mend it"))
+    assert causes(says(FOUND), *asked, *mended)[0].endswith(
+        "The fix: `read_level` gives metres. → edited: src/gauge.py"
+    )
+
+
+def test_what_was_looked_for_and_found_is_no_fault() -> None:
+    assert causes(says("Found it! The level is kept in `gauge_levels.json` beside the harbour's maps.")) == []
+
+
+def test_a_finding_that_led_to_no_edit_gives_way_to_a_later_explanation_of_the_same_names() -> None:
+    found = says("This is a bug! `gate_count` is 0, but `open_gate` was called by the tide.")
+    later = "The `gate_count` of 0 was written before the first tide. " * 4
+    assert causes(found) != []
+    assert causes(found, user("since when?"), says(later)) == []
+
+
+def test_the_line_that_fixed_an_error_stands_with_it() -> None:
+    failed = ran("make lint", "gate.go:7:3: Errors unhandled (gosec)", is_error=True)
+    fix = "//nolint:gosec // the errors are shown by the gauge"
+    mended = (
+        call("Edit", "e", file_path="gate.go", old_string="open()", new_string=f"{fix}\nopen()\nclose()\nend()"),
+        answer("ok", "e"),
+    )
+    _, fixed = shown(*failed, *mended, *ran("make lint", "0 issues."))
+    assert fixed[0].endswith(f"→ fixed by gate.go: `{fix}`")
+
+
+def test_a_panic_is_gone_where_the_same_test_fails_of_something_else() -> None:
+    frames = "\ngoroutine 8 [running]:\n\t/go/src/testing/testing.go:1872 +0x190\nFAIL"
+    panics = [
+        ran("go test ./tide", f"--- FAIL: TestTide (0.1s)\npanic: {why}{frames}", is_error=True)
+        for why in ("no gauge", "no harbour")
+    ]
+    found = errors(*panics[0], *edit("gauge.go"), *panics[1], *edit("harbour.go"), *ran("go test ./tide", "ok  \ttide"))
+    assert [(one.line, one.fixes) for one in found] == [
+        ("--- FAIL: TestTide · panic: no gauge", ("gauge.go",)),
+        ("--- FAIL: TestTide · panic: no harbour", ("harbour.go",)),
+    ]
+
+
 def test_of_findings_on_the_same_names_the_newest_is_shown_and_none_that_the_user_took_back() -> None:
     newer = "The actual cause is the relay: `open_gate` waits for it and gives up after a second."
     assert causes(says(FOUND), says(newer)) == [newer, FOUND.removesuffix(" Let me change it.")]
