@@ -167,7 +167,8 @@ class _Writer:
         }
         history = history_items(self.analysis, chosen, lines, quoted, with_names=with_names)
         opened = {item.text for item in history}
-        unquoted = tuple(item for item in wants if asked_line(item, self.analysis.words) not in opened)
+        words = self.analysis.words
+        unquoted = tuple(item for item in wants if opened.isdisjoint((item.text, asked_line(item, words))))
         return {**sections, Section.USER: unquoted, Section.HISTORY: history, Section.PREVIOUS: previous}
 
     def _to_remember(self, candidates: Sequence[Statement]) -> list[Statement]:

@@ -11,7 +11,7 @@ import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -68,7 +68,8 @@ class Event:
     asked for: 0 before the first one, n from the n-th on. ``call`` is, for a RESULT, the position of its CALL
     in the same tuple, -1 where that is unknown. ``arguments`` are cleaned as ``text`` is. Texts that a client
     sends in the user's name (project instructions, skills, notices) are RESULTs without a call. ``refusal``: what
-    the user said when turning the call down or stopping it, None where that was not done.
+    the user said when turning the call down or stopping it, None where that was not done. ``is_answer``: these words
+    of the user answer the message before, which a tool showed as a question.
     """
 
     kind: EventKind
@@ -81,6 +82,7 @@ class Event:
     call: int = -1
     is_error: bool = False
     refusal: str | None = None
+    is_answer: bool = False
 
     @property
     def is_refusal(self) -> bool:
@@ -248,10 +250,14 @@ class _EventReader:
         if len(replies) == len(questions) == len(self.found) - call:
             asked, self.found[call:] = self.found[call:], []
         for number, reply in enumerate(replies):
-            self.found.extend(asked[number : number + 1])
+            # The next question stands after the answer to the one before, in the turn which that began.
+            self.found.extend(replace(one, turn=self.turn) for one in asked[number : number + 1])
             if words := self._clean(reply):
                 self.turn += 1
-                self._add(EventKind.USER, index, words)
+                is_answer = bool(questions) and refused is None
+                self.found.append(
+                    Event(kind=EventKind.USER, record=index, text=words, turn=self.turn, is_answer=is_answer)
+                )
 
 
 _ABOUT_REPORT = re.compile(r"^(?:agentId: \w+ \(for resuming|<usage>)", re.MULTILINE)

@@ -142,7 +142,8 @@ def _opening_line(
 ) -> Item | None:
     """What was asked in a turn, with what came of it; a yes by what it replies to. None where nothing was."""
     words = analysis.words
-    if message and is_assent(message.text) and message.replies_to.endswith(QUESTION_MARKS):
+    says_little = message and (message.is_short or is_assent(message.text))
+    if message and says_little and message.replies_to.endswith(QUESTION_MARKS):
         asked = f"{opening(message.replies_to, _NAME_CHARS)} → {words.quoted(opening(turn.asked, _NAME_CHARS))}"
     elif quoted is not None:
         return replace(quoted, text=asked_line(quoted, words))

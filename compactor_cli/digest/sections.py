@@ -80,7 +80,7 @@ def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> 
                 room += _share(Section.USER, tokens, analysis)
         if row.section is Section.TASK:
             room += lent
-        if row.section in (Section.USER, Section.ERRORS):
+        if row.section in (Section.USER, Section.ERRORS, Section.DECISIONS):
             room += max(0, _unused(found, tokens, analysis, token_cache)) // 3
         if row.section is Section.USER:
             room -= lent

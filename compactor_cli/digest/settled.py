@@ -39,6 +39,8 @@ _MIN_REASON_WORDS = 6
 _MAX_ANSWER_CHARS = 200
 _MAX_OPTION_CHARS = 220
 _MAX_SHORT_ANSWER_WORDS = 5
+# Stands between a question and its answer.
+_ANSWERED = ' → "'
 # A yes to a question of fewer words that carry meaning ("Shall I go on?") names nothing.
 _MIN_AGREED_TERMS = 3
 
@@ -152,12 +154,13 @@ def decisions(events: Sequence[Event], taken_back: Collection[int] = ()) -> tupl
         else:
             continue
         if _RECONSIDERS.match(event.refusal or (event.text if event.kind is EventKind.USER else "")):
-            given = next((one for one in reversed(found.values()) if len(one.records) > 1), None)
-            if given and given.records[-1] >= event.record - _MAX_RECONSIDERED_RECORDS:
-                del found[given.text]
+            given = next((key for key, one in reversed(found.items()) if len(one.records) > 1), None)
+            if given and found[given].records[-1] >= event.record - _MAX_RECONSIDERED_RECORDS:
+                del found[given]
         for decision in new:
-            found.pop(decision.text, None)
-            found[decision.text] = decision
+            asked = decision.text.partition(_ANSWERED)[0]  # of a question that is asked again the last answer counts
+            found.pop(asked, None)
+            found[asked] = decision
     return tuple(found.values())
 
 
@@ -215,7 +218,7 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     question = last_question(before.text)
     if not question or len(answer) > _MAX_ANSWER_CHARS or asks(answer):
         return
-    if _passes_over(question, answer):
+    if _passes_over(question, answer) and not event.is_answer:
         return
     if answer.startswith("/") and " " not in answer:
         return  # a command for the client, typed in between
@@ -227,12 +230,13 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     if not chosen and names_little and begins_with_assent(answer):
         return  # it agrees to what was shown: the history quotes that
     if chosen:
-        rest = tuple(opening(text, 60) for key, text in options.items() if key not in chosen)
-        taken = " · ".join(opening(options[key], _MAX_OPTION_CHARS // len(chosen)) for key in chosen)
-        text = f'{asked} → "{answer}": {taken}'
+        rest = tuple(opening(text.split(": ")[0], 60) for key, text in options.items() if key not in chosen)
+        texts = (options[key].removeprefix(f"{answer}: ") for key in chosen)
+        taken = " · ".join(opening(text, _MAX_OPTION_CHARS // len(chosen)) for text in texts if text != answer)
+        text = f'{asked}{_ANSWERED}{answer}"' + (f": {taken}" if taken else "")
         yield Decision(text=text, records=records, weight=4.0, given_up=rest)
     else:
-        yield Decision(text=f'{asked} → "{answer}"', records=records, weight=2.5)
+        yield Decision(text=f'{asked}{_ANSWERED}{answer}"', records=records, weight=2.5)
 
 
 def asks(words: str) -> bool:

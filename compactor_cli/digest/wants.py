@@ -122,7 +122,8 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
                 points_at=_pointed_at(text, spoken),
                 interrupts=is_at_work and not is_refusal,
             )
-            if before is not None and not is_refusal and len(text) <= _MAX_REPLY_CHARS and not text.startswith("/"):
+            may_reply = event.is_answer or (len(text) <= _MAX_REPLY_CHARS and not text.startswith("/"))
+            if before is not None and not is_refusal and may_reply:
                 answered = last_question(before.text) or (last_words(before.text) if message.is_short else "")
                 message = replace(message, replies_to=answered, asked=before.record)
             found.pop(f"{text}\n{stopped}", None)
@@ -453,7 +454,9 @@ def wants_items(
             items[place] = whole
             left -= more
     for message in reversed([m for m in shown_messages if m.is_short and len(m.text) >= _MIN_SHORT_CHARS]):
-        item = _user_item(message, message.text, analysis)
+        asked = opening(message.replies_to, 70) if message.replies_to.endswith(QUESTION_MARKS) else ""
+        text = f"{asked} → {analysis.words.quoted(message.text)}" if asked else message.text
+        item = _user_item(message, text, analysis)
         if places[id(message)] not in items and (cost := token_cache.item(item)) <= left:
             items[places[id(message)]] = item
             left -= cost

@@ -61,6 +61,7 @@ def test_questions_that_are_asked_by_a_tool_and_what_the_user_answers_are_spoken
         (EventKind.ASSISTANT, "Which name, please?"),
         (EventKind.USER, 'say "tide", no more'),
     ]
+    assert [event.turn for event in found] == [0, 1, 1, 2]
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,15 @@ def test_what_the_user_chose_when_asked_counts_most() -> None:
         ),
     )
     (decision,) = decisions(found)
-    assert (decision.weight, decision.given_up) == (4.0, ("Files: no index",))
+    assert (decision.weight, decision.given_up) == (4.0, ("Files",))
+    assert decision.text == 'Which store shall hold the readings? → "SQLite": one file'
+
+
+def test_the_users_own_words_to_a_question_that_a_tool_asked_settle_it() -> None:
+    asked = call("AskUserQuestion", "1", questions=[{"question": "Is the phase worth a field of its own?"}])
+    reply = "make it explicit, but condense when it goes idle"
+    assert decided(asked, answer(reply, "1")) == [f'Is the phase worth a field of its own? → "{reply}"']
+    assert decided(says("Is the phase worth a field of its own?"), user(reply)) == []
 
 
 def test_choices_and_new_ones_go_first_and_are_stated_in_order() -> None:
