@@ -19,6 +19,7 @@ from compactor_cli.digest.files import FileOperation, FileState, file_operations
 from compactor_cli.digest.history import DigestTurn, finals, turns_of
 from compactor_cli.digest.language import FixedWords, detect, words_of
 from compactor_cli.digest.memory import Memory, read_text
+from compactor_cli.digest.names import Labels
 from compactor_cli.digest.open import Attached, PlanState, attached, is_past, plan_state
 from compactor_cli.digest.outcomes import RequestOutcome, outcomes
 from compactor_cli.digest.salience import Scores, Table, focus_names, score
@@ -50,6 +51,7 @@ class Analysis:
     """
 
     events: tuple[Event, ...]
+    labels: Labels
     kept: tuple[Event, ...]
     thought: Event | None
     language: str
@@ -159,6 +161,7 @@ def _analysed(
     notices = (one.text for one in both if one.role is Role.USER and "<task-id>" in one.text)
     return Analysis(
         events=found,
+        labels=Labels(found),
         kept=kept,
         thought=newest_thought(request.transcript, request.covered),
         language=language,

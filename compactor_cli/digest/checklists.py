@@ -74,16 +74,19 @@ def dealt_with(events: Sequence[Event], operations: Sequence[FileOperation]) -> 
     gone: dict[str, list[tuple[int, set[str]]]] = {}
     for one in operations:
         left_out = set(_NAME.findall("\n".join(old for old, _ in one.replaced)))
-        left_out.difference_update(*(_NAME.findall(new) for _, new in one.replaced))
+        if left_out:
+            left_out.difference_update(*(_NAME.findall(new) for _, new in one.replaced))
         if left_out:
             gone.setdefault(one.path.rpartition("/")[2], []).append((one.event, left_out))
     found: dict[tuple[int, int], DealtWith] = {}
     left = _MAX_LISTS
     for number in range(len(events) - 1, -1, -1):
         event = events[number]
-        if event.kind is EventKind.ASSISTANT and any(file in event.text for file in gone):
+        if event.kind is not EventKind.ASSISTANT:
+            continue
+        if any(file in event.text for file in gone):
             found |= {(number, one.places[0]): one for one in _overtaken(event, number, gone)}
-        if event.kind is EventKind.ASSISTANT and len(_NUMBERED.findall(event.text)) >= _MIN_ENTRIES and left > 0:
+        if left > 0 and len(_NUMBERED.findall(event.text)) >= _MIN_ENTRIES:
             for entries in _lists(event.text):
                 judged = list(_judged(entries, number, event.record, edits))
                 found |= {(number, one.places[0]): one for one in judged}

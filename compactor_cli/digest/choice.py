@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush, nlargest, nsmallest
-from itertools import chain, repeat
+from itertools import chain, compress
 from math import log
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,6 @@ from compactor_cli.digest import language
 from compactor_cli.digest.atoms import atom_texts, find_atoms
 from compactor_cli.digest.events import REPORTING_TOOLS, Event, EventKind, ToolKind, is_own, short_name
 from compactor_cli.digest.files import overwritten
-from compactor_cli.digest.names import Label, Labels
 from compactor_cli.digest.salience import Scores, Spoken
 from compactor_cli.digest.settled import chooses, gives_reason
 from compactor_cli.digest.statements import (
@@ -165,12 +164,14 @@ class Choice:
         self.led = {one.event for one in candidates if one.lead}
         # A character of a script without spaces takes about as many tokens as three others.
         self.chars = [int(len(one.text) * (1 + 2 * language.dense_share(one.text))) for one in candidates]
-        self.focused = frozenset(i for i, one in enumerate(candidates) if names(one.text, focus))
+        self.focused = frozenset(i for i, one in enumerate(candidates) if focus and names(one.text, focus))
         # The item of a line of output, of which only some are taken.
         self.bounded = [
             self.items[i] if one.form is StatementForm.OUTPUT and i not in self.focused else -1
             for i, one in enumerate(candidates)
         ]
+        self.weights = [one.weight for one in candidates]
+        self.opened_quarters = [len(one.label) + 4 * ITEM_TOKENS for one in candidates]
         self.is_exhausted = False
         gain = _Round(choice=self, left=0, focus_left=1.0).gain
         self.heap = [(-value, i) for i in range(len(candidates)) if (value := gain(i)) > 0.0]
@@ -253,21 +254,20 @@ class _Round:
 
     def gain(self, number: int) -> float:
         """What a candidate tells that nothing taken does, for its length."""
-        choice, facts, value = self.choice, self.fresh[number], self.values[number]
-        candidate = choice.candidates[number]
+        choice, facts, value, weight = self.choice, self.fresh[number], self.values[number], self.choice.weights[number]
         if not self.covered.isdisjoint(facts):
             facts = self.fresh[number] = _without(facts, self.covered)
             value = self.values[number] = sum(facts.values())
         if number in choice.focused and self.focus_left > 0:
-            value += FOCUS_VALUE / max(candidate.weight, _MIN_WEIGHT)
+            value += FOCUS_VALUE / max(weight, _MIN_WEIGHT)
         quarters = choice.chars[number]
         if choice.items[number] not in self.opened:
-            quarters += len(candidate.label) + 4 * ITEM_TOKENS
+            quarters += choice.opened_quarters[number]
         for lead, line in choice.leads[number]:
             if lead not in self.opened:
                 quarters += len(line)
         self.weighed[number] = len(self.taken)
-        return candidate.weight * value / (_COST[quarters] if quarters < len(_COST) else _cost(quarters))
+        return weight * value / (_COST[quarters] if quarters < len(_COST) else _cost(quarters))
 
     def _enter(self, number: int, max_outputs: int) -> None:
         """Takes a candidate where it fits."""
@@ -329,7 +329,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     Whatever names the focus is among them, however old; lines of files that were changed there since are not.
     """
     events, scores, focus = analysis.events, analysis.scores, analysis.focus
-    wordless, labels = _wordless(events, scores.table.length_tokens), Labels(events)
+    wordless, labels = _wordless(events, scores.table.length_tokens), analysis.labels
     found: list[Statement] = []
     left = chars = budget_tokens * _SPOKEN_CHARS_PER_TOKEN
     spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN]
@@ -349,7 +349,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
         base = wordless[number]._replace(label=labels[number].text)
         found.extend(_pieces(text, base, scores, focus))
     is_gone = overwritten(events, analysis.operations)
-    outputs = _outputs(analysis, max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN)), wordless, labels)
+    outputs = _outputs(analysis, max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN)), wordless)
     found.extend(one for one in outputs if one.event not in reports and not is_gone(one.event, one.text))
     return found
 
@@ -416,9 +416,8 @@ def _pieces(
             factor *= ANSWERED_FACTOR
         if _LEANS.match(piece):
             factor *= LEANING_FACTOR
-        yield base._replace(
-            text=_shortened(piece, scores, focus), place=place, form=form, lead=lead, weight=base.weight * factor
-        )
+        shown, weight = _shortened(piece, scores, focus), base.weight * factor
+        yield Statement(shown, base.event, place, form, lead, base.label, base.record, base.at_tokens, weight)
 
 
 # How a sentence begins that is read with the one before it.
@@ -439,31 +438,27 @@ def _shortened(text: str, scores: Scores, focus: frozenset[str]) -> str:
     return windowed(text, [(at, at + len(atom)) for atom in best if (at := text.find(atom)) >= 0])
 
 
-def _outputs(
-    analysis: Analysis, number: int, wordless: Sequence[Statement], labels: Mapping[int, Label]
-) -> Iterator[Statement]:
+def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> Iterator[Statement]:
     """The lines of calls and results that name most of what will be used again, for their length."""
     events, scores, focus = analysis.events, analysis.scores, analysis.focus
     for text, place in _telling_lines(events, scores, number, focus):
         base = wordless[scores.table.lines.last[place]]
-        event, label = events[base.event], labels[base.event]
+        event, label = events[base.event], analysis.labels[base.event]
         is_steering = event.tool is ToolKind.PLAN or (event.kind is EventKind.CALL and is_own(event.name))
         is_label = event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND)
-        if is_steering or event.refusal is not None or text == event.name or text in label.text or is_noise(text):
+        if is_steering or event.refusal is not None or text == event.name or text in label.text:
             continue
         # What was looked for or run is the label of what came of it, and a run's last line tells of all its steps.
         # The path of a listing alone is for the index of names.
         is_listed = event.kind is EventKind.RESULT and _PATH.fullmatch(text) is not None
         if (is_label or is_listed or is_progress(text)) and not names(text, focus):
             continue
+        if is_noise(text):
+            continue
         is_source = event.tool is ToolKind.READ or (label.is_file and event.tool is ToolKind.COMMAND)
-        yield base._replace(
-            text=_shortened(text, scores, focus),
-            place=place,
-            form=StatementForm.OUTPUT,
-            label=label.text,
-            weight=OUTPUT_FACTOR * base.weight * _legibility(text, event, is_source),
-        )
+        weight = OUTPUT_FACTOR * base.weight * _legibility(text, event, is_source)
+        named = base.event, place, StatementForm.OUTPUT, "", label.text
+        yield Statement(_shortened(text, scores, focus), *named, base.record, base.at_tokens, weight)
 
 
 _PATH = re.compile(r"[\w./@+-]*/[\w./@+-]*")
@@ -488,19 +483,14 @@ def _telling_lines(
     lines, chance = scores.table.lines, scores.rows.__getitem__
     texts, used = list(lines.numbers), bytearray(len(scores.rows))
     is_output = [event.kind in _OUTPUT for event in events]
-    values = map(sum, map(map, repeat(chance), lines.atoms))
     naming = [
         place for place, text in enumerate(texts) if focus and is_output[lines.last[place]] and names(text, focus)
     ]
     apart = set(naming)
-    costs = (_LINE_COST[min(len(text), MAX_CHARS)] for text in texts)
-    ranks = array(
-        "d",
-        (
-            -value / cost if value >= _MIN_ATOM_CHANCE and is_output[last] and place not in apart else 0.0
-            for place, (value, cost, last) in enumerate(zip(values, costs, lines.last, strict=True))
-        ),
-    )
+    ranks = array("d", bytes(8 * len(texts)))
+    for place, rows in enumerate(lines.atoms):
+        if rows and (value := sum(map(chance, rows))) >= _MIN_ATOM_CHANCE and is_output[lines.last[place]]:
+            ranks[place] = 0.0 if place in apart else -value / _LINE_COST[min(len(texts[place]), MAX_CHARS)]
     for place in _by_rank(ranks):
         if number <= 0:
             break
@@ -517,9 +507,10 @@ def _telling_lines(
 def _by_rank(ranks: Sequence[float]) -> Iterator[int]:
     """The places whose rank is not 0, by rank, the later of equals first. Of half a million, few are asked for."""
     given, most = 0, 16_384
+    places = list(compress(range(len(ranks) - 1, -1, -1), reversed(ranks)))
     while True:
-        first = nsmallest(most, ((rank, -place) for place, rank in enumerate(ranks) if rank))
-        yield from (-place for _, place in first[given:])
+        first = nsmallest(most, places, key=ranks.__getitem__)
+        yield from first[given:]
         if len(first) < most:
             return
         given, most = most, 8 * most

@@ -184,6 +184,7 @@ def command_key(command: str) -> str:
     return " ".join(_bare(command).split())
 
 
+@lru_cache(maxsize=1 << 8)
 def _bare(command: str) -> str:
     text = re.sub(r"^(?:\s*cd\s+[^&;|\n]+(?:&&|;|\n)\s*|\s*#[^\n]*\n)+", "", command)
     text = _grep_filter().sub("", text) if _error_filter(text) else text
@@ -450,7 +451,8 @@ _READERS = frozenset({"cat", "sed", "perl", "head", "tail", "nl", "bat", "less",
 _SCRIPT_FIRST = frozenset({"sed", "perl"})
 
 
-def shell_operations(command: str, *, failed: bool = False) -> Iterator[tuple[FileAction, str, str, str]]:
+@lru_cache(maxsize=1 << 10)
+def shell_operations(command: str, *, failed: bool = False) -> tuple[tuple[FileAction, str, str, str], ...]:
     """What a command line does to files, as (action, path, target, path as written if that differs).
 
     Known are redirections, ``rm``, ``mv``, ``cp``, ``tee``, readers, ``sed -i``, ``perl -i``, and what a Python script
@@ -462,6 +464,7 @@ def shell_operations(command: str, *, failed: bool = False) -> Iterator[tuple[Fi
     shown, _ = _here_document(command)
     shown = _QUOTED.sub(lambda quote: re.sub(r"[>|;&\n]", " ", quote[0]), shown[:_MAX_COMMAND_CHARS])
     directory: str | None = ""
+    operations: list[tuple[FileAction, str, str, str]] = []
     segments = [segment for segment in re.split(_SEGMENT, shown) if segment.strip()]
     for segment in segments[:-1] if failed else segments:
         words = segment.split()
@@ -472,9 +475,11 @@ def shell_operations(command: str, *, failed: bool = False) -> Iterator[tuple[Fi
             found = _located(directory, path)
             if found:
                 written = path if path != found else ""
-                yield action, found, target if written else _located(directory, target) if target else "", written
+                target = target if written else _located(directory, target) if target else ""
+                operations.append((action, found, target, written))
     written_paths = () if failed else dict.fromkeys(_written_by_python(command))
-    yield from ((FileAction.EDIT, path, "", "") for path in written_paths if _looks_like_file(path))
+    operations += [(FileAction.EDIT, path, "", "") for path in written_paths if _looks_like_file(path)]
+    return tuple(operations)
 
 
 def _here_document(command: str) -> tuple[str, str]:

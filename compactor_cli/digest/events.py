@@ -426,6 +426,8 @@ def command_of(arguments: Mapping[str, Any] | str) -> str:
         return arguments
     for key in COMMAND_KEYS:
         value = arguments.get(key)
+        if value is None:
+            continue
         if isinstance(value, str):
             return value
         if isinstance(value, (list, tuple)):
@@ -540,11 +542,11 @@ def unfolded(text: str) -> str:
     lines = text.split("\n")
     if max(map(len, lines)) <= _LONG_CHARS:
         return text
-    return "\n".join(map(_unfolded_line, lines))
+    return "\n".join([line if len(line) <= _LONG_CHARS else _unfolded_line(line) for line in lines])
 
 
 def _unfolded_line(line: str) -> str:
-    if len(line) <= _LONG_CHARS or line.lstrip()[:1] not in ("{", "["):
+    if line.lstrip()[:1] not in ("{", "["):
         return line
     lines: list[str] = []
     for piece in _MEMBERS.split(line):

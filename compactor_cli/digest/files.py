@@ -280,7 +280,13 @@ def overwritten(events: Sequence[Event], operations: Iterable[FileOperation]) ->
 
     # A search shows the number of a line before it: `12:` of one that it found, `13-` of one next to it.
     bare = partial(re.compile(r"^\d+[:-]\s*").sub, "")
-    return lambda number, line: any(_overwrites(bare(line), old, new) for _, old, new in later_changes(number))
+
+    def is_gone(number: int, line: str) -> bool:
+        later = later_changes(number)
+        shown = bare(line) if later else ""
+        return any(_overwrites(shown, old, new) for _, old, new in later)
+
+    return is_gone
 
 
 def _overwrites(line: str, old: str, new: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from heapq import nsmallest
 from itertools import islice
 
 from compactor_cli.digest.analysis import Analysis
@@ -46,13 +47,14 @@ def squeezed(text: str) -> str:
 
 
 def _things(analysis: Analysis) -> Mapping[str, tuple[str, ...]]:
-    kinds, atoms = analysis.table.columns["kinds"], analysis.table.atoms
-    numbers = [name for name in analysis.scores.top(len(atoms)) if kinds[atoms[name]] == _NUMBER]
+    names, scores = list(analysis.table.atoms), analysis.scores.rows
+    numbers = [row for row, kind in enumerate(analysis.table.columns["kinds"]) if kind == _NUMBER]
+    likely = nsmallest(_MOST_NUMBERS, numbers, key=lambda row: -scores[row])
     return {
         "user rules": _distinct(rule for message in reversed(analysis.messages) for rule in rules_in(message.text)),
         "paths": _distinct(state.path for state in analysis.files),
         "commands": _distinct(shown(run.command).rstrip(" " + ELLIPSIS) for run in reversed(analysis.runs)),
-        _NUMBERS: tuple(numbers[:_MOST_NUMBERS]),
+        _NUMBERS: tuple(names[row] for row in likely),
         "open items": _distinct(todo.text for state in (State.DOING, State.OPEN) for todo in analysis.plan.of(state)),
     }
 

@@ -121,7 +121,7 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
     found: list[str] = []
     likely = {row for row, chance in enumerate(rows) if chance >= _MIN_CHANCE}
     likely -= _only_in_passed_tests(analysis.table.lines, likely)
-    for row in sorted(likely, key=lambda row: (-rows[row], row)):
+    for row in sorted(sorted(likely), key=rows.__getitem__, reverse=True):
         if len(found) >= number:
             break
         # A bare number or flag carries no information without its line.
@@ -142,7 +142,7 @@ def _only_in_passed_tests(lines: Lines, rows: set[int]) -> set[int]:
 
 def _files_of(analysis: Analysis, names: Iterable[str]) -> dict[str, str]:
     """The file that each name stands in: of the newest event about a file that holds it."""
-    table, labels = analysis.table, Labels(analysis.events)
+    table, labels = analysis.table, analysis.labels
     missing = {table.atoms[name]: name for name in names}
     wanted = set(missing)
     newest: dict[int, int] = {}

@@ -270,7 +270,7 @@ class Scores:
     def top(self, number: int) -> tuple[str, ...]:
         """The atoms most likely to be used again, best first."""
         atoms = list(self.table.atoms)
-        best = sorted(range(len(atoms)), key=lambda row: (-self.rows[row], row))[:number]
+        best = sorted(range(len(atoms)), key=self.rows.__getitem__, reverse=True)[:number]
         return tuple(atoms[row] for row in best)
 
 

@@ -68,11 +68,11 @@ _CHOICES = {
     "deci": "decided|decision",
     "chose": "we chose|I chose",
     "choosing": "choosing",
-    "with": "(?:go|going|went) with",
-    "opt": "opt(?:ed|ing)? for",
-    "instead": "instead of",
-    "rather": "rather than",
-    "switch": "switched to",
+    **dict.fromkeys(("go with", "going with", "went with"), "(?:go|going|went) with"),
+    **dict.fromkeys(("opt for", "opted for", "opting for"), "opt(?:ed|ing)? for"),
+    "instead of": "instead of",
+    "rather than": "rather than",
+    "switched to": "switched to",
     "agreed": "agreed",
     "the fix": "the fix (?:is|was)",
     "the solution": "the solution (?:is|was)",
@@ -112,7 +112,7 @@ def _cues() -> tuple[re.Pattern[str], re.Pattern[str]]:
     choices = "决定|改用|采用|选择|改为|而不是|决议|ことにし|採用|に決め|ではなく|代わりに"
     reasons = "因为|由于|原因|所以|之所以|なので|ためです|ために|理由|原因"
     return (
-        re.compile(rf"\b(?:{'|'.join(_CHOICES.values())})\b|{choices}", re.IGNORECASE),
+        re.compile(rf"\b(?:{'|'.join(dict.fromkeys(_CHOICES.values()))})\b|{choices}", re.IGNORECASE),
         re.compile(rf"\b(?:{'|'.join(_REASONS.values())})\b|{reasons}", re.IGNORECASE),
     )
 

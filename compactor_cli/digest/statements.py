@@ -451,13 +451,10 @@ def is_noise(text: str) -> bool:
     """Whether a text carries no information to a reader: brackets, rules, what tools add, encoded data."""
     if len(text) < _MIN_CHARS or (text.endswith("()") and " " not in text) or AROUND_OUTPUT.match(text):
         return True
-    if text.isascii():
-        shape = text.encode().translate(_SHAPES, _BLANKS)
-        has_letter, letters, has_marks = b"a" in shape, shape.count(b"a") + shape.count(b"0"), _MARKS_SHAPE in shape
-    else:
-        has_letter, letters = any(map(str.isalpha, text)), sum(map(str.isalnum, text))
-        may_run = len(text) - letters - text.count(" ") >= _MAX_MARKS
-        has_marks = may_run and _MARKS_IN_A_ROW.search(text) is not None
+    is_ascii, shape = text.isascii(), text.encode("ascii", "ignore").translate(_SHAPES, _BLANKS)
+    letters, has_letter = shape.count(b"a") + shape.count(b"0"), b"a" in shape
+    if not is_ascii and (letters * 5 < len(text) * 2 or not has_letter):
+        letters, has_letter = sum(map(str.isalnum, text)), any(map(str.isalpha, text))
     if letters * 5 < len(text) * 2 or not has_letter:
         return True
     if text.count("](", 0, _LINKS_CHARS) >= _MIN_LINKS:
@@ -467,7 +464,11 @@ def is_noise(text: str) -> bool:
     if "://" in text:
         return False
     has_run = len(text) >= _RUN_CHARS and max(map(len, text.split())) >= _RUN_CHARS
-    return has_marks or (("\\x" in text or has_run) and _ENCODED.search(text) is not None)
+    if ("\\x" in text or has_run) and _ENCODED.search(text):
+        return True
+    if is_ascii:
+        return _MARKS_SHAPE in shape
+    return len(text) - letters - text.count(" ") >= _MAX_MARKS and _MARKS_IN_A_ROW.search(text) is not None
 
 
 _PROGRESS_STARTS = tuple(

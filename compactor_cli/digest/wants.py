@@ -144,8 +144,10 @@ _REMARK = re.compile(
 
 def is_remark(text: str) -> bool:
     """Whether a message thanks, excuses itself or takes leave, and asks nothing."""
+    if _REMARK.match(text) is None:
+        return False
     pieces = sentences(text)
-    return _REMARK.match(text) is not None and len(pieces) <= 2 and not any(map(_REQUEST.search, pieces))
+    return len(pieces) <= 2 and not any(map(_REQUEST.search, pieces))
 
 
 def is_short(text: str, short_words: int = SHORT_WORDS) -> bool:
