@@ -161,7 +161,10 @@ class Choice:
             else ()
             for one in candidates
         ]
-        self.led = {one.event for one in candidates if one.lead}
+        self.led: dict[int, set[str]] = {}
+        for one in candidates:
+            if one.lead:
+                self.led.setdefault(one.event, set()).update(one.lead.split("\n"))
         # A character of a script without spaces takes about as many tokens as three others.
         self.chars = [int(len(one.text) * (1 + 2 * language.dense_share(one.text))) for one in candidates]
         self.focused = frozenset(i for i, one in enumerate(candidates) if focus and names(one.text, focus))
@@ -289,8 +292,9 @@ class _Round:
             if self.outputs[item] >= max_outputs:
                 self.full.add(item)
         # What an entry of a list says leads the entries below it.
-        if candidate.event in choice.led:
-            self.opened.add(choice.numbers.get((candidate.event, lead_of(candidate.text), True), item))
+        for line in choice.led.get(candidate.event, ()):
+            if lead_of(candidate.text).startswith(line):
+                self.opened.add(choice.numbers[candidate.event, line, True])
         self.opened.update((item, *(lead for lead, _ in leads)))
         self.covered.update(self.fresh[number])
 

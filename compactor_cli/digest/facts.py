@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.digest.checks import contains, is_test
@@ -22,6 +23,8 @@ from compactor_cli.digest.statements import (
     chosen,
     is_courtesy,
     is_noise,
+    lead_of,
+    one_line,
     opening,
     records_of,
     statements_of,
@@ -40,7 +43,7 @@ _CHARS_PER_TOKEN = 3
 _CALLS_RATIO = 0.5
 # What an object of an answer is worth against a sentence.
 OBJECT_FACTOR = 3.0
-_CALL_PLACE = -1
+_CALL_PLACE = -2
 _MAX_FLOAT_CHARS = 10
 _MAX_ARGUMENT_CHARS, _MAX_REPORTED_CHARS = 60, 100
 _MAX_VALUE_CHARS = 48
@@ -49,8 +52,12 @@ _MAX_LINES = 200
 _FIRST_CHANGES = 4  # the branch among them
 _MAX_BRIEF = 6
 _MAX_OBJECT_CHARS = 240
-# What a sentence of the user is worth against one of the assistant, and one that gives a name or a number.
-USER_FACTOR, GIVING_FACTOR = 1.2, 2.0
+# In a dialogue: what the assistant's words are worth, those of the user, and those that give a name or a number.
+SPOKEN_FACTOR, USER_FACTOR, GIVING_FACTOR = 0.85, 1.6, 2.0
+# What members of an object are worth of which nobody speaks, and where nobody has spoken since.
+REST_FACTOR, NEW_FACTOR = 0.3, 1.0
+# A message of the user, and a list, that takes no larger share of the room is quoted whole or not at all.
+WHOLE_RATIO = 1 / 3
 
 
 def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
@@ -94,16 +101,31 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
 
 def dialogue_statements(analysis: Analysis, spoken: Iterable[Statement], chars: int) -> Iterator[Statement]:
     """What a summary of a dialogue is chosen from: ``spoken`` by the assistant, the user's words, calls and answers."""
-    yield from (one for one in spoken if one.event < 0 or not one.label)
+    yield from _whole_lists((one for one in spoken if one.event < 0 or not one.label), analysis, chars)
     places = {event.record: number for number, event in enumerate(analysis.events) if event.kind is EventKind.USER}
     for message in (one for one in analysis.messages if is_in_history(one, analysis)):
         number = places[message.record]
+        age = 1.0 + RECENCY * number / len(analysis.events)
+        weight = age * (GIVING_FACTOR if names(message.text) else USER_FACTOR)
+        if len(message.text) <= chars * WHOLE_RATIO:
+            yield Statement(one_line(message.text), number, 0, record=message.record, weight=weight)
+            continue
         for place, (piece, form, _) in enumerate(statements_of(message.text)):
-            if is_noise(piece) or is_courtesy(piece):
-                continue
-            weight = (GIVING_FACTOR if names(piece) else USER_FACTOR) * (1.0 + RECENCY * number / len(analysis.events))
-            yield Statement(piece, number, place, form, record=message.record, weight=weight)
+            if not (is_noise(piece) or is_courtesy(piece)):
+                yield Statement(piece, number, place, form, record=message.record, weight=weight)
     yield from call_statements(analysis, chars, with_lookups=True)
+
+
+def _whole_lists(spoken: Iterable[Statement], analysis: Analysis, chars: int) -> Iterator[Statement]:
+    """The statements, the entries of each list as one that is all of it, where that takes no large share."""
+    for (_, form, _), group in groupby(spoken, key=lambda one: (one.event, one.form, one.lead)):
+        entries = list(group)
+        text, doubted = " · ".join(one.text for one in entries), analysis.taken_back.get(entries[0].event)
+        if form is StatementForm.ITEM and not doubted and len(text) <= chars * WHOLE_RATIO:
+            span = entries[-1].place - entries[0].place + 1
+            yield entries[0]._replace(text=text, span=span, weight=SPOKEN_FACTOR * max(one.weight for one in entries))
+        else:
+            yield from (one._replace(weight=one.weight * SPOKEN_FACTOR) for one in entries)
 
 
 def _is_shown_elsewhere(run: Run, errors: Collection[str], branch: str) -> bool:
@@ -182,9 +204,19 @@ def call_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache, 
 
 
 def call_text(group: Sequence[Statement]) -> str:
-    """What was chosen of a call, as one text."""
-    texts = " · ".join(one.text for one in group)
-    return f"{group[0].label}{texts}" if group[0].place == _CALL_PLACE else f"{group[0].label}: {texts}"
+    """What was chosen of a call, as one text: members after their object, objects after what they stand under."""
+    text, shown_texts = "", list[str]()
+    for one in group:
+        leads = one.lead.split("\n") if one.lead else []
+        fresh = (n for n, lead in enumerate(leads) if not any(before.startswith(lead) for before in shown_texts))
+        new = leads[next(fresh, len(leads)) :]
+        is_more = one.place % 2 == 1  # members of the object that is named last
+        if new:
+            text += f" · {': '.join(new)}"
+        text += f"{', ' if is_more else ': ' if new else ' · '}{one.text}"
+        shown_texts += [*new, one.text]
+    text = text.removeprefix(" · ")
+    return f"{group[0].label}{text}" if group[0].place == _CALL_PLACE else f"{group[0].label}: {text}"
 
 
 def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> Iterator[Statement]:
@@ -194,8 +226,6 @@ def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> It
     calls = [n for n, e in enumerate(events) if is_service_call(e) and (with_lookups or not is_lookup(e.name))]
     acted = [n for n in calls if not is_lookup(events[n].name)]
     last_words = max((*acted, *(n for n, e in enumerate(events) if e.kind is EventKind.ASSISTANT)), default=-1)
-    if sum(len(results[n].text) for n in calls if n in results) <= chars:
-        last_words = 0  # there is room for every member
     chars = min(max(chars // max(1, 2 * len(acted)), _SIZES_CHARS[0]), _SIZES_CHARS[1])
     known: set[str] = set()
     records: dict[str, int] = {}
@@ -228,12 +258,19 @@ def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> It
         given = ", ".join(v for _, v in parameters(call.arguments) if 0 < len(v) <= _MAX_VALUE_CHARS and "\n" not in v)
         label = call.name if acts else f"{call.name}({given})"
         own_records: dict[str, int] = {}
-        for place, node in enumerate(_nodes(result.text, records, own_records)):
-            text = _shown(node, analysis, f"{call.text} {outcome}" if acts else "", is_new=number >= last_words)
-            if text and text not in known:
-                known.add(text)
-                weight = age * OBJECT_FACTOR
-                yield base._replace(text=text, place=place, form=StatementForm.OUTPUT, label=label, weight=weight)
+        nodes = _nodes(result.text, records, own_records, f"{call.text} {outcome}")
+        for place, (lead, name, value) in enumerate(nodes):
+            used, other = _shown(name, value, analysis, f"{call.text} {outcome}")
+            base = base._replace(form=StatementForm.OUTPUT, label=label, lead=lead)
+            if used and f"{lead}: {used}" not in known:
+                known.add(f"{lead}: {used}")
+                yield base._replace(text=used, place=2 * place, weight=age * OBJECT_FACTOR)
+            if other and analysis.is_dialogue:
+                # Of what nobody has spoken since, every member may matter.
+                weight = age * (NEW_FACTOR if number >= last_words else REST_FACTOR)
+                form = StatementForm.ITEM
+                lead = "\n".join(filter(None, (lead, lead_of(used))))
+                yield base._replace(text=other, place=2 * place + 1, lead=lead, weight=weight, form=form)
         records |= own_records
 
 
@@ -246,7 +283,7 @@ def _outcome(call: Event, result: Event | None, chars: int, words: FixedWords, *
     line = result.text.strip().partition("\n")[0]
     if line[:1] not in "{[":
         return opening(line, _MAX_REPORTED_CHARS)
-    own = next((one for _, one in _nodes(result.text, {}) if isinstance(one, dict)), {})
+    own = next((one for _, _, one in _nodes(result.text, {}) if isinstance(one, dict)), {})
     stated = [
         _member(key, value)
         for key, value in own.items()
@@ -269,8 +306,10 @@ def _given(arguments: Mapping[str, Any] | str) -> Iterator[str]:
             yield opening(text, _MAX_ARGUMENT_CHARS * len(parts))
 
 
+# Keys of what an object is known by.
+_HEAD_KEY = re.compile(r"(?:^|_)(?:name|title|status)$")
 # Keys of what a call is about and what it costs: they stand where not all arguments fit.
-_TELLING_KEY = re.compile(r"(?:^|_)(?:status|ids?|number|amount|total|price|cost|refund|reason|title)$")
+_TELLING_KEY = re.compile(r"(?:^|_)(?:status|ids?|number|amount|total|price|cost|refund|reason|title|name)$")
 _STATE_KEY = re.compile(r"(?:^|_)(?:status|message|state)$|^(?!user|customer)\w+_id$")
 # A name that was given to something new, in any language: letters and digits.
 _ID, _OWNER_KEY = re.compile(r"#?(?=.*\d)(?=.*[A-Za-z])[\w-]{4,24}"), re.compile(r"user|customer|owner")
@@ -288,28 +327,33 @@ def _fitting(parts: Iterable[str], chars: int) -> list[str]:
     return [part for place, part in enumerate(found) if place in taken] + [ELLIPSIS] * (len(taken) < len(found))
 
 
-# An object of an answer: the key it stands under, and its own members, a list of scalars, or a line of text.
-_Node = tuple[str, Any]
+# An object of an answer: what it stands under, the key it has there, and its own members, a list of scalars, or a line.
+_Node = tuple[str, str, Any]
 
 
-def _nodes(text: str, newer: Mapping[str, int], found: dict[str, int] | None = None) -> Iterator[_Node]:
+def _nodes(
+    text: str, newer: Mapping[str, int], found: dict[str, int] | None = None, given: str = ""
+) -> Iterator[_Node]:
     """The objects of a JSON answer, the lines of any other; without those of the records that a ``newer`` one shows.
 
-    ``found`` takes the records of this answer: by its id, how many members each has.
+    ``found`` takes the records of this answer: by its id, how many members each has. Objects within another stand under
+    what that one is known by, unless it is ``given``.
     """
     body = text.strip()
     if body[:1] in "{[":
         try:
-            yield from _inner(json.loads(body), "", newer, {} if found is None else found)
+            yield from _inner(json.loads(body), "", "", newer, {} if found is None else found, given)
             return
         except ValueError:
             pass
     for line in body.split("\n")[:_MAX_LINES]:
         if 3 < len(line.strip()) <= _MAX_OBJECT_CHARS:
-            yield "", line.strip()
+            yield "", "", line.strip()
 
 
-def _inner(value: Any, name: str, newer: Mapping[str, int], found: dict[str, int]) -> Iterator[_Node]:
+def _inner(
+    value: Any, name: str, above: str, newer: Mapping[str, int], found: dict[str, int], given: str
+) -> Iterator[_Node]:
     if isinstance(value, dict):
         key, first = next(iter(value.items()), ("", None))
         if isinstance(first, str) and _ID_KEY.search(key):
@@ -317,30 +361,45 @@ def _inner(value: Any, name: str, newer: Mapping[str, int], found: dict[str, int
                 return
             found[first] = max(found.get(first, 0), len(value))
         if own := {key: item for key, item in value.items() if _is_brief(item) and str(item) != name}:
-            yield name, own
+            yield above, name, own
+        heads = (key for n, key in enumerate(own) if _is_head(key, is_first=not n) and str(own[key]) not in given)
+        head = ", ".join(filter(None, (_member(key, own[key]) for key in heads)))
+        above = f"{name}: {head}" if name and head else head or above
         for key, item in value.items():
             if not _is_brief(item):
-                yield from _inner(item, key, newer, found)
+                yield from _inner(item, key, above, newer, found, given)
     elif isinstance(value, list) and value and not all(map(_is_scalar, value)):
         for item in value:
-            yield from _inner(item, name, newer, found)
+            yield from _inner(item, name, above, newer, found, given)
     elif name or value:
-        yield name, value
+        yield above, name, value
 
 
-def _shown(node: _Node, analysis: Analysis, given: str, *, is_new: bool) -> str:
-    """An object by its id, its state and those of its members that somebody speaks of or uses; all of a new one."""
-    name, value = node
+def _shown(name: str, value: Any, analysis: Analysis, given: str) -> tuple[str, str]:
+    """An object by what it is known by and what somebody speaks of or uses, then its other members.
+
+    What is ``given`` is left out.
+    """
+    used: list[str] = []
+    other: list[str] = []
     if isinstance(value, dict):
-        members: Iterable[str] = (
-            _member(key, item, analysis)
-            for key, item in value.items()
-            if is_new or _TELLING_KEY.search(key) or _is_used(key, item, analysis)
-            if not (given and isinstance(item, str) and item in given)
-        )
+        members = [(key, item) for key, item in value.items() if not (isinstance(item, str) and item in given)]
+        # Of what has a name that nobody speaks of the name tells enough.
+        is_meant = all(_is_used(key, item, analysis) for key, item in members if key in ("name", "title"))
+        for key, item in sorted(members, key=lambda member: not _is_head(member[0], is_first=member is members[0])):
+            is_telling = (_TELLING_KEY if is_meant else _HEAD_KEY).search(key) or _is_used(key, item, analysis)
+            (used if is_telling else other).append(_member(key, item, analysis))
     else:
-        listed = value if isinstance(value, list) else [value]
-        members = (_scalar(one) for one in listed if is_new or one is value or _is_used("", one, analysis))
+        for one in value if isinstance(value, list) else [value]:
+            (used if one is value or _is_used("", one, analysis) else other).append(_scalar(one))
+    return _object(name, used), _object(name if not any(used) else "", other)
+
+
+def _is_head(key: str, *, is_first: bool) -> bool:
+    return bool(_HEAD_KEY.search(key) or (is_first and _ID_KEY.search(key) and not _OWNER_KEY.match(key)))
+
+
+def _object(name: str, members: Iterable[str]) -> str:
     # Whole members, as many as fit: half an id would be another one.
     parts = _fitting((opening(one, _MAX_OBJECT_CHARS - 2) for one in members if one), _MAX_OBJECT_CHARS)
     text = ", ".join(parts).removeprefix(ELLIPSIS)
@@ -369,9 +428,11 @@ def _is_brief(value: Any) -> bool:
 def _member(key: str, value: Any, analysis: Analysis | None = None) -> str:
     """A member of an object: its value alone where that tells by itself what it is; nothing for an empty one."""
     if isinstance(value, Mapping):
-        own = (_member(name, item, analysis) for name, item in value.items() if item != key)
+        own = (
+            _member(name, item, analysis) for name, item in value.items() if not (isinstance(item, str) and item in key)
+        )
         return f"{key} {' '.join(filter(None, own))}".strip()
-    if value in (None, "", False):
+    if value is None or value == "":
         return ""
     text = _scalar(value, analysis)
     is_plain = key == "date" or (isinstance(value, str) and _SPEAKS.search(text) is not None)

@@ -281,7 +281,7 @@ def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], str
             )
         else:
             is_listed = entry and before.form is not StatementForm.SENTENCE
-            gap = statement.event >= 0 and statement.place > before.place + 1
+            gap = statement.event >= 0 and statement.place > before.place + before.span
             lines[-1] += f" {ELLIPSIS} {piece}" if gap else f" · {piece}" if is_listed else f" {piece}"
         above, before = leads, statement
         shown.update(leads, (lead_of(piece),))

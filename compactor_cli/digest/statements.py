@@ -141,7 +141,15 @@ def plain_line(line: str) -> str:
         text = _BOLD.sub(itemgetter(1), text).strip()
     if text.startswith("|") and text.endswith("|"):
         return _row(text)
-    return text
+    return _JSON_MEMBER.sub(_plain_member, text) if text.startswith('"') else text
+
+
+# A member of an object that is written out over several lines.
+_JSON_MEMBER = re.compile(r'"([^"]+)": *(?:[{[]|"(.*)"|([^{["].*?)),?')
+
+
+def _plain_member(found: re.Match[str]) -> str:
+    return f"{found[1]}: {found[2] or found[3] or ''}".strip()
 
 
 def _row(line: str) -> str:
@@ -260,7 +268,7 @@ class Statement(NamedTuple):
     ``event``: position among the events, -1 for one remembered from an earlier round. ``place``: its number in the
     event. ``lead``: the heading and the line with a colon that it stands under, a line each. ``label``: the file,
     command or tool of an output. ``at_tokens``: where its event stands in the counter table. ``weight``: what its
-    place makes of its worth.
+    place makes of its worth. ``span``: how many places it takes, more than 1 for a list as a whole.
     """
 
     text: str
@@ -272,6 +280,7 @@ class Statement(NamedTuple):
     record: int = -1
     at_tokens: int = 0
     weight: float = 1.0
+    span: int = 1
 
 
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)]|[A-Ha-h]\)|\[[ xX]\])\s+\S")

@@ -394,7 +394,7 @@ def joined(pieces: Iterable[Statement]) -> str:
     text = ""
     before: Statement | None = None
     for one in pieces:
-        if before and one.place > before.place + 1:
+        if before and one.place > before.place + before.span:
             text += f" {ELLIPSIS} "
         elif before:
             is_prose = one.form is not before.form or one.form is StatementForm.SENTENCE

@@ -222,3 +222,22 @@ def test_a_long_request_is_quoted_once_where_its_turn_is_told() -> None:
     )
     assert rendered(told.summary).count("please find out why the export") == 1
     assert any(asked in text for text in texts(told, Section.HISTORY))
+
+
+def test_of_a_dialogue_the_users_words_and_short_lists_are_quoted_whole() -> None:
+    asked = says(
+        "Which of these shall I book?\n\n- Flight HAT139 at 17:00 for $114\n- Flight HAT271 at 19:00 for $174\n"
+        "- Flight HAT289 at 05:00 for $161"
+    )
+    chosen_ones = user("1. It's a one-way ticket.\n2. Economy class, please.\n3. The one at 19:00.\n4. No insurance.")
+    later = says("I have booked it for you, HAT271."), user("thanks, and can I take a suitcase on HAT271 with me?")
+    shown = rendered(digest(conversation(user("a flight to Boston"), asked, chosen_ones, *later), 260).summary)
+    assert '"1. It\'s a one-way ticket. 2. Economy class, please. 3. The one at 19:00. 4. No insurance."' in shown
+    listed = ("Flight HAT139 at 17:00 for $114", "Flight HAT271 at 19:00 for $174", "Flight HAT289 at 05:00 for $161")
+    assert " · ".join(listed) in shown or not any(one in shown for one in listed)
+
+
+def test_an_object_that_was_said_is_quoted_by_its_members() -> None:
+    ledger = '{\n  "is_request_satisfied": {\n    "reason": "The version is not known.",\n    "answer": false\n  }\n}'
+    shown = rendered(digest(conversation(user("which version?"), says(f"Updated ledger:\n{ledger}")), 800).summary)
+    assert "is_request_satisfied: reason: The version is not known. answer: false" in shown
