@@ -192,6 +192,8 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     is_new = newest and _stands_alone(newest, analysis) and not newest.text.endswith(QUESTION_MARKS)
     if is_new and last and not last_question(last.text):
         return  # something else is asked
+    if analysis.is_dialogue and newest and not newest.is_short:
+        return  # it says what it is about; what it replies to is chosen with what happened
     if last and ending_text and not is_since and not (newest and newest.replies_to):
         # The request may answer it: it is no state that came of the request.
         yield Item(text=f"{words.replying}{words.colon}{ending_text}", records=(last.record,))
@@ -210,7 +212,8 @@ def _gist(
         return whole
     question = last_question(text)
     if analysis.is_dialogue:
-        return question  # the rest is chosen with what happened
+        # The rest is chosen with what happened.
+        return _end_of(text, budget_tokens * _CHARS_PER_TOKEN // 2) if question else ""
     listed = options_of(text).items() if question and is_waiting else ()
     options = [f"{key}. {opening(option, _MAX_OPTION_CHARS)}" for key, option in listed]
     asked = [*options, question] if question and is_waiting else []
@@ -300,7 +303,7 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, i
         done[text] = None
     newest = list(done)[-_MAX_STEPS:]
     if newest and analysis.thought:
-        newest = [analysis.words.quoted(_end_of(analysis.thought.text)), *newest[1 - _MAX_STEPS :]]
+        newest = [analysis.words.quoted(_end_of(analysis.thought.text, _MAX_THOUGHT_CHARS)), *newest[1 - _MAX_STEPS :]]
     text = f"{analysis.words.since}{analysis.words.colon}{' · '.join(newest)}"
     return (Item(text=text, records=records_of((record,))) if newest else None), acts
 
@@ -311,14 +314,14 @@ def _first_telling(report: str) -> str:
     return next(filter(atom_texts, pieces), next(iter(pieces), report))
 
 
-def _end_of(thought: str) -> str:
-    """The last sentences of a thought, whole where one fits: what the newest calls are for."""
+def _end_of(text: str, chars: int) -> str:
+    """The last sentences of a text, whole where one fits: what a thought or a question comes to."""
     taken: list[str] = []
-    for piece in reversed(sentences(thought)):
-        if sum(map(len, taken)) + len(piece) > _MAX_THOUGHT_CHARS:
+    for piece in reversed(sentences(text)):
+        if sum(map(len, taken)) + len(piece) > chars:
             break
         taken.insert(0, piece)
-    return " ".join(taken) or tail(one_line(thought), _MAX_THOUGHT_CHARS)
+    return " ".join(taken) or tail(one_line(text), chars)
 
 
 def _stated(event: Event, is_newest: bool, is_quoted: bool) -> list[str]:

@@ -324,3 +324,13 @@ def test_what_a_subagent_reported_last_stands_with_the_steps_since() -> None:
     explored = call("Task", "1", description="Explore the reader"), answer(report, "1")
     steps = task(user("please mend the reader"), says("Let me explore the reader."), *explored)[-1]
     assert steps.endswith('Task → "The second hour is dropped by `read_feed` in feed.py."')
+
+
+def test_the_last_question_of_a_dialogue_stands_with_what_it_is_about() -> None:
+    listed = " ".join(
+        f"Option {n} is a camera with {n} lenses, sold in the city of Port {n} for ${n}00." for n in range(9)
+    )
+    asked = says(f"Here is what I found. {listed} Your order #W74 would change to option 4. Shall I change it?")
+    session = conversation(user("I would like another camera, the cheapest one that is waterproof"), asked)
+    (_, state) = texts(digest(session, 200), Section.TASK)
+    assert state.endswith("Your order #W74 would change to option 4. Shall I change it?")
