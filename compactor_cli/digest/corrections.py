@@ -71,6 +71,18 @@ def gives_verdict(sentence: str) -> bool:
     return _GIVES_VERDICT.search(sentence) is not None
 
 
+def tells_what_is_open(words: str) -> bool:
+    """Whether a heading or sentence of a summary says what was being done or was left to do."""
+    return _TELLS_WHAT_IS_OPEN.search(words) is not None
+
+
+_TELLS_WHAT_IS_OPEN = re.compile(
+    r"\b(?:pending|currently?|next steps?|to-?dos?|remaining|in progress|in the middle of|still (?:needs?|has|have)"
+    r"|(?:was|were) about to|unresolved|not yet)\b|待办|下一步|当前|未完成|残り|未解決",
+    re.IGNORECASE,
+)
+
+
 def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
     """What later messages take back: positions of messages of the assistant, with the places of the statements.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checklists import marks_of
 from compactor_cli.digest.checks import changes_code
-from compactor_cli.digest.corrections import gives_verdict
+from compactor_cli.digest.corrections import gives_verdict, tells_what_is_open
 from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.facts import call_text
 from compactor_cli.digest.language import FixedWords, terms
@@ -246,9 +246,18 @@ def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mappi
         for one in group:
             if one.place in doubted and not is_whole:
                 marks[one.event, one.place] = f" ({words.overruled})"
-            elif 0 <= one.event < changed and not one.label and gives_verdict(one.text):
+            elif 0 <= one.event < changed and not one.label and _is_overtaken(one, group, analysis):
                 marks[one.event, one.place] = f" ({words.older})"
     return marks
+
+
+def _is_overtaken(statement: Statement, group: Sequence[Statement], analysis: Analysis) -> bool:
+    """Whether edits make a verdict old, or what a summary says is open: under a heading, the first that is shown."""
+    if analysis.events[statement.event].kind is not EventKind.SUMMARY:
+        return gives_verdict(statement.text)
+    if statement.lead and tells_what_is_open(statement.lead):
+        return next(one for one in group if one.lead == statement.lead) is statement
+    return tells_what_is_open(statement.text)
 
 
 def _item(label: str, group: Sequence[Statement], depth: int, marks: Mapping[tuple[int, int], str]) -> Item:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, user
+from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, summary, user
 
 from compactor_cli.digest.corrections import overturned
 from compactor_cli.digest.statements import statements_of
@@ -65,6 +65,19 @@ def test_that_checks_passed_is_stated_to_be_older_than_the_edits_after_it() -> N
     passed = says("All tests pass now, the store keeps the readings of both harbours and the page shows them.")
     assert f"{passed.text} (before the newest edits)" in shown(passed, *AFTER, EDIT, says("Renamed."))
     assert "(before the newest edits)" not in shown(EDIT, passed, user("thanks"), ran("git status", "clean"))
+
+
+def test_what_a_summary_says_is_open_is_stated_to_be_older_than_the_edits_after_it() -> None:
+    earlier = summary(
+        "".join(f"Gauge {number} of the harbour was read at low tide, like the others.\n" for number in range(40))
+        + "\nPending tasks:\n- Read the drift of the clock of each gauge before the export begins\n"
+        "- Write an empty row for each gauge that sends nothing\n",
+        "claude-code",
+    )
+    text = rendered(digest(conversation(earlier, *AFTER, EDIT), 500).summary)
+    assert "before the export begins (before the newest edits)" in text
+    assert text.count("(before the newest edits)") == 1
+    assert "(before the newest edits)" not in rendered(digest(conversation(earlier, *AFTER), 500).summary)
 
 
 def test_a_correction_that_goes_on_with_a_question_is_one() -> None:
