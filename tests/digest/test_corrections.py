@@ -69,9 +69,10 @@ def test_that_checks_passed_is_stated_to_be_older_than_the_edits_after_it() -> N
 
 def test_what_a_summary_says_is_open_is_stated_to_be_older_than_the_edits_after_it() -> None:
     earlier = summary(
-        "".join(f"Gauge {number} of the harbour was read at low tide, like the others.\n" for number in range(40))
-        + "\nPending tasks:\n- Read the drift of the clock of each gauge before the export begins\n"
-        "- Write an empty row for each gauge that sends nothing\n",
+        "Pending tasks:\n- Let `src/export.py` read the drift of `ClockKind` before the export begins\n"
+        "- Let `src/store.py` write an empty row for each gauge that `read_tides` leaves out\n\n"
+        + "The harbour was read at low tide, and then at high tide. \n"
+        * 40,
         "claude-code",
     )
     text = rendered(digest(conversation(earlier, *AFTER, EDIT), 500).summary)
