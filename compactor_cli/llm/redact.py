@@ -78,8 +78,10 @@ class Redactor:
             found = self._found(pieces)
             for piece, places in zip(pieces, found, strict=True):
                 for start, stop, kind in places:
-                    if len(self._kinds) < _MOST_REMEMBERED and _is_memorable(piece[start:stop]):
-                        self._kinds.setdefault(piece[start:stop], kind)
+                    secret = piece[start:stop]
+                    is_long = _MEMORABLE_CHARS <= len(secret) < 512 and len(set(secret)) >= _MEMORABLE_KINDS
+                    if is_long and is_mixed(secret) and len(self._kinds) < _MOST_REMEMBERED:
+                        self._kinds.setdefault(secret, kind)
             return tuple(map(self._replaced, pieces, found))
 
     def _replaced(self, text: str, found: list[Found]) -> str:
@@ -112,12 +114,16 @@ class Redactor:
         return found
 
     def _replaced_once(self, text: str, found: list[Found]) -> str:
-        again = [
-            (at, at + len(secret), kind)
-            for secret, kind in self._kinds.items()
-            for at in self._hits(text, secret)
-            if _is_whole(text, at, at + len(secret))
-        ]
+        again: list[Found] = []
+        for secret, kind in self._kinds.items():
+            at = text.find(secret)
+            while at >= 0:
+                stop = at + len(secret)
+                self._steps += len(secret)
+                if _is_whole(text, at, stop):
+                    again.append((at, stop, kind))
+                # Copies that overlap are one place.
+                at = text.find(secret, stop)
         pieces: list[str] = []
         done = 0
         for start, stop, kind in _apart([*found, *again]):
@@ -129,14 +135,6 @@ class Redactor:
             pieces += (text[done:start], self._placeholders[secret])
             done = stop
         return "".join((*pieces, text[done:]))
-
-    def _hits(self, text: str, secret: str) -> Iterator[int]:
-        """Where a secret stands; copies that overlap are one place."""
-        at = text.find(secret)
-        while at >= 0:
-            self._steps += len(secret)
-            yield at
-            at = text.find(secret, at + len(secret))
 
 
 def _apart(places: list[Found]) -> list[Found]:
@@ -153,11 +151,6 @@ def _apart(places: list[Found]) -> list[Found]:
 
 _VAGUE = ("jwt", OWN, "authorization", "api-key", "token", "secret", "password", "cookie")
 _VAGUENESS = {kind: rank for rank, kind in enumerate(_VAGUE, 1)}
-
-
-def _is_memorable(secret: str) -> bool:
-    long = len(secret) >= _MEMORABLE_CHARS and len(set(secret)) >= _MEMORABLE_KINDS
-    return long and is_mixed(secret) and len(secret) < 512
 
 
 def _is_whole(text: str, start: int, stop: int) -> bool:
@@ -231,18 +224,17 @@ def redact_json(raws: Sequence[bytes], redactor: Redactor) -> list[bytes]:
     """Pieces of JSON (none of them ends within a string) with their strings redacted, all by one numbering."""
     texts = [raw.decode(_ENCODING, _ERRORS) for raw in raws]
     literals = [list(_literals(text)) for text in texts]
-    flat = [literal for found in literals for literal in found]
-    clean = iter(redactor.redact_all([literal.text for literal in flat]))
+    clean = iter(redactor.redact_all([literal.text for found in literals for literal in found]))
     pieces = []
     for raw, text, found in zip(raws, texts, literals, strict=True):
-        new = {literal: _by_name(literal, next(clean), redactor) for literal in found}
-        changed = [literal for literal in found if new[literal] != literal.text]
         parts, done = [], 0
-        for literal in changed:
-            is_ascii = text[literal.start : literal.stop].isascii()
-            parts += [text[done : literal.start], json.dumps(new[literal], ensure_ascii=is_ascii)]
-            done = literal.stop
-        pieces.append("".join((*parts, text[done:])).encode(_ENCODING, _ERRORS) if changed else raw)
+        for literal in found:
+            new = _by_name(literal.name, next(clean), redactor)
+            if new != literal.text:
+                is_ascii = text[literal.start : literal.stop].isascii()
+                parts += [text[done : literal.start], json.dumps(new, ensure_ascii=is_ascii)]
+                done = literal.stop
+        pieces.append("".join((*parts, text[done:])).encode(_ENCODING, _ERRORS) if parts else raw)
     return pieces
 
 
@@ -279,23 +271,22 @@ def _is_opaque(name: str, text: str) -> bool:
     return name in _BLOB_NAMES and _BLOB.fullmatch(text) is not None
 
 
-def _by_name(literal: _Literal, text: str, redactor: Redactor) -> str:
-    """The text, redacted also where only the name of its member says that it is a secret."""
-    if not literal.name or len(text) > _NAMED_CHARS or _OPENING in text:
+def _by_name(name: str, text: str, redactor: Redactor) -> str:
+    """The text, redacted also where only the name of its member shows that it is a secret."""
+    if not name or len(text) > _NAMED_CHARS or _OPENING in text:
         return text
     try:
-        found = json.loads(redactor.redact(json.dumps({literal.name: text}, ensure_ascii=False)))
+        found = json.loads(redactor.redact(json.dumps({name: text}, ensure_ascii=False)))
     except ValueError:
         return text
-    value = found.get(literal.name, text)
+    value = found.get(name, text)
     return value if isinstance(value, str) else text
 
 
 def _redacted_value(value: Any, name: str, redactor: Redactor) -> Any:
     """A parsed value with its strings redacted, as the bytes that it was read from."""
     if isinstance(value, str):
-        literal = _Literal(start=0, stop=0, name=name, text=value)
-        return value if _is_opaque(name, value) else _by_name(literal, redactor.redact(value), redactor)
+        return value if _is_opaque(name, value) else _by_name(name, redactor.redact(value), redactor)
     if isinstance(value, Mapping):
         return {key: _redacted_value(item, str(key), redactor) for key, item in value.items()}
     return [_redacted_value(item, "", redactor) for item in value] if isinstance(value, list) else value

@@ -1,8 +1,9 @@
 """Contexts of secrets: values that are secret for where they stand, whatever they look like.
 
 ``password = …``, ``"api_key": "…"``, ``--token …``, ``mysql -p…``, ``Authorization: Basic …``,
-``scheme://user:…@host``, columns of tables. Where a value may as well be code or a placeholder (``$PASSWORD``,
-``<your key>``), it is none. Names in quotes may be escaped (``\\"password\\": \\"…\\"``) as often as one likes.
+``scheme://user:…@host``, columns of tables. Names and programs are data: `secrets.toml`. Where a value may as well be
+code or a placeholder (``$PASSWORD``, ``<your key>``), it is none. Names in quotes may be escaped
+(``\\"password\\": \\"…\\"``) as often as one likes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 
-from compactor_cli.llm.secret_forms import Found, Scan, key_blocks
+from compactor_cli.llm.secret_forms import Found, Scan, key_blocks, secret_tables
 from compactor_cli.model.value import dataclass
 
 _FLAG_CHARS = 32
@@ -25,37 +26,6 @@ _LINE_CHARS = 240
 # Values up to so long are looked through again for each name in them.
 _LONG_CHARS = 64
 
-# What the name of a secret ends in: a literal to find it by in lower case, its kind, and the expression of the name.
-_STEMS = (
-    ("passw", "password", r"passw(?:or[dt]|d)s?"),
-    ("passphrase", "password", r"passphrases?"),
-    ("pwd", "password", r"pwd"),
-    ("pass", "password", r"pass(?![a-z])"),
-    # German, French, Spanish, Portuguese, Dutch, Polish, Swedish, Russian, Chinese, Japanese, Korean
-    ("kennwort", "password", r"kennwort"),
-    ("mot", "password", r"mot[ _-]?de[ _-]?passe"),
-    ("mdp", "password", r"mdp(?![a-z])"),
-    ("contrase", "password", r"contrase(?:ñ|n)a"),
-    ("senha", "password", r"senha"),
-    ("wachtwoord", "password", r"wachtwoord"),
-    ("hasło", "password", r"hasło"),
-    ("lösenord", "password", r"lösenord"),
-    ("парол", "password", r"парол[ья]"),
-    ("密码", "password", r"密码"),
-    ("密碼", "password", r"密碼"),
-    ("口令", "password", r"口令"),
-    ("パスワード", "password", r"パスワード"),
-    ("비밀번호", "password", r"비밀번호"),
-    ("secret", "secret", r"secret(?:[-_]?(?:access)?[-_]?key)?"),
-    ("geheimnis", "secret", r"geheimnis"),
-    ("credential", "secret", r"credentials?"),
-    ("token", "token", r"token"),
-    ("sess", "token", r"(?:sess(?:ion)?_?id)(?==)"),
-    ("connect.sid", "token", r"connect\.sid"),
-    ("api", "api-key", r"api[-_ ]?key"),
-    ("key", "api-key", r"(?:key|schlüssel)(?:[-_]?(?:base|data))?(?![a-z])"),
-    ("auth", "api-key", r"auth(?![a-z_-])"),
-)
 _SUFFIX = r"(?:[-_]?(?:prod|production|staging|stage|dev|test|old|new|main|[a-z]|\d{1,2})(?![a-z0-9]))?"
 _QUOTE = r"\\{0,7}[\"'`]"
 _GAP = r"[ \t]{0,16}"
@@ -73,39 +43,10 @@ _SIGN = re.compile(
 _FLAG = re.compile(r"[ \t]{1,4}(?=[^ \t=-])")
 _OPENING = re.compile(_QUOTE)
 _BARE_END = re.compile(r"[\s\"'`,;<>|]|\\+[\"'`nrt]|&(?=\w{1,40}=)")
-_BASE64 = r"[A-Za-z0-9+/_-]"
 
-_AUTHORIZATION = re.compile(
-    rf"authorization(?:{_QUOTE})?{_GAP}[:=,]{_GAP}(?:{_QUOTE})?"
-    r"(?P<scheme>(?:bearer|basic|token|apikey|key|digest|negotiate)(?:[ \t]|%20|\+){1,4})?"
-    r"(?P<s>[A-Za-z0-9._~+/=%-]{8,4096})",
-    re.IGNORECASE,
-)
-_BEARER = re.compile(r"bearer[ \t]{1,4}(?P<s>[A-Za-z0-9._~+/=-]{16,4096})", re.IGNORECASE)
-_BASIC = re.compile(rf"basic[ \t]{{1,4}}(?P<s>{_BASE64}{{8,4096}}={{0,2}})", re.IGNORECASE)
-_COOKIE = re.compile(
-    r"cookie\\*[\"']?:[ \t]{0,4}\\*[\"']?(?P<s>[A-Za-z0-9_.-]{1,64}=[^\n\"'\\]{8,4096})", re.IGNORECASE
-)
 _USER_INFO = re.compile(r"://[^\s/:@\"'`<>\\]{0,128}:(?P<s>[^\s\"'`<>\\]{1,256})@")
 _AS_USER = re.compile(r"://(?P<s>[^\s/:@\"'`<>\\]{20,256})@")
-_USER_FLAG = re.compile(r"(?:-u|--user)[ =]{1,3}[\"']?[^\s:\"'/]{1,64}:(?P<s>[^\s\"'@\\]{4,256})")
 _ARGUMENT = r"(?:\\*[\"'])?(?P<s>[^\s\"'\\]{3,256})"
-_NETRC = "machine "
-# Programs that take a password as an argument: what finds them, and the argument in the rest of the line.
-_PROGRAMS = (
-    ("mysql", re.compile(rf"\s-p{_ARGUMENT}")),
-    ("mariadb", re.compile(rf"\s-p{_ARGUMENT}")),
-    ("sshpass", re.compile(rf"\s-p[ \t]{{0,3}}{_ARGUMENT}")),
-    ("redis-cli", re.compile(rf"\s-a[ \t]{{1,3}}{_ARGUMENT}")),
-    ("mongo", re.compile(rf"\s-p[ \t]{{1,3}}{_ARGUMENT}")),
-    (" login", re.compile(rf"\s-p[ \t]{{1,3}}{_ARGUMENT}")),
-    ("ldap", re.compile(rf"\s-w[ \t]{{1,3}}{_ARGUMENT}")),
-    ("zip ", re.compile(rf"\s-P[ \t]{{1,3}}{_ARGUMENT}")),
-    ("7z ", re.compile(rf"\s-p{_ARGUMENT}")),
-    ("smb", re.compile(r"\s-U[ \t]{1,3}[\"']?[^\s%\"']{1,64}%(?P<s>[^\s\"'\\]{3,256})")),
-    ("openssl", re.compile(r"pass:(?P<s>[^\s\"'\\]{3,256})")),
-    (_NETRC, re.compile(r"\spassword\s{1,4}(?P<s>\S{3,256})")),
-)
 
 _PLACEHOLDER = re.compile(
     r"\$\{|\$\(|\$[A-Za-z_]\w*$|%[A-Za-z_]\w*%$|%[sdr]\b|<|\{\{|\{[\w.]*\}|@\w+@$|\*{3}|&[a-z]|\[REDACTED"
@@ -146,24 +87,31 @@ _PROSE = frozenset(
 
 def contexts(scan: Scan) -> Iterator[Found]:
     """The values in a text that are secret for where they stand; may overlap. Linear time; see `Scan`."""
-    for stem, kind, name in _STEMS:
+    for stem, kind, name in _table("stems"):
         if stem in scan.lowered:
-            yield from _assigned(scan, stem, kind, _name(name))
+            yield from _assigned(scan, stem, kind, name)
     yield from _placed(scan)
-    for stem, argument in _PROGRAMS:
-        for at in scan.hits(stem, lowered=True) if stem in scan.lowered else ():
+    for program, kind, argument in _table("programs"):
+        for at in scan.hits(program, lowered=True) if program in scan.lowered else ():
             # An entry of .netrc goes over lines.
-            line = scan.text[at : at + _LINE_CHARS] if stem == _NETRC else scan.line_from(at, _LINE_CHARS)
+            line = scan.text[at : at + _LINE_CHARS] if program == "machine " else scan.line_from(at, _LINE_CHARS)
             match = argument.search(line)
             if match and not _PLACEHOLDER.match(match["s"]) and not _PATH.fullmatch(match["s"]):
-                yield at + match.start("s"), at + match.end("s"), "password"
+                yield at + match.start("s"), at + match.end("s"), kind
     yield from _columns(scan)
     yield from key_blocks(scan)
 
 
 @cache
-def _name(expression: str) -> re.Pattern[str]:
-    return re.compile(expression + _SUFFIX, re.IGNORECASE)
+def _table(name: str) -> list[tuple[str, str, re.Pattern[str]]]:
+    """The rows of a table in `secrets.toml`: a literal, a kind, and what is matched where the literal stands."""
+    parts = {"<quote>": f"(?:{_QUOTE})?", "<gap>": _GAP, "<argument>": _ARGUMENT}
+    found = []
+    for literal, kind, expression in secret_tables()[name]:
+        for part, meaning in parts.items():
+            expression = expression.replace(part, meaning)
+        found.append((literal, kind, re.compile(f"(?i){expression}{_SUFFIX}" if name == "stems" else expression)))
+    return found
 
 
 def is_random(text: str) -> bool:
@@ -323,18 +271,8 @@ def _is_passphrase(text: str) -> bool:
     )
 
 
-_PLACED = (
-    ("authorization", _AUTHORIZATION, "authorization"),
-    ("bearer", _BEARER, "authorization"),
-    ("basic", _BASIC, "authorization"),
-    ("cookie", _COOKIE, "cookie"),
-    ("-u", _USER_FLAG, "password"),
-    ("--user", _USER_FLAG, "password"),
-)
-
-
 def _placed(scan: Scan) -> Iterator[Found]:
-    for stem, expression, kind in _PLACED:
+    for stem, kind, expression in _table("placed"):
         done = 0
         for at in scan.hits(stem, lowered=True) if stem in scan.lowered else ():
             match = scan.match(expression, at, 4_400, 340) if at >= done else None

@@ -3,8 +3,8 @@
 Sources: the makers' own documentation and the list of supported patterns of GitHub's secret scanning; lengths are
 lower bounds where a maker names none. Each form has literals, found first and fast, and an expression that is
 matched where one was found: parts of bounded length and at most one without a bound, at the end. It thus fails within
-`SecretForm.failing_chars`, and what it takes is not looked at again. Private keys: armour of PEM and PGP, one end
-missing, numbered or escaped lines, no armour, base64 of all that.
+`SecretForm.failing_chars`, and what it takes is not looked at again. The forms are data: `secrets.toml`. Private keys:
+armour of PEM and PGP, one end missing, numbered or escaped lines, no armour, base64 of all that.
 
 `Scan` is a text looked through in bounded steps, which are counted. Whoever looks for secrets looks at a window of a
 fixed length from each place where a literal stands, and goes on after what it found. What lies far ahead (a closing
@@ -17,9 +17,12 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from itertools import accumulate
+from pathlib import Path
+from typing import Any
 
 from compactor_cli.model.value import dataclass
 
@@ -116,172 +119,23 @@ class SecretForm:
         return match.span("s" if "s" in self.expression.groupindex else 0)
 
 
-# kind; literals; expression, a tail that follows the literal unless it names the literal itself.
-_TAILS = (
-    # docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html (unique identifiers)
-    ("aws-key", "AKIA ASIA ABIA ACCA", r"[A-Z2-7]{16}(?![A-Za-z0-9])"),
-    ("aws-bedrock-key", "ABSK", r"[A-Za-z0-9+/]{100,}={0,2}"),
-    ("aws-bedrock-key", "bedrock-api-key-", r"[A-Za-z0-9+/=_-]{30,}"),
-    # cloud.google.com/docs/authentication/api-keys, …/docs/authentication/token-types
-    ("gcp-key", "AIza", r"[A-Za-z0-9_-]{35}"),
-    ("gcp-token", "ya29.", r"[A-Za-z0-9_-]{20,}"),
-    ("gcp-secret", "GOCSPX-", r"[A-Za-z0-9_-]{20,}"),
-    # learn.microsoft.com/azure/storage/common/storage-account-keys-manage, …/service-bus-messaging/service-bus-sas
-    ("azure-key", "AccountKey=", r"(?P<s>[A-Za-z0-9+/]{40,}={0,2})"),
-    ("azure-key", "SharedAccessKey=", r"(?P<s>[A-Za-z0-9+/]{40,}={0,2})"),
-    ("azure-signature", "&sig= ?sig=", r"(?P<s>[A-Za-z0-9%+/=_-]{30,})"),
-    # github.blog/2021-04-05-behind-githubs-new-authentication-token-formats
-    ("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{30,255}"),
-    ("github-token", "github_pat_", r"[A-Za-z0-9_]{22,255}"),
-    # docs.gitlab.com/security/tokens/#token-prefixes
-    (
-        "gitlab-token",
-        "glpat- gldt- glrt- glcbt- glptt- glft- glimt- glagent- gloas- glsoat- glffct- glwt-",
-        r"[A-Za-z0-9_.-]{18,}",
-    ),
-    # api.slack.com/authentication/token-types
-    ("slack-token", "xoxa- xoxb- xoxe- xoxe. xoxo- xoxp- xoxr- xoxs- xoxc- xoxd- xapp-", r"[A-Za-z0-9.%-]{10,}"),
-    ("slack-webhook", "hooks.slack.com/", r"(?P<s>(?:services|workflows|triggers)/[A-Za-z0-9/_-]{20,})"),
-    ("discord-webhook", "discord.com/api/webhooks/ discordapp.com/api/webhooks/", r"(?P<s>\d{15,}/[A-Za-z0-9_-]{40,})"),
-    # docs.stripe.com/keys
-    ("stripe-key", "sk_live_ sk_test_ rk_live_ rk_test_ sk_prod_ rk_prod_ whsec_", r"[A-Za-z0-9+/=]{10,}"),
-    # Model providers: their consoles' keys
-    ("anthropic-key", "sk-ant-", r"[A-Za-z0-9_-]{16,}"),
-    ("openrouter-key", "sk-or-", r"[A-Za-z0-9_-]{16,}"),
-    ("langfuse-key", "sk-lf-", r"[a-f0-9-]{20,}"),
-    ("openai-key", "sk-proj- sk-svcacct- sk-admin- sk-None-", r"[A-Za-z0-9_-]{16,}"),
-    ("openai-key", "sk-", r"[A-Za-z0-9]{20,}(?![A-Za-z0-9])"),
-    ("huggingface-token", "hf_ api_org_", r"[A-Za-z0-9]{30,}"),
-    ("groq-key", "gsk_", r"[A-Za-z0-9]{40,}"),
-    ("xai-key", "xai-", r"[A-Za-z0-9]{60,}"),
-    ("perplexity-key", "pplx-", r"[A-Za-z0-9]{40,}"),
-    ("replicate-token", "r8_", r"[A-Za-z0-9]{37,}"),
-    ("nvidia-key", "nvapi-", r"[A-Za-z0-9_-]{40,}"),
-    ("langsmith-key", "lsv2_pt_ lsv2_sk_", r"[a-f0-9_]{32,}"),
-    ("tavily-key", "tvly-", r"[A-Za-z0-9_-]{20,}"),
-    # the access-token pages of npm, PyPI and RubyGems
-    ("npm-token", "npm_", r"[A-Za-z0-9]{36,}"),
-    ("npm-token", ":_authToken= :_auth=", r"(?P<s>[A-Za-z0-9+/=_.-]{10,})"),
-    ("pypi-token", "pypi-", r"[A-Za-z0-9_-]{50,}"),
-    ("rubygems-key", "rubygems_", r"[a-f0-9]{48}"),
-    ("docker-token", "dckr_pat_ dckr_oat_", r"[A-Za-z0-9_-]{20,}"),
-    # Others in GitHub's list
-    ("sendgrid-key", "SG.", r"[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{16,64}"),
-    ("twilio-key", "SK", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
-    ("mailgun-key", "key-", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
-    ("shopify-token", "shpat_ shpca_ shppa_ shpss_", r"[A-Fa-f0-9]{32}"),
-    ("square-token", "sq0atp- sq0csp- EAAAE", r"[A-Za-z0-9_-]{22,}"),
-    ("digitalocean-token", "dop_v1_ doo_v1_ dor_v1_", r"[a-f0-9]{64}"),
-    ("databricks-token", "dapi", r"[a-f0-9]{32}(?:-\d)?(?![A-Za-z0-9])"),
-    ("linear-key", "lin_api_ lin_oauth_", r"[A-Za-z0-9]{30,}"),
-    ("notion-token", "ntn_", r"[A-Za-z0-9]{40,}"),
-    ("figma-token", "figd_ figo_", r"[A-Za-z0-9_-]{20,}"),
-    ("postman-key", "PMAK-", r"[A-Za-z0-9]{24}-[A-Za-z0-9]{34}"),
-    ("atlassian-token", "ATATT3 ATCTT3 ATBB", r"[A-Za-z0-9_=-]{24,}"),
-    ("doppler-token", "dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit.", r"[A-Za-z0-9_.-]{30,}"),
-    ("vault-token", "hvs. hvb. hvr.", r"[A-Za-z0-9_-]{24,}"),
-    ("newrelic-key", "NRAK-", r"[A-Z0-9]{27}"),
-    ("grafana-token", "glsa_ glc_", r"[A-Za-z0-9_+/=]{30,}"),
-    ("sentry-token", "sntrys_ sntryu_", r"[A-Za-z0-9_+/=-]{40,}"),
-    ("planetscale-token", "pscale_tkn_ pscale_pw_ pscale_oauth_", r"[A-Za-z0-9_.=-]{30,}"),
-    ("supabase-key", "sbp_ sb_secret_", r"[A-Za-z0-9_-]{20,}"),
-    ("tailscale-key", "tskey-", r"[A-Za-z0-9-]{20,}"),
-    ("flyio-token", "FlyV1 ", r"(?P<s>fm[12][ar]?_[A-Za-z0-9+/=,_-]{40,})"),
-    ("alibaba-key", "LTAI", r"[A-Za-z0-9]{12,24}(?![A-Za-z0-9])"),
-    ("tencent-key", "AKID", r"[A-Za-z0-9]{32}(?![A-Za-z0-9])"),
-    # age-encryption.org/v1
-    ("age-key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{58}"),
-    # Makers that GitHub's list of supported secret scanning patterns names as well
-    ("1password-token", "ops_eyJ", r"[A-Za-z0-9+/]{100,}={0,3}"),
-    ("1password-key", "A3-", r"[A-Z0-9]{6}-[A-Z0-9]{6}-?[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}"),
-    ("artifactory-key", "AKCp cmVmd", r"[A-Za-z0-9]{50,}"),
-    ("cloudflare-key", "v1.0-", r"[a-f0-9]{24}-[a-f0-9]{146}"),
-    ("clojars-token", "CLOJARS_", r"[a-z0-9]{60}"),
-    ("contentful-token", "CFPAT-", r"[A-Za-z0-9_-]{40,}"),
-    ("dropbox-token", "sl.", r"[A-Za-z0-9_-]{120,}"),
-    ("duffel-token", "duffel_live_ duffel_test_", r"[A-Za-z0-9_-]{30,}"),
-    ("dynatrace-token", "dt0c01. dt0s16.", r"[A-Z0-9]{24}\.[A-Z0-9]{64}"),
-    ("easypost-key", "EZAK EZTK", r"[A-Za-z0-9]{54}"),
-    ("facebook-token", "EAAC EAAG EAAB", r"[A-Za-z0-9]{60,}"),
-    ("fireworks-key", "fw_", r"[A-Za-z0-9]{22,}"),
-    ("cerebras-key", "csk-", r"[a-z0-9]{40,}"),
-    ("pinecone-key", "pcsk_", r"[A-Za-z0-9_]{50,}"),
-    ("together-key", "tgp_v1_", r"[A-Za-z0-9_-]{30,}"),
-    ("voyage-key", "pa-", r"[A-Za-z0-9_-]{40,}"),
-    ("heroku-key", "HRKU-", r"[A-Za-z0-9_-]{36,}"),
-    ("terraform-token", "atlasv1.", r"[A-Za-z0-9=_-]{60,}"),
-    ("hubspot-token", "pat-na1- pat-eu1-", r"[a-f0-9-]{36}"),
-    ("infracost-key", "ico-", r"[A-Za-z0-9]{32}(?![A-Za-z0-9])"),
-    ("lob-key", "live_pub_ test_pub_", r"[a-f0-9]{31}"),
-    ("mapbox-token", "sk.eyJ", r"[A-Za-z0-9_-]{20,200}\.[A-Za-z0-9_-]{15,}"),
-    ("netlify-token", "nfp_", r"[A-Za-z0-9]{36,}"),
-    ("newrelic-key", "NRII- NRJS- NRRA-", r"[A-Za-z0-9_-]{19,}"),
-    ("notion-token", "secret_", r"[A-Za-z0-9]{43}(?![A-Za-z0-9])"),
-    ("octopus-key", "API-", r"[A-Z0-9]{26}(?![A-Za-z0-9])"),
-    ("openshift-token", "sha256~", r"[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])"),
-    ("prefect-key", "pnu_ pnb_", r"[A-Za-z0-9]{36}"),
-    ("pulumi-token", "pul-", r"[a-f0-9]{40}"),
-    ("readme-key", "rdme_", r"[a-z0-9]{70}"),
-    ("render-key", "rnd_", r"[A-Za-z0-9]{28,}"),
-    ("resend-key", "re_", r"[A-Za-z0-9]{8}_[A-Za-z0-9]{24}"),
-    ("sendinblue-key", "xkeysib- xsmtpsib-", r"[a-f0-9]{64}-[A-Za-z0-9]{16}"),
-    ("shippo-token", "shippo_live_ shippo_test_", r"[a-f0-9]{40}"),
-    ("sonar-token", "sqp_ squ_ sqa_", r"[a-f0-9]{40}"),
-    ("sourcegraph-token", "sgp_", r"[A-Za-z0-9_]{40,}"),
-    ("typeform-token", "tfp_", r"[A-Za-z0-9_.=-]{40,}"),
-    ("wakatime-key", "waka_", r"[a-f0-9-]{36}"),
-    ("airtable-token", "pat", r"[A-Za-z0-9]{14}\.[a-f0-9]{64}"),
-    # crypt(5), passlib's and Django's encodings: a hash of a password can be tried out at home
-    ("password-hash", "$2a$ $2b$ $2y$", r"\d\d\$[A-Za-z0-9./]{53}"),
-    ("password-hash", "$1$ $apr1$ $5$ $6$", r"(?:rounds=\d{1,9}\$)?[A-Za-z0-9./]{1,16}\$[A-Za-z0-9./]{22,86}"),
-    ("password-hash", "$y$ $7$", r"[A-Za-z0-9./]{1,20}\$[A-Za-z0-9./]{1,86}\$[A-Za-z0-9./]{43}"),
-    (
-        "password-hash",
-        "$argon2i$ $argon2d$ $argon2id$",
-        r"v=\d{1,4}\$m=\d{1,9},t=\d{1,4},p=\d{1,4}\$[A-Za-z0-9+/]{8,90}\$[A-Za-z0-9+/]{16,120}",
-    ),
-    (
-        "password-hash",
-        "$scrypt$ $pbkdf2$ $pbkdf2-sha256$ $pbkdf2-sha512$",
-        r"[A-Za-z0-9,=]{1,40}\$[A-Za-z0-9./+]{8,90}\$[A-Za-z0-9./+]{16,120}",
-    ),
-    (
-        "password-hash",
-        "pbkdf2_sha256$ pbkdf2_sha1$ scrypt$",
-        r"\d{1,9}\$[A-Za-z0-9]{4,40}\$[A-Za-z0-9+/]{20,120}={0,2}",
-    ),
-    (
-        "password-hash",
-        "scrypt: pbkdf2:sha256: pbkdf2:sha512:",
-        r"\d{1,9}(?::\d{1,4}){0,2}\$[A-Za-z0-9]{4,40}\$[a-f0-9]{40,128}",
-    ),
-    ("password-hash", "{SSHA} {SHA} {SSHA512} {SMD5}", r"[A-Za-z0-9+/]{20,120}={0,2}"),
-)
-# Forms whose literal is not at their beginning: kind, literal, characters before it, the whole expression.
-_INNER = (
-    # learn.microsoft.com/purview/sit-defn-azure-ad-client-secret
-    ("azure-secret", "Q~", 4, r"[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34}"),
-    # core.telegram.org/bots/api#authorizing-your-bot; the number has 8 to 10 digits
-    ("telegram-token", ":AA", 10, r"\d{10}:AA[A-Za-z0-9_-]{32,33}(?![A-Za-z0-9_-])"),
-    ("telegram-token", ":AA", 9, r"\d{9}:AA[A-Za-z0-9_-]{32,33}(?![A-Za-z0-9_-])"),
-    ("telegram-token", ":AA", 8, r"\d{8}:AA[A-Za-z0-9_-]{32,33}(?![A-Za-z0-9_-])"),
-    # mailchimp.com/developer/marketing/guides/quick-start: 32 digits and the data centre
-    ("mailchimp-key", "-us", 32, r"[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])"),
-)
+@lru_cache(maxsize=1)
+def secret_tables() -> Mapping[str, Any]:
+    """What `secrets.toml` holds: tables of forms, of names and of programs."""
+    return tomllib.loads(Path(__file__).with_name("secrets.toml").read_text(encoding="utf-8"))
 
 
 @lru_cache(maxsize=1)
 def forms() -> tuple[SecretForm, ...]:
     """All forms; those with longer prefixes before those that begin like them."""
     tails = []
-    for kind, written, tail in _TAILS:
-        # Written with spaces between; a literal that ends in one is alone.
+    for kind, written, tail in secret_tables()["tails"]:
         names = (written,) if written.endswith(" ") else tuple(written.split())
         expression = re.compile(f"(?:{'|'.join(map(re.escape, names))}){tail}")
         tails.append(SecretForm(kind=kind, literals=names, expression=expression))
     inner = (
         SecretForm(kind=kind, literals=(literal,), back_chars=back, expression=re.compile(expression), failing_chars=60)
-        for kind, literal, back, expression in _INNER
+        for kind, literal, back, expression in secret_tables()["inner"]
     )
     return (*tails, *inner)
 
@@ -473,17 +327,13 @@ _ESCAPED_LINES = re.compile(r"(?:\\{1,4}r)?(?:\\{1,4}n[A-Za-z0-9+/]{4,100}={0,2}
 
 def key_blocks(scan: Scan) -> Iterator[Found]:
     """The private keys of a text. Linear time: every part between two lines of armour is passed once each way."""
-    if "PRIVATE KEY" in scan.text:
-        yield from _armoured(scan)
     for body in filter(scan.text.__contains__, _BODIES):
         yield from _bare(scan, body, _is_private_der)
     yield from _bare(scan, _PACKED, lambda data: data.startswith(b"-----BEGIN") and b"PRIVATE KEY" in data)
-
-
-def _armoured(scan: Scan) -> Iterator[Found]:
-    text = scan.text
-    marks = list(_ARMOUR.finditer(text))
-    scan.steps += len(text)
+    if "PRIVATE KEY" not in scan.text:
+        return
+    marks = list(_ARMOUR.finditer(scan.text))
+    scan.steps += len(scan.text)
     done = 0
     for i, mark in enumerate(marks):
         following = marks[i + 1] if i + 1 < len(marks) else None
@@ -491,7 +341,7 @@ def _armoured(scan: Scan) -> Iterator[Found]:
             if following and following["end"] == "END" and following.start() - mark.end() <= _KEY_BLOCK_CHARS:
                 done = following.end()
             else:
-                done = _block_stop(scan, mark.end(), following.start() if following else len(text))
+                done = _block_stop(scan, mark.end(), following.start() if following else len(scan.text))
             yield mark.start(), done, "private-key"
         elif mark.start() >= done:
             yield _block_start(scan, mark.start(), done), mark.end(), "private-key"

@@ -13,8 +13,7 @@ from collections.abc import Callable
 import pytest
 
 from compactor_cli.llm.redact import Redactor
-from compactor_cli.llm.secret_contexts import _PROGRAMS, _STEMS
-from compactor_cli.llm.secret_forms import forms
+from compactor_cli.llm.secret_forms import forms, secret_tables
 
 # Made up anew from a seed, so that no scanner takes this file for a leak.
 _RANDOM = random.Random(20_261)
@@ -438,8 +437,12 @@ def test_what_only_looks_like_a_secret_stays(text: str) -> None:
 LITERALS = sorted(
     {
         *(literal for form in forms() for literal in form.literals),
-        *(stem + tail for stem, _, _ in _STEMS for tail in ("", "=", ': "', "='", '\\": \\"', " is ")),
-        *(program for program, _ in _PROGRAMS),
+        *(
+            stem + tail
+            for stem, _, _ in secret_tables()["stems"]
+            for tail in ("", "=", ': "', "='", '\\": \\"', " is ")
+        ),
+        *(program for program, *_ in secret_tables()["programs"]),
         *("://", "://u:", "://u:p@", "a:b@", "-----", "-----BEGIN PRIVATE KEY-----\n", "-----END PRIVATE KEY-----\n"),
         *("eyJ.eyJ", "eyJaaaaaaaaa.eyJ", ".eyJ", "eyJaaaaaaaaa", "authorization: ", "authorization: bearer a1b2c3d4 "),
         *("bearer ", "basic ", "cookie: a=", "-u ", "--user a:", "MIIaaaa", "password,token\n", "password: a b c "),
