@@ -148,7 +148,7 @@ def stats() -> int:
     """How many replies there are, their size, and what they cost."""
     from datetime import UTC, datetime
 
-    from compactor_cli.llm.reply_cache import ReplyCache, replies_file
+    from compactor_cli.llm.model_client import ReplyCache, replies_file
 
     store = ReplyCache(replies_file())
     found = store.stats()
@@ -167,7 +167,7 @@ def stats() -> int:
 @click.option("--max-bytes", metavar="N", type=int, default=None, help="Then the longest unused, down to N bytes.")
 def prune(older_than: str, max_bytes: int | None) -> int:
     """Remove replies that were not used for long."""
-    from compactor_cli.llm.reply_cache import ReplyCache, replies_file
+    from compactor_cli.llm.model_client import ReplyCache, replies_file
     from compactor_cli.presets import values
 
     store = ReplyCache(replies_file())

@@ -384,7 +384,7 @@ def _seen(jobs: Sequence[Job], run_config: RunConfig, run_options: RunOptions) -
     others = (getattr(run_config, name) for name in ("engine", "summariser", "importance", "shape", "hooks", "memory"))
     if not stays or run_options.plan or run_options.interactive or any(others) or run_config.redacts_output:
         return None
-    from compactor_cli.llm.reply_cache import replies_file
+    from compactor_cli.llm.model_client import replies_file
     from compactor_cli.run.resume import UnchangedCache, seen_file
 
     return UnchangedCache(seen_file(replies_file().parent, run_config, jobs[0].target.kind))

@@ -95,8 +95,7 @@ def model_config(run_options: RunOptions, settings: Settings) -> ModelConfig:
     """The configuration of models. Raises UsageError for files that cannot be read, and for unknown tasks."""
     from compactor_cli.llm.limits import RateLimits, SpendLimits
     from compactor_cli.llm.model_calls import NO_KEYS, read_keys
-    from compactor_cli.llm.model_client import Fallback
-    from compactor_cli.llm.reply_cache import breaker_file, replies_file
+    from compactor_cli.llm.model_client import Fallback, breaker_file, replies_file
     from compactor_cli.run.model_run import ModelConfig
 
     fallback = run_options.fallback_model

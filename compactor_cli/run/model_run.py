@@ -50,9 +50,8 @@ from compactor_cli.llm.model_calls import (
     price_of,
     provider_of,
 )
-from compactor_cli.llm.model_client import BackgroundEventLoop, Fallback, ModelClient
+from compactor_cli.llm.model_client import BackgroundEventLoop, Fallback, ModelClient, ReplyCache
 from compactor_cli.llm.redact import Redactor
-from compactor_cli.llm.reply_cache import ReplyCache
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.plan import Importance
 from compactor_cli.model.report import Listener

@@ -30,9 +30,8 @@ from compactor_cli.llm.model_calls import (
     batch_price_of,
     provider_of,
 )
-from compactor_cli.llm.model_client import ModelClient, redacted
+from compactor_cli.llm.model_client import ModelClient, key_of, redacted
 from compactor_cli.llm.redact import Redactor
-from compactor_cli.llm.reply_cache import key_of
 from compactor_cli.model.errors import KeptAsIs, TryLater, UsageError
 from compactor_cli.model.value import dataclass
 from compactor_cli.run.jobs import RunConfig

@@ -14,9 +14,8 @@ from llm_server.client import LlmServer
 from compactor_cli.llm import llm
 from compactor_cli.llm.model import ModelOptions, ModelSummariser
 from compactor_cli.llm.model_calls import Secret
-from compactor_cli.llm.model_client import BackgroundEventLoop, Fallback, ModelClient, Retries
+from compactor_cli.llm.model_client import BackgroundEventLoop, Fallback, ModelClient, ReplyCache, Retries
 from compactor_cli.llm.redact import Redactor
-from compactor_cli.llm.reply_cache import ReplyCache
 from compactor_cli.model.summary import Request
 from compactor_cli.model.transcript import Message, Transcript
 from compactor_cli.render.template import load_template, render

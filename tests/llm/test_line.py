@@ -15,9 +15,8 @@ from compactor_cli.llm import llm
 from compactor_cli.llm import model_calls as f
 from compactor_cli.llm.limits import Breaker, RateLimiter, RateLimits, Spend, SpendLimits
 from compactor_cli.llm.model_calls import Call, ChatMessage, Keys, Reply, Secret, Speaker
-from compactor_cli.llm.model_client import BackgroundEventLoop, Fallback, ModelClient, Retries
+from compactor_cli.llm.model_client import BackgroundEventLoop, Fallback, ModelClient, ReplyCache, Retries
 from compactor_cli.llm.redact import Redactor
-from compactor_cli.llm.reply_cache import ReplyCache
 
 PASSWORD = "Tr0ub4dor" + "and3"
 TEXT = f"## Task\nfix src/login.py\npassword: {PASSWORD}\n"

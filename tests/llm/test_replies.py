@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from compactor_cli.llm.model_calls import Call, ChatMessage, Reply, Secret, Speaker
-from compactor_cli.llm.reply_cache import CacheStats, ReplyCache, breaker_file, replies_file
+from compactor_cli.llm.model_client import CacheStats, ReplyCache, breaker_file, replies_file
 
 CALL = Call(
     model="openai/m",
@@ -78,7 +78,7 @@ def test_a_process_that_is_killed_loses_no_reply(file: Path) -> None:
 import os, signal
 from pathlib import Path
 from compactor_cli.llm.model_calls import Call, Reply, ChatMessage, Speaker
-from compactor_cli.llm.reply_cache import ReplyCache
+from compactor_cli.llm.model_client import ReplyCache
 cache = ReplyCache(Path({str(file)!r}))
 for n in range(50):
     said = (ChatMessage(speaker=Speaker.USER, text=str(n)),)
@@ -98,7 +98,7 @@ def test_processes_share_it(file: Path) -> None:
 import sys
 from pathlib import Path
 from compactor_cli.llm.model_calls import Call, Reply, ChatMessage, Speaker
-from compactor_cli.llm.reply_cache import ReplyCache
+from compactor_cli.llm.model_client import ReplyCache
 cache = ReplyCache(Path(sys.argv[1]))
 for n in range(40):
     said = (ChatMessage(speaker=Speaker.USER, text=f"{sys.argv[2]} {n}"),)

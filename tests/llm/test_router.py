@@ -17,8 +17,7 @@ from llm_server.client import LlmServer
 from compactor_cli.llm import llm
 from compactor_cli.llm.limits import RateLimiter, RateLimits, Spend, SpendLimits
 from compactor_cli.llm.model_calls import Call, ChatMessage, LimitReached, Price, Reply, Secret, Speaker
-from compactor_cli.llm.model_client import BackgroundEventLoop, ModelClient, Retries
-from compactor_cli.llm.reply_cache import ReplyCache
+from compactor_cli.llm.model_client import BackgroundEventLoop, ModelClient, ReplyCache, Retries
 
 CALLBACKS = ("callbacks", "input_callback", "success_callback", "failure_callback")
 CALLBACKS += ("_async_input_callback", "_async_success_callback", "_async_failure_callback")
