@@ -10,7 +10,7 @@ marked, single items are taken out.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -75,14 +75,13 @@ class SourceRecords:
     """
 
     def __init__(self, parts: Iterable[tuple[Transcript, Sequence[int]]]) -> None:
-        known = tuple(parts)
-        self._texts: tuple[_Searched, ...] = (_Searched(lambda: _text_of(known), lambda: _user_texts(known)),)
+        self._texts: tuple[_Searched, ...] = (_Searched(tuple(parts)),)
 
     def with_shown(self, *texts: str) -> SourceRecords:
         """The same records, and these texts (instructions, a list of facts, an earlier summary)."""
         other = SourceRecords(())
         # Most names stand in these, which are shorter: they are searched first.
-        other._texts = (_Searched(lambda: "\n".join(texts), lambda: texts), *self._texts)
+        other._texts = (_Searched((), texts), *self._texts)
         return other
 
     def named(self, text: str) -> Named:
@@ -132,15 +131,25 @@ class SourceRecords:
 
 
 class _Searched:
-    """A text, each form of it made when it is first needed, and the runs of words in it that a user may have said."""
+    """Records or texts in the forms that are searched, each made when it is first needed."""
 
-    def __init__(self, text: Callable[[], str], user_texts: Callable[[], Iterable[str]]) -> None:
-        self._make_text = text
-        self._user_texts = user_texts
+    def __init__(self, parts: Sequence[tuple[Transcript, Sequence[int]]], texts: Sequence[str] = ()) -> None:
+        self._indices = [(transcript, index) for transcript, indices in parts for index in indices]
+        self._texts = texts
 
     @cached_property
     def text(self) -> str:
-        return self._make_text()
+        """All texts, each with its record as it was written: bookkeeping names directories and branches."""
+        texts = list(self._texts)
+        for transcript, index in self._indices:
+            for part in transcript.messages[index].parts:
+                if isinstance(part, Text | ToolResult):
+                    texts.append(part.text)
+                elif isinstance(part, ToolCall):
+                    texts.append(call_text(part))
+            if index < len(transcript.records):
+                texts.append(transcript.records[index].raw.decode("utf-8", "replace"))
+        return "\n".join(texts)
 
     @cached_property
     def folded(self) -> str:
@@ -153,31 +162,15 @@ class _Searched:
 
     @cached_property
     def user_runs(self) -> frozenset[tuple[str, ...]]:
-        return frozenset(run for text in self._user_texts() for run in _runs(text))
-
-
-def _user_texts(parts: Sequence[tuple[Transcript, Sequence[int]]]) -> Iterator[str]:
-    """What users said in records, refusals of calls and earlier summaries included."""
-    for message in (transcript.messages[index] for transcript, indices in parts for index in indices):
-        if message.role is Role.USER or message.results:
-            yield user_text(message)
-            yield from (result.text for result in message.results if result.is_error)
-        if message.summary is not None:
-            yield message.summary.text
-
-
-def _text_of(parts: Sequence[tuple[Transcript, Sequence[int]]]) -> str:
-    """The texts of records, each with its record as it was written: bookkeeping names directories and branches."""
-    texts: list[str] = []
-    for transcript, index in ((transcript, index) for transcript, indices in parts for index in indices):
-        for part in transcript.messages[index].parts:
-            if isinstance(part, Text | ToolResult):
-                texts.append(part.text)
-            elif isinstance(part, ToolCall):
-                texts.append(call_text(part))
-        if index < len(transcript.records):
-            texts.append(transcript.records[index].raw.decode("utf-8", "replace"))
-    return "\n".join(texts)
+        """Of what users said: refusals of calls, earlier summaries and what else was shown included."""
+        texts = list(self._texts)
+        for message in (transcript.messages[index] for transcript, index in self._indices):
+            if message.role is Role.USER or message.results:
+                texts.append(user_text(message))
+                texts += (result.text for result in message.results if result.is_error)
+            if message.summary is not None:
+                texts.append(message.summary.text)
+        return frozenset(run for text in texts for run in _runs(text))
 
 
 def _runs(text: str) -> list[tuple[str, ...]]:
@@ -194,21 +187,6 @@ def marked(text: str, names: Iterable[str]) -> str:
         pattern = re.compile(rf"(?<![\w/]){re.escape(name)}(?![\w/])(?P<tick>`?)(?! \(\?\))")
         text = pattern.sub(lambda found: f"{found[0]}{MARK}", text, count=1)
     return text
-
-
-def quotes(text: str) -> tuple[str, ...]:
-    """What stands in quotation marks."""
-    return tuple(_QUOTE.findall(text))
-
-
-def false_quotes(text: str, is_quoted: Callable[[str], bool]) -> tuple[str, ...]:
-    """What the text says in quotation marks that the user said, and nobody did."""
-    found = []
-    for quotation in _QUOTE.finditer(text):
-        before = text[max(0, quotation.start() - 120) : quotation.start()]
-        if len(quotation[1]) >= _LEAST_QUOTE_CHARS and _BY_USER.search(before) and not is_quoted(quotation[1]):
-            found.append(quotation[1])
-    return tuple(found)
 
 
 MOST_SALIENT, _MOST_OF_USER, _MOST_FILES, _MOST_STEPS = 50, 20, 40, 12
@@ -249,32 +227,27 @@ def essentials_of(numbered: NumberedEvents, ranked: Iterable[str], terms: Mappin
     Names of tools' parameters are none, whatever their count.
     """
     found = [event for _, event in numbered]
-    schema = {name for event in found if event.kind is EventKind.CALL for name, _ in parameters(event.arguments)}
-    names = [name for name in ranked if name not in schema]
-    user_names = {name for event in found if event.kind is EventKind.USER for name in atom_texts(event.text)}
-    of_user = [name for name in names if name in user_names][:_MOST_OF_USER]
-    wanted = _unique((*_weighty(found), *of_user, *names[:MOST_SALIENT]))
-    if len(wanted) < _LEAST_NAMES:
-        spoken = "\n".join(event.text for event in found).casefold()
-        words = [term for term in sorted(terms, key=lambda term: (-terms[term], term)) if term in spoken]
-        wanted = _unique((*wanted, *words[:_MOST_WORDS]))
-    last = (
-        (one, next((record for record, event in reversed(numbered) if one.name in event.text), "")) for one in wanted
-    )
-    return tuple(replace(one, record=record) for one, record in last)
-
-
-def _weighty(found: Sequence[Event]) -> Iterator[Essential]:
-    """The files that calls changed, newest first, by name (a summary may shorten a path), and the open steps."""
+    wanted: list[Essential | str] = []
+    # The files that calls changed, newest first, by name: a summary may shorten a path.
     edits = (e for e in reversed(found) if e.kind is EventKind.CALL and e.tool is ToolKind.EDIT)
-    paths = dict.fromkeys(path for edit in edits if (path := argument(edit.arguments, PATH_KEYS)))
-    for path in islice(paths, _MOST_FILES):
+    for path in islice(dict.fromkeys(filter(None, (argument(e.arguments, PATH_KEYS) for e in edits))), _MOST_FILES):
         word = path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1].casefold()
-        yield Essential(name=path, words=(word,), weight=_FILE_WEIGHT)
+        wanted.append(Essential(name=path, words=(word,), weight=_FILE_WEIGHT))
     state = plan_state(found)
     for step in (*state.of(State.DOING), *state.of(State.OPEN))[:_MOST_STEPS]:
         words = tuple(dict.fromkeys(w for w in step.text.casefold().split() if len(w) >= _STEP_WORD_CHARS))
-        yield Essential(name=step.text, words=words or (step.text.casefold(),), weight=_STEP_WEIGHT)
+        wanted.append(Essential(name=step.text, words=words or (step.text.casefold(),), weight=_STEP_WEIGHT))
+    schema = {name for event in found if event.kind is EventKind.CALL for name, _ in parameters(event.arguments)}
+    names = [name for name in ranked if name not in schema]
+    user_names = {name for event in found if event.kind is EventKind.USER for name in atom_texts(event.text)}
+    wanted += [name for name in names if name in user_names][:_MOST_OF_USER]
+    unique = _unique((*wanted, *names[:MOST_SALIENT]))
+    if len(unique) < _LEAST_NAMES:
+        spoken = "\n".join(event.text for event in found).casefold()
+        by_weight = [term for term in sorted(terms, key=lambda term: (-terms[term], term)) if term in spoken]
+        unique = _unique((*unique, *by_weight[:_MOST_WORDS]))
+    last = (next((record for record, event in reversed(numbered) if one.name in event.text), "") for one in unique)
+    return tuple(replace(one, record=record) for one, record in zip(unique, last, strict=True))
 
 
 def _unique(found: Iterable[Essential | str]) -> tuple[Essential, ...]:
@@ -486,7 +459,7 @@ _DROPPED_FIRST = (
 )
 
 
-def shortened(verdict: Verdict, check_input: CheckInput, count: Callable[[str], int]) -> Verdict:
+def cut_to_budget(verdict: Verdict, check_input: CheckInput, count: Callable[[str], int]) -> Verdict:
     """The verdict on a summary that is too long: taken, without the last items of what matters least."""
     outline = verdict.outline
     named = check_input.records.named(outline.text)
@@ -512,15 +485,20 @@ def _healed_item(
 ) -> Item | None:
     """The item with its doubts marked; None for what nobody said, and what names only things that are not there."""
     if section is Section.USER:
-        quoted = quotes(item.text)
+        quoted = _QUOTE.findall(item.text)
         false = [quote for quote in quoted if not records.is_quoted(quote)]
         # An account in other words than the user's is left out, and not held against the reply.
         if false or not (quoted or records.is_by_user(item.text)):
             invented.extend(false)
             return None
-    absent = [name for name in unfound if name in item.text]
-    misquoted = false_quotes(item.text, records.is_quoted)
+    misquoted = []
+    for quotation in _QUOTE.finditer(item.text):
+        before = item.text[max(0, quotation.start() - 120) : quotation.start()]
+        is_by_user = len(quotation[1]) >= _LEAST_QUOTE_CHARS and _BY_USER.search(before)
+        if is_by_user and not records.is_quoted(quotation[1]):
+            misquoted.append(quotation[1])
     invented.extend(misquoted)
+    absent = [name for name in unfound if name in item.text]
     if len(absent) > 1 and records.named(item.text).unfound_ratio == 1:
         return None
     text = marked(item.text, absent)

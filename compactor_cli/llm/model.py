@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.digest import Digest
 from compactor_cli.digest.language import LANGUAGES, detect
 from compactor_cli.formats.harness import user_text
-from compactor_cli.llm import prompts, quoting
+from compactor_cli.llm import prompts
 from compactor_cli.llm.model_calls import (
     NO_SECRET,
     Call,
@@ -25,10 +26,10 @@ from compactor_cli.llm.model_calls import (
 )
 from compactor_cli.llm.outline import heading_lines, headings_of
 from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage, written_headings
-from compactor_cli.llm.quoting import Block, Earlier, LoadOriginal, Previous, earlier, flatten, quoter
+from compactor_cli.llm.quoting import Earlier, LoadOriginal, Previous, earlier, flatten, quoter
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, RecordFacts, completed
-from compactor_cli.llm.writer import REPLY_RATIO, Refusal, StillTooLong, SummaryDraft, SummaryTask, SummaryWriter
+from compactor_cli.llm.writer import Refusal, StillTooLong, SummaryDraft, SummaryTask, SummaryWriter
 from compactor_cli.model.errors import KeptAsIs, OutputError, UsageError
 from compactor_cli.model.marker import find_marker, without_marker
 from compactor_cli.model.settings import PruneRule
@@ -39,34 +40,6 @@ from compactor_cli.plan.shorten import shortened
 
 if TYPE_CHECKING:
     from compactor_cli.llm.model_client import BackgroundEventLoop, ModelClient
-
-
-def estimated(task: SummaryTask, leaves: Sequence[Call], merge: Call, *, verifies: bool = False) -> Estimate:
-    """The leaves as they are, and the levels above them as if every reply had the length asked for.
-
-    ``verifies``: the last of them is asked again with its reply, for what that left out.
-    """
-    asked = [(call, sum(task.count(message.text) for message in call.messages)) for call in leaves]
-    sizes = [int(call.max_tokens / REPLY_RATIO) for call in leaves]
-    total = sum((_priced(call, sent, size) for (call, sent), size in zip(asked, sizes, strict=True)), Estimate())
-    fixed = task.count(prompts.rules(task.wording, Stage.MERGE)) + task.count(task.previous)
-    room = quoting.prompt_limits(merge.model, task.budget_tokens, fixed).leaf_tokens
-    while len(sizes) > 1:
-        groups = quoting.merge_groups(sizes, room)
-        joined = [sum(sizes[start:stop]) + fixed for start, stop in groups if stop - start > 1]
-        total = sum((_priced(merge, sent, task.budget_tokens) for sent in joined), total)
-        asked += ((merge, sent) for sent in joined)
-        sizes = [sizes[start] if stop - start == 1 else task.budget_tokens for start, stop in groups]
-    if verifies and asked:
-        call, sent = asked[-1]
-        total += _priced(call, sent + sizes[0] + task.count(prompts.verify(task.wording)), sizes[0])
-    return total
-
-
-def _priced(call: Call, input_tokens: int, output_tokens: int) -> Estimate:
-    price = call.known_price
-    cost_usd = price.cost_usd(input_tokens=input_tokens, output_tokens=output_tokens) if price else None
-    return Estimate(requests=1, input_tokens=input_tokens, output_tokens=output_tokens, cost_usd=cost_usd)
 
 
 AUTO, SAME = "auto", "same-as-main"
@@ -146,21 +119,28 @@ class ModelSummariser:
         redactor = self._new_redactor() if self._new_redactor else None
         refusals: list[Refusal] = []
         try:
-            if prepared := self._prepared(request, redactor):
-                answer = prepared.answer(refusals)
+            if writer := self._writer(request, redactor, refusals):
+                answer = self._answer(writer)
             else:
                 note = "the budget is too small for a model, or there is nothing to summarise: the digest wrote it"
                 answer = replace(Digest().summarise(request), notes=(note,))
         except ModelFailure as failure:
             answer = self._without(request, failure)
-        answer = _with_refusals(answer, refusals)
+        if refusals:
+            tokens = sum(refusal.tokens for refusal in refusals)
+            why = "; ".join(dict.fromkeys(refusal.why for refusal in refusals))
+            plural = "reply was" if len(refusals) == 1 else "replies were"
+            note = f"{len(refusals)} {plural} refused, {tokens:,} tokens: {why}"
+            faults = Counter(refusal.fault.value for refusal in refusals)
+            answer = replace(answer, refused=dict(faults), refused_tokens=tokens, notes=(*answer.notes, note))
         return replace(answer, redacted=dict(redactor.counts)) if redactor else answer
 
     def estimate(self, request: Request) -> Estimate:
         """What the summary would take; nothing is sent. Nothing, where no model would be asked."""
-        prepared = self._prepared(request, self._new_redactor() if self._new_redactor else None)
+        redactor = self._new_redactor() if self._new_redactor else None
         try:
-            return prepared.estimate() if prepared else Estimate()
+            writer = self._writer(request, redactor, [])
+            return writer.estimate() if writer else Estimate()
         except Unnamed:
             return Estimate()
 
@@ -179,167 +159,134 @@ class ModelSummariser:
             raise OutputError(f"no summary by the model: {failure.reason}", next_step=advice) from None
         return replace(Digest().summarise(request), fell_back=failure.reason)
 
-    def _prepared(self, request: Request, redactor: Redactor | None) -> _PreparedRequest | None:
-        """The request made ready for the model; None where it is not worth a call."""
+    def _writer(self, request: Request, redactor: Redactor | None, refusals: list[Refusal]) -> SummaryWriter | None:
+        """What writes the summary; None where it is not worth a call. Raises `Unnamed` where no model is named."""
+        options = self._model_options
         language = request.language if request.language != "auto" else _language(request)
-        found = earlier(request, self._model_options.previous, self._load_original)
-        prose = found.previous if self._model_options.previous is Previous.KEEP else ""
+        found = earlier(request, options.previous, self._load_original)
+        prose = found.previous if options.previous is Previous.KEEP else ""
         body = request.budget_tokens - request.count(request.render(_framed(prose, language)))
         if prose and body < request.budget_tokens // 3:
             note = "the earlier summary leaves no room to be kept as it is: it was updated"
             found, prose = replace(found, notes=(*found.notes, note)), ""
             body = request.budget_tokens - request.count(request.render(_framed("", language)))
-        prepared = _PreparedRequest(
-            request=request,
-            model_options=self._model_options,
-            redactor=redactor,
-            earlier=replace(found, previous="") if prose else found,
-            facts=RecordFacts(replace(request, language=language), found.strands),
-            prose=prose,
-            language=language,
-            budget_tokens=int(body * (1 - MOST_RATIO)),
+        budget_tokens = int(body * (1 - MOST_RATIO))
+        if budget_tokens < LEAST_TOKENS or not any(strand.indices for strand in found.strands):
+            return None
+        found = replace(found, previous="") if prose else found
+        return SummaryWriter(
+            task=_task(replace(request, language=language), found, prose, budget_tokens, options, redactor),
             client=self._client,
             loop=self._loop,
-        )
-        has_words = any(strand.indices for strand in found.strands)
-        return prepared if has_words and prepared.budget_tokens >= LEAST_TOKENS else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PreparedRequest:
-    """One request on its way."""
-
-    request: Request
-    model_options: ModelOptions
-    redactor: Redactor | None
-    earlier: Earlier
-    facts: RecordFacts
-    prose: str
-    language: str
-    budget_tokens: int
-    client: ModelClient
-    loop: BackgroundEventLoop
-
-    def answer(self, refusals: list[Refusal]) -> Answer:
-        """The accepted draft with its supplement; what was refused goes to ``refusals``. Raises `ModelFailure`."""
-        task = self.task()
-        calls = {stage: self.call(stage) for stage in Stage}
-        try:
-            draft = self.writer(calls, refusals).write(task)
-        except StillTooLong:
-            # The client itself asks the fallback call by call; spans too long for the first model may fit it.
-            if not self.client.fallback_of(calls[Stage.LEAF]):
-                raise
-            calls = {stage: self.client.fallback_of(call) or call for stage, call in calls.items()}
-            draft = self.writer(calls, refusals).write(task)
-        outline = draft.outline
-        asked_for = {heading.section for heading in task.wording.headings if not heading.label}
-        text = CompletedText(
-            sections=outline.sections,
-            prose="\n\n".join(filter(None, (self.prose, outline.prose))),
-            missing=frozenset() if outline.prose else frozenset(asked_for - outline.present),
-        )
-        answer = completed(
-            self.request, text, self.language, analysis=self.facts.analysis, previous=self.earlier.previous
-        )
-        return replace(answer, invented=draft.invented, notes=(*self.earlier.notes, *_notes(draft, task)))
-
-    def estimate(self) -> Estimate:
-        """The leaves as they would be sent, the joining by its budgets."""
-        task, calls = self.task(), {stage: self.call(stage) for stage in Stage}
-        leaves = self.writer(calls, []).prompts(task)
-        return estimated(task, leaves, calls[Stage.MERGE], verifies=self.model_options.verifies)
-
-    def writer(self, calls: Mapping[Stage, Call], refusals: list[Refusal]) -> SummaryWriter:
-        return SummaryWriter(
-            client=self.client,
-            loop=self.loop,
-            calls=calls,
-            redactor=self.redactor,
-            verifies=self.model_options.verifies,
+            calls=self._calls(request),
+            redactor=redactor,
+            verifies=options.verifies,
             refusals=refusals,
         )
 
-    def call(self, stage: Stage) -> Call:
-        """What is the same in all calls of a stage. Raises `ModelFailure` where no model is named."""
-        options = self.model_options
-        name = options.models.get(stage, options.model)
-        name = options.model if name == SAME else name
-        name = self.request.transcript.model if name in (AUTO, SAME) else name
-        if not name:
-            raise Unnamed("the transcript does not say which model wrote it: name one with -m")
-        return Call(
-            model=f"openai/{name}" if options.api_base and not provider_of(name) else name,
-            messages=(),
-            max_tokens=0,
-            about=self.request.transcript.sha256,
-            api_base=options.api_base,
-            key=options.key,
-            price=options.price,
-            delivery=options.delivery,
-            timeout_seconds=options.timeout_seconds,
-            max_reply_bytes=options.max_reply_bytes,
-        )
-
-    def task(self) -> SummaryTask:
-        """Everything quoted, and redacted as one: a secret recognised by its place in one text is found in all."""
-        render, options = self.request.render, self.model_options
-        forbidden = heading_lines(render, dict.fromkeys((*LANGUAGES, self.language)))
-        remarks = "\n".join(filter(None, (options.instructions, options.guidance)))
-        blocks = [
-            (number, block)
-            for number, strand in enumerate(self.earlier.strands)
-            for block in flatten(
-                strand.transcript, strand.indices, rule=options.rule, headings=forbidden, prefix=strand.prefix
+    def _calls(self, request: Request) -> dict[Stage, Call]:
+        """What is the same in all calls of a stage."""
+        options = self._model_options
+        found = {}
+        for stage in Stage:
+            name = options.models.get(stage, options.model)
+            name = options.model if name == SAME else name
+            name = request.transcript.model if name in (AUTO, SAME) else name
+            if not name:
+                raise Unnamed("the transcript does not say which model wrote it: name one with -m")
+            found[stage] = Call(
+                model=f"openai/{name}" if options.api_base and not provider_of(name) else name,
+                messages=(),
+                max_tokens=0,
+                about=request.transcript.sha256,
+                api_base=options.api_base,
+                key=options.key,
+                price=options.price,
+                delivery=options.delivery,
+                timeout_seconds=options.timeout_seconds,
+                max_reply_bytes=options.max_reply_bytes,
             )
-        ]
-        texts = (quoter(())(self.earlier.previous), self.request.focus, remarks, *self._requests(quoter(forbidden)))
-        clean: Sequence[str] = [*texts, *(block.text for _, block in blocks)]
-        clean = self.redactor.redact_all(clean) if self.redactor else clean
-        previous, focus, instructions, goal, latest = clean[: len(texts)]
-        wording = PromptWording(
+        return found
+
+    def _answer(self, writer: SummaryWriter) -> Answer:
+        """The accepted draft with its supplement. Raises `ModelFailure`."""
+        try:
+            draft = writer.write()
+        except StillTooLong:
+            # The client itself asks the fallback call by call; spans too long for the first model may fit it.
+            if not self._client.fallback_of(writer.calls[Stage.LEAF]):
+                raise
+            writer.calls = {stage: self._client.fallback_of(call) or call for stage, call in writer.calls.items()}
+            draft = writer.write()
+        task, outline = writer.task, draft.outline
+        asked_for = {heading.section for heading in task.wording.headings if not heading.label}
+        text = CompletedText(
+            sections=outline.sections,
+            prose="\n\n".join(filter(None, (task.prose, outline.prose))),
+            missing=frozenset() if outline.prose else frozenset(asked_for - outline.present),
+        )
+        language, analysis = task.wording.language, task.facts.analysis
+        answer = completed(task.request, text, language, analysis=analysis, previous=task.earlier.previous)
+        return replace(answer, invented=draft.invented, notes=(*task.earlier.notes, *_notes(draft, task)))
+
+
+def _task(
+    request: Request,
+    found: Earlier,
+    prose: str,
+    budget_tokens: int,
+    options: ModelOptions,
+    redactor: Redactor | None,
+) -> SummaryTask:
+    """Everything quoted, and redacted as one: a secret recognised by its place in one text is found in all."""
+    forbidden = heading_lines(request.render, dict.fromkeys((*LANGUAGES, request.language)))
+    remarks = "\n".join(filter(None, (options.instructions, options.guidance)))
+    flattened = partial(flatten, rule=options.rule, headings=forbidden)
+    blocks = [
+        block
+        for number, strand in enumerate(found.strands)
+        for block in flattened(strand.transcript, strand.indices, prefix=strand.prefix, strand=number)
+    ]
+    texts = (quoter(())(found.previous), request.focus, remarks, *map(quoter(forbidden), _requests(request, found)))
+    clean: Sequence[str] = [*texts, *(block.text for block in blocks)]
+    clean = redactor.redact_all(clean) if redactor else clean
+    previous, focus, instructions, goal, latest = clean[: len(texts)]
+    shown = zip(blocks, clean[len(texts) :], strict=True)
+    return SummaryTask(
+        request=request,
+        earlier=found,
+        facts=RecordFacts(request, found.strands),
+        wording=PromptWording(
             template=options.template,
-            language=self.language,
-            headings=written_headings(headings_of(render, self.language)),
+            language=request.language,
+            headings=written_headings(headings_of(request.render, request.language)),
             focus=focus,
             instructions=instructions,
-        )
-        return SummaryTask(
-            facts=self.facts,
-            strands=self.earlier.strands,
-            pieces=tuple(self._pieces(blocks, clean[len(texts) :])),
-            wording=wording,
-            budget_tokens=self.budget_tokens,
-            count=self.request.count,
-            forbidden=forbidden,
-            previous=previous,
-            covered=frozenset(self.request.covered),
-            known=self.request.heading_names(),
-            goal=goal,
-            latest=latest,
-        )
+        ),
+        budget_tokens=budget_tokens,
+        count=request.count,
+        forbidden=forbidden,
+        blocks=tuple(replace(block, text=text, tokens=request.count(text) + 1) for block, text in shown),
+        previous=previous,
+        goal=goal,
+        latest=latest,
+        prose=prose,
+    )
 
-    def _requests(self, quoted: Callable[[str], str]) -> tuple[str, str]:
-        """The user's first request, kept ones too, and the newest of the records; long ones without middle."""
-        spoken = (strand.transcript.messages[i] for strand in self.earlier.strands for i in strand.indices)
-        messages = self.request.transcript.messages
-        kept = (messages[i] for i in self.request.kept if i < min(self.request.covered))
-        requests = [text for text in map(user_text, (*kept, *spoken)) if text]
-        half = _MOST_REQUEST_CHARS // 2
-        goal, latest, *_ = (*requests[:1], *requests[1:][-1:], "", "")
-        return quoted(shortened(goal, half, half)), quoted(shortened(latest, half, half))
 
-    def _pieces(self, numbered: Sequence[tuple[int, Block]], clean: Sequence[str]) -> Iterator[quoting.BlockSlice]:
-        begins = [quoting.borders(strand.transcript.messages) for strand in self.earlier.strands]
-        for (number, block), text in zip(numbered, clean, strict=True):
-            tokens = self.request.count(text) + 1
-            border = begins[number][block.record]
-            yield quoting.BlockSlice(block=replace(block, text=text), tokens=tokens, border=border, strand=number)
+def _requests(request: Request, found: Earlier) -> tuple[str, str]:
+    """The user's first request, kept ones too, and the newest of the records; long ones without middle."""
+    spoken = (strand.transcript.messages[i] for strand in found.strands for i in strand.indices)
+    kept = (request.transcript.messages[i] for i in request.kept if i < min(request.covered))
+    requests = [text for text in map(user_text, (*kept, *spoken)) if text]
+    half = _MOST_REQUEST_CHARS // 2
+    goal, latest, *_ = (*requests[:1], *requests[1:][-1:], "", "")
+    return shortened(goal, half, half), shortened(latest, half, half)
 
 
 def _notes(draft: SummaryDraft, task: SummaryTask) -> Iterator[str]:
     """What people should know of a summary that was taken."""
-    if cut := sum(piece.block.cut_chars > 0 for piece in task.pieces):
+    if cut := sum(block.cut_chars > 0 for block in task.blocks):
         yield f"{cut} long texts were shortened in the prompt"
     if draft.healed:
         why = f": {draft.failure.reason}" if draft.failure else ", which the model twice did not summarise"
@@ -349,18 +296,6 @@ def _notes(draft: SummaryDraft, task: SummaryTask) -> Iterator[str]:
     if draft.numbers:
         named = ", ".join(draft.numbers[:_MOST_NUMBERS])
         yield f"the model gave {len(draft.numbers)} numbers that no record shows: {named}"
-
-
-def _with_refusals(answer: Answer, refusals: Sequence[Refusal]) -> Answer:
-    """The answer with the replies that were paid for and not taken."""
-    if not refusals:
-        return answer
-    faults = Counter(refusal.fault.value for refusal in refusals)
-    tokens = sum(refusal.tokens for refusal in refusals)
-    why = "; ".join(dict.fromkeys(refusal.why for refusal in refusals))
-    plural = "reply was" if len(refusals) == 1 else "replies were"
-    note = f"{len(refusals)} {plural} refused, {tokens:,} tokens: {why}"
-    return replace(answer, refused=dict(faults), refused_tokens=tokens, notes=(*answer.notes, note))
 
 
 def _framed(prose: str, language: str) -> Summary:

@@ -96,7 +96,13 @@ def read_reply(
     ``known``: other names of headings, in lower case, that replies in the format of a client may use. Items name the
     covered records that they cite. No line of an item is a heading or a mark written by compact.
     """
-    names = _names(headings, known or {})
+    # A line without what sets it off, if it opens a section; of sections that share one, the first.
+    openings = [(heading.opening, heading.section) for heading in headings]
+    labels = [(heading.label, heading.section) for heading in headings]
+    names: dict[str, Section] = {}
+    for name, section in (*openings, *labels, *(known or {}).items()):
+        names.setdefault(_plain(name), section)
+    names.pop("", None)
     quoted = quoter(line for heading in headings for line in (heading.opening, heading.label, heading.closing))
     reader = _OutlineReader(quoted=quoted)
     words = own_words(text)
@@ -109,17 +115,6 @@ def read_reply(
     kept = tuple(part for part in sections if part.items)
     prose = "" if reader.found else quoted(words)
     return Outline(sections=kept, present=frozenset(reader.found), text=words, prose=prose)
-
-
-def _names(headings: Sequence[OutlineHeading], known: Mapping[str, Section]) -> dict[str, Section]:
-    """What a line says, without what sets it off, if it opens a section; of sections that share one, the first."""
-    openings = [(heading.opening, heading.section) for heading in headings]
-    labels = [(heading.label, heading.section) for heading in headings]
-    names: dict[str, Section] = {}
-    for name, section in (*openings, *labels, *known.items()):
-        names.setdefault(_plain(name), section)
-    names.pop("", None)
-    return names
 
 
 @dataclass(slots=True, kw_only=True)
@@ -137,11 +132,10 @@ class _OutlineReader:
         """The next line; ``section`` if it opens one."""
         if section is not None and not self.in_code:
             self.current, self.after_blank, self.margin = self.found.setdefault(section, []), True, None
-        elif self.current is not None and (self.in_code or not _TAG_LINE.match(line.strip())):
-            self._add(self.current, line)
-
-    def _add(self, items: list[Item], line: str) -> None:
-        body = line.strip()
+            return
+        body, items = line.strip(), self.current
+        if items is None or (_TAG_LINE.match(body) and not self.in_code):
+            return
         indent = len(line) - len(line.lstrip())
         if body and self.margin is None:
             self.margin = indent
@@ -237,14 +231,16 @@ def joined_outline(outlines: Sequence[Outline]) -> Outline:
     return Outline(sections=sections, present=frozenset(found), text=f"{prose}\n{text}".strip(), prose=prose)
 
 
-def as_text(sections: Iterable[SectionItems], headings: Sequence[OutlineHeading]) -> str:
-    """Sections under these headings as a prompt shows them, records in brackets after their items."""
+def as_text(sections: Iterable[SectionItems], headings: Sequence[OutlineHeading], gap: str = "\n") -> str:
+    """Sections under these headings as a prompt shows them, records in brackets after their items.
+
+    ``gap``: what stands between what two headings open.
+    """
     by_section = {part.section: part.items for part in sections}
     filled = [heading for heading in headings if by_section.get(heading.section)]
-    lines: list[str] = []
+    parts: list[str] = []
     for opening, group in groupby(filled, key=lambda heading: heading.opening):
-        lines.append(opening)
-        closing = ""
+        lines, closing = [opening], ""
         for heading in group:
             lines.append(heading.label)
             for item in by_section[heading.section]:
@@ -253,5 +249,5 @@ def as_text(sections: Iterable[SectionItems], headings: Sequence[OutlineHeading]
                 tag = f" [{','.join(record_ranges(item.records))}]" if item.records else ""
                 lines.append(f"{indent}- {body}{tag}")
             closing = heading.closing
-        lines.append(closing)
-    return "\n".join(line for line in lines if line)
+        parts.append("\n".join(filter(None, (*lines, closing))))
+    return gap.join(parts)

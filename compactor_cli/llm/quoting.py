@@ -44,22 +44,28 @@ _REMINDER = "system-reminder"
 _LEAST_CHARS = 200
 
 
+class Border(IntEnum):
+    """What begins with a record; the larger, the better to cut before it."""
+
+    RECORD = 0
+    EXCHANGE = 1
+    TURN = 2
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One record as a prompt shows it. ``name``: its number, counted from 1; ``cut_chars``: left out of its texts."""
+    """One record as a prompt shows it. ``name``: its number, counted from 1; ``cut_chars``: left out of its texts.
+
+    In a leaf: its size, what begins with it, and which of the transcripts it comes from.
+    """
 
     record: int
     name: str
     text: str
     cut_chars: int = 0
-
-    def shortened(self, chars: int) -> Block:
-        """The block with at most about this many characters: its middle is replaced by a note of what is missing."""
-        if len(self.text) <= chars:
-            return self
-        half = max(chars, _LEAST_CHARS) // 2
-        text = shortened(self.text, half, half)
-        return replace(self, text=text, cut_chars=self.cut_chars + len(self.text) - 2 * half)
+    tokens: int = 0
+    border: Border = Border.RECORD
+    strand: int = 0
 
 
 def flatten(
@@ -69,21 +75,23 @@ def flatten(
     rule: PruneRule | None = None,
     headings: Sequence[str] = (),
     prefix: str = "",
+    strand: int = 0,
 ) -> tuple[Block, ...]:
     """A block for each of these records that has a text, in order; thinking and media are left out.
 
     So are what clients remind their models of, and records of which nothing else is left. Results of tools are cut by
     ``rule``; every other text is whole. ``headings``: lines of the template.
-    ``prefix`` stands before the numbers of records that come from another transcript. Linear in the text.
+    ``prefix`` stands before the numbers of records that come from another transcript. Their sizes are not counted.
+    Linear in the text.
     """
-    names = tool_names(transcript.messages)
-    quoted = quoter(headings)
-    blocks = (
-        _block(index, transcript.messages[index], names, rule, quoted, prefix)
-        for index in indices
-        if not transcript.messages[index].is_meta
-    )
-    return tuple(block for block in blocks if block)
+    messages = transcript.messages
+    names, quoted, begins = tool_names(messages), quoter(headings), borders(messages)
+    blocks = []
+    for index in indices:
+        block = None if messages[index].is_meta else _block(index, messages[index], names, rule, quoted, prefix)
+        if block:
+            blocks.append(replace(block, border=begins[index], strand=strand))
+    return tuple(blocks)
 
 
 def quoter(headings: Iterable[str]) -> Callable[[str], str]:
@@ -198,50 +206,41 @@ class Earlier:
 
 
 def earlier(request: Request, policy: Previous, load_original: LoadOriginal) -> Earlier:
-    """The records and the earlier summaries that open them. Summaries further inside stay among the records."""
+    """The records, and the covered summaries before the first reply: the user's first request may stand before them, if
+    it was kept. Summaries further inside stay among the records.
+    """
     messages = request.transcript.messages
-    opening = tuple(_opening(request))
-    openers = frozenset(opening)
-    own = Strand(transcript=request.transcript, indices=tuple(i for i in request.covered if i not in openers))
-    texts = [words for i in opening if (words := _words(messages[i]))]
+    opening: list[int] = []
+    texts: list[str] = []
+    for index in request.covered:
+        message = messages[index]
+        if message.summary is not None:
+            opening.append(index)
+            text = without_marker(message.summary.text).strip()
+            # Its record numbers with the hash of the transcript that they count, to be found for ever.
+            marker = find_marker(message.text)
+            texts.append(_TAG.sub(rf"[{marker.transcript[:_HASH_CHARS]}:\1]", text) if marker else text)
+        elif message.role is Role.ASSISTANT and not message.is_meta:
+            break
+    texts = [text for text in texts if text]
+    own = Strand(transcript=request.transcript, indices=tuple(i for i in request.covered if i not in opening))
     notes: tuple[str, ...] = ()
     if policy is Previous.REBUILD and opening:
-        if old := _originals(request.transcript, opening[-1], load_original):
+        if marker := find_marker(messages[opening[-1]].text):
+            old = tuple(_archived(marker, load_original, _MOST_GENERATIONS))
+        else:
+            # Before a client's own boundary, in the same file.
+            before = tuple(i for i in range(opening[-1]) if messages[i].superseded and not messages[i].is_meta)
+            old = (Strand(transcript=request.transcript, indices=before, prefix="s"),) if before else ()
+        if old:
             return Earlier(strands=(*old, own))
         notes = ("the originals of the earlier summary are not at hand: it was updated",) if texts else ()
     return Earlier(strands=(own,), previous="\n\n".join(texts), notes=notes)
 
 
-def _opening(request: Request) -> Iterator[int]:
-    """The covered summaries before the first reply: the user's first request may stand before them, if it was kept."""
-    for index in request.covered:
-        message = request.transcript.messages[index]
-        if message.summary is not None:
-            yield index
-        elif message.role is Role.ASSISTANT and not message.is_meta:
-            return
-
-
 # The records of a statement, as summaries print them after it.
 _TAG = re.compile(r"(?<= )\[(\d+(?:[-,]\d+)*)\]$", re.MULTILINE)
 _HASH_CHARS = 8
-
-
-def _words(message: Message) -> str:
-    """The earlier summary; its record numbers with the hash of the transcript that they count, to be found for ever."""
-    if message.summary is None:
-        return ""
-    text = without_marker(message.summary.text).strip()
-    marker = find_marker(message.text)
-    return _TAG.sub(rf"[{marker.transcript[:_HASH_CHARS]}:\1]", text) if marker else text
-
-
-def _originals(transcript: Transcript, last: int, load_original: LoadOriginal) -> tuple[Strand, ...]:
-    """What a summary stands for: from the archive, or before a native boundary in the file."""
-    if marker := find_marker(transcript.messages[last].text):
-        return tuple(_archived(marker, load_original, _MOST_GENERATIONS))
-    before = tuple(i for i in range(last) if transcript.messages[i].superseded and not transcript.messages[i].is_meta)
-    return (Strand(transcript=transcript, indices=before, prefix="s"),) if before else ()
 
 
 def _archived(marker: Marker, load_original: LoadOriginal, generations: int) -> Iterator[Strand]:
@@ -276,25 +275,7 @@ class CoverageError(InvariantError):
     """A covered record would be in no prompt, or in two: a defect, nothing is sent."""
 
 
-class Border(IntEnum):
-    """What begins with a record; the larger, the better to cut before it."""
-
-    RECORD = 0
-    EXCHANGE = 1
-    TURN = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockSlice:
-    """A block with its size and what begins with it. ``strand``: which of the transcripts it comes from."""
-
-    block: Block
-    tokens: int
-    border: Border
-    strand: int = 0
-
-
-Leaf = tuple[BlockSlice, ...]
+Leaf = tuple[Block, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,10 +305,10 @@ def borders(messages: Sequence[Message]) -> tuple[Border, ...]:
     return tuple(found)
 
 
-def cut(pieces: Sequence[BlockSlice], room_tokens: int, count: Callable[[str], int]) -> tuple[Leaf, ...]:
+def cut(blocks: Sequence[Block], room_tokens: int, count: Callable[[str], int]) -> tuple[Leaf, ...]:
     """Leaves of at most ``room_tokens`` and about equal size, cut at turns, else exchanges, else records."""
-    fitting = [fitted(piece, room_tokens, count) for piece in pieces]
-    sizes = [0, *accumulate(piece.tokens for piece in fitting)]
+    fitting = [fitted(block, room_tokens, count) for block in blocks]
+    sizes = [0, *accumulate(block.tokens for block in fitting)]
     leaves: list[Leaf] = []
     at = 0
     while at < len(fitting):
@@ -339,21 +320,21 @@ def cut(pieces: Sequence[BlockSlice], room_tokens: int, count: Callable[[str], i
     return tuple(leaves)
 
 
-def _stop(pieces: Sequence[BlockSlice], sizes: Sequence[int], at: int, even: int, most: int) -> int:
+def _stop(blocks: Sequence[Block], sizes: Sequence[int], at: int, even: int, most: int) -> int:
     """Where the leaf that starts at ``at`` ends: at the best border in reach, of several at the one nearest to even."""
     furthest = max(bisect_right(sizes, sizes[at] + most) - 1, at + 1)
-    if furthest >= len(pieces):
-        return len(pieces)
+    if furthest >= len(blocks):
+        return len(blocks)
     least = bisect_right(sizes, sizes[at] + int(even * _LEAST_FILL_RATIO))
     places = range(min(max(least, at + 1), furthest), furthest + 1)
-    return max(places, key=lambda place: (pieces[place].border, -abs(sizes[place] - sizes[at] - even)))
+    return max(places, key=lambda place: (blocks[place].border, -abs(sizes[place] - sizes[at] - even)))
 
 
 def split(leaf: Leaf, count: Callable[[str], int]) -> tuple[Leaf, ...]:
     """The leaf in two, for a model that found it too long; a leaf of one record keeps half of its text."""
     if len(leaf) == 1:
         return ((fitted(leaf[0], max(leaf[0].tokens // 2, 1), count),),)
-    sizes = [0, *accumulate(piece.tokens for piece in leaf)]
+    sizes = [0, *accumulate(block.tokens for block in leaf)]
 
     def badness(place: int) -> tuple[bool, int, float]:
         """Near the middle first, then the better border, then nearer still."""
@@ -364,17 +345,18 @@ def split(leaf: Leaf, count: Callable[[str], int]) -> tuple[Leaf, ...]:
     return leaf[:middle], leaf[middle:]
 
 
-def fitted(piece: BlockSlice, room_tokens: int, count: Callable[[str], int]) -> BlockSlice:
-    """The piece itself if there is room for it, else with its middle left out."""
-    block, tokens = piece.block, piece.tokens
-    chars = len(block.text)
+def fitted(block: Block, room_tokens: int, count: Callable[[str], int]) -> Block:
+    """The block itself if there is room for it, else with a note of what is missing in place of its middle."""
+    found, chars = block, len(block.text)
     for _ in range(_MOST_TRIES):
-        if tokens <= room_tokens:
+        if found.tokens <= room_tokens:
             break
-        chars = int(chars * min(room_tokens / tokens, 0.95) * 0.98)
-        block = piece.block.shortened(chars)
-        tokens = count(block.text)
-    return replace(piece, block=block, tokens=tokens)
+        chars = int(chars * min(room_tokens / found.tokens, 0.95) * 0.98)
+        half = max(chars, _LEAST_CHARS) // 2
+        text = shortened(block.text, half, half)
+        cut_chars = block.cut_chars + len(block.text) - 2 * half
+        found = replace(block, text=text, cut_chars=cut_chars, tokens=count(text))
+    return found
 
 
 def leaf_budget(leaf_tokens: int, final_tokens: int, reply_tokens: int) -> int:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from conversation import answer, call, conversation, says, summary, user
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor_cli.llm.prompts import marks
-from compactor_cli.llm.quoting import flatten, quoter
+from compactor_cli.llm.quoting import fitted, flatten, quoter
 from compactor_cli.model.settings import PruneRule
 from compactor_cli.model.transcript import Media, Message, Role, Text, Thinking, ToolResult
 
@@ -82,7 +84,7 @@ def test_half_a_surrogate_pair_becomes_something_that_can_be_sent() -> None:
 
 def test_a_block_that_is_too_long_loses_its_middle_and_says_so() -> None:
     (block,) = flatten(conversation(user("start " + "x" * 5_000 + " end")), [0])
-    short = block.shortened(1_000)
+    short = fitted(replace(block, tokens=len(block.text)), 1_000, len)
     assert len(short.text) < 1_200
     assert short.text.startswith("<<1 user>>\nstart")
     assert short.text.endswith("end")

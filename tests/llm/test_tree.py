@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from compactor_cli.llm.quoting import (
     Block,
-    BlockSlice,
     Border,
     CoverageError,
     borders,
@@ -18,9 +17,9 @@ from compactor_cli.llm.quoting import (
 )
 
 
-def piece(number: int, tokens: int, border: Border = Border.RECORD) -> BlockSlice:
+def piece(number: int, tokens: int, border: Border = Border.RECORD) -> Block:
     text = f"<<{number + 1} user>>\n" + "word " * tokens
-    return BlockSlice(block=Block(record=number, name=str(number + 1), text=text), tokens=count(text), border=border)
+    return Block(record=number, name=str(number + 1), text=text, tokens=count(text), border=border)
 
 
 @given(
@@ -30,9 +29,9 @@ def piece(number: int, tokens: int, border: Border = Border.RECORD) -> BlockSlic
 def test_leaves_hold_every_piece_once_in_order_and_fit(sizes: list[tuple[int, Border]], room: int) -> None:
     pieces = [piece(number, tokens, border) for number, (tokens, border) in enumerate(sizes)]
     leaves = cut(pieces, room, count)
-    assert [item.block.record for leaf in leaves for item in leaf] == list(range(len(pieces)))
+    assert [item.record for leaf in leaves for item in leaf] == list(range(len(pieces)))
     assert all(sum(item.tokens for item in leaf) <= room for leaf in leaves)
-    check_coverage([item.block.name for item in pieces], [item.block.name for leaf in leaves for item in leaf])
+    check_coverage([item.name for item in pieces], [item.name for leaf in leaves for item in leaf])
 
 
 def test_a_cut_is_made_where_a_turn_begins() -> None:
@@ -40,7 +39,7 @@ def test_a_cut_is_made_where_a_turn_begins() -> None:
         piece(n, 80, Border.TURN if n == 8 else Border.EXCHANGE if n % 2 == 0 else Border.RECORD) for n in range(12)
     ]
     first = cut(pieces, sum(item.tokens for item in pieces[:10]), count)[0]
-    assert first[-1].block.record == 7
+    assert first[-1].record == 7
 
 
 def test_a_split_loses_nothing_and_ends_with_half_of_one_record() -> None:
@@ -49,7 +48,7 @@ def test_a_split_loses_nothing_and_ends_with_half_of_one_record() -> None:
     assert one + two == leaf
     ((half,),) = split((piece(0, 2_000),), count)
     assert half.tokens < 1_300
-    assert half.block.cut_chars > 0
+    assert half.cut_chars > 0
 
 
 def test_turns_and_exchanges_begin_where_they_should() -> None:

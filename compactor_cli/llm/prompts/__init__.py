@@ -13,11 +13,10 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
-from itertools import groupby
 from typing import Any
 
-from compactor_cli.llm.outline import OutlineHeading
-from compactor_cli.model.summary import Section
+from compactor_cli.llm.outline import OutlineHeading, as_text
+from compactor_cli.model.summary import Item, Section, SectionItems
 from compactor_cli.model.value import dataclass
 
 LANGUAGES = ("en", "zh")
@@ -97,17 +96,14 @@ def rules(wording: PromptWording, stage: Stage) -> str:
     language = wording.written_in
     words = _words(language)
     descriptions = {**words["sections"], **words.get("templates", {}).get(wording.template, {})}
-    sections = []
-    for opening, group in groupby(wording.headings, key=lambda heading: heading.opening):
-        lines, closing = [opening], ""
-        for heading in group:
-            lines += [heading.label, f"- ({descriptions[heading.section.value]})"]
-            closing = heading.closing
-        sections.append("\n".join(filter(None, (*lines, closing))))
+    sections = (
+        SectionItems(section=heading.section, items=(Item(text=f"({descriptions[heading.section.value]})"),))
+        for heading in wording.headings
+    )
     own = f"{wording.template}.txt"
     priorities = _file(language, own if (_folder(language) / own).is_file() else f"{_DEFAULT}.txt").strip("\n")
     text = _file(language, f"{stage.value}.txt").replace("{{priorities}}", priorities)
-    return text.replace("{{sections}}", "\n\n".join(sections))
+    return text.replace("{{sections}}", as_text(sections, wording.headings, gap="\n\n"))
 
 
 def prompt(wording: PromptWording, prompt_input: PromptInput) -> str:
@@ -120,9 +116,16 @@ def prompt(wording: PromptWording, prompt_input: PromptInput) -> str:
     if prompt_input.stage is Stage.MERGE:
         parts = (f"<<part {number}>>\n{text}" for number, text in enumerate(prompt_input.texts, 1))
         shown = "\n".join([*parts, "<<end of parts>>"])
+    count = int(prompt_input.tokens * _WORDS_PER_TOKEN[wording.written_in]) // 10 * 10
+    requirements = [
+        words["limits"].format(tokens=prompt_input.tokens, words=count),
+        words["language"] if wording.language in LANGUAGES else words["other"].format(language=wording.language),
+        words["focus"].format(focus=wording.focus) if wording.focus else "",
+        words["instructions"].format(instructions=wording.instructions.strip()) if wording.instructions else "",
+    ]
     pieces = [
         _file(wording.written_in, "update.txt") if prompt_input.previous else "",
-        _requirements(wording, prompt_input.tokens),
+        "\n".join(filter(None, requirements)),
         _place(wording, prompt_input),
         _enclosed("previous summary", prompt_input.previous),
         _enclosed("ledger", prompt_input.ledger),
@@ -184,19 +187,6 @@ def _place(wording: PromptWording, prompt_input: PromptInput) -> str:
         if text
     )
     return "\n".join(filter(None, (place, _enclosed("requests", requests))))
-
-
-def _requirements(wording: PromptWording, tokens: int) -> str:
-    words = _words(wording.written_in)
-    count = int(tokens * _WORDS_PER_TOKEN[wording.written_in]) // 10 * 10
-    lines = [words["limits"].format(tokens=tokens, words=count)]
-    known = wording.language in LANGUAGES
-    lines.append(words["language"] if known else words["other"].format(language=wording.language))
-    if wording.focus:
-        lines.append(words["focus"].format(focus=wording.focus))
-    if wording.instructions:
-        lines.append(words["instructions"].format(instructions=wording.instructions.strip()))
-    return "\n".join(lines)
 
 
 def _enclosed(name: str, text: str) -> str:
