@@ -23,9 +23,9 @@ from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.digest.events import Event, events
+from compactor_cli.digest.events import events
 from compactor_cli.digest.language import is_term, terms
-from compactor_cli.digest.salience import Scores, build, score
+from compactor_cli.digest.salience import build, score
 from compactor_cli.formats.harness import user_text
 from compactor_cli.llm.model_calls import (
     Broken,
@@ -74,25 +74,19 @@ class Salience:
         found = events(middle.transcript, sent)
         table = build(found)
         scores = score(table, focus=middle.focus)
-        facts = _facts(found, scores)
+        # What each record states: rows of atoms, and words in conversations that are not about code.
+        facts: dict[int, set[int | str]] = {}
+        for event in found:
+            own = facts.setdefault(event.record, set())
+            for line in event.text.split("\n"):
+                own.update(table.lines.atoms[table.lines.numbers[line.strip()]])
+            if scores.terms:
+                own.update(terms(event.text))
         shown = {fact for record in middle.kept for fact in facts.get(record, ())}
         blocks = [{fact for record in block for fact in facts.get(record, ())} - shown for block in middle.blocks]
         values: dict[int | str, float] = dict(enumerate(scores.rows))
         values.update(scores.terms)
         return Ranking(order=_greedy(blocks, middle.tokens, values))
-
-
-def _facts(found: Sequence[Event], scores: Scores) -> dict[int, set[int | str]]:
-    """What each record says: rows of atoms, and words in conversations that are not about code."""
-    lines = scores.table.lines
-    covered_facts: dict[int, set[int | str]] = {}
-    for event in found:
-        facts = covered_facts.setdefault(event.record, set())
-        for line in event.text.split("\n"):
-            facts.update(lines.atoms[lines.numbers[line.strip()]])
-        if scores.terms:
-            facts.update(terms(event.text))
-    return covered_facts
 
 
 def _greedy(blocks: Sequence[set[int | str]], tokens: Sequence[int], values: dict[int | str, float]) -> list[int]:
@@ -263,6 +257,11 @@ def embedder(
     """A function from texts to the vectors that this model gives them."""
     name = f"openai/{model}" if api_base and not provider_of(model) else model
 
+    async def replies_to(calls: Sequence[Call]) -> Sequence[Reply]:
+        import asyncio
+
+        return await asyncio.gather(*(client.ask(call) for call in calls))
+
     def embed(texts: Sequence[str]) -> Sequence[Vector]:
         redactor = new_redactor() if new_redactor else None
         clean = redactor.redact_all(list(texts)) if redactor else list(texts)
@@ -270,7 +269,7 @@ def embedder(
         call = Call(model=name, messages=(), max_tokens=0, api_base=api_base, price=price, wanted=Wanted.VECTORS)
         calls = [replace(call, messages=messages[at : at + BATCH]) for at in range(0, len(messages), BATCH)]
         found: list[Vector] = []
-        for reply, call in zip(loop.run(_all(client, calls)), calls, strict=True):
+        for reply, call in zip(loop.run(replies_to(calls)), calls, strict=True):
             vectors = [array("f", base64.b64decode(text)) for text in json.loads(reply.text)]
             if len(vectors) != len(call.messages) or len({len(vector) for vector in vectors}) > 1:
                 raise Broken("the reply does not hold a vector of one length for each text")
@@ -278,12 +277,6 @@ def embedder(
         return found
 
     return embed
-
-
-async def _all(client: ModelClient, calls: Sequence[Call]) -> Sequence[Reply]:
-    import asyncio
-
-    return await asyncio.gather(*(client.ask(call) for call in calls))
 
 
 PREFIX = "local:"

@@ -46,16 +46,9 @@ from compactor_cli.llm.redact import Redactor
 from compactor_cli.model.value import dataclass
 
 REASON_CHARS = 300
-TOO_LARGE = 413
-# Asking again is of use although the status is not a server's: timeout, conflict, too early.
-_PASSING_STATUS = (408, 409, 425)
 # A reply was begun and cannot be read to its end. litellm gives these the status 500 of its own.
 _BROKEN_WORDS = ("codec can't decode", "json response", "invalid response", "not completed", "not enough data")
 _BROKEN_CAUSES = frozenset({"RemoteProtocolError", "ReadError", "ClientPayloadError", "ServerDisconnectedError"})
-# Wrong key, no permission.
-_UNUSABLE_STATUS = (401, 403)
-# An account without money, reported with the status of a rate limit.
-_NO_MONEY = "insufficient_quota"
 _PREFIX = re.compile(r"^(?:[\w.]+(?:Error|Exception|Timeout)\s*[:-]\s*)+")
 _MASKED = re.compile(r"\S*\*{3,}\S*")
 
@@ -66,21 +59,21 @@ def failure_of(error: Exception, call: Call) -> ModelFailure:
     status = found if isinstance(found := getattr(error, "status_code", None), int) else 0
     # The provider's words, without litellm's names in front of them.
     reason = scrubbed(_PREFIX.sub("", str(error).strip()) or type(error).__name__, call)
-    if "ContextWindowExceededError" in names or status == TOO_LARGE:
+    if "ContextWindowExceededError" in names or status == 413:
         return ContextTooLong(reason)
     if "Timeout" in names or "APITimeoutError" in names:
         return TimedOut(f"no reply within {call.timeout_seconds:g} seconds")
     if status == 429:
-        if _NO_MONEY in str(error):
+        if "insufficient_quota" in str(error):
             return Unusable(reason)
         return RateLimited(reason, retry_after_seconds=_retry_after(error))
     if _is_broken(error):
         return Broken(reason)
-    if status >= 500 or status in _PASSING_STATUS:
+    if status >= 500 or status in (408, 409, 425):  # timeout, conflict, too early: asking again is of use
         return ServerTrouble(reason, retry_after_seconds=_retry_after(error))
     if status == 404:
         return UnknownModel(reason)
-    if status in _UNUSABLE_STATUS:
+    if status in (401, 403):
         return Unusable(reason)
     return Refused(reason) if status else Broken(f"{type(error).__name__}: {reason}")
 
@@ -135,10 +128,7 @@ _ENVIRONMENT = {
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "httpcore", "openai", "asyncio")
 _WARNERS = r"(?:litellm|pydantic|openai|aiohttp|httpx)(?:\.|$)"
 # Anthropic caches a prompt's beginning only where it is marked, and nothing shorter than about 1,024 tokens.
-_ANTHROPIC = "anthropic"
 _MARKED_FROM_CHARS = 4_000
-# Servers of one's own often want no key, but the client insists on one.
-_ANY_KEY = "none"
 
 
 async def complete(call: Call) -> Reply:
@@ -237,9 +227,7 @@ class Batches:
 
     def __init__(self, way: Call) -> None:
         self._way = way
-        self._common: dict[str, Any] = {"custom_llm_provider": provider_of(way.model), "timeout": way.timeout_seconds}
-        self._common |= {"api_base": way.api_base} if way.api_base else {}
-        self._common |= {"api_key": key} if (key := _key(way)) else {}
+        self._common = {"custom_llm_provider": provider_of(way.model), "timeout": way.timeout_seconds, **_server(way)}
 
     def body(self, call: Call) -> dict[str, Any]:
         """The request as one line of a job holds it, parameters as the model knows them."""
@@ -391,16 +379,16 @@ async def _vectors(litellm: Any, call: Call) -> Reply:
 
 def _common(call: Call) -> dict[str, Any]:
     """What all calls have."""
-    key = _key(call)
-    return {
-        "model": call.model,
-        "timeout": call.timeout_seconds,
-        "num_retries": 0,
-        "max_retries": 0,
-        **call.extra,
-        **({"api_base": call.api_base} if call.api_base else {}),
-        **({"api_key": key} if key else {}),
-    }
+    patience = {"timeout": call.timeout_seconds, "num_retries": 0, "max_retries": 0}
+    return {"model": call.model, **patience, **call.extra, **_server(call)}
+
+
+def _server(call: Call) -> dict[str, str]:
+    """Where a call goes, and the key to it where litellm is not to look in the environment."""
+    key = call.key.reveal()
+    if not key and call.api_base and not any(os.environ.get(name) for name in environment_names(call.model)):
+        key = "none"  # servers of one's own often want no key, but the client insists on one
+    return {name: value for name, value in (("api_base", call.api_base), ("api_key", key)) if value}
 
 
 def _sendable(text: str) -> str:
@@ -413,17 +401,10 @@ def _messages(call: Call) -> list[dict[str, Any]]:
     for one in call.messages:
         text = _sendable(one.text)
         content: Any = text
-        if one.speaker is Speaker.SYSTEM and len(text) >= _MARKED_FROM_CHARS and provider_of(call.model) == _ANTHROPIC:
+        if one.speaker is Speaker.SYSTEM and len(text) >= _MARKED_FROM_CHARS and provider_of(call.model) == "anthropic":
             content = [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]
         messages.append({"role": one.speaker.value, "content": content})
     return messages
-
-
-def _key(call: Call) -> str:
-    """The key to send; empty: litellm looks in the environment."""
-    if call.key or not call.api_base:
-        return call.key.reveal()
-    return "" if any(os.environ.get(name) for name in environment_names(call.model)) else _ANY_KEY
 
 
 def _read(call: Call, answer: Any) -> Reply:

@@ -1,23 +1,7 @@
 """One call of a model, its reply and its failures as values; what it costs, who answers it, and with which key.
 
-The failures, each with whether asking again can help:
-
-ModelFailure
-├── Passing             asking again later can help
-│   ├── RateLimited         the provider wants fewer requests (429)
-│   ├── ServerTrouble       the provider or the way to it fails (5xx, overloaded, no connection)
-│   ├── TimedOut            no reply within the time allowed
-│   └── Broken              the reply broke off or cannot be read
-├── ContextTooLong      the prompt does not fit the model: ask with less text
-├── Refused             bad request, content policy: asking again is of no use
-│   └── Unusable            wrong key, no money: no other request would be answered either
-│       └── UnknownModel        the provider has no model of this name, or the address is wrong
-├── GaveUp              every model failed: the last reason of each
-├── LimitReached        a limit of the run (cost, requests, tokens) would be passed; nothing was sent
-└── CircuitOpen         too many failures in a row: nothing is sent for now
-
-No text of these holds a key: what a provider says is scrubbed before it gets here. Prices and providers come from the
-table in litellm's wheel, read as a file: litellm is not imported.
+No failure holds a key: what a provider says is scrubbed before it gets here. Prices and providers come from the table
+in litellm's wheel, read as a file: litellm is not imported.
 """
 
 from __future__ import annotations

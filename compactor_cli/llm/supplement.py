@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice, takewhile
 from textwrap import wrap
@@ -134,7 +134,7 @@ def completed(
     size_tokens = request.count(str(text))
     spare_tokens = request.budget_tokens - request.count(request.render(bare))
     allowed = spare_tokens if most_ratio >= 1 else int(size_tokens * most_ratio / (1 - most_ratio))
-    chooser = _Chooser(request=request, analysis=analysis, text=text)
+    chooser = _Chooser(request, analysis, text)
     carried = _carried(previous, request, analysis)
     chosen = chooser.chosen(digest, statements, carried, max(min(spare_tokens, allowed), 0))
     summary = _fitted(bare, chosen, request)
@@ -142,23 +142,16 @@ def completed(
     return Answer(summary=replace(summary, lost=lost, retention=retention), state=digest.state)
 
 
-@dataclass(slots=True, kw_only=True)
 class _Chooser:
     """Chooses what the text does not hold, the most needed first."""
 
-    request: Request
-    analysis: Analysis
-    text: CompletedText
-    folded: str = field(init=False)
-    spaced: str = field(init=False)
-    lines: tuple[frozenset[str], ...] = field(init=False)
-    begun: set[str] = field(default_factory=set)
-    added: dict[Section, list[frozenset[str]]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.folded = str(self.text).casefold()
+    def __init__(self, request: Request, analysis: Analysis, text: CompletedText) -> None:
+        self.request, self.analysis, self.text = request, analysis, text
+        self.folded = str(text).casefold()
         self.spaced = _spaced(self.folded)
         self.lines = tuple(words for line in self.folded.split("\n") if (words := _long_words(line)))
+        self.begun: set[str] = set()
+        self.added: dict[Section, list[frozenset[str]]] = {}
 
     def chosen(
         self,
@@ -436,7 +429,13 @@ class RecordFacts:
                 event for event in analysis.events if event.record in records and event.kind is not EventKind.SUMMARY
             ]
             numbered += ((f"{part.prefix}{event.record + 1}", event) for event in found)
-            names += _ranked_names(analysis, found)
+            lines, atoms, rows = analysis.table.lines, list(analysis.table.atoms), analysis.scores.rows
+            here: Iterable[int] = range(len(atoms))
+            if len(found) < len(analysis.events):
+                texts = {line.strip() for event in found for line in event.text.split("\n")}
+                here = {row for line in texts if line in lines.numbers for row in lines.atoms[lines.numbers[line]]}
+            likeliest = sorted(here, key=lambda row: (-rows[row], row))[:MOST_RANKED]
+            names += ((rows[row], atoms[row]) for row in likeliest)
             terms |= analysis.scores.terms
         ranked = dict.fromkeys(name for _, name in sorted(names, key=lambda one: -one[0]))
         return essentials_of(numbered, islice(ranked, MOST_RANKED), terms)
@@ -450,8 +449,12 @@ class RecordFacts:
         lines: list[str] = []
         left = room
         for part in parts:
-            records = frozenset(part.indices)
-            for item in self._list_items(part.transcript, int(room / max(share, 0.01))):
+            known, records = id(part.transcript), frozenset(part.indices)
+            if known not in self._items:
+                facts_tokens = int(int(room / max(share, 0.01)) * (1 - _NAMES_OF_LIST_RATIO))
+                sections = build_sections(self._analysis(part.transcript), facts_tokens, self._tokens)
+                self._items[known] = tuple(item for section in Section for item in sections.get(section, ()))
+            for item in self._items[known]:
                 cost = self._tokens.item(item)
                 if cost <= left and not records.isdisjoint(item.records):
                     lines.append(f"- {item.text}")
@@ -480,14 +483,6 @@ class RecordFacts:
             self._analyses[id(transcript)] = analyse(request)
         return self._analyses[id(transcript)]
 
-    def _list_items(self, transcript: Transcript, tokens: int) -> tuple[Item, ...]:
-        """The facts of all records of a transcript, for check lists of this many tokens together."""
-        if id(transcript) not in self._items:
-            facts_tokens = int(tokens * (1 - _NAMES_OF_LIST_RATIO))
-            sections = build_sections(self._analysis(transcript), facts_tokens, self._tokens)
-            self._items[id(transcript)] = tuple(item for section in Section for item in sections.get(section, ()))
-        return self._items[id(transcript)]
-
     def _of(self, strand: Strand, tokens: int) -> Request:
         """A digest of these records alone, an item a line."""
         return replace(
@@ -499,14 +494,3 @@ class RecordFacts:
             render=lambda summary: "\n".join(f"- {item.text}" for part in summary.sections for item in part.items),
             state=None,
         )
-
-
-def _ranked_names(analysis: Analysis, found: Sequence[Event]) -> list[tuple[float, str]]:
-    """The names in some events that are most likely to be used again, each with its score, best first."""
-    lines, atoms, rows = analysis.table.lines, list(analysis.table.atoms), analysis.scores.rows
-    here: Iterable[int] = range(len(atoms))
-    if len(found) < len(analysis.events):
-        texts = {line.strip() for event in found for line in event.text.split("\n")}
-        here = {row for line in texts if line in lines.numbers for row in lines.atoms[lines.numbers[line]]}
-    best = sorted(here, key=lambda row: (-rows[row], row))[:MOST_RANKED]
-    return [(rows[row], atoms[row]) for row in best]
