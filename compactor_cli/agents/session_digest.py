@@ -16,7 +16,7 @@ from compactor_cli.archive.verify import store_session
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.digest import Digest
 from compactor_cli.digest.loss import Dropped, dropped
-from compactor_cli.evaluate.digested import body
+from compactor_cli.evaluate.digested import summary_request
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.sent import sent, sent_messages
 from compactor_cli.group.exchanges import group
@@ -32,7 +32,7 @@ from compactor_cli.plan.trigger import base_tokens, previous_marker
 from compactor_cli.presets.values import with_head
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream
-from compactor_cli.render.template import heading_names, load_template, read_client, read_ours, render
+from compactor_cli.render.template import heading_names, load_template, render
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,18 +147,12 @@ def digest_session(
     previous = previous_marker(transcript)
     own_state = archive.load_state(previous.state) if archive and previous else None
     longest = replace(marker, state=PLACEHOLDER_STATE) if archive else marker
-    request = Request(
-        transcript=transcript,
-        covered=covered,
+    request = replace(
+        summary_request(transcript, covered, budget, count, partial(render, template=template, marker=longest)),
         kept=kept,
-        budget_tokens=budget,
-        render=partial(render, template=template, marker=longest),
-        count=count,
         focus=settings.focus,
         language=settings.language,
         state=own_state or state,
-        read=read_ours,
-        read_client=read_client,
         heading_names=partial(heading_names, settings.template),
     )
     limit.check(request)
@@ -191,16 +185,7 @@ def left_out(original: Transcript, now: Transcript) -> Iterator[tuple[str, Dropp
     """
     if original.sha256 == now.sha256:
         return
-    request = Request(
-        transcript=original,
-        covered=tuple(sorted(sent(original))),
-        kept=(),
-        budget_tokens=0,
-        render=body,
-        count=len,
-        read=read_ours,
-        read_client=read_client,
-    )
+    request = summary_request(original, sorted(sent(original)), 0, len)
     later = "\n".join(text_of(message) for _, message in sent_messages(now))
     for thing in dropped(analyse(request), later):
         yield record_id(original.sha256, thing.record) if thing.record >= 0 else "", thing

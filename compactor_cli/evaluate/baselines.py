@@ -103,18 +103,22 @@ def _masking(case: EvalCase, count: Count) -> Write:
     return lambda budget: last(text, budget, count)
 
 
+def _prose(case: EvalCase, count: Count) -> Write:
+    return partial(prose, case, count=count)
+
+
 def _lexrank(case: EvalCase, count: Count) -> Write:
     return partial(best, lexrank_order(_numbered_lines(case)), count=count)
+
+
+def _log_frequency(case: EvalCase, count: Count) -> Write:
+    return partial(best, coverage_order(case), count=count)
 
 
 def _mmr(case: EvalCase, count: Count) -> Write:
     asked = [event.text for event in case.prefix_events if event.kind is EventKind.USER]
     query = "\n".join([*asked[-1:], _whole(case.tail_events)])
     return partial(best, mmr_order(_numbered_lines(case), query), count=count)
-
-
-def _log_frequency(case: EvalCase, count: Count) -> Write:
-    return partial(best, coverage_order(case.middle_events, _numbered_lines(case)), count=count)
 
 
 def _bare_list(case: EvalCase, count: Count) -> Write:
@@ -130,10 +134,6 @@ def _bare_list(case: EvalCase, count: Count) -> Write:
         return make(most_that_fits(len(atoms), make, budget, count))
 
     return write
-
-
-def _prose(case: EvalCase, count: Count) -> Write:
-    return partial(prose, case, count=count)
 
 
 def _numbered_lines(case: EvalCase) -> list[Line]:
@@ -355,7 +355,14 @@ def lexrank_order(lines: Sequence[Line]) -> list[Line]:
     if len(sampled) > MOST_LINES:
         sampled = [sampled[i * len(sampled) // MOST_LINES] for i in range(MOST_LINES)]
     graph = _graph(_vectors([text for _, text in sampled]))
-    rank = _centrality(graph)
+    size = len(graph)
+    sums = [math.fsum(edges.values()) or 1.0 for edges in graph]
+    rank = [1.0 / size] * size if size else []
+    for _ in range(ROUNDS):
+        rank = [
+            DAMPING / size + (1 - DAMPING) * math.fsum(weight * rank[j] / sums[j] for j, weight in edges.items())
+            for edges in graph
+        ]
     central = sorted(range(len(sampled)), key=lambda i: (-rank[i], sampled[i][0]))
     return [sampled[i] for i in central] + _rest(lines, sampled)
 
@@ -372,7 +379,15 @@ def mmr_order(lines: Sequence[Line], query: str) -> list[Line]:
     relevance = [math.fsum(one * other for one, other in pairs) for pairs in shared]
     near = sorted(range(len(worded)), key=lambda i: (-relevance[i], -i))[:MOST_LINES]
     graph = _graph([vectors[i] for i in near])
-    chosen = [worded[near[i]] for i in _marginal([relevance[i] for i in near], graph)]
+    likeness = [0.0] * len(near)
+    waiting = set(range(len(near)))
+    chosen: list[Line] = []
+    while waiting:
+        one = max(waiting, key=lambda i: (RELEVANCE * relevance[near[i]] - (1 - RELEVANCE) * likeness[i], -i))
+        waiting.remove(one)
+        chosen.append(worded[near[one]])
+        for i, cosine in graph[one].items():
+            likeness[i] = max(likeness[i], cosine)
     return chosen + _rest(lines, chosen)
 
 
@@ -413,33 +428,6 @@ def _graph(vectors: Sequence[Mapping[str, float]]) -> list[dict[int, float]]:
     return graph
 
 
-def _centrality(graph: Sequence[Mapping[int, float]]) -> list[float]:
-    if not graph:
-        return []
-    size = len(graph)
-    sums = [math.fsum(edges.values()) or 1.0 for edges in graph]
-    rank = [1.0 / size] * size
-    for _ in range(ROUNDS):
-        rank = [
-            DAMPING / size + (1 - DAMPING) * math.fsum(weight * rank[j] / sums[j] for j, weight in edges.items())
-            for edges in graph
-        ]
-    return rank
-
-
-def _marginal(relevance: Sequence[float], graph: Sequence[Mapping[int, float]]) -> list[int]:
-    likeness = [0.0] * len(relevance)
-    waiting = set(range(len(relevance)))
-    order: list[int] = []
-    while waiting:
-        chosen = max(waiting, key=lambda i: (RELEVANCE * relevance[i] - (1 - RELEVANCE) * likeness[i], -i))
-        waiting.remove(chosen)
-        order.append(chosen)
-        for i, cosine in graph[chosen].items():
-            likeness[i] = max(likeness[i], cosine)
-    return order
-
-
 # Characters a token on average: costs only rank the lines, the budget is kept by counting.
 _CHARS_A_TOKEN = 4
 
@@ -452,9 +440,9 @@ def _weights(events: Iterable[Event]) -> dict[str, float]:
     return {atom: math.log1p(number) for atom, number in held.items()}
 
 
-def coverage_order(events: Iterable[Event], lines: Sequence[Line]) -> list[Line]:
+def coverage_order(case: EvalCase) -> list[Line]:
     """The lines in the order in which a lazy greedy choice takes them: new weight of atoms for each token."""
-    weights = _weights(events)
+    weights, lines = _weights(case.middle_events), _numbered_lines(case)
     atoms = {position: atom_texts(line) & weights.keys() for position, line in lines}
     costs = {position: 1 + len(line) / _CHARS_A_TOKEN for position, line in lines}
     texts = dict(lines)

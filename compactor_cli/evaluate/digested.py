@@ -43,6 +43,26 @@ def body(summary: Summary) -> str:
     return without_marker(render(summary, load_template(TEMPLATE), _MARKER))
 
 
+def summary_request(
+    transcript: Transcript,
+    covered: Iterable[int],
+    budget_tokens: int,
+    count: Count,
+    write: WriteSummary = body,
+) -> Request:
+    """What asks for a summary of these records; earlier summaries among them are read whoever wrote them."""
+    return Request(
+        transcript=transcript,
+        covered=tuple(covered),
+        kept=(),
+        budget_tokens=budget_tokens,
+        render=write,
+        count=count,
+        read=read_ours,
+        read_client=read_client,
+    )
+
+
 def framed(case: EvalCase, budget_tokens: int) -> WriteSummary:
     """How a summary of this case is written at this budget, frame included."""
     marker = Marker(
@@ -94,18 +114,8 @@ class DigestMethod:
         state: bytes | None = None,
     ) -> Digested:
         """The whole answer for these records of a transcript, for what more than the text is checked of."""
-        request = Request(
-            transcript=transcript,
-            covered=tuple(covered),
-            kept=tuple(kept),
-            budget_tokens=budget_tokens,
-            render=write,
-            count=count,
-            state=state,
-            read=read_ours,
-            read_client=read_client,
-        )
-        answer = self.summariser.summarise(request)
+        request = summary_request(transcript, covered, budget_tokens, count, write)
+        answer = self.summariser.summarise(replace(request, kept=tuple(kept), state=state))
         return Digested(answer=answer, text=write(answer.summary))
 
 

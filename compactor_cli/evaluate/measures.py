@@ -330,11 +330,15 @@ def artefacts_of(events: Sequence[Event]) -> dict[Measure, tuple[str, ...]]:
     failing = (event for event in events if event.is_error or event.tool not in (ToolKind.READ, ToolKind.EDIT))
     runs = (event for event in events if event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND)
     commands = (next(lines_of(command_of(event.arguments)), "") for event in runs)
+    # The items of the last list that are not done.
+    lists = (event for event in reversed(events) if event.kind is EventKind.CALL and event.tool is ToolKind.PLAN)
+    items = next(filter(None, (objects(event.arguments, _LIST_KEYS) for event in lists)), ())
+    todos = (argument(item, _ITEM_KEYS) for item in items if str(item.get("status", "")).lower() not in _DONE)
     found: dict[Measure, Iterable[str]] = {
         Measure.EDITED: edited,
         Measure.READ: (path for path in _paths(events, ToolKind.READ) if path not in edited),
         Measure.COMMANDS: (" ".join(words(line)[:COMMAND_WORDS]) for line in commands if line),
-        Measure.TODOS: _open_items(events),
+        Measure.TODOS: (" ".join(words(text)) for text in todos if text),
         Measure.DECISIONS: _telling_lines(events, EventKind.ASSISTANT, _DECISION),
         Measure.ERRORS: _telling_lines(failing, EventKind.RESULT, _ERROR),
     }
@@ -375,14 +379,6 @@ def _paths(events: Iterable[Event], tool: ToolKind) -> Iterator[str]:
             if tool is ToolKind.EDIT and "*** Begin Patch" in event.text:
                 # All but the names that a patch gives to files.
                 yield from (path for action, path in patched_files(event.text) if action is not FileAction.MOVE)
-
-
-def _open_items(events: Sequence[Event]) -> Iterator[str]:
-    """The items of the last list that are not done."""
-    lists = (event for event in reversed(events) if event.kind is EventKind.CALL and event.tool is ToolKind.PLAN)
-    for item in next(filter(None, (objects(event.arguments, _LIST_KEYS) for event in lists)), ()):
-        if str(item.get("status", "")).lower() not in _DONE and (text := argument(item, _ITEM_KEYS)):
-            yield " ".join(words(text))
 
 
 def _telling_lines(events: Iterable[Event], kind: EventKind, cue: re.Pattern[str]) -> Iterator[str]:

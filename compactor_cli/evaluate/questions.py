@@ -23,9 +23,9 @@ from typing import Any, TypeVar
 import orjson
 
 from compactor_cli.digest.events import EventKind
-from compactor_cli.evaluate.baselines import Count, Method, Write, choose
+from compactor_cli.evaluate.baselines import Count, Method, choose
 from compactor_cli.evaluate.cuts import CutRule, EvalCase, QuestionCut, locate, plain_events, read_cut, schema_words
-from compactor_cli.evaluate.digested import EMPTY, DigestMethod, body, frame_tokens, framed
+from compactor_cli.evaluate.digested import EMPTY, DigestMethod, body, frame_tokens, framed, summary_request
 from compactor_cli.evaluate.measures import Measure, SummaryView, forget, needs_of, score
 from compactor_cli.evaluate.run_eval import DIGEST, Progress, label
 from compactor_cli.evaluate.tables import NOTHING, columns, mean, percent
@@ -38,12 +38,11 @@ from compactor_cli.llm.quoting import Strand
 from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, RecordFacts, completed
 from compactor_cli.model.errors import InputError, Place, UsageError
 from compactor_cli.model.settings import Size
-from compactor_cli.model.summary import Request
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.tokens import Counter, count_message, counter_for
 from compactor_cli.read.jsonl import OnInvalid, records_in
 from compactor_cli.read.streams import open_stream
-from compactor_cli.render.template import heading_names, read_client, read_ours, template_names
+from compactor_cli.render.template import heading_names, template_names
 
 Row = TypeVar("Row")
 
@@ -236,27 +235,20 @@ def _summaries(
 ) -> Iterator[WrittenSummary]:
     if options.at_client and count(cut.client_summary) < LEAST_BUDGET_TOKENS:
         return
-    writers = {method.name: method.prepare(cut.case, count) for method in methods}
-    sizes = ((label(size), size.of(cut.case.middle_tokens), size.ratio) for size in options.budgets)
+    case = cut.case
+    writers = {method.name: method.prepare(case, count) for method in methods}
+    sizes = ((label(size), size.of(case.middle_tokens), size.ratio) for size in options.budgets)
     budgets = [(name, max(tokens, LEAST_BUDGET_TOKENS) if ratio else tokens) for name, tokens, ratio in sizes]
     for name, budget in [(CLIENT, count(cut.client_summary))] if options.at_client else budgets:
         made = partial(WrittenSummary, file=question.file, cut=question.cut, budget=name, budget_tokens=budget)
-        for method, text in _texts(cut, writers, budget, options.at_client, count):
+        write = framed(case, budget)
+        texts = {DIGEST: DigestMethod().of(case, budget, count, write).text}
+        if options.at_client:
+            texts[CLIENT] = cut.client_summary
+        room = max(budget - frame_tokens(case, budget, count), 0)
+        texts |= {method: f"{write(EMPTY)}\n{write_within(room)}" for method, write_within in writers.items()}
+        for method, text in texts.items():
             yield made(method=method, tokens=count(text), text=text)
-
-
-def _texts(
-    cut: QuestionCut, writers: Mapping[str, Write], budget: int, at_client: bool, count: Count
-) -> Iterator[tuple[str, str]]:
-    """Each method's name and its summary."""
-    write = framed(cut.case, budget)
-    yield DIGEST, DigestMethod().of(cut.case, budget, count, write).text
-    if at_client:
-        yield CLIENT, cut.client_summary
-    frame = write(EMPTY)
-    room = max(budget - frame_tokens(cut.case, budget, count), 0)
-    for name, write_within in writers.items():
-        yield name, f"{frame}\n{write_within(room)}"
 
 
 _NOTE = """\
@@ -457,17 +449,8 @@ def _reply_case(row: ReplyRow, counter: Counter) -> EvalCase:
 def _whole(case: EvalCase, text: str, count: Count) -> tuple[str, Verdict]:
     """The summary that a run would write with this reply, and the verdict on it."""
     text = own_words(text)
-    request = Request(
-        transcript=case.prefix,
-        covered=case.middle,
-        kept=(),
-        budget_tokens=int(count(text) / (1 - MOST_RATIO)) + 100,
-        render=body,
-        count=count,
-        language="en",
-        read=read_ours,
-        read_client=read_client,
-    )
+    request = summary_request(case.prefix, case.middle, int(count(text) / (1 - MOST_RATIO)) + 100, count)
+    request = replace(request, language="en")
     strands = (Strand(transcript=case.prefix, indices=case.middle),)
     facts = RecordFacts(request, strands)
     check_input = CheckInput(

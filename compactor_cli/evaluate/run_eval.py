@@ -217,15 +217,11 @@ def paired(ours: Mapping[str, float], theirs: Mapping[str, float], resamples: in
     above = sum(mean >= 0 for mean in drawn) / resamples
     return Difference(
         value=fmean(differences),
-        low=_quantile(drawn, LOW),
-        high=_quantile(drawn, HIGH),
+        low=drawn[int(LOW * resamples)],
+        high=drawn[min(resamples - 1, int(HIGH * resamples))],
         p=min(1.0, max(2 * min(below, above), 1 / resamples)),
         sessions=len(differences),
     )
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 TOTAL = "all"
@@ -322,7 +318,6 @@ INCLUDE = ("*.jsonl", "*.jsonl.gz", "*.jsonl.zst", "*.json", "*.json.gz", "*.tra
 LEAST_BUDGET_TOKENS = 40
 MOST_BUDGET_RATIO = 0.5
 
-Scorer = Callable[[SummaryView], dict[Measure, Share]]
 Progress = Callable[[int, int], None]
 
 
@@ -403,21 +398,36 @@ def evaluate_file(source: InputSource, bench: _Bench | None = None) -> FileResul
 
 
 def _evaluate(case: EvalCase, bench: _Bench) -> Iterator[CaseResult]:
-    scorer = _scorer(case)
     count = bench.counter.count
+    needs, artefacts = needs_of(case), artefacts_of(case.middle_events)
+    facts = reused_facts(case) if case.is_chat else ()
+
+    def shares_of(text: str) -> dict[Measure, Share]:
+        summary = SummaryView(text)
+        return {
+            **score(needs, summary),
+            Measure.RETRIEVAL: retrieval(needs.uses, summary),
+            **score_artefacts(artefacts, summary),
+            Measure.CHAT: score_facts(facts, summary),
+        }
+
+    def scored(method: str, budget: str, text: str) -> CaseScore:
+        ratio = count(text) / budgets[budget]
+        return CaseScore(method=method, budget=budget, shares=shares_of(text), budget_ratio=ratio)
+
     budgets = {label(size): tokens for size in bench.options.budgets if (tokens := _allowed(size, case, count))}
     if not budgets:
         return
     digests = {name: bench.digest.of(case, tokens, count) for name, tokens in budgets.items()}
     once = _allowed(bench.options.drift_budget, case, count)
-    scores = [_scored(DIGEST, name, budgets[name], found.text, scorer, count) for name, found in digests.items()]
+    scores = [scored(DIGEST, name, found.text) for name, found in digests.items()]
     for method in bench.methods[1:]:
         write = method.prepare(case, count)
-        scores += [_scored(method.name, name, size, write(size), scorer, count) for name, size in budgets.items()]
+        scores += (scored(method.name, name, write(size)) for name, size in budgets.items())
     drift: list[DriftPoint] = []
     for carry, rounds in product(Carry, bench.options.rounds) if once else ():
         text = last_summary(bench.digest, case, rounds, carry, once, count)
-        drift.append(DriftPoint(rounds=rounds, carry=carry, shares=scorer(SummaryView(text))))
+        drift.append(DriftPoint(rounds=rounds, carry=carry, shares=shares_of(text)))
     yield CaseResult(
         name=case.name,
         session=case.session,
@@ -438,24 +448,3 @@ def _allowed(size: Size, case: EvalCase, count: Count) -> int:
         return 0
     left = tokens - frame_tokens(case, tokens, count)
     return left if left >= LEAST_BUDGET_TOKENS else 0
-
-
-def _scorer(case: EvalCase) -> Scorer:
-    needs = needs_of(case)
-    artefacts = artefacts_of(case.middle_events)
-    facts = reused_facts(case) if case.is_chat else ()
-
-    def scored(summary: SummaryView) -> dict[Measure, Share]:
-        return {
-            **score(needs, summary),
-            Measure.RETRIEVAL: retrieval(needs.uses, summary),
-            **score_artefacts(artefacts, summary),
-            Measure.CHAT: score_facts(facts, summary),
-        }
-
-    return scored
-
-
-def _scored(method: str, budget: str, tokens: int, text: str, scorer: Scorer, count: Count) -> CaseScore:
-    shares = scorer(SummaryView(text))
-    return CaseScore(method=method, budget=budget, shares=shares, budget_ratio=count(text) / tokens)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from math import log10
 from pathlib import Path
 from typing import Any
@@ -103,28 +104,21 @@ def _gate(name: str, broken: Iterable[bool], worst: str) -> list[str]:
 def drift_table(result: EvalResult) -> str:
     """What is left after each number of updates, with the state carried and with the text alone."""
     rows = [["drift of the digest", "rounds", "cuts", *_DRIFT_MEASURES]]
-    for protocol in Protocol:
-        for carry in Carry:
-            for rounds in result.options.rounds:
-                rows += _drift_row(result, protocol, carry, rounds)
+    for protocol, carry, rounds in product(Protocol, Carry, result.options.rounds):
+        points = [
+            (case.session, point.shares)
+            for case in result.cases
+            for point in case.drift
+            if case.protocol == protocol and point.carry is carry and point.rounds == rounds
+        ]
+        measured = [
+            cell((session, shares[measure]) for session, shares in points if shares[measure].total)
+            for measure in _DRIFT_MEASURES
+        ]
+        if points:
+            rows.append([f"{protocol} cuts, {carry} carried", str(rounds), str(len(points)), *map(figure, measured)])
     at = f"at {label(result.options.drift_budget)} of the middle"
     return f"{at}\n\n{columns(rows)}" if len(rows) > 1 else ""
-
-
-def _drift_row(result: EvalResult, protocol: Protocol, carry: Carry, rounds: int) -> list[list[str]]:
-    points = [
-        (case.session, point.shares)
-        for case in result.cases
-        for point in case.drift
-        if case.protocol == protocol and point.carry is carry and point.rounds == rounds
-    ]
-    if not points:
-        return []
-    cells = [
-        figure(cell((session, shares[measure]) for session, shares in points if shares[measure].total))
-        for measure in _DRIFT_MEASURES
-    ]
-    return [[f"{protocol} cuts, {carry} carried", str(rounds), str(len(points)), *cells]]
 
 
 RECALL, ARTEFACTS = tuple(Measure)[:7], tuple(Measure)[7:]
