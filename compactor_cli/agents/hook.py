@@ -131,29 +131,23 @@ def steering(analysis: Analysis) -> str:
     Only what the user wrote, the agent planned and names are quoted, each in one line: an output of a tool must not
     reach the place where instructions stand.
     """
-    lines = [_STEERING, "", _NOT_TO_LOSE]
-    room = MOST_STEERING_CHARS - sum(len(line) + 1 for line in lines)
-    for item in _not_to_lose(analysis):
-        line = f"- {item}"
-        if len(line) + 1 > room:
-            continue
-        lines.append(line)
-        room -= len(line) + 1
-    return "\n".join(lines) if lines[-1] != _NOT_TO_LOSE else _STEERING
-
-
-def _not_to_lose(analysis: Analysis) -> Iterator[str]:
-    """Refusals, what the user asked to hold, open steps and names, the newest and likeliest first."""
     from compactor_cli.digest.loss import dropped
 
-    for message in reversed(analysis.messages):
-        if message.stopped:
-            yield _line(f"the user turned down {message.stopped!r}", message.text)
+    # Refusals, what the user asked to hold, open steps and names, the newest and likeliest first.
+    stopped = (message for message in reversed(analysis.messages) if message.stopped)
+    items = [_line(f"the user turned down {message.stopped!r}", message.text) for message in stopped]
     found = dropped(analysis, "")
     for kind in ("user rule", "open item"):
-        yield from (_line(kind, thing.text) for thing in found if thing.kind == kind)
+        items += (_line(kind, thing.text) for thing in found if thing.kind == kind)
     if names := [thing.text for thing in found if thing.kind == "name"][:_MOST_NAMES]:
-        yield _line("names", ", ".join(names))
+        items.append(_line("names", ", ".join(names)))
+    lines = [_STEERING, "", _NOT_TO_LOSE]
+    room = MOST_STEERING_CHARS - sum(len(line) + 1 for line in lines)
+    for line in (f"- {item}" for item in items):
+        if len(line) < room:
+            lines.append(line)
+            room -= len(line) + 1
+    return "\n".join(lines) if len(lines) > 3 else _STEERING
 
 
 def _line(kind: str, text: str) -> str:

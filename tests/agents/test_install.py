@@ -15,11 +15,14 @@ from agent_cases import Toolbox
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.agents.install import InstallPlace, client_names, integration, load_client
-from compactor_cli.agents.settings_text import (
+from compactor_cli.agents.install import (
+    InstallPlace,
     applied,
+    client_names,
+    integration,
     json_added,
     json_removed,
+    load_client,
     parse_json,
     taken_back,
     toml_added,
