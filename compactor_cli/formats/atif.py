@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats import located
-from compactor_cli.formats.base import Capabilities, Insertion, InsertionPoint, JsonPath, of_words
+from compactor_cli.formats.base import Capabilities, Insertion, InsertionPoint, of_words
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import listed, size_bytes, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, thinking_of
@@ -23,8 +23,6 @@ from compactor_cli.formats.sessions import time_near
 from compactor_cli.model.transcript import Media, Message, Record, Role, Text, ToolCall, Transcript
 
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "agent": Role.ASSISTANT}
-_BOUNDARY = ("extra", "context_management")
-_BOUNDARY_MESSAGE = "Context compaction performed"
 _NO_CALL = LocatedPart(ToolCall(id="", name="", arguments=""))
 
 
@@ -113,7 +111,7 @@ def _is_step(value: Any) -> bool:
 
 def _boundary(value: Any) -> str:
     """How a step changes the context (``replace``, ``append``); empty for one that does not."""
-    found = at(value, _BOUNDARY)
+    found = at(value, ("extra", "context_management"))
     if not _is_step(value) or not isinstance(found, dict) or found.get("type", "compaction") != "compaction":
         return ""
     return string(found.get("boundary"))
@@ -122,16 +120,12 @@ def _boundary(value: Any) -> str:
 def _message(value: Any, is_superseded: bool) -> Message:
     if not _is_step(value):
         return Message(role=Role.META)
-    found = parts_of(pieces(value))
-    role = Role.USER if _boundary(value) else _ROLES[value["source"]]
-    is_boundary = _boundary(value) and any(part.text for part in found if isinstance(part, Text))
-    return Message(
-        role=role,
-        parts=found,
-        timestamp=string(value.get("timestamp")),
-        summary=marked_summary("atif", found) if is_boundary else summary_of(role, found),
-        superseded=is_superseded,
-    )
+    found, is_boundary = parts_of(pieces(value)), bool(_boundary(value))
+    role = Role.USER if is_boundary else _ROLES[value["source"]]
+    is_summary = is_boundary and any(part.text for part in found if isinstance(part, Text))
+    summary = marked_summary("atif", found) if is_summary else summary_of(role, found)
+    time = string(value.get("timestamp"))
+    return Message(role=role, parts=found, timestamp=time, summary=summary, superseded=is_superseded)
 
 
 def pieces(value: Any) -> list[LocatedPart]:
@@ -142,37 +136,30 @@ def pieces(value: Any) -> list[LocatedPart]:
     """
     if not _is_step(value):
         return []
-    results = list(enumerate(listed(at(value, ("observation", "results")))))
+    found = enumerate(listed(at(value, ("observation", "results"))))
+    results = [(result, ("observation", "results", i, "content")) for i, result in found]
+    texts = [
+        piece for result, place in results for piece in located.content(at(result, ("content",)), *place, read=_block)
+    ]
     if _boundary(value) and results:
-        return [piece for i, found in results for piece in _texts(found, i)]
+        return texts
     reasoning = value.get("reasoning_content")
-    found = [located.thinking(reasoning)] if isinstance(reasoning, str) and reasoning else []
-    found += located.content(value["message"], "message", read=_block)
+    spoken = [located.thinking(reasoning)] if isinstance(reasoning, str) and reasoning else []
+    spoken += located.content(value["message"], "message", read=_block)
+    if value["source"] != "agent":
+        return [*spoken, *texts]
     calls = [
         located.call(call, "arguments", "tool_calls", i, id_key="tool_call_id", name_key="function_name")
         if isinstance(call, dict)
         else _NO_CALL
         for i, call in enumerate(listed(value.get("tool_calls")))
     ]
-    if value["source"] != "agent":
-        return [*found, *(piece for i, result in results for piece in _texts(result, i))]
-    unasked = max(len(results) - len(calls), 0)
-    calls += [_NO_CALL] * unasked
-    return [*found, *calls, *(_result(result, i) for i, result in results)]
-
-
-def _result(result: Any, i: int) -> LocatedPart:
-    content = at(result, ("content",))
-    piece = located.result(content, _content_place(i), call_id=at(result, ("source_call_id",)))
-    return piece if isinstance(result, dict) else LocatedPart(piece.part)
-
-
-def _texts(result: Any, i: int) -> list[LocatedPart]:
-    return located.content(at(result, ("content",)), *_content_place(i), read=_block)
-
-
-def _content_place(i: int) -> JsonPath:
-    return ("observation", "results", i, "content")
+    calls += [_NO_CALL] * max(len(results) - len(calls), 0)
+    answers = (
+        located.result(at(result, ("content",)), place, call_id=at(result, ("source_call_id",)))
+        for result, place in results
+    )
+    return [*spoken, *calls, *answers]
 
 
 def _block(block: Any) -> LocatedPart:
@@ -191,7 +178,7 @@ def _step(item: Insertion, number: int, time: str, *, has_head: bool) -> dict[st
         "step_id": number,
         **stamp,
         "source": "system",
-        "message": _BOUNDARY_MESSAGE,
+        "message": "Context compaction performed",
         "observation": {"results": [{"content": item.text}]},
         "is_copied_context": True,
         "extra": {"context_management": management},

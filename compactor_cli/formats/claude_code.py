@@ -40,10 +40,10 @@ from compactor_cli.formats.conversation import SIGNED, Conversation, anthropic_c
 from compactor_cli.formats.jsontext import dump, dumped, parse
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, content_parts, parts_of
 from compactor_cli.formats.sessions import (
+    LinkedSite,
     Value,
     derived_uuid,
     derived_uuids,
-    insertion_time,
     is_shown,
     later,
     newest_time,
@@ -54,49 +54,21 @@ from compactor_cli.model.transcript import Message, Record, Role, Transcript
 _COPIED = ("isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "agentId")
 
 
-class _ClaudeSite:
+class _ClaudeSite(LinkedSite):
     """Where the insertion goes: the uuids and the envelope around it."""
 
     def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
-        self.transcript = transcript
-        self.cut = cut
-        self.tree = Tree(objects(transcript.records))
-        self.before = set(cut.before)
-        self.after = set(cut.after)
-        self.removed = [i for i in range(len(self.tree.values)) if i not in self.before and i not in self.after]
+        self.tree = tree = Tree(objects(transcript.records))
+        tail, kept = set(cut.after), cut.kept
+        super().__init__(transcript, cut, tree, next((i for i in reversed(tree.main) if i in tail), None))
+        self.removed = [i for i in range(len(tree.values)) if i not in kept]
         self.has_tail = any(is_shown(transcript.messages[i]) for i in cut.after)
-        self.taken = self._taken()
-        self.head = self._head()
-        # That of the last removed record: clients take the newest record for the end of the chain.
-        self.timestamp = insertion_time(self.tree.values, cut)
-
-    def _taken(self) -> str:
-        """The parent of the tail, if it is removed; where it was missing already, rather that of another
-        tail record, since newer clients bridge missing parents by themselves."""
-        first = next((i for i in reversed(self.chain()) if i in self.after), None)
-        parent = self.tree.parent_id(first)
-        if parent in self.tree.index or not parent:
-            return parent if self._is_free(parent) else ""
-        others = (self.tree.parent_id(i) for i in self.cut.after if i in self.tree.is_main)
-        return next((uuid for uuid in others if uuid in self.tree.index and self._is_free(uuid)), parent)
-
-    def chain(self) -> tuple[int, ...]:
-        """The tail's newest record and what it links to, up to the root, removed records among them."""
-        newest = next((i for i in reversed(self.tree.main) if i in self.after), None)
-        return tuple(self.tree.ancestors(newest))
-
-    def _is_free(self, uuid: str) -> bool:
-        """Whether no kept record has this uuid."""
-        at = self.tree.index.get(uuid, -1)
-        return bool(uuid) and at not in self.before and at not in self.after
-
-    def _head(self) -> str:
-        """The kept record that the removed ones link to, else the last of the head; empty without a head."""
-        shown = [i for i in self.cut.before if is_shown(self.transcript.messages[i])]
-        if not shown:
-            return ""
-        above = self.tree.ancestors(self.tree.index.get(self.taken))
-        return self.tree.id(next((i for i in above if i in self.before), shown[-1]))
+        if self.taken and self.taken not in tree.index:
+            # Newer clients bridge missing parents by themselves: rather that of another record of the tail.
+            others = (tree.parent_id(i) for i in cut.after if i in tree.is_main)
+            free = (uuid for uuid in others if uuid in tree.index and tree.index[uuid] not in kept)
+            self.taken = next(free, self.taken)
+        self.head = self.head_id([i for i in cut.before if is_shown(transcript.messages[i])])
 
     def envelope(self) -> dict[str, Any]:
         """What neighbours say about the session, the client and the folder."""
@@ -106,17 +78,19 @@ class _ClaudeSite:
 
     def record(self, item: Insertion, own: str, parent: str) -> dict[str, Any]:
         """A user or assistant record."""
-        is_assistant = item.role is Role.ASSISTANT and not item.is_summary
-        marks = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True} if item.is_summary else {}
-        kind = "assistant" if is_assistant else "user"
-        message = _answer(item, own) if is_assistant else {"role": "user", "content": item.text}
-        return self._linked(own, parent or None, {"type": kind, "message": message, **marks})
+        if item.role is not Role.ASSISTANT or item.is_summary:
+            marks = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True} if item.is_summary else {}
+            message: dict[str, Any] = {"role": "user", "content": item.text}
+            return self._linked(own, parent or None, {"type": "user", "message": message, **marks})
+        answer = {"id": f"msg_{own.replace('-', '')}", "type": "message", "role": "assistant", "model": "<synthetic>"}
+        message = {**answer, "content": [{"type": "text", "text": item.text}]}
+        message |= {"stop_reason": "end_turn", "stop_sequence": None}
+        return self._linked(own, parent or None, {"type": "assistant", "message": message})
 
     def bridge(self, own: str, parent: str) -> dict[str, Any]:
         """A record that is not sent, in the place of a removed one."""
-        return self._linked(
-            own, parent, {"type": "system", "subtype": "turn_duration", "durationMs": 0, "isMeta": False}
-        )
+        body = {"type": "system", "subtype": "turn_duration", "durationMs": 0, "isMeta": False}
+        return self._linked(own, parent, body)
 
     def _linked(self, own: str, parent: str | None, body: Mapping[str, Any]) -> dict[str, Any]:
         return {"parentUuid": parent, **self.envelope(), **body, "uuid": own, "timestamp": self.timestamp}
@@ -153,18 +127,6 @@ class _ClaudeSite:
             "preservedSegment": {"headUuid": uuids[0], "anchorUuid": anchor, "tailUuid": uuids[-1]},
             "preservedMessages": {"anchorUuid": anchor, "uuids": uuids, "allUuids": uuids},
         }
-
-
-def _answer(item: Insertion, own: str) -> dict[str, Any]:
-    return {
-        "id": f"msg_{own.replace('-', '')}",
-        "type": "message",
-        "role": "assistant",
-        "model": "<synthetic>",
-        "content": [{"type": "text", "text": item.text}],
-        "stop_reason": "end_turn",
-        "stop_sequence": None,
-    }
 
 
 _ENVELOPE = ("uuid", "parentUuid", "sessionId", "isSidechain")
@@ -248,7 +210,7 @@ class ClaudeCode(RecordDialect):
         root = derived_uuid(transcript.sha256, "boundary") if needs_boundary else site.head
         records = [site.boundary(root, {} if site.taken else site.preserved(ids[-1]))] if needs_boundary else []
         records += map(site.record, insertions, ids, [root, *ids[:-1]])
-        records += [site.bridge(own, parent) for own, parent in site.tree.holes(site.chain(), site.after)]
+        records += [site.bridge(own, parent) for own, parent in site.tree.holes(site.chain, site.after)]
         return dumped(transcript, records)
 
     # A boundary hides the head; older clients would walk from the tail to it through what is removed.
@@ -312,12 +274,8 @@ class ClaudeCode(RecordDialect):
             marks = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True} if is_summary else {}
             message: dict[str, Any] = {"role": side.value, "content": anthropic_content(run)}
             if side is Role.ASSISTANT:
-                message = {
-                    "id": f"msg_{own.replace('-', '')}",
-                    "type": "message",
-                    "model": conversation.model,
-                    **message,
-                }
+                answer = {"id": f"msg_{own.replace('-', '')}", "type": "message", "model": conversation.model}
+                message = {**answer, **message}
             envelope = {"parentUuid": parent, "isSidechain": False, "sessionId": session, "type": side.value}
             records.append({**envelope, "message": message, **marks, "uuid": own, "timestamp": times[0]})
             parent = own
@@ -364,7 +322,6 @@ def _pieces(value: Value) -> list[LocatedPart]:
 
 _TREE_KEYS = ("parentUuid", "sessionId", "isSidechain", "systemPayload")
 _SYSTEM_SUBTYPES = frozenset({"init", "compact_boundary", "status", "hook_response", "task_notification"})
-_META = Message(role=Role.META)
 # Keys of the envelope that a new record takes over from a neighbour.
 _STREAM_COPIED = ("session_id", "parent_tool_use_id", "timestamp")
 
@@ -391,11 +348,10 @@ class ClaudeStream(RecordDialect):
             return 3 if _subtype(value) in _SYSTEM_SUBTYPES and _session_id(value) else 0
         if kind in ("result", "stream_event"):
             return 3 if _session_id(value) and ("subtype" in value or "event" in value) else 0
-        if kind not in ("user", "assistant") or not is_of_conversation(value) or "parts" in value["message"]:
+        if not is_of_conversation(value) or "parts" in value["message"]:
             return 0
-        return (
-            3 if "session_id" in value or "parent_tool_use_id" in value else 2 * (value["message"].get("role") == kind)
-        )
+        is_enveloped = "session_id" in value or "parent_tool_use_id" in value
+        return 3 if is_enveloped else 2 * (value["message"].get("role") == kind)
 
     def session_key(self, value: Any) -> str:
         """The session that a record says it belongs to."""
@@ -420,10 +376,18 @@ class ClaudeStream(RecordDialect):
 
         No boundary: it would say that the head is not sent any more.
         """
-        values = objects(transcript.records)
-        near = (values[i] for i in cut.near)
-        neighbour = next(filter(is_of_conversation, near), {})
-        return dumped(transcript, (_written(item, neighbour, transcript.sha256) for item in insertions))
+        values, records = objects(transcript.records), []
+        neighbour = next((values[i] for i in cut.near if is_of_conversation(values[i])), {})
+        envelope = {key: neighbour[key] for key in _STREAM_COPIED if key in neighbour}
+        for item in insertions:
+            own_id = derived_uuid(transcript.sha256, item.text)
+            message: dict[str, Any] = {"role": item.role.value, "content": [{"type": "text", "text": item.text}]}
+            if item.role is Role.ASSISTANT:
+                message = {"id": f"msg_{own_id.replace('-', '')}", "type": "message", **message}
+                message["stop_reason"] = "end_turn"
+            own = {"uuid": own_id} if "uuid" in neighbour else {}
+            records.append({"type": item.role.value, "message": message, **envelope, **own})
+        return dumped(transcript, records)
 
 
 def _subtype(value: Mapping[str, Any]) -> str:
@@ -446,8 +410,8 @@ def _last_boundary(values: Sequence[Mapping[str, Any]]) -> int:
 
 def _stream_message(value: Mapping[str, Any], is_superseded: bool) -> Message:
     is_of_subagent = bool(value.get("parent_tool_use_id"))
-    if value.get("type") not in ("user", "assistant") or not is_of_conversation(value) or is_of_subagent:
-        return _META
+    if not is_of_conversation(value) or is_of_subagent:
+        return Message(role=Role.META)
     parts = content_parts(value["message"].get("content"))
     role = Role.ASSISTANT if value["type"] == "assistant" else role_of(Role.USER, parts)
     return Message(
@@ -459,17 +423,6 @@ def _stream_message(value: Mapping[str, Any], is_superseded: bool) -> Message:
         superseded=is_superseded,
         own_words="" if value.get("isSynthetic") is True else None,
     )
-
-
-def _written(item: Insertion, neighbour: Mapping[str, Any], sha256: str) -> dict[str, Any]:
-    content = [{"type": "text", "text": item.text}]
-    own_id = derived_uuid(sha256, item.text)
-    message: dict[str, Any] = {"role": item.role.value, "content": content}
-    if item.role is Role.ASSISTANT:
-        message = {"id": f"msg_{own_id.replace('-', '')}", "type": "message", **message, "stop_reason": "end_turn"}
-    envelope = {key: neighbour[key] for key in _STREAM_COPIED if key in neighbour}
-    own = {"uuid": own_id} if "uuid" in neighbour else {}
-    return {"type": item.role.value, "message": message, **envelope, **own}
 
 
 CLAUDE_CODE = ClaudeCode(_pieces)

@@ -9,8 +9,7 @@ items a line, are read too. Observed with Codex CLI 0.64 to 0.169; 0.45 knows co
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
@@ -18,10 +17,9 @@ from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import listed, string
 from compactor_cli.formats.conversation import SIGNED, Conversation
 from compactor_cli.formats.jsontext import dump, dumped, parse
-from compactor_cli.formats.located import LocatedPart
+from compactor_cli.formats.located import LocatedPart, at
 from compactor_cli.formats.responses import (
     ITEM_TYPES,
-    Item,
     answers,
     is_context,
     is_opaque,
@@ -69,14 +67,14 @@ class History:
         return frozenset(i for i, item in items if item and item_role(item) in (Role.USER, Role.SYSTEM))
 
 
-def _item_of(value: Value) -> Item | None:
+def _item_of(value: Value) -> Value | None:
     payload = value.get("payload")
     if isinstance(payload, dict):
         return payload if value.get("type") == "response_item" else None
     return value if item_type(value) in ITEM_TYPES and value.get("type") != "response_item" else None
 
 
-def _replacement(value: Value) -> tuple[Item, ...]:
+def _replacement(value: Value) -> tuple[Value, ...]:
     items = listed(_payload_of(value).get("replacement_history"))
     return tuple(item for item in items if isinstance(item, dict))
 
@@ -95,12 +93,12 @@ def _is_boundary(value: Value) -> bool:
     return isinstance(payload.get("message"), str) and all(isinstance(content, list) for content in contents)
 
 
-def _key(item: Item) -> str:
+def _key(item: Value) -> str:
     plain = {key: value for key, value in _proper(item).items() if key not in _LABELS and value is not None}
     return json.dumps(plain, sort_keys=True)
 
 
-def _proper(item: Item) -> Item:
+def _proper(item: Value) -> Value:
     """The item as it may stand in a history: a content that is not a list makes clients skip the compaction."""
     bare = {key: value for key, value in item.items() if key not in _TIME_KEYS}
     if item_type(item) != "message" or isinstance(item.get("content"), list):
@@ -137,15 +135,6 @@ _ENVELOPED = ("session_meta", "response_item")
 _Line = tuple[str, Mapping[str, Any]]
 
 
-def counted_tokens(value: Value) -> int:
-    """The size of the conversation that a ``token_count`` event has for the client; 0 for all other records."""
-    payload = _payload_of(value)
-    info = payload.get("info") if payload.get("type") == "token_count" else None
-    usage = info.get("last_token_usage") if isinstance(info, dict) else None
-    total = usage.get("total_tokens") if isinstance(usage, dict) else None
-    return total if isinstance(total, int) else 0
-
-
 def _recounted(value: Value, size_tokens: int) -> dict[str, Any]:
     """The ``token_count`` event with another size of the conversation; what the whole session used stays."""
     payload = _payload_of(value)
@@ -158,9 +147,13 @@ def _is_enveloped(values: Sequence[Value]) -> bool:
     return any(value.get("type") in _ENVELOPED and _payload_of(value) for value in values)
 
 
-def _compacted(items: Sequence[Item], insertions: Sequence[Insertion]) -> _Line:
+def _compaction(
+    history: History, cut: InsertionPoint, insertions: Sequence[Insertion], stop: int, tail: Iterable[Value] = ()
+) -> list[_Line]:
+    """``compacted`` with the head's items, the insertions and the tail's items; then the client's state."""
+    items = [*map(_proper, _kept_items(history, cut)), *map(_new_item, insertions), *map(_proper, tail)]
     text = next((_prefixed(item) for item in insertions if item.is_summary), "")
-    return ("compacted", {"message": text, "replacement_history": list(items)})
+    return [("compacted", {"message": text, "replacement_history": items}), *_state(history, cut, stop)]
 
 
 def _state(history: History, cut: InsertionPoint, stop: int) -> list[_Line]:
@@ -175,17 +168,12 @@ def _state(history: History, cut: InsertionPoint, stop: int) -> list[_Line]:
         still_sent += [False for item, copied in pairs if copied < 0 and is_context(item)]
     if not still_sent or not all(still_sent):
         return []
-    states = (payload for payload in _payloads(history, "world_state", stop) if payload.get("full") is True)
-    state = next(states, None)
-    context = next(_payloads(history, "turn_context", stop), None)
+    lines = [(string(value.get("type")), _payload_of(value)) for value in reversed(history.values[:stop])]
+    state = next((line for line in lines if line[0] == "world_state" and line[1].get("full") is True), None)
+    context = next((line for line in lines if line[0] == "turn_context"), None)
     if state is None:
         return []
-    return [("world_state", state), *([("turn_context", context)] if context else [])]
-
-
-def _payloads(history: History, kind: str, stop: int) -> Iterator[Mapping[str, Any]]:
-    """The newest first."""
-    return (_payload_of(value) for value in reversed(history.values[:stop]) if value.get("type") == kind)
+    return [state, context] if context and context[1] else [state]
 
 
 def _records(lines: Sequence[_Line], ordinals: Sequence[Mapping[str, int]], timestamp: str) -> Iterator[dict[str, Any]]:
@@ -203,7 +191,7 @@ def _new_item(item: Insertion) -> dict[str, Any]:
     return {"type": "message", "role": role, "content": [{"type": kind, "text": _prefixed(item)}]}
 
 
-def _kept_items(history: History, cut: InsertionPoint) -> Iterator[Item]:
+def _kept_items(history: History, cut: InsertionPoint) -> Iterator[Value]:
     """The items of the head that the client still sends, and opaque summaries of removed records: they hold
     what nothing else does."""
     before = set(cut.before)
@@ -231,16 +219,8 @@ def _ordinals(values: Sequence[Value], cut: InsertionPoint, count: int) -> list[
 
 
 _LINE_TYPES = frozenset(
-    {
-        "session_meta",
-        "turn_context",
-        "response_item",
-        "event_msg",
-        "compacted",
-        "world_state",
-        "token_usage_record",
-        "inter_agent_communication_metadata",
-    }
+    "session_meta turn_context response_item event_msg compacted world_state token_usage_record"
+    " inter_agent_communication_metadata".split()
 )
 # Types of items that no other dialect has.
 _OWN_ITEMS = ITEM_TYPES - {"message", "tool_call", "tool_result", "compaction"}
@@ -283,9 +263,7 @@ class Codex(SessionDialect):
         values = objects(records)
         history = History(values)
         groups = answers([_item_of(value) for value in values])
-        return tuple(
-            _message(value, history, i, group) for i, (value, group) in enumerate(zip(values, groups, strict=True))
-        )
+        return tuple(_message(history, i, group) for i, group in enumerate(groups))
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model of the last turn."""
@@ -301,12 +279,9 @@ class Codex(SessionDialect):
             return ()
         values = parsed(transcript)
         timestamp = insertion_time(values, cut)
-        items = [_new_item(item) for item in insertions]
         if not _is_enveloped(values):
-            return dumped(transcript, ({"timestamp": timestamp, **item} for item in items))
-        history = History(values)
-        kept = [_proper(item) for item in _kept_items(history, cut)]
-        lines = [_compacted([*kept, *items], insertions), *_state(history, cut, cut.tail_start(len(values)))]
+            return dumped(transcript, ({"timestamp": timestamp, **_new_item(item)} for item in insertions))
+        lines = _compaction(History(values), cut, insertions, cut.tail_start(len(values)))
         return dumped(transcript, _records(lines, _ordinals(values, cut, len(lines)), timestamp))
 
     # The boundary repeats what is sent.
@@ -327,22 +302,20 @@ class Codex(SessionDialect):
             )
         tail = (_item_of(values[i]) for i in cut.after)
         shown = [item for item in tail if item is not None and item_role(item) is not Role.META]
-        history = History(values)
-        kept = [_proper(item) for item in _kept_items(history, cut)]
-        items = [*kept, *(_new_item(item) for item in insertions), *map(_proper, shown)]
-        lines = [_compacted(items, insertions), *_state(history, cut, len(values))]
-        counters = (value for value in reversed(values) if counted_tokens(value))
-        lines.extend(("event_msg", _recounted(value, size_tokens)["payload"]) for value in islice(counters, 1))
-        last = max((value["ordinal"] for value in values if isinstance(value.get("ordinal"), int)), default=None)
-        ordinals: list[dict[str, int]] = [
-            {} if last is None else {"ordinal": last + n} for n in range(1, len(lines) + 1)
-        ]
+        lines = _compaction(History(values), cut, insertions, len(values), shown)
+        counter = next((value for value in reversed(values) if self.counted_tokens(value)), None)
+        if counter is not None:
+            lines.append(("event_msg", _recounted(counter, size_tokens)["payload"]))
+        numbers = [value["ordinal"] for value in values if isinstance(value.get("ordinal"), int)]
+        ordinals = [{"ordinal": max(numbers) + n} if numbers else {} for n in range(1, len(lines) + 1)]
         timestamp = insertion_time(values, InsertionPoint(before=(), after=()))
         return dumped(transcript, _records(lines, ordinals, timestamp))
 
     def counted_tokens(self, value: Value) -> int:
         """That of a ``token_count`` event."""
-        return counted_tokens(value)
+        is_counter = _payload_of(value).get("type") == "token_count"
+        total = at(value, ("payload", "info", "last_token_usage", "total_tokens")) if is_counter else None
+        return total if isinstance(total, int) else 0
 
     def recount(self, record: Record, size_tokens: int) -> bytes:
         """The event with another ``last_token_usage``."""
@@ -366,9 +339,8 @@ class Codex(SessionDialect):
         head = {"id": conversation.key("session"), "timestamp": start, **about}
         lines = [{"timestamp": start, "type": "session_meta", "payload": head}]
         if conversation.model:
-            lines.append(
-                {"timestamp": start, "type": "turn_context", "payload": {"cwd": "/", "model": conversation.model}}
-            )
+            turn = {"cwd": "/", "model": conversation.model}
+            lines.append({"timestamp": start, "type": "turn_context", "payload": turn})
         for message, time in zip(conversation.messages, times, strict=True):
             items = (_item(item, message) for item in written(message))
             lines += ({"timestamp": time, "type": "response_item", "payload": item} for item in items)
@@ -385,26 +357,19 @@ def _item(item: dict[str, Any], message: Message) -> dict[str, Any]:
     return item
 
 
-def _message(value: Mapping[str, Any], history: History, i: int, group: str) -> Message:
-    timestamp = string(value.get("timestamp")) or string(value.get("created_at"))
+def _message(history: History, i: int, group: str) -> Message:
+    value, is_gone = history.values[i], i in history.superseded
+    time = string(value.get("timestamp")) or string(value.get("created_at"))
     if i in history.boundaries:
         summary, parts = _compacted_message(history, i)
-        return Message(
-            role=Role.USER, parts=parts, timestamp=timestamp, summary=summary, superseded=i in history.superseded
-        )
+        return Message(role=Role.USER, parts=parts, timestamp=time, summary=summary, superseded=is_gone)
     item = _item_of(value)
     role = Role.META if item is None else item_role(item)
     if item is None or role is Role.META:
-        return Message(role=Role.META, timestamp=timestamp)
+        return Message(role=Role.META, timestamp=time)
     parts = item_parts(item)
-    return Message(
-        role=role,
-        parts=parts,
-        group=group,
-        timestamp=timestamp,
-        summary=summary_of(role, parts),
-        superseded=i in history.superseded,
-    )
+    own = summary_of(role, parts)
+    return Message(role=role, parts=parts, group=group, timestamp=time, summary=own, superseded=is_gone)
 
 
 def _pieces(value: Mapping[str, Any]) -> list[LocatedPart]:

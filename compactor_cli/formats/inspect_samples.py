@@ -8,7 +8,7 @@ the events and the attachments as well.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from compactor_cli.formats.contents import listed, read_call, string
 from compactor_cli.formats.jsontext import LEFT_OUT, dumped, gone_lines, scrubbed, with_key
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of
 from compactor_cli.formats.sessions import derived_hex
-from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, Transcript
+from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, Transcript
 
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL}
 _SOURCES = ("input", "generate", "operator")
@@ -61,7 +61,13 @@ class InspectAI(RecordDialect):
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with ids where the file has them, the summary marked as Inspect marks its own."""
         values = [record.value for record in transcript.records if _is_message(record.value)]
-        return dumped(transcript, (_written(item, transcript.sha256, values) for item in insertions))
+        messages = []
+        for item in insertions:
+            like = next((value for value in values if value["role"] == item.role.value), values[0] if values else {})
+            own_id = {"id": derived_hex(transcript.sha256, item.text, 22)} if "id" in like else {}
+            mark = {"metadata": {"summary": True}} if item.is_summary else {}
+            messages.append(like_keys({**own_id, "content": item.text, "role": item.role.value, **mark}, like))
+        return dumped(transcript, messages)
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
         """Events and attachments without what left the messages, attachments that nobody refers to any more empty."""
@@ -91,18 +97,13 @@ def _is_message(value: Any) -> bool:
 def _message(value: Any, row: Any) -> Message:
     if not _is_message(value):
         return Message(role=Role.META)
-    found = parts_of(pieces(value, row))
-    role = _ROLES[value["role"]]
-    return Message(role=role, parts=found, summary=summary_of(role, found) or _native_summary(value, found))
-
-
-def _native_summary(value: Mapping[str, Any], found: Sequence[Part]) -> PreviousSummary | None:
-    metadata = value.get("metadata")
-    if not isinstance(metadata, dict) or "summary" not in metadata or value["role"] != "user":
-        return None
-    text = "\n".join(part.text for part in found if isinstance(part, Text))
-    inner = text.partition(_OPENING)[2].rpartition(_CLOSING)[0] or text
-    return PreviousSummary(origin="inspect", text=inner.strip())
+    found, role, metadata = parts_of(pieces(value, row)), _ROLES[value["role"]], value.get("metadata")
+    summary = summary_of(role, found)
+    if summary is None and role is Role.USER and isinstance(metadata, dict) and "summary" in metadata:
+        text = "\n".join(part.text for part in found if isinstance(part, Text))
+        inner = text.partition(_OPENING)[2].rpartition(_CLOSING)[0] or text
+        summary = PreviousSummary(origin="inspect", text=inner.strip())
+    return Message(role=role, parts=found, summary=summary)
 
 
 def pieces(value: Any, row: Any = None) -> list[LocatedPart]:
@@ -111,7 +112,13 @@ def pieces(value: Any, row: Any = None) -> list[LocatedPart]:
         return []
     content = value.get("content")
     if value["role"] == "tool":
-        return [_result({**value, "content": _text(content, row)} if isinstance(content, str) else value)]
+        error, words = value.get("error"), _text(content, row) if isinstance(content, str) else content
+        place: JsonPath = ("content",)
+        if not words and isinstance(at(error, ("message",)), str):
+            # Of an error without a content, the model is shown what the error says.
+            words, place = value["error"]["message"], ("error", "message")
+        call_id, name = value.get("tool_call_id"), value.get("function")
+        return [located.result(words, place, call_id=call_id, name=name, is_error=bool(error))]
     found: list[LocatedPart] = []
     if isinstance(content, str) and content:
         found.append(located.text(_text(content, row), ("content",)))
@@ -129,15 +136,6 @@ def _text(text: str, row: Any) -> str:
     return found if isinstance(found, str) else text
 
 
-def _result(value: Mapping[str, Any]) -> LocatedPart:
-    """A tool's message. Of an error without a content, the model is shown what the error says."""
-    error = value.get("error")
-    says = isinstance(at(error, ("message",)), str) and not value.get("content")
-    place: JsonPath = ("error", "message") if says else ("content",)
-    call_id, name = value.get("tool_call_id"), value.get("function")
-    return located.result(at(value, place), place, call_id=call_id, name=name, is_error=bool(error))
-
-
 def _block(block: Any, place: JsonPath, row: Any) -> list[LocatedPart]:
     kind = block.get("type") if isinstance(block, dict) else None
     if kind == "reasoning":
@@ -151,13 +149,6 @@ def _block(block: Any, place: JsonPath, row: Any) -> list[LocatedPart]:
     piece = located.block(block).below(*place)
     text = piece.part
     return [piece._replace(part=Text(text=_text(text.text, row))) if isinstance(text, Text) else piece]
-
-
-def _written(item: Insertion, sha256: str, values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    like = next((value for value in values if value["role"] == item.role.value), values[0] if values else {})
-    message: dict[str, Any] = {"id": derived_hex(sha256, item.text, 22)} if "id" in like else {}
-    message |= {"content": item.text, "role": item.role.value}
-    return like_keys(message | ({"metadata": {"summary": True}} if item.is_summary else {}), like)
 
 
 DIALECT = InspectAI(pieces)

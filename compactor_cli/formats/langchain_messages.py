@@ -18,7 +18,7 @@ from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, open
 from compactor_cli.formats.jsontext import dumped
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, first_string, like_keys, parts_of
 from compactor_cli.formats.sessions import derived_uuid
-from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolCall, Transcript
+from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, ToolCall, Transcript
 
 _CLASSES = {
     "Human": ("human", Role.USER),
@@ -138,16 +138,13 @@ def _message(value: Any) -> Message:
     role = _CHAT_ROLES.get(string(inner.get("role")), Role.ASSISTANT) if kind == "chat" else _ROLES[kind]
     found = parts_of(pieces(value))
     role = role_of(role, found)
-    return Message(role=role, parts=found, summary=summary_of(role, found) or _native_summary(inner, found))
-
-
-def _native_summary(inner: Mapping[str, Any], found: Sequence[Part]) -> PreviousSummary | None:
-    if at(inner, ("additional_kwargs", "lc_source")) != "summarization":
-        return None
-    text = "\n".join(part.text for part in found if isinstance(part, Text))
-    for opening in _SUMMARY_OPENINGS:
-        text = text.partition(opening)[2] or text
-    return PreviousSummary(origin="langchain", text=text.strip())
+    summary = summary_of(role, found)
+    if summary is None and at(inner, ("additional_kwargs", "lc_source")) == "summarization":
+        text = "\n".join(part.text for part in found if isinstance(part, Text))
+        for opening in _SUMMARY_OPENINGS:
+            text = text.partition(opening)[2] or text
+        summary = PreviousSummary(origin="langchain", text=text.strip())
+    return Message(role=role, parts=found, summary=summary)
 
 
 def pieces(value: Any) -> list[LocatedPart]:
@@ -161,22 +158,16 @@ def pieces(value: Any) -> list[LocatedPart]:
         failed = inner.get("status") == "error"
         content, call_id, name = (inner.get(key) for key in ("content", "tool_call_id", "name"))
         return [located.result(content, (*place, "content"), call_id=call_id, name=name, is_error=failed)]
-    calls = _calls(inner, place)
     reasoning = at(inner, ("additional_kwargs", "reasoning_content"))
-    thinking = [located.thinking(reasoning)] if isinstance(reasoning, str) and reasoning else []
-    return [*thinking, *_content(inner, place), *calls]
-
-
-def _content(inner: Mapping[str, Any], place: JsonPath) -> list[LocatedPart]:
-    """The content without the calls that ``tool_calls`` repeats."""
+    found = [located.thinking(reasoning)] if isinstance(reasoning, str) and reasoning else []
     content = inner.get("content")
-    known_ids = {_id(call) for key in _CALL_LISTS for call in listed(inner.get(key))}
-    found = located.content(content, *place, "content", read=_block)
-    if not isinstance(content, list):
-        return found
-    return [
-        piece for block, piece in zip(content, found, strict=True) if not (_is_call(block) and _id(block) in known_ids)
-    ]
+    read = located.content(content, *place, "content", read=_block)
+    if isinstance(content, list):
+        # Without the calls that ``tool_calls`` repeats.
+        known_ids = {_id(call) for key in _CALL_LISTS for call in listed(inner.get(key))}
+        both = zip(content, read, strict=True)
+        read = [piece for block, piece in both if not (_is_call(block) and _id(block) in known_ids)]
+    return [*found, *read, *_calls(inner, place)]
 
 
 def _block(block: Any) -> LocatedPart:

@@ -40,8 +40,7 @@ class _OpenCodeSite:
         # Messages removed before the first kept one: their ids and times are free.
         self.free = [info for i, info in enumerate(infos[:stop]) if i not in kept and info.get("id")]
         self.before = next((infos[i] for i in reversed(cut.before) if infos[i].get("id")), {})
-        self.users = [info for info in infos if info.get("role") == "user"]
-        self.answers = [info for info in infos if info.get("role") == "assistant"]
+        self.newest = {role: info for info in infos if isinstance(role := info.get("role"), str)}
         self.session = next((string(info["sessionID"]) for info in infos if info.get("sessionID")), "")
         self.written = 0
         self.parent = ""
@@ -61,27 +60,21 @@ class _OpenCodeSite:
 
     def _message(self, role: Role, part: Mapping[str, Any], marks: Mapping[str, Any] | None = None) -> dict[str, Any]:
         own_id, created = self._next()
-        like = self._like(role)
+        newest = self.newest.get(role.value, {})
         info: dict[str, Any] = {"role": role.value, "time": {"created": created}}
         if role is Role.ASSISTANT:
             info["time"]["completed"] = created
             info["parentID"] = self.parent
+            info |= {key: newest[key] for key in ("modelID", "providerID", "mode", "agent", "path") if key in newest}
+            tokens = {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}
+            info |= {"cost": 0, "tokens": tokens}
         else:
+            info |= {key: newest[key] for key in ("agent", "model") if key in newest}
             self.parent = own_id
-        info |= {**like, **(marks or {}), "id": own_id, "sessionID": self.session}
+        info |= {**(marks or {}), "id": own_id, "sessionID": self.session}
         part_id = "prt_" + own_id.removeprefix("msg_")[:_TIME_CHARS] + _letters(f"part {own_id}")
         own_part = {**part, "id": part_id, "sessionID": self.session, "messageID": own_id}
         return {"info": info, "parts": [own_part]}
-
-    def _like(self, role: Role) -> dict[str, Any]:
-        """What a message of this speaker needs besides: agent, model, path and counters without a count."""
-        if role is Role.USER:
-            newest: Mapping[str, Any] = self.users[-1] if self.users else {}
-            return {key: newest[key] for key in ("agent", "model") if key in newest}
-        newest = self.answers[-1] if self.answers else {}
-        taken = {key: newest[key] for key in ("modelID", "providerID", "mode", "agent", "path") if key in newest}
-        tokens = {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}
-        return {**taken, "cost": 0, "tokens": tokens}
 
     def _next(self) -> tuple[str, int]:
         """An id and a time of a removed message, in order; else just after the last one given, or the head."""
@@ -105,7 +98,7 @@ def _letters(text: str) -> str:
 
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
-_IGNORED_TYPES = frozenset({"step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction"})
+_UNSHOWN_TYPES = frozenset({"text", "step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction"})
 # What the client sends in place of an output that it pruned.
 _PRUNED = "[Old tool result content cleared]"
 
@@ -196,33 +189,27 @@ def _message(value: Any, is_superseded: bool, asked: set[str]) -> Message:
         # What the user typed of a message to which the client added texts.
         typed = (part for part in texts if part.get("synthetic") is not True)
         own_words = "\n".join(string(part.get("text")) for part in typed).strip()
-    return Message(
-        role=role,
-        parts=found,
-        summary=summary,
-        superseded=is_superseded,
-        own_words=own_words,
-    )
+    return Message(role=role, parts=found, summary=summary, superseded=is_superseded, own_words=own_words)
 
 
 def pieces(value: Any) -> list[LocatedPart]:
     """The parts of a message that a model is shown, with the places of their texts."""
     if not _is_message(value):
         return []
-    parts = ((part, ("parts", i)) for i, part in enumerate(value["parts"]) if isinstance(part, dict))
-    return [piece for part, place in parts for piece in _pieces(part, place)]
-
-
-def _pieces(part: Mapping[str, Any], place: JsonPath) -> list[LocatedPart]:
-    kind = string(part.get("type"))
-    if kind == "text":
-        text = string(part.get("text"))
-        return [located.text(text, (*place, "text"))] if text and part.get("ignored") is not True else []
-    if kind == "reasoning":
-        return [located.thinking(part.get("text"))]
-    if kind == "tool":
-        return _tool(part, place)
-    return [] if kind in _IGNORED_TYPES else [LocatedPart(Media(kind=kind or "unknown", size_bytes=size_bytes(part)))]
+    found: list[LocatedPart] = []
+    for i, part in enumerate(value["parts"]):
+        if not isinstance(part, dict):
+            continue
+        kind = string(part.get("type"))
+        if kind == "text" and string(part.get("text")) and part.get("ignored") is not True:
+            found.append(located.text(part["text"], ("parts", i, "text")))
+        elif kind == "reasoning":
+            found.append(located.thinking(part.get("text")))
+        elif kind == "tool":
+            found += _tool(part, ("parts", i))
+        elif kind not in _UNSHOWN_TYPES:
+            found.append(LocatedPart(Media(kind=kind or "unknown", size_bytes=size_bytes(part))))
+    return found
 
 
 def _tool(part: Mapping[str, Any], place: JsonPath) -> list[LocatedPart]:

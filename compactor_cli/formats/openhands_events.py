@@ -61,7 +61,7 @@ def _action_pieces(event: Value, place: JsonPath) -> list[LocatedPart]:
         return _text(args, inside, "summary")
     if kind in ("finish", "reject"):
         return _text(args, inside, "final_thought") or _text(args, inside, "thought") or _text(event, place, "message")
-    return [*_text(args, inside, "thought"), *_call(event, place)]
+    return [*_text(args, inside, "thought"), _call(event, place)]
 
 
 def _text(holder: Mapping[str, Any], place: JsonPath, key: str) -> list[LocatedPart]:
@@ -69,20 +69,19 @@ def _text(holder: Mapping[str, Any], place: JsonPath, key: str) -> list[LocatedP
     return [located.text(text, (*place, key))] if isinstance(text, str) and text else []
 
 
-def _call(event: Value, place: JsonPath) -> list[LocatedPart]:
+def _call(event: Value, place: JsonPath) -> LocatedPart:
     """The call as the model wrote it, where the event holds that; else by the action's own arguments."""
     metadata = event.get("tool_call_metadata")
     call_id = string(at(metadata, ("tool_call_id",)))
     name = string(at(metadata, ("function_name",))) or string(event["action"])
     message = ("model_response", "choices", 0, "message", "tool_calls")
-    calls = at(metadata, message)
-    for i, call in enumerate(listed(calls)):
+    for i, call in enumerate(listed(at(metadata, message))):
         written = at(call, ("function", "arguments"))
         if call_id and at(call, ("id",)) == call_id and isinstance(written, (str, dict)):
             where = (*place, "tool_call_metadata", *message, i, "function", "arguments")
-            return [LocatedPart(ToolCall(id=call_id, name=name, arguments=arguments(written)), (where,))]
+            return LocatedPart(ToolCall(id=call_id, name=name, arguments=arguments(written)), (where,))
     own = {key: value for key, value in event["args"].items() if key not in _IGNORED_ARGUMENTS and value is not None}
-    return [LocatedPart(ToolCall(id=call_id or _own_id(event.get("id")), name=name, arguments=own))]
+    return LocatedPart(ToolCall(id=call_id or _own_id(event.get("id")), name=name, arguments=own))
 
 
 def _own_id(number: Any) -> str:
@@ -90,17 +89,19 @@ def _own_id(number: Any) -> str:
     return f"event-{number}" if isinstance(number, int) else ""
 
 
-def _observation_piece(event: Value, place: JsonPath) -> list[LocatedPart]:
-    """A tool's answer; an error that answers no call is a text."""
-    metadata = event.get("tool_call_metadata")
-    cause = event.get("cause")
-    kind = event.get("observation")
+def _event_pieces(event: Value, place: JsonPath) -> list[LocatedPart]:
+    """What was said or done, or a tool's answer; an error that answers no call is a text."""
+    if _role(event) is Role.META:
+        return []
+    if _is_action(event):
+        return _action_pieces(event, place)
+    metadata, cause = event.get("tool_call_metadata"), event.get("cause")
     if not isinstance(cause, int) and not isinstance(metadata, dict):
         return _text(event, place, "content")
     call_id = string(at(metadata, ("tool_call_id",))) or _own_id(cause)
     code = at(event, ("extras", "metadata", "exit_code"))
     code = at(event, ("extras", "exit_code")) if code is None else code
-    failed = kind == "error" or (isinstance(code, int) and code > 0)
+    failed = event.get("observation") == "error" or (isinstance(code, int) and code > 0)
     name = at(metadata, ("function_name",))
     return [located.result(event.get("content"), (*place, "content"), call_id=call_id, name=name, is_error=failed)]
 
@@ -137,20 +138,34 @@ class OpenHands(RecordDialect):
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """A condensation in place of the removed events; other messages as messages. Numbers are those removed."""
-        values = [record.value for record in transcript.records]
-        site = _OpenHandsSite(values, cut, len(insertions))
-        time = time_near(transcript, cut)
-        like = next((event for value in values for event in _events(value) if _is_action(event)), {})
+        values, kept, count = [record.value for record in transcript.records], cut.kept, len(insertions)
+        events = [(i, event) for i, value in enumerate(values) for event in _events(value)]
+        known = [(i, event["id"]) for i, event in events if isinstance(event.get("id"), int)]
+        removed = [number for i, number in known if i not in kept]
+        free = max((number for _, number in known), default=-1) + 1
+        numbers = (*removed[:count], *range(free, free + count - len(removed[:count])))
+        has_pairs, time = any(map(_is_pair, values)), time_near(transcript, cut)
+        like = next((event for _, event in events if _is_action(event)), {})
         written: list[Any] = []
-        for item, number in zip(insertions, site.numbers, strict=True):
-            source = "agent" if item.role is Role.ASSISTANT else "user"
-            args = {"content": item.text, "wait_for_response": False}
-            event = {"source": source, "message": item.text, "action": "message", "args": args}
-            if item.is_summary and not site.has_pairs:
-                event = site.condensation(item)
+        for item, number in zip(insertions, numbers, strict=True):
+            if item.is_summary and not has_pairs:
+                event = _condensation(item.text, removed[count:], len(cut.before))
+            else:
+                args = {"content": item.text, "wait_for_response": False}
+                source = "agent" if item.role is Role.ASSISTANT else "user"
+                event = {"source": source, "message": item.text, "action": "message", "args": args}
             event = like_keys({"id": number, "timestamp": time, **event}, like)
-            written.append([event, _NO_OBSERVATION] if site.has_pairs else event)
+            written.append([event, _NO_OBSERVATION] if has_pairs else event)
         return dumped(transcript, written)
+
+
+def _condensation(summary: str, forgotten: Sequence[int], offset: int) -> dict[str, Any]:
+    """What forgets these events and puts the summary in their place."""
+    args: dict[str, Any] = {"forgotten_event_ids": forgotten}
+    if forgotten and forgotten == list(range(forgotten[0], forgotten[-1] + 1)):
+        args = {"forgotten_events_start_id": forgotten[0], "forgotten_events_end_id": forgotten[-1]}
+    args |= {"summary": summary, "summary_offset": offset}
+    return {"source": "agent", "message": "Condensation", "action": "condensation", "args": args}
 
 
 def _is_event(value: Any) -> bool:
@@ -179,10 +194,13 @@ def _message(value: Any, gone: set[Any]) -> Message:
     summary = summary_of(Role.USER, found) if roles[0] is Role.USER else None
     if _is_action(first) and first["action"] == "condensation":
         summary = marked_summary("openhands", found)
+    # Several calls may have come in one answer.
+    metadata = first.get("tool_call_metadata") if _is_action(first) else None
+    count = at(metadata, ("total_calls_in_response",))
     return Message(
         role=roles[0],
         parts=found,
-        group=_response(first),
+        group=string(at(metadata, ("model_response", "id"))) if isinstance(count, int) and count > 1 else "",
         timestamp=string(first.get("timestamp")),
         summary=summary,
         superseded=isinstance(first.get("id"), int) and first["id"] in gone,
@@ -202,13 +220,6 @@ def _role(event: Value) -> Role:
     return Role.USER if event.get("source") == "user" else Role.ASSISTANT
 
 
-def _response(event: Value) -> str:
-    """The answer that several calls came in together; empty for single ones."""
-    metadata = event.get("tool_call_metadata") if _is_action(event) else None
-    count = at(metadata, ("total_calls_in_response",))
-    return string(at(metadata, ("model_response", "id"))) if isinstance(count, int) and count > 1 else ""
-
-
 def pieces(value: Any) -> list[LocatedPart]:
     """The parts of an event, or of both of a pair, with the places of their texts."""
     if not _is_pair(value):
@@ -219,48 +230,23 @@ def pieces(value: Any) -> list[LocatedPart]:
     return [*found, *(_event_pieces(observation, (1,)) if called or _role(observation) is not Role.META else [])]
 
 
-def _event_pieces(event: Value, place: JsonPath) -> list[LocatedPart]:
-    if _role(event) is Role.META:
-        return []
-    return _action_pieces(event, place) if _is_action(event) else _observation_piece(event, place)
-
-
-class _OpenHandsSite:
-    """Where insertions go: their numbers, which removed events had, and the removed events' other numbers."""
-
-    def __init__(self, values: Sequence[Any], cut: InsertionPoint, count: int) -> None:
-        kept = cut.kept
-        every = [(i, event.get("id")) for i, value in enumerate(values) for event in _events(value)]
-        known = [(i, number) for i, number in every if isinstance(number, int)]
-        removed = [number for i, number in known if i not in kept]
-        free = max((number for _, number in known), default=-1) + 1
-        self.numbers = (*removed[:count], *range(free, free + count - len(removed[:count])))
-        self.forgotten = removed[count:]
-        self.has_pairs = any(map(_is_pair, values))
-        self.offset = len(cut.before)
-
-    def condensation(self, item: Insertion) -> dict[str, Any]:
-        """A condensation that forgets the removed events and puts the summary in their place."""
-        args: dict[str, Any] = {"forgotten_event_ids": self.forgotten}
-        if self.forgotten and self.forgotten == list(range(self.forgotten[0], self.forgotten[-1] + 1)):
-            args = {"forgotten_events_start_id": self.forgotten[0], "forgotten_events_end_id": self.forgotten[-1]}
-        args |= {"summary": item.text, "summary_offset": self.offset}
-        return {"source": "agent", "message": "Condensation", "action": "condensation", "args": args}
-
-
 OPENHANDS = OpenHands(pieces)
 
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "tool": Role.TOOL}
-# Kinds with the key that holds what a model is shown.
-_SYSTEM_KINDS = frozenset({"SystemPromptEvent", "SystemPromptUpdateEvent"})
-_RESULT_KINDS = frozenset({"ObservationEvent", "AgentErrorEvent", "UserRejectObservation"})
-_IGNORED_KINDS = frozenset(
-    "ConversationStateUpdateEvent ConversationErrorEvent CondensationRequest LLMCompletionLogEvent PauseEvent"
-    " TokenEvent StreamingDeltaEvent HookExecutionEvent".split()
-)
-_KINDS = _SYSTEM_KINDS | _RESULT_KINDS | _IGNORED_KINDS
-_MESSAGE_KINDS = frozenset({"MessageEvent", "ActionEvent", "Condensation", "CondensationSummaryEvent"})
+# Who speaks in each kind of event; a message says it itself.
+_KIND_ROLES = {
+    kind: role
+    for role, kinds in (
+        (Role.SYSTEM, "SystemPromptEvent SystemPromptUpdateEvent"),
+        (Role.ASSISTANT, "ActionEvent"),
+        (Role.TOOL, "ObservationEvent AgentErrorEvent UserRejectObservation"),
+        (Role.USER, "Condensation CondensationSummaryEvent"),
+        (Role.META, "MessageEvent ConversationStateUpdateEvent ConversationErrorEvent CondensationRequest"),
+        (Role.META, "LLMCompletionLogEvent PauseEvent TokenEvent StreamingDeltaEvent HookExecutionEvent"),
+    )
+    for kind in kinds.split()
+}
 
 
 class OpenHandsV1(RecordDialect):
@@ -300,11 +286,13 @@ class OpenHandsV1(RecordDialect):
         written = []
         for item in insertions:
             own_id = derived_uuid(transcript.sha256, item.text)
-            source = "agent" if item.role is Role.ASSISTANT else "user"
-            message = {"role": item.role.value, "content": [{"type": "text", "text": item.text}]}
-            event: Value = {"source": source, "llm_message": message, "kind": "MessageEvent"}
             if item.is_summary:
-                event = _condensation(item, forgotten, offset, own_id)
+                words = {"summary": item.text, "summary_offset": offset, "llm_response_id": own_id}
+                event = {"source": "environment", "forgotten_event_ids": forgotten, **words, "kind": "Condensation"}
+            else:
+                source = "agent" if item.role is Role.ASSISTANT else "user"
+                message = {"role": item.role.value, "content": [{"type": "text", "text": item.text}]}
+                event = {"source": source, "llm_message": message, "kind": "MessageEvent"}
             written.append(like_keys({"id": own_id, "timestamp": time, **event}, like))
         return dumped(transcript, written)
 
@@ -312,9 +300,7 @@ class OpenHandsV1(RecordDialect):
 def _kind(value: Any) -> str:
     """The kind of an event; empty for anything else."""
     kind = value.get("kind") if isinstance(value, dict) else None
-    if not isinstance(kind, str) or "source" not in value:
-        return ""
-    return kind if kind in _KINDS or kind in _MESSAGE_KINDS else ""
+    return kind if isinstance(kind, str) and "source" in value and kind in _KIND_ROLES else ""
 
 
 def _v1_message(value: Any, gone: set[str]) -> Message:
@@ -337,24 +323,16 @@ def _v1_message(value: Any, gone: set[str]) -> Message:
 
 def _v1_role(value: Any) -> Role:
     kind = _kind(value)
-    if kind in _SYSTEM_KINDS:
-        return Role.SYSTEM
-    if kind in _RESULT_KINDS:
-        return Role.TOOL
-    if kind == "ActionEvent":
-        return Role.ASSISTANT
     if kind == "MessageEvent":
         return _ROLES.get(string(at(value, ("llm_message", "role"))), Role.META)
-    return (
-        Role.USER
-        if kind.startswith("Condensation") and string(value.get("summary")) and kind in _MESSAGE_KINDS
-        else Role.META
-    )
+    role = _KIND_ROLES.get(kind, Role.META)
+    return Role.META if role is Role.USER and not string(value.get("summary")) else role
 
 
 def _v1_pieces(value: Any) -> list[LocatedPart]:
     kind = _kind(value)
-    if kind in _SYSTEM_KINDS:
+    role = _KIND_ROLES.get(kind)
+    if role is Role.SYSTEM:
         return located.content(value.get("system_prompt"), "system_prompt")
     if kind == "MessageEvent":
         return [
@@ -364,9 +342,9 @@ def _v1_pieces(value: Any) -> list[LocatedPart]:
         ]
     if kind == "ActionEvent":
         return [*_thoughts(value), *located.content(value.get("thought"), "thought"), _v1_call(value)]
-    if kind in _RESULT_KINDS:
+    if role is Role.TOOL:
         return [_result(value, kind)]
-    return located.content(value.get("summary"), "summary") if kind in _MESSAGE_KINDS else []
+    return located.content(value.get("summary"), "summary") if role is Role.USER else []
 
 
 def _thoughts(holder: Any) -> list[LocatedPart]:
@@ -401,17 +379,6 @@ def _result(value: Mapping[str, Any], kind: str) -> LocatedPart:
     place = ("observation", next(keys, "content"))
     failed = at(observation, ("is_error",)) is True
     return located.result(at(value, place), place, call_id=call_id, name=name, is_error=failed)
-
-
-def _condensation(item: Insertion, forgotten: Sequence[str], offset: int, own_id: str) -> dict[str, Any]:
-    return {
-        "source": "environment",
-        "forgotten_event_ids": list(forgotten),
-        "summary": item.text,
-        "summary_offset": offset,
-        "llm_response_id": own_id,
-        "kind": "Condensation",
-    }
 
 
 OPENHANDS_V1 = OpenHandsV1(_v1_pieces)

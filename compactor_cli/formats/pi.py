@@ -22,12 +22,12 @@ from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, argu
 from compactor_cli.formats.jsontext import dump, dumped, parse
 from compactor_cli.formats.located import LocatedPart, at, content_parts, first_string, parts_of
 from compactor_cli.formats.sessions import (
+    LinkedSite,
     ParentTree,
     SessionDialect,
     Value,
     covered,
     derived_uuid,
-    insertion_time,
     is_shown,
     later,
     newest_time,
@@ -99,24 +99,6 @@ class Path(ParentTree):
             target = self.index.get(string(compaction.get("firstKeptEntryId")), -1)
         return before.index(target) if target in before else len(before)
 
-    def free_parent(self, before: Sequence[int], after: Sequence[int]) -> str:
-        """The id of the removed entry that the tail links to, empty if it links to none."""
-        kept = {*before, *after}
-        tail = set(after)
-        parent = self.parent_id(next((i for i in reversed(self.chain(tail)) if i in tail), None))
-        return parent if self.index.get(parent, -1) not in kept else ""
-
-    def attachment(self, before: Sequence[int], after: Sequence[int]) -> str | None:
-        """The id of the kept entry above the removed ones, else of the last entry before the cut."""
-        head = [i for i in before if i in set(self.entries)]
-        above = self.ancestors(self.index.get(self.free_parent(before, after)))
-        return self.id(next((i for i in above if i in head), head[-1] if head else None)) or None
-
-    def chain(self, after: set[int]) -> tuple[int, ...]:
-        """The last entry of the tail and what it links to, up to the root, removed entries among them."""
-        newest_first = sorted(after.intersection(self.entries), key=lambda i: (i in self.unread, -i))
-        return tuple(self.ancestors(next(iter(newest_first), None)))
-
 
 def _path_of(records: Sequence[Record]) -> Path:
     unread = (i for i in range(1, len(records)) if b"\n" not in records[i - 1].ending)
@@ -132,16 +114,16 @@ def _usage_size(usage: Mapping[str, Any]) -> int:
     return total if isinstance(total, int) and total else sum(part for part in parts if isinstance(part, int))
 
 
-class _PiSite:
+class _PiSite(LinkedSite):
     """Where the insertion goes."""
 
     def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
-        self.path = _path_of(transcript.records)
+        self.path = path = _path_of(transcript.records)
+        newest_first = sorted(set(cut.after).intersection(path.entries), key=lambda i: (i in path.unread, -i))
+        super().__init__(transcript, cut, path, next(iter(newest_first), None))
         self.covered = covered(cut, len(transcript.records))
-        self.near = [*cut.after, *reversed(cut.before), *self.covered]
         self.head = [i for i in cut.before if is_shown(transcript.messages[i])]
-        self.tail = [i for i in cut.after if self.path.values[i].get("type") != "session"]
-        self.timestamp = insertion_time(self.path.values, cut)
+        self.tail = [i for i in cut.after if path.values[i].get("type") != "session"]
 
     def bridge(self, own: str, parent: str) -> dict[str, Any]:
         """An entry that is not sent, in the place of a removed one."""
@@ -159,19 +141,19 @@ class _PiSite:
         """The compaction, then messages."""
         for item, own, parent, time in zip(insertions, ids, parents, times, strict=True):
             entry = {**({"id": own, "parentId": parent} if self.path.has_ids else {}), "timestamp": time}
-            yield self._compaction(item, entry, first_kept) if item.is_summary else self._message(item, entry)
+            yield self._entry(item, entry, first_kept)
 
-    def _compaction(self, item: Insertion, entry: dict[str, Any], first_kept: dict[str, Any]) -> dict[str, Any]:
-        # The size of the last request before the cut, as the client itself had it.
-        answers = (self.path.values[i] for i in self.covered if _is_answer(self.path.values[i]))
-        before = next((size for value in answers if (size := _usage_size(usage_of(value)))), 0)
-        return {"type": "compaction", **entry, "summary": item.text, **first_kept, "tokensBefore": before}
-
-    def _message(self, item: Insertion, entry: dict[str, Any]) -> dict[str, Any]:
+    def _entry(self, item: Insertion, entry: dict[str, Any], first_kept: dict[str, Any]) -> dict[str, Any]:
+        values = self.path.values
+        if item.is_summary:
+            # The size of the last request before the cut, as the client itself had it.
+            sizes = (_usage_size(usage_of(values[i])) for i in self.covered if _is_answer(values[i]))
+            before = next(filter(None, sizes), 0)
+            return {"type": "compaction", **entry, "summary": item.text, **first_kept, "tokensBefore": before}
         message: dict[str, Any] = {"role": item.role.value, "content": [{"type": "text", "text": item.text}]}
         if item.role is Role.ASSISTANT:
-            values = (self.path.values[i] for i in self.near)
-            like: Value = next((value["message"] for value in values if _is_answer(value)), {})
+            near = (i for i in (*self.cut.after, *reversed(self.cut.before), *self.covered) if _is_answer(values[i]))
+            like: Value = next((values[i]["message"] for i in near), {})
             message |= {key: like[key] for key in like if key in ("api", "provider", "model")} | {"stopReason": "stop"}
         return {"type": "message", **entry, "message": message}
 
@@ -201,7 +183,10 @@ _USAGE = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "totalTokens
 
 def messages(message: Message, model: str, time: str) -> Iterator[dict[str, Any]]:
     """The message, or one for each of its results."""
-    stamp = {"timestamp": _milliseconds(time)}
+    try:
+        stamp = {"timestamp": int(datetime.fromisoformat(time).timestamp() * 1000)}
+    except (ValueError, OverflowError):
+        stamp = {"timestamp": 0}
     for result in message.results:
         head = {"toolCallId": result.id, "toolName": result.name, "content": [{"type": "text", "text": result.text}]}
         yield {"role": "toolResult", **head, "isError": result.is_error, **stamp}
@@ -226,13 +211,6 @@ def _written(part: Part) -> dict[str, Any]:
         return {"type": "toolCall", "id": part.id, "name": part.name, "arguments": arguments_object(part)}
     image = image_of(part) if isinstance(part, Media) else None
     return {"type": "image", "data": image.data, "mimeType": image.media_type} if image else {}
-
-
-def _milliseconds(time: str) -> int:
-    try:
-        return int(datetime.fromisoformat(time).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        return 0
 
 
 _SIDE_TYPES = frozenset({"model_change", "thinking_level_change", "custom", "label", "session_info"})
@@ -290,15 +268,16 @@ class Pi(SessionDialect):
         if not insertions:
             return ()
         site = _PiSite(transcript, cut)
-        path, tail = site.path, set(cut.after)
+        path = site.path
         ids = _ids(transcript, insertions)
-        ids[-1] = path.free_parent(cut.before, cut.after) or ids[-1]
-        parents = [path.attachment(cut.before, cut.after), *ids[:-1]]
+        ids[-1] = site.taken or ids[-1]
+        entries = set(path.entries)
+        parents = [site.head_id([i for i in cut.before if i in entries]) or None, *ids[:-1]]
         # Without a head, that of the tail, before which nothing is sent.
         first_kept = site.first_kept((*site.head, *site.tail), cut.before)
-        entries = site.entries(insertions, ids, parents, [site.timestamp] * len(ids), first_kept)
-        holes = path.holes(path.chain(tail) if path.has_ids else (), tail)
-        return dumped(transcript, (*entries, *(site.bridge(own, parent) for own, parent in holes)))
+        new = site.entries(insertions, ids, parents, [site.timestamp] * len(ids), first_kept)
+        holes = path.holes(site.chain if path.has_ids else (), site.after)
+        return dumped(transcript, (*new, *(site.bridge(own, parent) for own, parent in holes)))
 
     # What is kept begins at one entry and goes on to the end.
     appends_head = False
@@ -374,13 +353,9 @@ def _message(value: Value, is_superseded: bool) -> Message:
     summary = None
     if value.get("type") == "compaction":
         summary = summary_of(role, parts) or PreviousSummary(origin="pi", text=string(value.get("summary")))
+    own = "" if by_client else None
     return Message(
-        role=role,
-        parts=parts,
-        timestamp=timestamp,
-        summary=summary,
-        superseded=is_superseded,
-        own_words="" if by_client else None,
+        role=role, parts=parts, timestamp=timestamp, summary=summary, superseded=is_superseded, own_words=own
     )
 
 

@@ -25,12 +25,13 @@ from compactor_cli.formats.sessions import (
     derived_uuid,
     derived_uuids,
     insertion_time,
+    is_shown,
     later,
     matched,
     newest_time,
     parsed,
 )
-from compactor_cli.model.transcript import Message, Record, Role, Transcript
+from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Transcript
 
 _MESSAGE_TYPES = ("user", "assistant", "tool_result")
 
@@ -97,17 +98,16 @@ class _QwenSite:
         self.chain = Chain(parsed(transcript))
         self.transcript = transcript
         self.cut = cut
-        self.staying = cut.kept
         self.timestamp = insertion_time(self.chain.values, cut)
 
     def holes(self) -> dict[str, str]:
         """Uuids of removed records that kept ones link to, with the kept record above them (empty: there is none
         after the head). That of the tail's top is the first."""
-        after = set(self.cut.after)
+        after, kept = set(self.cut.after), self.cut.kept
         found: dict[str, str] = {}
         for i in (i for i in self.chain.sent if i in after):
             parent = self.chain.parent(i)
-            if parent is not None and parent not in self.staying:
+            if parent is not None and parent not in kept:
                 above = next((j for j in self.chain.ancestors(parent) if j in after), None)
                 found[self.chain.parent_id(i)] = self.chain.id(above)
         return dict(sorted(found.items(), key=lambda item: item[1] != ""))
@@ -136,17 +136,9 @@ class _QwenSite:
 
     def contents(self, indices: Sequence[int]) -> Iterator[Value]:
         """The messages of these records that the client sends."""
-        messages = self.transcript.messages
-        shown = (i for i in indices if not messages[i].is_meta and not messages[i].superseded)
-        for i in shown:
+        for i in (i for i in indices if is_shown(self.transcript.messages[i])):
             value = self.chain.values[i]
             yield from (value["message"],) if is_of_conversation(value) else history(value)
-
-    def tokens_before(self) -> int:
-        """The size of the last request, as the client itself had it."""
-        usages = (value.get("usageMetadata") for value in reversed(self.chain.values))
-        sizes = (usage.get("promptTokenCount") for usage in usages if isinstance(usage, dict))
-        return next((size for size in sizes if isinstance(size, int)), 0)
 
 
 def _content(item: Insertion) -> dict[str, Any]:
@@ -208,12 +200,11 @@ class QwenCode(SessionDialect):
         """A ``chat_compression`` with head, insertions and tail as its history, linked to the last of the chain."""
         site = _QwenSite(transcript, cut)
         contents = [*site.contents(cut.before), *map(_content, insertions), *site.contents(cut.after)]
-        info = {
-            "originalTokenCount": site.tokens_before(),
-            "newTokenCount": size_tokens,
-            "compressionStatus": 1,
-            "triggerReason": "manual",
-        }
+        # The size of the last request, as the client itself had it.
+        sizes = (at(value, ("usageMetadata", "promptTokenCount")) for value in reversed(site.chain.values))
+        before = next((size for size in sizes if isinstance(size, int)), 0)
+        counts = {"originalTokenCount": before, "newTokenCount": size_tokens}
+        info = {**counts, "compressionStatus": 1, "triggerReason": "manual"}
         record = {
             "uuid": derived_uuid(transcript.sha256, "compression"),
             "parentUuid": site.chain.id(site.chain.sent[-1]) if site.chain.sent else None,
@@ -257,23 +248,20 @@ def _pieces(value: Any) -> list[LocatedPart]:
 def _message(chain: Chain, i: int, is_superseded: bool) -> Message:
     value = chain.values[i]
     timestamp = string(value.get("timestamp"))
-    if history(value):
-        return _compression(chain, i, is_superseded)
-    if not is_of_conversation(value):
+    role = Role.USER
+    if contents := history(value):
+        # What a compression says that no record before it does.
+        copies = chain.copies if i == chain.boundary else {}
+        own = (content for number, content in enumerate(contents) if number not in copies)
+        found = tuple(part for content in own for part in parts_of(content_pieces(content)))
+        summary: PreviousSummary | None = summary_among("qwen", found)
+    elif is_of_conversation(value):
+        found = parts_of(_pieces(value))
+        role = Role.ASSISTANT if value["type"] == "assistant" else role_of(Role.USER, found)
+        summary = summary_of(role, found)
+    else:
         return Message(role=Role.META, timestamp=timestamp)
-    found = parts_of(_pieces(value))
-    role = Role.ASSISTANT if value["type"] == "assistant" else role_of(Role.USER, found)
-    summary = summary_of(role, found)
     return Message(role=role, parts=found, timestamp=timestamp, summary=summary, superseded=is_superseded)
-
-
-def _compression(chain: Chain, i: int, is_superseded: bool) -> Message:
-    """What a compression says that no record before it does."""
-    copies = chain.copies if i == chain.boundary else {}
-    own = (content for number, content in enumerate(history(chain.values[i])) if number not in copies)
-    found = tuple(part for content in own for part in parts_of(content_pieces(content)))
-    timestamp, summary = string(chain.values[i].get("timestamp")), summary_among("qwen", found)
-    return Message(role=Role.USER, parts=found, timestamp=timestamp, summary=summary, superseded=is_superseded)
 
 
 DIALECT = QwenCode(_pieces)

@@ -10,14 +10,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from compactor_cli.formats import located
 from compactor_cli.formats.base import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath, first_object
 from compactor_cli.formats.chat import ROW_MODELS
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import arguments, arguments_like, media_count, result_text, shortened_result, string
+from compactor_cli.formats.contents import (
+    arguments,
+    arguments_like,
+    listed,
+    media_count,
+    result_text,
+    shortened_result,
+    string,
+)
 from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_text, spoken_parts
 from compactor_cli.formats.jsontext import dumped
 from compactor_cli.formats.located import (
@@ -28,9 +36,8 @@ from compactor_cli.formats.located import (
     like_keys,
     parts_of,
 )
+from compactor_cli.formats.sessions import Value
 from compactor_cli.model.transcript import Media, Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
-
-Item = Mapping[str, Any]
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
 # Calls, with the key that holds their arguments: in rollouts as well, and in the API alone.
@@ -74,19 +81,19 @@ _OWN_TYPES = (_SPOKEN | _NOTES) - {"message", "tool_call", "tool_result"}
 _OWN_BLOCKS = frozenset({"input_text", "output_text", "input_image", "input_file"})
 
 
-def item_type(item: Item) -> str:
+def item_type(item: Value) -> str:
     """The type, ``message`` for an item that only has a role; empty for anything else."""
     kind = string(item.get("type"))
     is_message = kind == "Message" or (not kind and string(item.get("role")) in _ROLES)
     return "message" if is_message else kind
 
 
-def is_opaque(item: Item) -> bool:
+def is_opaque(item: Value) -> bool:
     """Whether this is a summary by the provider, which nobody but the provider can read."""
     return item_type(item) in OPAQUE
 
 
-def is_context(item: Item) -> bool:
+def is_context(item: Value) -> bool:
     """Whether the client itself wrote this to tell the model about permissions and surroundings."""
     if item_type(item) != "message":
         return False
@@ -94,7 +101,7 @@ def is_context(item: Item) -> bool:
     return item_role(item) is Role.SYSTEM or text.startswith("<environment_context>")
 
 
-def item_role(item: Item) -> Role:
+def item_role(item: Value) -> Role:
     """Who speaks; META for what no model is shown: references, and lists of tools."""
     kind = item_type(item)
     if kind == "message":
@@ -106,7 +113,7 @@ def item_role(item: Item) -> Role:
     return Role.ASSISTANT if kind in _SPOKEN else Role.META
 
 
-def item_pieces(item: Item) -> list[LocatedPart]:
+def item_pieces(item: Value) -> list[LocatedPart]:
     """The parts of an item with the places of their texts; none for what no model is shown."""
     kind = item_type(item)
     if kind in ("message", "agent_message"):
@@ -135,7 +142,7 @@ def item_pieces(item: Item) -> list[LocatedPart]:
     return [LocatedPart(secret)] if kind in OPAQUE else []
 
 
-def item_parts(item: Item) -> tuple[Part, ...]:
+def item_parts(item: Value) -> tuple[Part, ...]:
     """The parts of an item."""
     return parts_of(item_pieces(item))
 
@@ -147,7 +154,7 @@ def _block(block: Any) -> LocatedPart:
     return located.block(block)
 
 
-def _reasoning(item: Item) -> Iterator[LocatedPart]:
+def _reasoning(item: Value) -> Iterator[LocatedPart]:
     texts = [*content_parts(item.get("summary")), *content_parts(item.get("content"))]
     if words := "\n".join(part.text for part in texts if isinstance(part, Text)):
         yield located.thinking(words)
@@ -155,7 +162,7 @@ def _reasoning(item: Item) -> Iterator[LocatedPart]:
         yield LocatedPart(Media(kind="encrypted_reasoning", size_bytes=len(secret)))
 
 
-def _call(item: Item, key: str) -> ToolCall:
+def _call(item: Value, key: str) -> ToolCall:
     name = string(item.get("name")) or string(at(item, ("function", "name"))) or item_type(item).removesuffix("_call")
     asked = item.get(key)
     call_id = string(item.get("call_id")) or string(item.get("id"))
@@ -169,17 +176,19 @@ def _shortened_arguments(old: Any, text: str) -> Any:
     return text if isinstance(old, str) else arguments_like(old, text)
 
 
-def _result(item: Item, key: str) -> ToolResult:
+def _result(item: Value, key: str) -> ToolResult:
     output = item.get(key)
     wrapped = _wrapped(output)
+    held = output if wrapped is None else wrapped
     text = result_text(output if wrapped is None else wrapped["output"])
-    return ToolResult(
-        id=string(item.get("call_id")),
-        text=text,
-        name=string(item.get("name")),
-        is_error=_failed(text, output if wrapped is None else wrapped),
-        media_count=media_count(output),
-    )
+    if isinstance(held, dict):
+        code = at(held, ("metadata", "exit_code")) if isinstance(held.get("metadata"), dict) else held.get("exitCode")
+        failed = held.get("success") is False or (isinstance(code, int) and code != 0)
+    else:
+        found = _EXIT_CODE.search(text[:_HEADER_CHARS])
+        failed = found is not None and found[1] != "0"
+    own_id, name = string(item.get("call_id")), string(item.get("name"))
+    return ToolResult(id=own_id, text=text, name=name, is_error=failed, media_count=media_count(output))
 
 
 def _wrapped(output: Any) -> dict[str, Any] | None:
@@ -193,15 +202,6 @@ def _wrapped(output: Any) -> dict[str, Any] | None:
     return value if isinstance(value, dict) and isinstance(value.get("output"), str) else None
 
 
-def _failed(text: str, output: Any) -> bool:
-    if isinstance(output, dict):
-        metadata = output.get("metadata")
-        code = metadata.get("exit_code") if isinstance(metadata, dict) else output.get("exitCode")
-        return output.get("success") is False or (isinstance(code, int) and code != 0)
-    found = _EXIT_CODE.search(text[:_HEADER_CHARS])
-    return found is not None and found[1] != "0"
-
-
 def _shortened_output(output: Any, text: str) -> Any:
     wrapped = _wrapped(output)
     if wrapped is not None:
@@ -209,24 +209,20 @@ def _shortened_output(output: Any, text: str) -> Any:
     return shortened_result(output, text)
 
 
-def _client_result(item: Item) -> ToolResult:
+def _client_result(item: Value) -> ToolResult:
+    """What a shell gave (``[{"stdout", "stderr", "outcome"}]``), a text or another output; of a screenshot no text."""
     output = item.get("output")
+    entries = output if isinstance(output, list) and all(isinstance(entry, dict) for entry in output) else []
+    shells = [entry for entry in entries if "stdout" in entry or "stderr" in entry]
+    texts = (string(entry.get(key)) for entry in shells for key in ("stdout", "stderr"))
+    text = "\n".join(filter(None, texts)) if shells else result_text(output)
     has_image = isinstance(output, dict) and string(output.get("type")).endswith("screenshot")
     return ToolResult(
         id=string(item.get("call_id")),
-        text="" if has_image else _plain(output),
+        text="" if has_image else text,
         is_error=item.get("status") == "failed",
         media_count=int(has_image),
     )
-
-
-def _plain(output: Any) -> str:
-    """The text of a shell's outputs (``[{"stdout", "stderr", "outcome"}]``), else of any other output."""
-    if not isinstance(output, list) or not all(isinstance(entry, dict) for entry in output):
-        return result_text(output)
-    shells = [entry for entry in output if "stdout" in entry or "stderr" in entry]
-    texts = (string(entry.get(key)) for entry in shells for key in ("stdout", "stderr"))
-    return "\n".join(text for text in texts if text) if shells else result_text(output)
 
 
 def _shortened_client_output(output: Any, text: str) -> Any:
@@ -282,7 +278,6 @@ def written(message: Message) -> Iterator[dict[str, Any]]:
 
 _INPUTS: tuple[JsonPath, ...] = (("input",), ("body", "input"), ("request", "input"))
 _OUTPUT_PATHS: tuple[JsonPath, ...] = (("output",), ("response", "output"), ("response", "body", "output"))
-_META = Message(role=Role.META)
 
 
 class OpenAIResponses(RecordDialect):
@@ -314,16 +309,13 @@ class OpenAIResponses(RecordDialect):
             return 2
         if not _is_item(value):
             return 0
-        content = value.get("content")
-        blocks = content if isinstance(content, list) else ()
-        kinds = {string(block.get("type")) for block in blocks if isinstance(block, dict)}
+        kinds = {string(block.get("type")) for block in listed(value.get("content")) if isinstance(block, dict)}
         return 2 if item_type(value) in _OWN_TYPES or not _OWN_BLOCKS.isdisjoint(kinds) else 1
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per item; those of one answer with reasoning in it are a group."""
-        items = [record.value for record in records]
-        groups = answers([item if _is_item(item) else None for item in items])
-        return tuple(_message(item, group) for item, group in zip(items, groups, strict=True))
+        items = [record.value if _is_item(record.value) else None for record in records]
+        return tuple(map(_message, items, answers(items)))
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """The removed items that nobody but the provider can read, then messages in the file's own style."""
@@ -342,9 +334,9 @@ class OpenAIResponses(RecordDialect):
 
 
 def _message(item: Any, group: str) -> Message:
-    role = item_role(item) if _is_item(item) else Role.META
+    role = Role.META if item is None else item_role(item)
     if role is Role.META:
-        return _META
+        return Message(role=role)
     parts = item_parts(item)
     return Message(role=role, parts=parts, group=group, summary=summary_of(role, parts))
 

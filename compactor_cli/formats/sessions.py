@@ -63,6 +63,33 @@ class ParentTree:
                 yield self.parent_id(chain[below]), self.id(chain[above])
 
 
+class LinkedSite:
+    """Where insertions go among records that link to their parents.
+
+    ``chain``: the tail's newest record and what it links to, up to the root, removed records among them. ``taken``: the
+    id of the removed record that the tail links to, which the last insertion takes over; empty where there is none.
+    """
+
+    def __init__(self, transcript: Transcript, cut: InsertionPoint, tree: ParentTree, newest: int | None) -> None:
+        self.transcript = transcript
+        self.cut = cut
+        self._links = tree
+        self.after = frozenset(cut.after)
+        self.chain = tuple(tree.ancestors(newest))
+        top = next((i for i in reversed(self.chain) if i in self.after), None)
+        parent = tree.parent_id(top)
+        self.taken = "" if tree.index.get(parent, -1) in cut.kept else parent
+        # That of the last removed record: clients may take the newest record for the end of the chain.
+        self.timestamp = insertion_time(tree.values, cut)
+
+    def head_id(self, head: Sequence[int]) -> str:
+        """The id of the kept record above the removed ones, else of the last of these; empty without a head."""
+        if not head:
+            return ""
+        before, above = set(self.cut.before), self._links.ancestors(self._links.index.get(self.taken))
+        return self._links.id(next((i for i in above if i in before), head[-1]))
+
+
 class SessionDialect(RecordDialect):
     """What most dialects of session files answer."""
 
