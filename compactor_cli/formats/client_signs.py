@@ -15,6 +15,7 @@ from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
+from compactor_cli.formats.contents import json_value, listed
 from compactor_cli.formats.located import at
 from compactor_cli.model.marker import text_before_marker, without_marker
 from compactor_cli.model.transcript import Part, PreviousSummary, Role, Text, ToolCall, Transcript
@@ -365,8 +366,8 @@ def _question(asked: Any) -> str:
         return ""
     options = asked.get("options")
     if isinstance(options, str):  # Cline writes a list as JSON, Roo Code elements
-        options = re.findall(r"<suggest\b[^>]*>(.*?)</suggest>", options, re.DOTALL) or _decoded(options)
-    lines = filter(None, map(_option, options if isinstance(options, list) else ()))
+        options = re.findall(r"<suggest\b[^>]*>(.*?)</suggest>", options, re.DOTALL) or json_value(options)
+    lines = filter(None, map(_option, listed(options)))
     return "\n".join((*(f"{number}. {line}" for number, line in enumerate(lines, 1)), asked["question"].strip()))
 
 
@@ -375,13 +376,6 @@ def _option(option: Any) -> str:
         return option.strip() if isinstance(option, str) else ""
     parts = (option.get(key) for key in ("label", "text", "answer", "value", "description"))
     return ": ".join(dict.fromkeys(part.strip() for part in parts if isinstance(part, str) and part.strip()))
-
-
-def _decoded(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _leaves(value: Any) -> Iterator[str]:

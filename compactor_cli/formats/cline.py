@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from compactor_cli.formats import chat, located
 from compactor_cli.formats.base import CHAT, Capabilities, Insertion, InsertionPoint, JsonPath
@@ -21,7 +21,6 @@ from compactor_cli.formats.contents import listed, string
 from compactor_cli.formats.jsontext import parse
 from compactor_cli.formats.located import RecordDialect
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
-from compactor_cli.model.value import dataclass
 
 _DETAILS = "<environment_details>"
 # What the client says to the model in the user's name.
@@ -48,12 +47,11 @@ _ARGUMENT = re.compile(r"<(\w+)>\n?(.*?)\n?</\1>", re.DOTALL)
 _LOOKED_AT = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Block:
-    """The part of a block, and where its text stands: after ``before`` and before ``after`` in block ``index``."""
+class _Block(NamedTuple):
+    """The part of a block, and where its text stands: after ``before`` and before ``after`` in block ``at``."""
 
     part: Part
-    index: int
+    at: int
     before: str = ""
     after: str = ""
 
@@ -107,16 +105,14 @@ class Cline(RecordDialect):
             return chat.shorten(record, texts)
         read = _blocks(value)
         places = {i: read[i] for i in texts if i < len(read)}
-        whole = {place.index: f"{place.before}{texts[i]}{place.after}" for i, place in places.items()}
+        whole = {place.at: f"{place.before}{texts[i]}{place.after}" for i, place in places.items()}
         written = located.content(value["content"], "content", read=located.any_block)
         return located.shorten(record, whole, lambda value: written)
 
 
 def _message(value: Any) -> Message:
-    if not isinstance(value, dict) or not isinstance(value.get("content"), list):
-        return chat.read(value)
     plain = chat.read(value)
-    if plain.role not in (Role.USER, Role.TOOL, Role.ASSISTANT):
+    if plain.role not in (Role.USER, Role.TOOL, Role.ASSISTANT) or not isinstance(value.get("content"), list):
         return plain
     read = _blocks(value)
     parts = (*(block.part for block in read), *_embedded(read))
@@ -145,23 +141,28 @@ def _answering(message: Message, asked: list[ToolCall]) -> Message:
 def _blocks(value: Mapping[str, Any]) -> list[_Block]:
     """One for each block of the content."""
     parts = [located.any_block(block).part for block in value["content"]]
-    if value["role"] == "assistant":
-        return [_asked(part, i) for i, part in enumerate(parts)]
     found: list[_Block] = []
+    if value["role"] == "assistant":
+        for i, part in enumerate(parts):
+            call = _CALL.search(part.text) if isinstance(part, Text) and part.text.rstrip().endswith(">") else None
+            # A text without the call at its end.
+            words = call.string[: call.start()].rstrip() if call else ""
+            found.append(_Block(Text(text=words), i, after=call.string[len(words) :]) if call else _Block(part, i))
+        return found
     for i, part in enumerate(parts):
         text = _text(part)
         head = _head(text)
         after = _text(parts[i + 1]) if i + 1 < len(parts) else ""
         # Whether the block after it is the answer that belongs to this head.
         is_answered = after and not after.lstrip().startswith(_OWN) and not _head(after)
-        if found and found[-1].index == i:
-            found.append(_Block(part=Text(text=""), index=i))
+        if found and found[-1].at == i:
+            found.append(_Block(Text(text=""), i))
         elif head and not text[head.end() :].strip() and is_answered:
-            found.append(_Block(part=_result(head[1], after), index=i + 1))
+            found.append(_Block(_result(head[1], after), i + 1))
         elif head:
-            found.append(_Block(part=_result(head[1], text[head.end() :]), index=i, before=head[0]))
+            found.append(_Block(_result(head[1], text[head.end() :]), i, before=head[0]))
         else:
-            found.append(_Block(part=part, index=i))
+            found.append(_Block(part, i))
     return found
 
 
@@ -176,15 +177,6 @@ def _head(text: str) -> re.Match[str] | None:
 
 def _result(name: str, text: str) -> ToolResult:
     return ToolResult(id="", text=text, name=name, is_error=_FAILED.match(text[:200]) is not None)
-
-
-def _asked(part: Part, index: int) -> _Block:
-    """A text without the call at its end."""
-    found = _CALL.search(part.text) if isinstance(part, Text) and part.text.rstrip().endswith(">") else None
-    if not found:
-        return _Block(part=part, index=index)
-    words = found.string[: found.start()].rstrip()
-    return _Block(part=Text(text=words), index=index, after=found.string[len(words) :])
 
 
 def _embedded(read: Sequence[_Block]) -> Iterator[Part]:

@@ -6,8 +6,8 @@ Calls stand next to the content of a message, or are written as JSON within a te
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -23,10 +23,7 @@ def arguments(value: Any) -> Mapping[str, Any] | str:
         return value
     if not isinstance(value, str):
         return "" if value is None else _plain(value)
-    try:
-        parsed = json.loads(value)
-    except ValueError:
-        return value
+    parsed = json_value(value)
     return parsed if isinstance(parsed, dict) else value
 
 
@@ -94,6 +91,36 @@ def _plain(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def json_value(text: Any) -> Any:
+    """What a text holds as JSON; None where it holds none, or too deep. What is no text is given back."""
+    if not isinstance(text, str):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+class TextPiece(NamedTuple):
+    """Some of a text, and what it says; None for tags and fences, and for white space between them."""
+
+    written: str
+    part: Part | None
+
+
+def rewritten(
+    pieces: Iterable[TextPiece], texts: Mapping[int, str], write: Callable[[Part, str, str], str]
+) -> list[str]:
+    """The pieces as they are written; of these parts (counted without the pieces that are none) what ``write`` makes
+    of the part, of how it was written and of its new text.
+    """
+    number, found = -1, []
+    for written, part in pieces:
+        number += part is not None
+        found.append(written if part is None or number not in texts else write(part, written, texts[number]))
+    return found
+
+
 def listed(value: Any) -> list[Any]:
     """The value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
@@ -119,29 +146,17 @@ def has_calls(value: Mapping[str, Any]) -> bool:
 def read_call(call: Any) -> ToolCall:
     """One call, its name and arguments in ``function`` or next to its id."""
     holder = _named(call)
-    call_id = call.get("id") if isinstance(call, dict) else ""
-    name = holder.get("name")
-    return ToolCall(
-        id=call_id if isinstance(call_id, str) else "",
-        name=name if isinstance(name, str) else "",
-        arguments=_parsed(holder.get(_arguments_key(holder))),
-    )
+    call_id, name = string(call.get("id")) if isinstance(call, dict) else "", string(holder.get("name"))
+    return ToolCall(id=call_id, name=name, arguments=_parsed(holder.get(_arguments_key(holder))))
 
 
 def _parsed(written: Any) -> Mapping[str, Any] | str:
     """Arguments as `arguments` reads them, by the fast parser where it can; as they stand where nested too deeply."""
     try:
         value = orjson.loads(written) if isinstance(written, str) else written
-        return value if isinstance(value, dict) else arguments(written)
     except orjson.JSONDecodeError:
-        return _odd(written)
-
-
-def _odd(written: str) -> Mapping[str, Any] | str:
-    try:
-        return arguments(written)
-    except RecursionError:
-        return written
+        value = None
+    return value if isinstance(value, dict) else arguments(written)
 
 
 def _named(call: Any) -> dict[str, Any]:
@@ -162,13 +177,11 @@ def _arguments_key(holder: Mapping[str, Any]) -> str:
 
 def named_call(text: str) -> ToolCall:
     """A call that is written as JSON within a text: ``{"name": ..., "arguments": ...}``; without an id."""
-    value = _odd(text)
+    value = arguments(text)
     if isinstance(value, str):
         return ToolCall(id="", name="", arguments=text)
     holder = _named(value)
-    name = holder.get("name")
-    found = _parsed(holder.get(_arguments_key(holder)))
-    return ToolCall(id="", name=name if isinstance(name, str) else "", arguments=found)
+    return ToolCall(id="", name=string(holder.get("name")), arguments=_parsed(holder.get(_arguments_key(holder))))
 
 
 def arguments_place(call: Any) -> tuple[str, ...]:
@@ -181,7 +194,7 @@ def arguments_place(call: Any) -> tuple[str, ...]:
 
 def shortened_call(written: str, text: str) -> str:
     """A call written as JSON, with the text in place of its arguments; only the text if it is no JSON object."""
-    value = _odd(written)
+    value = arguments(written)
     if isinstance(value, str):
         return text
     call = dict(value)

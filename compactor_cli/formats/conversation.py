@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from compactor_cli.formats.base import Capabilities
 from compactor_cli.formats.chat import BRIDGE
-from compactor_cli.formats.contents import string
+from compactor_cli.formats.contents import json_value, string
 from compactor_cli.formats.located import at
 from compactor_cli.formats.sessions import EPOCH, derived_uuid
 from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult
@@ -174,29 +174,20 @@ def tools_of(row: Any) -> tuple[Tool, ...]:
         around = at(row, place)
         listed = around.get("tools", at(around, ("toolConfig", "tools"))) if isinstance(around, dict) else None
         if listed:
-            return tuple(_tools(_opened(listed)))
+            return tuple(_tools(json_value(listed)))
     return ()
-
-
-def _opened(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError:
-        return None
 
 
 def _tools(listed: Any) -> Iterator[Tool]:
     for entry in listed if isinstance(listed, list) else ():
-        entry = _opened(entry)
+        entry = json_value(entry)
         declared = at(entry, ("functionDeclarations",)) or at(entry, ("function_declarations",))
         if declared:
             yield from _tools(declared)
             continue
         held = next((at(entry, (key,)) for key in ("function", "toolSpec") if at(entry, (key,))), entry)
         if isinstance(held, dict) and isinstance(held.get("name"), str):
-            schema: Any = next((_opened(held[key]) for key in _SCHEMA_KEYS if held.get(key)), {})
+            schema: Any = next((json_value(held[key]) for key in _SCHEMA_KEYS if held.get(key)), {})
             inner = schema.get("json", schema) if isinstance(schema, dict) else {}
             parameters = inner if isinstance(inner, dict) else {}
             yield Tool(name=held["name"], description=string(held.get("description")), parameters=parameters)

@@ -297,9 +297,9 @@ def _answered_ids(value: Value) -> Iterator[str]:
 
 
 def _nested(value: Value) -> Iterator[str]:
-    for call in listed(value.get("toolCalls")):
-        if isinstance(call, dict) and isinstance(call.get("result"), list) and call["result"]:
-            yield string(call.get("id"))
+    """The ids of its calls that hold their results."""
+    calls = (call for call in listed(value.get("toolCalls")) if isinstance(call, dict))
+    return (string(call.get("id")) for call in calls if listed(call.get("result")))
 
 
 def _only_answers(value: Value, nested: frozenset[str]) -> bool:
@@ -401,21 +401,19 @@ class GeminiCli(SessionDialect):
                     if answer := answers.get(call["id"]):
                         response = _written(replace(answer, name=string(call.get("name"))))
                         call |= {"result": [response], "status": "error" if answer.is_error else "success"}
-            else:
-                lines.append(_line(message, conversation.key(len(lines)), time, conversation.model))
+                continue
+            is_answer = message.role is Role.ASSISTANT
+            line: dict[str, Any] = {"id": conversation.key(len(lines)), "timestamp": time}
+            line["type"] = "gemini" if is_answer else "user"
+            line["content"] = [_written(part) for part in spoken_parts(message)]
+            if message.calls:
+                end_of = {"status": "cancelled", "timestamp": time}
+                line["toolCalls"] = [
+                    {"id": call.id, "name": call.name, "args": arguments_object(call), **end_of}
+                    for call in message.calls
+                ]
+            lines.append({**line, "model": conversation.model} if is_answer and conversation.model else line)
         return lines
-
-
-def _line(message: Message, key: str, time: str, model: str) -> dict[str, Any]:
-    is_answer = message.role is Role.ASSISTANT
-    content = [_written(part) for part in spoken_parts(message)]
-    line = {"id": key, "timestamp": time, "type": "gemini" if is_answer else "user", "content": content}
-    if message.calls:
-        line["toolCalls"] = [
-            {"id": call.id, "name": call.name, "args": arguments_object(call), "status": "cancelled", "timestamp": time}
-            for call in message.calls
-        ]
-    return {**line, "model": model} if is_answer and model else line
 
 
 def _is_header(value: Any) -> bool:
@@ -460,18 +458,13 @@ def _call_pieces(call: Value, n: int) -> Iterator[LocatedPart]:
     key, name = string(call.get("id")), string(call.get("name"))
     place: JsonPath = ("toolCalls", n)
     yield located.call({**call, "args": call.get("args") or {}}, "args", *place)
-    answers = [
-        piece
-        for piece in block_pieces(listed(call.get("result")), *place, "result")
-        if isinstance(piece.part, ToolResult)
-    ]
     is_error = call.get("status") == "error"
-    if not answers:
-        yield LocatedPart(ToolResult(id=key, text="", name=name, is_error=is_error))
-    for piece in answers[:1]:
-        part = replace(piece.part, id=key, is_error=is_error) if isinstance(piece.part, ToolResult) else piece.part
-        display = ((*place, "resultDisplay"),) if isinstance(call.get("resultDisplay"), str) else ()
-        yield LocatedPart(part, (*piece.places, *display))
+    for part, places, _ in block_pieces(listed(call.get("result")), *place, "result"):
+        if isinstance(part, ToolResult):
+            display = ((*place, "resultDisplay"),) if isinstance(call.get("resultDisplay"), str) else ()
+            yield LocatedPart(replace(part, id=key, is_error=is_error), (*places, *display))
+            return
+    yield LocatedPart(ToolResult(id=key, text="", name=name, is_error=is_error))
 
 
 def _new(transcript: Transcript, insertions: Sequence[Insertion], times: Sequence[str]) -> Iterator[dict[str, Any]]:

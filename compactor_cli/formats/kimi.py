@@ -15,7 +15,6 @@ Observed with kimi-cli 1.51.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -48,38 +47,32 @@ class Folded:
     """
 
     def __init__(self, values: Sequence[Value]) -> None:
-        self.values = values
         self.history: list[int] = []
         self.step_of: dict[int, int] = {}
         self.compactions: list[int] = []
         self.empty: set[int] = set()
         self._steps: dict[str, int] = {}
-        self._reset()
+        self._reset(self.history)
         for i, value in enumerate(values):
-            self._play(i, value)
+            kind = value.get("type")
+            if kind == APPEND:
+                (self._deferred if self._pending else self.history).append(i)
+            elif kind == EVENT:
+                self._step(i, _event_of(value))
+            elif kind == COMPACTION and (count := _compacted_count(value)) is not None:
+                self._reset([*_shape(values, self.history[:count], i), *self.history[count:]])
+                self.compactions.append(i)
+            elif kind == "context.undo":
+                self._reset(_undone(values, self.history, value.get("count")))
+            elif kind == "context.clear":
+                self._reset([])
 
-    def _reset(self) -> None:
+    def _reset(self, history: list[int]) -> None:
+        self.history = history
         self._open = -1
         self._says = False
         self._pending: set[str] = set()
         self._deferred: list[int] = []
-
-    def _play(self, i: int, value: Value) -> None:
-        kind = value.get("type")
-        if kind == APPEND:
-            (self._deferred if self._pending else self.history).append(i)
-        elif kind == EVENT:
-            self._step(i, _event_of(value))
-        elif kind == COMPACTION and (count := _compacted_count(value)) is not None:
-            self.history = [*_shape(self.values, self.history[:count], i), *self.history[count:]]
-            self.compactions.append(i)
-            self._reset()
-        elif kind == "context.undo":
-            self.history = _undone(self.values, self.history, value.get("count"))
-            self._reset()
-        elif kind == "context.clear":
-            self.history = []
-            self._reset()
 
     def _step(self, i: int, event: Value) -> None:
         kind = event.get("type")
@@ -88,7 +81,11 @@ class Folded:
             self.history.append(i)
             self._steps[string(event.get("uuid"))] = self.step_of[i] = self._open = i
         elif kind == "tool.result":
-            self._answered(i, string(event.get("toolCallId")))
+            if (key := string(event.get("toolCallId"))) in self._pending:
+                self.history.append(i)
+                self._pending.remove(key)
+                if not self._pending:
+                    self._flush()
         elif kind in _STEP_EVENTS:
             self.step_of[i] = self._steps.get(string(event.get("stepUuid")) or string(event.get("uuid")), i)
             if kind == "tool.call":
@@ -96,13 +93,6 @@ class Folded:
             self._says |= kind == "tool.call" or (kind == "content.part" and _has_content(event.get("part")))
             if kind == "step.end" and event.get("finishReason") not in _BROKEN_OFF and not self._pending:
                 self._settle()
-
-    def _answered(self, i: int, key: str) -> None:
-        if key in self._pending:
-            self.history.append(i)
-            self._pending.remove(key)
-            if not self._pending:
-                self._flush()
 
     def _settle(self) -> None:
         self.history += [self._open] * len(self._pending)
@@ -275,7 +265,10 @@ class KimiWire(SessionDialect):
 
 
 def _message(value: Value, i: int, folded: Folded, sent: frozenset[int]) -> Message:
-    timestamp = _timestamp(value.get("time"))
+    timestamp, milliseconds = "", value.get("time")
+    if isinstance(milliseconds, int) and 0 < milliseconds < 1 << 46:
+        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+        timestamp = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     is_gone = folded.step_of.get(i, i) not in sent
     if i in folded.compactions:
         own = value.get("contextSummary")
@@ -300,9 +293,8 @@ def _message(value: Value, i: int, folded: Folded, sent: frozenset[int]) -> Mess
 
 
 def _role(value: Value) -> Role:
-    event = _event_of(value)
-    if event:
-        return {"tool.result": Role.TOOL}.get(string(event.get("type")), Role.ASSISTANT)
+    if event := _event_of(value):
+        return Role.TOOL if event.get("type") == "tool.result" else Role.ASSISTANT
     message = value.get("message") if value.get("type") == APPEND else None
     return _ROLES.get(string(message.get("role")), Role.META) if isinstance(message, dict) else Role.META
 
@@ -315,23 +307,19 @@ def _pieces(value: Any) -> Iterator[LocatedPart]:
     elif kind == "tool.call":
         yield located.call(event, "args", "event", id_key="toolCallId")
     elif kind == "tool.result":
-        result = event.get("result")
-        output, place = (result.get("output"), ("event", "result", "output")) if isinstance(result, dict) else ("", ())
-        is_error = isinstance(result, dict) and result.get("isError") is True
-        yield located.result(output, place, call_id=event.get("toolCallId"), is_error=is_error)
+        output, failed = (at(event, ("result", key)) for key in ("output", "isError"))
+        place = ("event", "result", "output")
+        yield located.result(output, place, call_id=event.get("toolCallId"), is_error=failed is True)
     elif value.get("type") == APPEND:
-        yield from _message_pieces(value["message"])
-
-
-def _message_pieces(message: Value) -> Iterator[LocatedPart]:
-    content = message.get("content")
-    if message.get("role") == "tool":
-        yield located.result(content, ("message", "content"), call_id=message.get("toolCallId"))
-        return
-    yield from located.content(content, "message", "content", read=located.any_block)
-    for n, call in enumerate(listed(message.get("toolCalls"))):
-        if isinstance(call, dict):
-            yield located.call(call, "arguments", "message", "toolCalls", n)
+        message = value["message"]
+        content = message.get("content")
+        if message.get("role") == "tool":
+            yield located.result(content, ("message", "content"), call_id=message.get("toolCallId"))
+            return
+        yield from located.content(content, "message", "content", read=located.any_block)
+        for n, call in enumerate(listed(message.get("toolCalls"))):
+            if isinstance(call, dict):
+                yield located.call(call, "arguments", "message", "toolCalls", n)
 
 
 def _agent(values: Sequence[Value]) -> dict[str, Any]:
@@ -339,15 +327,13 @@ def _agent(values: Sequence[Value]) -> dict[str, Any]:
     return {"agentId": name} if (name := next(named, "")) else {}
 
 
-def _timestamp(milliseconds: Any) -> str:
-    if not isinstance(milliseconds, int) or not 0 < milliseconds < 1 << 46:
-        return ""
-    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 _OWN_ROLES = {"_system_prompt": "content", "_checkpoint": "id", "_usage": "token_count"}
 _OPENING = "<system>Previous context has been compacted. Here is the compaction output:</system>"
+
+
+def _written(item: Insertion) -> dict[str, Any]:
+    texts = (_OPENING, item.text) if item.is_summary else (item.text,)
+    return {"role": item.role.value, "content": [{"type": "text", "text": text} for text in texts]}
 
 
 class KimiCli(SessionDialect):
@@ -374,8 +360,7 @@ class KimiCli(SessionDialect):
         messages = [chat.read(record.value) for record in records]
         for i, value in enumerate(objects(records)):
             if messages[i].is_meta and value.get("role") == "_system_prompt":
-                words = (Text(text=string(value.get("content"))),)
-                messages[i] = replace(messages[i], role=Role.SYSTEM, parts=words)
+                messages[i] = Message(role=Role.SYSTEM, parts=(Text(text=string(value.get("content"))),))
         return tuple(messages)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
@@ -395,26 +380,21 @@ class KimiCli(SessionDialect):
         """The system prompt, a checkpoint, and the messages."""
         system, others = without_system(conversation)
         head = [{"role": "_system_prompt", "content": system}] if system else []
-        messages = [_with_blocks(line, message) for message in others for line in openai_lines(message)]
-        return [*head, {"role": "_checkpoint", "id": 0}, *messages]
+        lines: list[dict[str, Any]] = [*head, {"role": "_checkpoint", "id": 0}]
+        for message in others:
+            if message.summary:
+                lines.append(_written(Insertion(role=Role.USER, text=message.text, is_summary=True)))
+                continue
+            for line in openai_lines(message):
+                if line["role"] == "assistant":
+                    # Thinking as a block.
+                    thought = thinking_of(message)
+                    thinking = [{"type": "think", "think": thought}] if thought else []
+                    words = [{"type": "text", "text": message.text}] if message.text else []
+                    line["content"] = [*thinking, *words]
+                lines.append(line)
+        return lines
 
 
 KIMI_WIRE = KimiWire(lambda value: list(_pieces(value)))
 KIMI_CLI = KimiCli(chat.pieces)
-
-
-def _with_blocks(line: dict[str, Any], message: Message) -> dict[str, Any]:
-    """A message with its thinking as a block; a summary as the client's own."""
-    if message.summary:
-        return _written(Insertion(role=Role.USER, text=message.text, is_summary=True))
-    if line["role"] != "assistant":
-        return line
-    thought = thinking_of(message)
-    thinking = [{"type": "think", "think": thought}] if thought else []
-    words = [{"type": "text", "text": message.text}] if message.text else []
-    return {**line, "content": [*thinking, *words]}
-
-
-def _written(item: Insertion) -> dict[str, Any]:
-    texts = (_OPENING, item.text) if item.is_summary else (item.text,)
-    return {"role": item.role.value, "content": [{"type": "text", "text": text} for text in texts]}

@@ -20,6 +20,7 @@ from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import (
     arguments,
     arguments_like,
+    json_value,
     listed,
     media_count,
     result_text,
@@ -193,12 +194,7 @@ def _result(item: Value, key: str) -> ToolResult:
 
 def _wrapped(output: Any) -> dict[str, Any] | None:
     """The object in the output of older shells: ``"{\\"output\\":…,\\"metadata\\":{…}}"``."""
-    if not isinstance(output, str) or not output.startswith("{"):
-        return None
-    try:
-        value = json.loads(output)
-    except ValueError:
-        return None
+    value = json_value(output) if isinstance(output, str) and output.startswith("{") else None
     return value if isinstance(value, dict) and isinstance(value.get("output"), str) else None
 
 

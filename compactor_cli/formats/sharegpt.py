@@ -11,13 +11,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from compactor_cli.formats import chat
 from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, pad_missing_results
 from compactor_cli.formats.chat import BRIDGE, alternating
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import named_call, result_text, shortened_call
+from compactor_cli.formats.contents import (
+    TextPiece,
+    json_value,
+    named_call,
+    result_text,
+    rewritten,
+    shortened_call,
+    string,
+)
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located import RecordDialect
@@ -27,27 +35,20 @@ _TAGS = {Role.ASSISTANT: ("think", "scratch_pad", "tool_call"), Role.TOOL: ("too
 _THOUGHTS = frozenset({"think", "scratch_pad"})
 
 
-class TaggedPart(NamedTuple):
-    """Some of a text, and what it says; None for tags, and for white space between them."""
-
-    written: str
-    part: Part | None
-
-
-def pieces(text: str, role: Role) -> list[TaggedPart]:
+def pieces(text: str, role: Role) -> list[TextPiece]:
     """The text in order. Tags that this speaker does not use, and open ones, are words like others. Linear."""
-    found: list[TaggedPart] = []
+    found: list[TextPiece] = []
     at = 0
     for tag, start, stop in _tagged_spans(text, _TAGS.get(role, ())):
         inner = text[start:stop].strip()
         first = start + text[start:stop].index(inner)
         found += _words(text[at : start - len(tag) - 2])
-        found.append(TaggedPart(text[start - len(tag) - 2 : first], None))
-        found.append(TaggedPart(inner, _tagged(tag, inner)))
-        found.append(TaggedPart(text[first + len(inner) : stop + len(tag) + 3], None))
+        found.append(TextPiece(text[start - len(tag) - 2 : first], None))
+        found.append(TextPiece(inner, _tagged(tag, inner)))
+        found.append(TextPiece(text[first + len(inner) : stop + len(tag) + 3], None))
         at = stop + len(tag) + 3
     if not found:
-        return [TaggedPart(text, Text(text=text) if text else None)]
+        return [TextPiece(text, Text(text=text) if text else None)]
     return [*found, *_words(text[at:])]
 
 
@@ -68,13 +69,12 @@ def _tagged_spans(text: str, names: Sequence[str]) -> Iterator[tuple[str, int, i
         at = stop
 
 
-def _words(text: str) -> Iterator[TaggedPart]:
+def _words(text: str) -> tuple[TextPiece, ...]:
     """What stands outside of tags: words, and the white space around them."""
     words = text.strip()
     start = text.index(words)
-    yield TaggedPart(text[:start], None)
-    yield TaggedPart(words, Text(text=words) if words else None)
-    yield TaggedPart(text[start + len(words) :], None)
+    said = TextPiece(words, Text(text=words) if words else None)
+    return TextPiece(text[:start], None), said, TextPiece(text[start + len(words) :], None)
 
 
 def _tagged(tag: str, inner: str) -> Part:
@@ -82,38 +82,19 @@ def _tagged(tag: str, inner: str) -> Part:
         return Thinking(text=inner)
     if tag == "tool_call":
         return named_call(inner)
-    answer = _object(inner)
-    name = answer.get("name")
+    answer = json_value(inner)
+    answer = answer if isinstance(answer, dict) else {}
     text = result_text(answer["content"]) if "content" in answer else inner
-    return ToolResult(id="", text=text, name=name if isinstance(name, str) else "")
+    return ToolResult(id="", text=text, name=string(answer.get("name")))
 
 
-def _object(text: str) -> Mapping[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _rejoined(found: Sequence[TaggedPart], texts: Mapping[int, str]) -> str:
-    """The text again, with the texts of these parts (counted without the pieces that are none) replaced."""
-    number = -1
-    written = []
-    for piece in found:
-        number += piece.part is not None
-        is_replaced = piece.part is not None and number in texts
-        written.append(_shortened(piece, texts[number]) if is_replaced else piece.written)
-    return "".join(written)
-
-
-def _shortened(piece: TaggedPart, text: str) -> str:
-    if isinstance(piece.part, Thinking):
-        return piece.written
-    if isinstance(piece.part, ToolCall):
-        return shortened_call(piece.written, text)
-    is_wrapped = isinstance(piece.part, ToolResult) and piece.part.text != piece.written
-    return json.dumps({**_object(piece.written), "content": text}, ensure_ascii=False) if is_wrapped else text
+def _shortened(part: Part, written: str, text: str) -> str:
+    if isinstance(part, Thinking):
+        return written
+    if isinstance(part, ToolCall):
+        return shortened_call(written, text)
+    is_wrapped = isinstance(part, ToolResult) and part.text != written
+    return dumps({**json_value(written), "content": text}) if is_wrapped else text
 
 
 SHAPE = chat.TurnShape(
@@ -125,7 +106,6 @@ _ROLES = {
     **dict.fromkeys(("chatgpt", "bing", "bard", "bot", *_CALLERS), Role.ASSISTANT),
     **dict.fromkeys(("observation", "function_response", "tool_result"), Role.TOOL),
 }
-_META = Message(role=Role.META)
 _OWN_ROLES = frozenset({"function_call", "observation"})
 _SPEAKERS = {Role.SYSTEM: "system", Role.USER: "human", Role.ASSISTANT: "gpt", Role.TOOL: "tool"}
 
@@ -159,7 +139,7 @@ class ShareGPT(RecordDialect):
         role = _ROLES.get(value["from"], Role.META) if _is_turn(value) else Role.META
         if role is Role.META or not texts:
             return record.raw
-        return dump({**value, "value": _rejoined(_pieces(value, role), texts)}, record.raw)
+        return dump({**value, "value": "".join(rewritten(_pieces(value, role), texts, _shortened))}, record.raw)
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A row of alternating turns; ``tools`` as the JSON string that trainers read."""
@@ -201,39 +181,33 @@ def _is_turn(value: Any) -> bool:
 
 
 def _message(value: Any) -> Message:
-    if not _is_turn(value):
-        return _META
-    role = _ROLES.get(value["from"], Role.META)
+    role = _ROLES.get(value["from"], Role.META) if _is_turn(value) else Role.META
     if role is Role.META:
-        return _META
+        return Message(role=role)
     parts = tuple(piece.part for piece in _pieces(value, role) if piece.part is not None)
     return Message(role=role, parts=parts, summary=summary_of(role, parts))
 
 
-def _pieces(value: Mapping[str, Any], role: Role) -> list[TaggedPart]:
+def _pieces(value: Mapping[str, Any], role: Role) -> list[TextPiece]:
     """The value in pieces; a call or an observation that is not tagged is one piece."""
     text = value["value"] if isinstance(value["value"], str) else result_text(value["value"])
     if value["from"] in _CALLERS:
         return _calls(text)
     found = pieces(text, role)
     if role is Role.TOOL and not any(isinstance(piece.part, ToolResult) for piece in found):
-        return [TaggedPart(written=text, part=ToolResult(id="", text=text))]
+        return [TextPiece(text, ToolResult(id="", text=text))]
     return found
 
 
-def _calls(text: str) -> list[TaggedPart]:
+def _calls(text: str) -> list[TextPiece]:
     """A call as JSON, or an array of calls: each a piece with what stands between them."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = None
+    value = json_value(text)
     if not isinstance(value, list) or not value:
-        return [TaggedPart(written=text, part=named_call(text))]
-    written = [json.dumps(call, ensure_ascii=False) for call in value]
-    calls = [TaggedPart(written=call, part=named_call(call)) for call in written]
-    between = [TaggedPart(written=", ", part=None)] * len(calls)
-    joined = [piece for pair in zip(calls, between, strict=True) for piece in pair][:-1]
-    return [TaggedPart(written="[", part=None), *joined, TaggedPart(written="]", part=None)]
+        return [TextPiece(text, named_call(text))]
+    found = [TextPiece("[", None)]
+    for written in map(dumps, value):
+        found += [TextPiece(written, named_call(written)), TextPiece(", ", None)]
+    return [*found[:-1], TextPiece("]", None)]
 
 
 SHAREGPT = ShareGPT()
@@ -269,20 +243,14 @@ class HermesTrajectory(ShareGPT):
 
 def _tagged_turn(message: Message) -> dict[str, str]:
     thought = thinking_of(message)
-    tagged = [("think", thought)] if thought else []
-    calls = [("tool_call", {"name": call.name, "arguments": call.arguments}) for call in message.calls]
-    results = [
-        ("tool_response", {"tool_call_id": result.id, "name": result.name, "content": result.text})
-        for result in message.results
-    ]
-    words = [message.text] if message.text else []
-    lines = [*map(_in_tags, tagged), *words, *map(_in_tags, (*calls, *results))]
+    lines = [f"<think>\n{thought}\n</think>"] if thought else []
+    lines += [message.text] if message.text else []
+    for call in message.calls:
+        lines.append(f"<tool_call>\n{dumps({'name': call.name, 'arguments': call.arguments})}\n</tool_call>")
+    for result in message.results:
+        answer = {"tool_call_id": result.id, "name": result.name, "content": result.text}
+        lines.append(f"<tool_response>\n{dumps(answer)}\n</tool_response>")
     return {"from": _SPEAKERS[message.role], "value": "\n".join(lines)}
-
-
-def _in_tags(item: tuple[str, Any]) -> str:
-    name, inner = item
-    return f"<{name}>\n{inner if isinstance(inner, str) else dumps(inner)}\n</{name}>"
 
 
 HERMES_TRAJECTORY = HermesTrajectory()

@@ -17,11 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from compactor_cli.formats import chat, located
 from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, objects
-from compactor_cli.formats.contents import arguments, has_calls, media_count, result_text, shortened_result, string
+from compactor_cli.formats.client_signs import previous_summary
+from compactor_cli.formats.contents import (
+    TextPiece,
+    arguments,
+    has_calls,
+    media_count,
+    result_text,
+    rewritten,
+    shortened_result,
+    string,
+)
 from compactor_cli.formats.jsontext import dump, dumped, gone_lines, lines_between, parse, scrubbed, with_key
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of, shorten
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
@@ -31,53 +41,36 @@ TOOL = "bash"
 _FENCES = ("```bash", "```mswea_bash_command", "```sh", "```", "<command>")
 
 
-class Fenced(NamedTuple):
-    """A text around an action: ``before + action + following`` is the text."""
-
-    before: str
-    action: str
-    following: str
-
-    def parts(self) -> tuple[Part, ...]:
-        """The words before, the call, the words after; without the fence, and without what is empty."""
-        return tuple(part for part in self._parts() if part is not None)
-
-    def _parts(self) -> tuple[Part | None, ...]:
-        words, more = self._words(), self._more()
-        call = ToolCall(id="", name=TOOL, arguments={"command": self.action}) if self.action else None
-        return (Text(text=words) if words else None, call, Text(text=more) if more else None)
-
-    def _words(self) -> str:
-        words = self.before.rstrip()
-        fence = next((fence for fence in _FENCES if words.endswith(fence)), "")
-        return words.removesuffix(fence).rstrip() if self.action else self.before
-
-    def _more(self) -> str:
-        more = self.following.strip(" \n`")
-        is_tag = more.startswith("</") and more.endswith(">") and len(more.split()) == 1
-        return "" if not more or is_tag else self.following
-
-    def shortened(self, texts: Mapping[int, str]) -> Fenced:
-        """The same with these parts' texts replaced; joined, it is the shortened text."""
-        present = [i for i, part in enumerate(self._parts()) if part is not None]
-        new = {present[i]: text for i, text in texts.items() if i < len(present)}
-        before = new[0] + self.before[len(self._words()) :] if 0 in new else self.before
-        action = self.action
-        if 1 in new:
-            # The shortened arguments may be JSON.
-            parsed = arguments(new[1])
-            command = parsed.get("command") if isinstance(parsed, Mapping) else parsed
-            action = command if isinstance(command, str) else new[1]
-        return Fenced(before, action, new.get(2, self.following))
-
-
-def fenced(content: str, action: str) -> Fenced:
-    """The text parted at the last place where the action stands in it; whole if it does not."""
+def _fenced(content: str, action: str) -> list[TextPiece]:
+    """The text parted at the last place where the action stands in it: the words before, the fence, the call, the words
+    after. Whole if it does not."""
     bare = action.strip()
     at = content.rfind(bare) if bare else -1
     if at < 0:
-        return Fenced(content, "", "")
-    return Fenced(content[:at], bare, content[at + len(bare) :])
+        return [TextPiece(content, Text(text=content) if content else None)]
+    before, following = content[:at], content[at + len(bare) :]
+    words = before.rstrip()
+    fence = next((fence for fence in _FENCES if words.endswith(fence)), "")
+    words = words.removesuffix(fence).rstrip()
+    more = following.strip(" \n`")
+    is_tag = more.startswith("</") and more.endswith(">") and len(more.split()) == 1
+    return [
+        TextPiece(words, Text(text=words) if words else None),
+        TextPiece(before[len(words) :], None),
+        TextPiece(bare, ToolCall(id="", name=TOOL, arguments={"command": bare})),
+        TextPiece(following, Text(text=following) if more and not is_tag else None),
+    ]
+
+
+def _shortened(part: Part, written: str, text: str) -> str:
+    """The text; of a call the command in it, since shortened arguments may be JSON."""
+    given = arguments(text) if isinstance(part, ToolCall) else text
+    command = given.get("command") if isinstance(given, Mapping) else given
+    return command if isinstance(command, str) else text
+
+
+def _said(pieces: Sequence[TextPiece]) -> tuple[Part, ...]:
+    return tuple(part for _, part in pieces if part is not None)
 
 
 def _text_of(content: Any) -> str:
@@ -149,8 +142,14 @@ class SweAgent(RecordDialect):
         value = parse(record.raw)
         if _is_step(value):
             return shorten(record, texts, _step_pieces)
-        if _action(value):
-            return dump(_with_action(value, texts), record.raw)
+        if action := _action(value):
+            old = _action_pieces(value)
+            words, fence, command, following = rewritten(old, texts, _shortened)
+            # With the copies of thought and action next to the words.
+            copies = {"action": command} if command != action else {}
+            copies |= {"thought": words + fence} if "thought" in value and words != old[0].written else {}
+            content = _with_text(value.get("content"), f"{words}{fence}{command}{following}")
+            return dump({**value, "content": content, **copies}, record.raw)
         if value.get("role") == "tool":
             return dump({**value, "content": shortened_result(value.get("content"), texts[0])}, record.raw)
         return chat.shorten(record, texts)
@@ -204,7 +203,7 @@ def _message(value: Any, follows_action: bool) -> Message:
     if follows_action and message.role is Role.USER and (text := _text_of(value.get("content"))):
         return Message(role=Role.TOOL, parts=(ToolResult(id="", text=text),))
     if _action(value):
-        return Message(role=Role.ASSISTANT, parts=_fenced(value).parts())
+        return Message(role=Role.ASSISTANT, parts=_said(_action_pieces(value)))
     return message
 
 
@@ -216,39 +215,27 @@ def _action(value: Any) -> str:
     return action if action and action in _text_of(value.get("content")) else ""
 
 
-def _fenced(value: Mapping[str, Any]) -> Fenced:
-    return fenced(_text_of(value.get("content")), _action(value))
-
-
-def _with_action(value: Mapping[str, Any], texts: Mapping[int, str]) -> dict[str, Any]:
-    """The message with its words shortened, and the copies of thought and action next to them."""
-    old = _fenced(value)
-    new = old.shortened(texts)
-    copies = {"action": new.action} if new.action != old.action else {}
-    if new.before != old.before and "thought" in value:
-        copies["thought"] = new.before
-    return {**value, "content": _with_text(value.get("content"), "".join(new)), **copies}
+def _action_pieces(value: Mapping[str, Any]) -> list[TextPiece]:
+    return _fenced(_text_of(value.get("content")), _action(value))
 
 
 def _step_message(value: Mapping[str, Any]) -> Message:
     found = parts_of(_step_pieces(value))
-    if not string(value.get("action")).strip():
-        texts = tuple(Text(text=part.text) if isinstance(part, ToolResult) else part for part in found)
-        message = chat.read({"role": "user", "content": string(value.get("observation"))})
-        is_summary = message.summary is not None
-        return Message(role=Role.USER if is_summary else Role.ASSISTANT, parts=texts, summary=message.summary)
-    return Message(role=Role.ASSISTANT, parts=found)
+    if string(value.get("action")).strip():
+        return Message(role=Role.ASSISTANT, parts=found)
+    texts = tuple(Text(text=part.text) if isinstance(part, ToolResult) else part for part in found)
+    summary = previous_summary(Role.USER, string(value.get("observation")))
+    return Message(role=Role.USER if summary else Role.ASSISTANT, parts=texts, summary=summary)
 
 
 def _step_pieces(value: Mapping[str, Any]) -> list[LocatedPart]:
     thought, action, observation = (string(value.get(key)) for key in ("thought", "action", "observation"))
-    call = [LocatedPart(ToolCall(id="", name=TOOL, arguments=action), (("action",),))] if action.strip() else []
-    result = LocatedPart(ToolResult(id="", text=observation), (("observation",),))
-    return [
-        *([located.text(thought, ("thought",))] if thought else []),
-        *call,
-        *([result] if observation or call else []),
-    ]
+    found = [located.text(thought, ("thought",))] if thought else []
+    if action.strip():
+        found.append(LocatedPart(ToolCall(id="", name=TOOL, arguments=action), (("action",),)))
+    if observation or action.strip():
+        found.append(LocatedPart(ToolResult(id="", text=observation), (("observation",),)))
+    return found
 
 
 SWE_AGENT = SweAgent()
@@ -299,11 +286,10 @@ class MiniSwe(RecordDialect):
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The message with these texts replaced within its words; ``extra`` without the copies of what is cut."""
         old = parse(record.raw)
-        found = _mini_fenced(old)
-        if found is None:
-            new = parse(chat.shorten(record, texts))
+        if found := _mini_pieces(old):
+            new = {**old, "content": _with_text(old["content"], "".join(rewritten(found, texts, _shortened)))}
         else:
-            new = {**old, "content": _with_text(old["content"], "".join(found.shortened(texts)))}
+            new = parse(chat.shorten(record, texts))
         if "extra" in new:
             bare = {key: new[key] for key in new if key != "extra"}
             new["extra"] = scrubbed(new["extra"], lines_between(old.get("content"), bare))
@@ -317,23 +303,18 @@ def _mini_message(value: Any, follows_command: bool) -> Message:
     if at(value, ("extra", "interrupt_type")) == _REFUSAL:
         return Message(role=Role.TOOL, parts=message.parts, timestamp=message.timestamp)
     if message.role is Role.USER and follows_command and (text := _text_of(value.get("content"))):
-        return Message(role=Role.TOOL, parts=(ToolResult(id="", text=text, is_error=_failed(value, text)),))
-    found = _mini_fenced(value)
-    return Message(role=Role.ASSISTANT, parts=found.parts(), timestamp=message.timestamp) if found else message
+        code = at(value, ("extra", "returncode"))
+        written = text.partition("<returncode>")[2].partition("</returncode>")[0].strip()
+        failed = code != 0 if isinstance(code, int) else written not in ("", "0")
+        return Message(role=Role.TOOL, parts=(ToolResult(id="", text=text, is_error=failed),))
+    found = _mini_pieces(value)
+    return Message(role=Role.ASSISTANT, parts=_said(found), timestamp=message.timestamp) if found else message
 
 
-def _failed(value: Mapping[str, Any], text: str) -> bool:
-    code = at(value, ("extra", "returncode"))
-    if isinstance(code, int):
-        return code != 0
-    start = text.partition("<returncode>")[2].partition("</returncode>")[0].strip()
-    return start not in ("", "0")
-
-
-def _mini_fenced(value: Any) -> Fenced | None:
-    """The words of an assistant with the command in them; None where there is none."""
+def _mini_pieces(value: Any) -> list[TextPiece]:
+    """The words of an assistant with the command in them; none where there is no command."""
     if not chat.is_chat(value) or value["role"] != "assistant" or has_calls(value):
-        return None
+        return []
     content = _text_of(value.get("content"))
     actions = at(value, ("extra", "actions"))
     first = actions[0] if isinstance(actions, list) and len(actions) == 1 else None
@@ -342,8 +323,8 @@ def _mini_fenced(value: Any) -> Fenced | None:
     fence = next((fence for fence in _COMMAND_FENCES if content.count(fence) == 1), "")
     if not command and fence:
         command = content.partition(fence)[2].partition("\n```")[0]
-    found = fenced(content, command)
-    return found if found.action else None
+    found = _fenced(content, command)
+    return found if len(found) > 1 else []
 
 
 MINI_SWE = MiniSwe()
