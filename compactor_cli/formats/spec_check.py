@@ -15,7 +15,6 @@ from compactor_cli.model.errors import Place, UsageError
 from compactor_cli.model.transcript import Role
 
 _Where = tuple[str | int, ...]
-_Check = Callable[[Any, _Where], None]
 _GUIDE = "docs/formats.md has the keys of a format, with an example"
 _DECODE_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
 
@@ -47,7 +46,7 @@ def read_spec(path: Path) -> Mapping[str, Any]:
         what = f"the format is not TOML: {_DECODE_LINE.sub('', str(error))}"
         raise UsageError(what, place=Place(path=str(path), line=line), next_step="correct this line") from error
     try:
-        _SPEC(spec, ())
+        _check("spec", spec, ())
         _check_whole(spec)
     except _Fault as fault:
         place = Place(path=str(path), line=_line_of(text, fault.where))
@@ -87,67 +86,79 @@ def _fail_with_nearest(words: Sequence[str], value: str, where: _Where, what: st
     raise _Fault(where, what, f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(words)}")
 
 
-def _wants(kind: type, what: str, next_step: str = "") -> _Check:
-    def check(value: Any, where: _Where) -> None:
-        if not isinstance(value, kind):
+# The tables of a specification: each key with the kind of its value. ``!``: it must be there; ``[kind]``: a list of
+# such; ``{kind}``: a table of such under any names; ``'a|b'``: one of these words. Other kinds are tables, types and
+# checks of their own.
+_TABLES = {
+    "spec": "title!=text base='chat' writes='openai-chat|anthropic|bedrock' holds=[word] arrays=[text] model=[text]"
+    " starts=condition unanswered='absent' row=row message=message summary=summary parts=[rule] insert=insert",
+    "row": "when=condition array=condition score=score scores=[scores] model=[text] model_after=text counts=[text]",
+    "scores": "when=condition is!=score",
+    "message": "when=condition time=[text] empty='meta' roles=[role] scores=[scores] summary=carried",
+    "role": f"when=condition is!='{'|'.join(Role)}' first=flag summary=flag speaker_of_first=text some=condition"
+    " none=condition",
+    "carried": "each!=text when!=condition text!=text",
+    "summary": "when!=condition text!=text",
+    "part": "each=text text=text thinking=text blocks=text without_ending=text gemini=text media=text json=text"
+    " inside=text same_in=text when=condition of=[rule] copies=[text] call=call result=result skip=flag whose='client'",
+    "call": "id=text name!=text name_after=text arguments!=text",
+    "result": "id=text name=text name_after=text text!=text error=error",
+    "insert": "user=variants assistant=variants near=condition ids=ids chain=chain values={value} keys=keys"
+    " alternates=flag optional=[text]",
+    "variant": "when=condition like=condition record!=template",
+    "chain": "id!=text parent!=text",
+    "value": "path!=text otherwise!=text from='near|first|newest' except=[text]",
+    "keys": "role!=text text!=text user=[text] assistant=[text] own_names=flag",
+}
+# Types, with what is said of a value of another one.
+_TYPES: Mapping[str, tuple[type, str, str]] = {
+    "text": (str, "a text is wanted", "write it in quotes"),
+    "flag": (bool, "true or false is wanted", ""),
+    "list": (list, "a list is wanted", "write it in brackets"),
+    "table": (dict, "a table is wanted", ""),
+    "template": (dict, "a record is a table", ""),
+}
+
+
+def _check(kind: str, value: Any, where: _Where) -> None:
+    """Raises `_Fault` where a value is not of this kind, see `_TABLES`."""
+    if kind in _TYPES:
+        wanted, what, next_step = _TYPES[kind]
+        if not isinstance(value, wanted):
             raise _Fault(where, f"{what}, this is {_kind(value)}", next_step)
+    elif kind in _TABLES:
+        _check_table(_TABLES[kind], value, where)
+    elif kind.startswith("["):
+        _check("list", value, where)
+        for i, each in enumerate(value):
+            _check(kind[1:-1], each, (*where, i))
+    elif kind.startswith("{"):
+        _check("table", value, where)
+        for key, each in value.items():
+            _check(kind[1:-1], each, (*where, key))
+    elif kind.startswith("'"):
+        _check("text", value, where)
+        _one_of(kind.strip("'").split("|"), value, where, "the value")
+    else:
+        _CHECKS[kind](value, where)
 
-    return check
 
-
-_text = _wants(str, "a text is wanted", "write it in quotes")
-_flag = _wants(bool, "true or false is wanted")
-_list = _wants(list, "a list is wanted", "write it in brackets")
-_any_table = _wants(dict, "a table is wanted")
-_template = _wants(dict, "a record is a table")
+def _check_table(table: str, value: Any, where: _Where) -> None:
+    _check("table", value, where)
+    entries = [entry.partition("=") for entry in table.split()]
+    known = {key.removesuffix("!"): kind for key, _, kind in entries}
+    for key in value:
+        if key not in known:
+            _fail_with_nearest(list(known), key, (*where, key), "this key is not known")
+        _check(known[key], value[key], (*where, key))
+    required = [key.removesuffix("!") for key, _, _ in entries if key.endswith("!")]
+    if missing := next((key for key in required if key not in value), None):
+        raise _Fault(where, f"the key {missing!r} is missing", f"add it; {_GUIDE}")
 
 
 def _score(value: Any, where: _Where) -> None:
     if type(value) is not int or not 0 <= value <= 3:
         raise _Fault(where, f"a number from 0 to 3 is wanted, not {value!r}", "0 no, 1 possible, 2 likely, 3 certain")
-
-
-def _choice(*words: str) -> _Check:
-    def check(value: Any, where: _Where) -> None:
-        _text(value, where)
-        _one_of(words, value, where, "the value")
-
-    return check
-
-
-def _list_of(inner: _Check) -> _Check:
-    def check(value: Any, where: _Where) -> None:
-        _list(value, where)
-        for i, each in enumerate(value):
-            inner(each, (*where, i))
-
-    return check
-
-
-def _table(required: Sequence[str] = (), /, **checks: _Check) -> _Check:
-    """A table with these keys; the names of ``is`` and ``from`` end in an underscore here."""
-    known = {key.rstrip("_"): check for key, check in checks.items()}
-
-    def check(value: Any, where: _Where) -> None:
-        _any_table(value, where)
-        for key in value:
-            if key not in known:
-                _fail_with_nearest(list(known), key, (*where, key), "this key is not known")
-            known[key](value[key], (*where, key))
-        missing = next((key for key in required if key not in value), None)
-        if missing:
-            raise _Fault(where, f"the key {missing!r} is missing", f"add it; {_GUIDE}")
-
-    return check
-
-
-def _named_tables(inner: _Check) -> _Check:
-    def check(value: Any, where: _Where) -> None:
-        _any_table(value, where)
-        for key, each in value.items():
-            inner(each, (*where, key))
-
-    return check
 
 
 def _condition(value: Any, where: _Where) -> None:
@@ -171,114 +182,28 @@ def _ids(value: Any, where: _Where) -> None:
         raise _Fault(where, f"{value!r} is no kind of id", 'write "uuid" or "sha256:24" (that number of hex digits)')
 
 
-def _holds_word(value: Any, where: _Where) -> None:
-    _text(value, where)
+def _word(value: Any, where: _Where) -> None:
+    _check("text", value, where)
     _one_of(list(WORDS), value.removeprefix("-"), where, "the word")
 
 
-def _variants(value: Any, where: _Where) -> None:
-    (_list_of(_VARIANT) if isinstance(value, list) else _template)(value, where)
-
-
-def _part_rule(value: Any, where: _Where) -> None:
-    _PART(value, where)
+def _rule(value: Any, where: _Where) -> None:
+    _check("part", value, where)
     if "each" in value and "of" not in value:
         raise _Fault(where, "'each' has no 'of'", "add the rules for the elements: of = [{ ... }]")
     if "each" not in value and "skip" not in value and not any(kind in value for kind in MAKERS):
         raise _Fault(where, "the rule reads nothing", f"add one of {', '.join(MAKERS)}")
 
 
-def _parts(value: Any, where: _Where) -> None:
-    _list_of(_part_rule)(value, where)
-
-
-def _texts(keys: str) -> dict[str, _Check]:
-    return dict.fromkeys(keys.split(), _text)
-
-
-def _error(value: Any, where: _Where) -> None:
-    if not isinstance(value, bool):
-        _condition(value, where)
-
-
-_CALL = _table(("name", "arguments"), **_texts("id name name_after arguments"))
-_RESULT = _table(("text",), **_texts("id name name_after text"), error=_error)
-_PART = _table(
-    **_texts("each text thinking blocks without_ending gemini media json inside same_in"),
-    when=_condition,
-    of=_parts,
-    copies=_list_of(_text),
-    call=_CALL,
-    result=_RESULT,
-    skip=_flag,
-    whose=_choice("client"),
-)
-_ROLES = _list_of(
-    _table(
-        ("is",),
-        when=_condition,
-        is_=_choice(*(role.value for role in Role)),
-        first=_flag,
-        summary=_flag,
-        speaker_of_first=_text,
-        some=_condition,
-        none=_condition,
-    )
-)
-_SCORES = _list_of(_table(("is",), when=_condition, is_=_score))
-_MESSAGE = _table(
-    when=_condition,
-    time=_list_of(_text),
-    empty=_choice("meta"),
-    roles=_ROLES,
-    scores=_SCORES,
-    summary=_table(("each", "when", "text"), each=_text, when=_condition, text=_text),
-)
-_VARIANT = _table(("record",), when=_condition, like=_condition, record=_template)
-_VALUE = _table(
-    ("path", "otherwise"),
-    path=_text,
-    otherwise=_text,
-    from_=_choice("near", "first", "newest"),
-    except_=_list_of(_text),
-)
-_INSERT = _table(
-    user=_variants,
-    assistant=_variants,
-    near=_condition,
-    ids=_ids,
-    chain=_table(("id", "parent"), id=_text, parent=_text),
-    values=_named_tables(_VALUE),
-    keys=_table(
-        ("role", "text"), role=_text, text=_text, user=_list_of(_text), assistant=_list_of(_text), own_names=_flag
-    ),
-    alternates=_flag,
-    optional=_list_of(_text),
-)
-_SPEC = _table(
-    ("title",),
-    title=_text,
-    base=_choice("chat"),
-    writes=_choice("openai-chat", "anthropic", "bedrock"),
-    holds=_list_of(_holds_word),
-    arrays=_list_of(_text),
-    model=_list_of(_text),
-    starts=_condition,
-    unanswered=_choice("absent"),
-    row=_table(
-        when=_condition,
-        array=_condition,
-        score=_score,
-        scores=_SCORES,
-        model=_list_of(_text),
-        model_after=_text,
-        counts=_list_of(_text),
-    ),
-    message=_MESSAGE,
-    summary=_table(("when", "text"), when=_condition, text=_text),
-    parts=_parts,
-    insert=_INSERT,
-)
+_CHECKS: Mapping[str, Callable[[Any, _Where], None]] = {
+    "score": _score,
+    "condition": _condition,
+    "ids": _ids,
+    "word": _word,
+    "rule": _rule,
+    "error": lambda value, where: None if isinstance(value, bool) else _condition(value, where),
+    "variants": lambda value, where: _check("[variant]" if isinstance(value, list) else "template", value, where),
+}
 
 
 def _check_whole(spec: Mapping[str, Any]) -> None:
