@@ -204,18 +204,6 @@ class Dialect(Protocol):
         ...
 
 
-class BaseDialect:
-    """What most dialects answer; they say the rest of `Dialect`."""
-
-    def array_path(self, value: Any) -> JsonPath | None:
-        """None: a line is a record."""
-        return None
-
-    def starts(self, value: Any) -> bool:
-        """Never: no record says that it is the first."""
-        return False
-
-
 def objects(records: Sequence[Record]) -> list[Mapping[str, Any]]:
     """The values of the records; an empty object for what is none."""
     return [record.value if isinstance(record.value, dict) else {} for record in records]

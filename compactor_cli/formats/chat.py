@@ -231,11 +231,10 @@ class TurnShape(NamedTuple):
 
     role_key: str
     text_key: str
-    user: tuple[str, ...]
-    assistant: tuple[str, ...]
+    names: Mapping[Role, Sequence[str]]
 
 
-SHAPE = TurnShape(role_key="role", text_key="content", user=("user",), assistant=("assistant",))
+SHAPE = TurnShape("role", "content", {Role.USER: ("user",), Role.ASSISTANT: ("assistant",)})
 
 
 def new_messages(
@@ -251,7 +250,7 @@ def _new_message(transcript: Transcript, item: Insertion, neighbour: Value, shap
     spoken = [record.value for record, message in both if message.role is item.role and not message.calls]
     peers = [value for value in spoken if isinstance(value, dict) and shape.text_key in value]
     # What this speaker is called here; the usual name where the file has several.
-    usual = shape.assistant if item.role is Role.ASSISTANT else shape.user
+    usual = shape.names[Role.ASSISTANT if item.role is Role.ASSISTANT else Role.USER]
     used = {value.get(shape.role_key) for value in peers}
     name = next((name for name in usual if name in used), usual[0])
     texts = {shape.role_key: name, shape.text_key: _content(item.text, peers, shape)}

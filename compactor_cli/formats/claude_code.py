@@ -25,15 +25,7 @@ from typing import Any
 
 from compactor_cli.formats import claude_tree, located
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
-from compactor_cli.formats.claude_tree import (
-    Tree,
-    is_boundary,
-    is_of_conversation,
-    main_of,
-    message_id,
-    size_tokens,
-    superseded,
-)
+from compactor_cli.formats.claude_tree import Tree, is_boundary, is_of_conversation, main_of, message_id, superseded
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, anthropic_content, merged
@@ -101,7 +93,7 @@ class _ClaudeSite(LinkedSite):
         logical = next((uuid for uuid in covered if uuid and uuid != self.taken), None)
         # The size of the last request before the cut, as the client itself had it.
         usages = (usage_of(self.tree.values[i]) for i in reversed(self.removed) if i in self.tree.is_main)
-        size = next(filter(None, map(size_tokens, usages)), 0)
+        size = next(filter(None, map(_size_tokens, usages)), 0)
         return {
             "parentUuid": None,
             "logicalParentUuid": logical,
@@ -129,6 +121,16 @@ class _ClaudeSite(LinkedSite):
         }
 
 
+_INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+def _size_tokens(usage: Mapping[str, Any]) -> int:
+    """The tokens of a request, as the provider counted them."""
+    return sum(number for key in (*_INPUT, "output_tokens") if isinstance(number := usage.get(key), int))
+
+
+# Lines next to the tree that repeat a prompt.
+_PROMPTS = ("queue-operation", "last-prompt")
 _ENVELOPE = ("uuid", "parentUuid", "sessionId", "isSidechain")
 _TREE_TYPES = frozenset({"user", "assistant", "system", "attachment", "progress"})
 # Types of lines next to the tree, with a key that each of them has.
@@ -232,16 +234,30 @@ class ClaudeCode(RecordDialect):
         return dumped(transcript, ({**record, "timestamp": later(newest, n)} for n, record in enumerate(records, 1)))
 
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
-        """Lines next to the tree that repeat messages."""
-        return claude_tree.outdated(Tree(objects(records)))
+        """Requests as they were sent, which repeat the whole conversation, and prompts that were answered long ago."""
+        tree = Tree(objects(records))
+        newest = -1 if tree.newest is None else tree.newest
+        kinds = [(i, string(value.get("type"))) for i, value in enumerate(tree.values)]
+        prompts = {i for i, kind in kinds if kind in _PROMPTS and i < newest}
+        return frozenset(prompts.union(i for i, kind in kinds if kind.startswith("api-request")))
 
     def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
-        """The ``usage`` of the last answer."""
-        return claude_tree.counters(objects(records), staying)
+        """The lines of the last answer that stays, with the size in their ``usage``."""
+        values = objects(records)
+        is_main = frozenset(main_of(values))
+        answers = [i for i in staying if i in is_main and usage_of(values[i])]
+        last = message_id(values[answers[-1]]) if answers else ""
+        lines = [i for i in answers if i == answers[-1] or (last and message_id(values[i]) == last)]
+        return {i: _size_tokens(usage_of(values[i])) for i in lines}
 
     def recount(self, record: Record, size_tokens: int) -> bytes:
-        """The answer with another ``usage``."""
-        return dump(claude_tree.recounted(parse(record.raw), size_tokens), record.raw)
+        """The answer with another input size in its ``usage``."""
+        value = parse(record.raw)
+        old = usage_of(value)
+        usage = {**old, **{key: 0 for key in _INPUT if key in old}, "input_tokens": size_tokens}
+        if usage.get("iterations"):
+            usage["iterations"] = []
+        return dump({**value, "message": {**value["message"], "usage": usage}}, record.raw)
 
     def problems(self, values: Sequence[Value]) -> Iterator[tuple[int, str]]:
         """What the client ignores, or sends in another's place."""

@@ -13,11 +13,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 from compactor_cli.formats.contents import listed, string
 from compactor_cli.formats.located import at
-from compactor_cli.formats.sessions import ParentTree, Value, usage_of
+from compactor_cli.formats.sessions import ParentTree, Value
 
 
 class Tree(ParentTree):
@@ -174,12 +173,6 @@ def _preserved(tree: Tree, boundary: int) -> set[int]:
     return named | set(chain[: chain.index(first)]) if first in chain else named
 
 
-def _anchored(tree: Tree, boundary: int) -> set[int]:
-    """The summary that a boundary links the named records to, and what that links to."""
-    anchors = (string(at(tree.values[boundary], ("compactMetadata", key, "anchorUuid"))) for key in _PRESERVED)
-    return {i for anchor in anchors if anchor in tree.index for i in tree.ancestors(tree.index[anchor])}
-
-
 def _with_siblings(tree: Tree, indices: set[int]) -> set[int]:
     """With the other lines of the same API message, and the results that link to them."""
     if not indices:
@@ -187,16 +180,25 @@ def _with_siblings(tree: Tree, indices: set[int]) -> set[int]:
     others = [i for i in tree.main if i not in indices]
     wanted = {message_id(tree.values[i]) for i in others} - {""}
     ids = wanted and wanted.intersection(message_id(tree.values[i]) for i in indices)
-    staying = indices.union(i for i in others if message_id(tree.values[i]) in ids)
-    return staying.union(i for i in others if tree.parent(i) in staying and _brings_result(tree.values[i]))
+    staying, results = indices.union(i for i in others if message_id(tree.values[i]) in ids), set()
+    for i in (i for i in others if tree.parent(i) in staying):
+        blocks = listed(at(tree.values[i], ("message", "content")))
+        if any(isinstance(block, dict) and block.get("type") == "tool_result" for block in blocks):
+            results.add(i)
+    return staying | results
 
 
 def _off_chain(tree: Tree, boundary: int | None) -> frozenset[int]:
     """What links to another root, or on a branch that was left, and is not named by the boundary in force."""
     if not tree.is_linked:
         return frozenset()
-    named = set[int]() if boundary is None else _preserved(tree, boundary) | _anchored(tree, boundary)
-    staying = _with_siblings(tree, {*tree.chain, *named})
+    staying = set(tree.chain)
+    if boundary is not None:
+        # With the summary that it links the named records to, and what that links to.
+        anchors = (string(at(tree.values[boundary], ("compactMetadata", key, "anchorUuid"))) for key in _PRESERVED)
+        staying |= _preserved(tree, boundary)
+        staying |= {i for uuid in anchors if uuid in tree.index for i in tree.ancestors(tree.index[uuid])}
+    staying = _with_siblings(tree, staying)
     return frozenset(i for i in tree.main if i not in staying)
 
 
@@ -220,45 +222,3 @@ def message_id(value: Value) -> str:
     """The id of the API message that a record holds a block of."""
     message = value.get("message")
     return string(message.get("id")) if isinstance(message, dict) else ""
-
-
-def _brings_result(value: Value) -> bool:
-    blocks = listed(at(value, ("message", "content")))
-    return any(isinstance(block, dict) and block.get("type") == "tool_result" for block in blocks)
-
-
-_INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-# Lines next to the tree that repeat a prompt.
-_PROMPTS = ("queue-operation", "last-prompt")
-
-
-def outdated(tree: Tree) -> frozenset[int]:
-    """Requests as they were sent, which repeat the whole conversation, and prompts that were answered long ago."""
-    newest = -1 if tree.newest is None else tree.newest
-    kinds = ((i, string(value.get("type"))) for i, value in enumerate(tree.values))
-    return frozenset(i for i, kind in kinds if kind.startswith("api-request") or (kind in _PROMPTS and i < newest))
-
-
-def counters(values: Sequence[Value], staying: Sequence[int]) -> dict[int, int]:
-    """The lines of the last answer that stays, with the size in their ``usage``."""
-    is_main = frozenset(main_of(values))
-    answers = [i for i in staying if i in is_main and usage_of(values[i])]
-    if not answers:
-        return {}
-    last = message_id(values[answers[-1]])
-    lines = [i for i in answers if i == answers[-1] or (last and message_id(values[i]) == last)]
-    return {i: size_tokens(usage_of(values[i])) for i in lines}
-
-
-def recounted(value: Value, size_tokens: int) -> dict[str, Any]:
-    """The record with another input size in its ``usage``."""
-    old = usage_of(value)
-    usage = {**old, **{key: 0 for key in _INPUT if key in old}, "input_tokens": size_tokens}
-    if usage.get("iterations"):
-        usage["iterations"] = []
-    return {**value, "message": {**value["message"], "usage": usage}}
-
-
-def size_tokens(usage: Mapping[str, Any]) -> int:
-    """The tokens of a request, as the provider counted them."""
-    return sum(number for key in (*_INPUT, "output_tokens") if isinstance(number := usage.get(key), int))

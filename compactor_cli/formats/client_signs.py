@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
-from compactor_cli.formats.contents import json_value, listed
+from compactor_cli.formats.contents import json_value, listed, string
 from compactor_cli.formats.located import at
 from compactor_cli.model.marker import text_before_marker, without_marker
 from compactor_cli.model.transcript import Part, PreviousSummary, Role, Text, ToolCall, Transcript
@@ -155,13 +155,10 @@ _DIRECTORY_FORMS = (
 
 def _directory_in_text(text: str) -> str:
     for opening, closing in _DIRECTORY_FORMS:
-        start = text.find(opening)
-        if start >= 0:
-            named_path = (
-                text[start + len(opening) : start + len(opening) + 300].partition(closing)[0].strip().strip("`'\"")
-            )
-            if _is_absolute(named_path):
-                return named_path.rstrip("/\\")
+        _, found, following = text.partition(opening)
+        named_path = following[:300].partition(closing)[0].strip().strip("`'\"") if found else ""
+        if _is_absolute(named_path):
+            return named_path.rstrip("/\\")
     return ""
 
 
@@ -185,6 +182,7 @@ _CLAUDE_ENDS = (
     "\nPlease continue the conversation from where we left",
     "\nContinue the conversation from where it left off",
 )
+_PI_OPENING = "The conversation history before this point was compacted into the following summary"
 _FRAMES = (
     _Frame("hermes", "[CONTEXT SUMMARY]:", "[CONTEXT SUMMARY]:"),
     _Frame("hermes", "[CONTEXT COMPACTION", "]"),
@@ -193,12 +191,7 @@ _FRAMES = (
     _Frame("gemini", "<state_snapshot>", "<state_snapshot>", ("</state_snapshot>",)),
     _Frame("claude-code", CONTINUED, "Summary:\n", _CLAUDE_ENDS),
     _Frame("codex", "Another language model started to solve this problem and produced a summary", "analysis:"),
-    _Frame(
-        "pi",
-        "The conversation history before this point was compacted into the following summary",
-        "<summary>",
-        ("</summary>",),
-    ),
+    _Frame("pi", _PI_OPENING, "<summary>", ("</summary>",)),
     _Frame("l06", "[Conversation compressed. Transcript:", "]"),
 )
 _OPENINGS = tuple(frame.opening for frame in _FRAMES)
@@ -211,13 +204,8 @@ _OWN_OPENINGS = (
     *("仅供参考:", "[此前对话摘要开始", "以下是此前对话的快照", "此前的上下文已被压缩", "[对话已压缩"),
     *("为节省空间", "以下是为后面的消息", "===== 此前对话的摘要开始"),
     *("参考情報のみ:", "[これまでの会話の要約の始まり", "以下はこれまでの会話のスナップショット"),
-    *(
-        "これまでのコンテキストは圧縮",
-        "[会話は圧縮",
-        "前後のメッセージの間",
-        "これまでの会話から",
-        "===== これまでの会話の要約",
-    ),
+    *("これまでのコンテキストは圧縮", "[会話は圧縮", "前後のメッセージの間"),
+    *("これまでの会話から", "===== これまでの会話の要約"),
 )
 _PREFACE_CHARS = 700
 _TAG = "<system>"
@@ -258,10 +246,13 @@ def previous_summary(role: Role, text: str) -> PreviousSummary | None:
     if role not in _SPEAKERS:
         return None
     start = text[:200].lstrip().removeprefix(_TAG).lstrip()
-    before = text_before_marker(text)
-    if before is not None and _leads_to_marker(before, start):
-        return PreviousSummary(origin="compact", text=without_marker(text))
-    if not start.startswith(_OPENINGS):
+    before, is_framed = text_before_marker(text), start.startswith(_OPENINGS)
+    if before is not None:
+        # A marker is believed after a preface written by compact, or a client's frame around one.
+        is_preface = start.startswith(_OWN_OPENINGS) and len(before) <= _PREFACE_CHARS
+        if is_preface or is_framed or not before.strip():
+            return PreviousSummary(origin="compact", text=without_marker(text))
+    if not is_framed:
         return None
     frame = next(frame for frame in _FRAMES if start.startswith(frame.opening))
     at = text.find(frame.body_after, 0, _FRAME_CHARS) if frame.body_after else -1
@@ -269,15 +260,6 @@ def previous_summary(role: Role, text: str) -> PreviousSummary | None:
     ends = [end for mark in frame.ends if (end := text.rfind(mark, body)) >= 0]
     # Without its frame; the whole text where the frame is not as expected.
     return PreviousSummary(origin=frame.origin, text=text[body : min(ends, default=None)].strip())
-
-
-def _leads_to_marker(before: str, start: str) -> bool:
-    """Whether a marker is believed after this: a preface written by compact, or a client's frame around one."""
-    return (
-        not before.strip()
-        or start.startswith(_OPENINGS)
-        or (start.startswith(_OWN_OPENINGS) and len(before) <= _PREFACE_CHARS)
-    )
 
 
 # The argument with the words, by the tool's short name.
@@ -313,11 +295,7 @@ def short_name(name: str) -> str:
 def reported_words(call: ToolCall) -> str:
     """What a call tells the user; empty where it is none that does."""
     # The tool of a server sends to somebody else.
-    words = None if _SERVER.search(call.name) else _argument(call, _REPORTS)
-    return words if isinstance(words, str) else ""
-
-
-_SERVER = re.compile(r"__|[.:/]")
+    return "" if re.search(r"__|[.:/]", call.name) else string(_argument(call, _REPORTS))
 
 
 def asked_questions(call: ToolCall) -> tuple[str, ...]:
@@ -325,7 +303,7 @@ def asked_questions(call: ToolCall) -> tuple[str, ...]:
     asked = _argument(call, _QUESTIONS)
     if isinstance(asked, str) and isinstance(call.arguments, Mapping):
         asked = [{"question": asked, "options": call.arguments.get("options", call.arguments.get("follow_up"))}]
-    return tuple(filter(None, map(_question, asked if isinstance(asked, list) else ())))
+    return tuple(filter(None, map(_question, listed(asked))))
 
 
 def answers(questions: tuple[str, ...], result: str) -> tuple[str, ...]:

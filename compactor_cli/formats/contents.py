@@ -92,7 +92,7 @@ def _plain(value: Any) -> str:
 
 
 def json_value(text: Any) -> Any:
-    """What a text holds as JSON; None where it holds none, or too deep. What is no text is given back."""
+    """What a text holds as JSON; None where it holds none, or too deep. Another value is given back."""
     if not isinstance(text, str):
         return text
     try:

@@ -7,16 +7,14 @@ any dialects. What a name of a file says is not looked at: names lie, contents d
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
 from compactor_cli.formats.base import Dialect, JsonPath, read_messages
-from compactor_cli.formats.contents import listed
+from compactor_cli.formats.contents import json_value, listed
 from compactor_cli.formats.located import at
 from compactor_cli.formats.registry import dialects_for, get, plain_scores, plugin_dialect
 from compactor_cli.model.errors import CompactError, UnknownShape
@@ -33,11 +31,7 @@ _CERTAIN = 3
 # of a file, the calls of a model in a run, or exported conversations.
 _ARRAYS_OF_ROWS: tuple[JsonPath, ...] = (
     (),
-    ("simulations",),
-    ("samples",),
-    ("agents",),
-    ("llm_interactions",),
-    ("conversations",),
+    *((key,) for key in ("simulations", "samples", "agents", "llm_interactions", "conversations")),
 )
 
 
@@ -115,11 +109,8 @@ def _elements(record: Record, path: JsonPath, elements: Sequence[Any]) -> tuple[
     raw = record.raw
     _, spans, end = element_spans(raw, path, elements, of_object=isinstance(at(record.value, path), dict))
     if len(spans) != len(elements):
-        raise UnknownShape(
-            f"{len(spans)} elements are written where {len(elements)} are read",
-            place=record.place,
-            next_step="look for a key that is given twice",
-        )
+        what = f"{len(spans)} elements are written where {len(elements)} are read"
+        raise UnknownShape(what, place=record.place, next_step="look for a key that is given twice")
     first = spans[0][0] if spans else end
     # Each ends where the next begins.
     nexts = [*(start for start, _ in spans[1:]), end][: len(spans)]
@@ -133,8 +124,6 @@ def _elements(record: Record, path: JsonPath, elements: Sequence[Any]) -> tuple[
 # This many records are looked at before the most likely dialect is taken.
 _LOOKED_AT_RECORDS = 50
 
-_UNREAD = Frame(container=Container.ARRAY)
-
 # One plain message within a session of another format is an oddity of that session.
 _LEAST_FOREIGN_SCORE = 2
 _NAMED_KEYS = 8
@@ -144,12 +133,7 @@ _SYSTEM_ROLES = ("system", "developer")
 
 
 def open_transcripts(
-    lines: Iterable[Record],
-    *,
-    dialect: str = "",
-    prefix: bytes = b"",
-    among_rows_of: str = "",
-    unread_bytes: int = 0,
+    lines: Iterable[Record], *, dialect: str = "", prefix: bytes = b"", among_rows_of: str = "", unread_bytes: int = 0
 ) -> Iterator[Transcript]:
     """The transcripts of one input, as they are read.
 
@@ -188,31 +172,28 @@ class _TranscriptReader:
 
     def transcripts(self) -> Iterator[Transcript]:
         while record := self._next():
-            may_be_row = self.last is not None or self._may_begin_rows(record.value)
-            if unread_records := self._unread_records(record):
-                yield self._framed(_unread_row(record, unread_records))
+            certain = "" if self.last else _certain(self._scores(record.value))
+            may_be_row = not certain or get(certain).array_path(record.value) is not None
+            if count := self._unread_records(record):
+                # A row of which nothing but its size need be known.
+                frame = Frame(container=Container.ARRAY)
+                yield self._framed(_unread(record, records=(record,), frame=frame, unread_records=count))
             elif may_be_row and (row := find_row(record.value, self.forced)):
                 self.last, self.in_rows = row.dialect, True
                 yield self._framed(_row_transcript(record, row))
             elif may_be_row and (rows := _find_rows(record, self.forced)):
                 self.prefix += rows[0]
                 self.coming.extendleft(reversed(rows[1]))
-            elif self.in_rows and not self._has_content(record):
+            elif self.in_rows and not self._is_known(record.value):
                 # Among the rows of a dataset, but not a conversation: passed on as it is, with the reason.
                 frame = Frame(container=Container.ARRAY, prefix=record.raw, suffix=record.ending)
                 fault = _unknown(record, self.forced)
-                yield self._framed(
-                    Transcript(dialect="", records=(), messages=(), frame=frame, sha256=_hash(record), fault=fault)
-                )
+                yield self._framed(_unread(record, records=(), frame=frame, fault=fault))
             elif session_dialect := self._session_dialect(record):
                 self.in_rows = False
                 yield self._framed(self._session(record, session_dialect))
             else:
                 self.coming.appendleft(record)
-
-    def _may_begin_rows(self, value: Any) -> bool:
-        certain = _certain(self._scores(value))
-        return not certain or get(certain).array_path(value) is not None
 
     def _unread_records(self, record: Record) -> int:
         """How many records this row has, if it is like the row before and need not be read; else 0."""
@@ -230,10 +211,9 @@ class _TranscriptReader:
     def _dialects(self, value: Any) -> Iterable[Dialect]:
         return (self.forced,) if self.forced else dialects_for(value)
 
-    def _has_content(self, record: Record) -> bool:
+    def _is_known(self, value: Any) -> bool:
         """Whether any dialect knows it; a line that is not JSON was asked to be kept and is no fault."""
-        dialects = self._dialects(record.value)
-        return record.value is INVALID or any(dialect.score(record.value) for dialect in dialects)
+        return value is INVALID or any(dialect.score(value) for dialect in self._dialects(value))
 
     def _scores(self, value: Any) -> Mapping[str, int]:
         """What dialects say of a value, up to the first that has a mark in it: those after it are not even imported."""
@@ -274,8 +254,9 @@ class _TranscriptReader:
         row = find_row(record.value, self.forced)
         if row or self.forced:
             return row is not None and len(row.elements) > 0
-        is_known = any(other.score(record.value) for other in self._dialects(record.value))
-        return is_known and self._surest(chain((record,), self._ahead()), _LEAST_FOREIGN_SCORE) not in (dialect, None)
+        if not self._is_known(record.value):
+            return False
+        return self._surest(chain((record,), self._ahead()), _LEAST_FOREIGN_SCORE) not in (dialect, None)
 
     def _session_dialect(self, first: Record) -> Dialect | None:
         """The dialect of the session that begins here; None: that of a plug-in is taken from now on, for rows too."""
@@ -381,16 +362,9 @@ class _Session:
         )
 
 
-def _unread_row(record: Record, unread_records: int) -> Transcript:
-    """A row of which nothing but its size need be known."""
-    return Transcript(
-        dialect="",
-        records=(record,),
-        messages=(),
-        frame=_UNREAD,
-        sha256=_hash(record),
-        unread_records=unread_records,
-    )
+def _unread(record: Record, **known: Any) -> Transcript:
+    """A record that is passed on as it is."""
+    return Transcript(dialect="", messages=(), sha256=_hash(record), **known)
 
 
 def _hash(record: Record) -> str:
@@ -402,29 +376,20 @@ def _is_system(value: Any) -> bool:
 
 
 def _unknown(record: Record, forced: Dialect | None) -> UnknownShape:
-    seen = _seen(record.value)
+    what = f"nothing here is of the format {forced.name}" if forced else "no format is recognised"
+    advice = "name the format with --format; `compactor formats` lists them"
     if forced:
-        return UnknownShape(
-            f"nothing here is of the format {forced.name} ({seen})",
-            place=record.place,
-            next_step="leave --format out to have the format found by content",
-        )
-    named = "name the format with --format; `compactor formats` lists them"
-    advice = (
-        f"the key {key} holds one as JSON text: use compactor batch --column {key}"
-        if (key := _in_text(record.value))
-        else named
-    )
-    return UnknownShape(f"no format is recognised ({seen})", place=record.place, next_step=advice)
+        advice = "leave --format out to have the format found by content"
+    elif key := _in_text(record.value):
+        advice = f"the key {key} holds one as JSON text: use compactor batch --column {key}"
+    return UnknownShape(f"{what} ({_seen(record.value)})", place=record.place, next_step=advice)
 
 
 def _in_text(value: Any) -> str:
     """The key of a row that holds a conversation as JSON text."""
-    texts = value.items() if isinstance(value, dict) else ()
-    for key, text in ((key, text) for key, text in texts if isinstance(text, str) and text[:1] in ("[", "{")):
-        with suppress(ValueError, RecursionError):
-            if find_row(json.loads(text)):
-                return str(key)
+    for key, text in value.items() if isinstance(value, dict) else ():
+        if isinstance(text, str) and text[:1] in ("[", "{") and find_row(json_value(text)):
+            return str(key)
     return ""
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from compactor_cli.formats.base import BaseDialect, JsonPath, first_object
+from compactor_cli.formats.base import JsonPath, first_object
 from compactor_cli.formats.contents import (
     arguments,
     arguments_like,
@@ -62,7 +62,7 @@ def call(
     return LocatedPart(ToolCall(id=call_id, name=name, arguments=asked), ((*place, key),))
 
 
-class RecordDialect(BaseDialect):
+class RecordDialect:
     """What a dialect answers whose records have parts in places; shortening follows from these.
 
     ``paths``: where a row holds its messages; ``models``, ``row_models``: where a record, and a row, name the model.
@@ -79,6 +79,10 @@ class RecordDialect(BaseDialect):
     def record_score(self, value: Any) -> int:
         """What `score` says of a record."""
         return 0
+
+    def starts(self, value: Any) -> bool:
+        """Never: no record says that it is the first."""
+        return False
 
     def array_path(self, value: Any) -> JsonPath | None:
         """The first of ``paths`` at which an array begins with a record, or a bare array that does."""

@@ -29,14 +29,7 @@ from compactor_cli.formats.contents import (
 )
 from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_text, spoken_parts
 from compactor_cli.formats.jsontext import dumped
-from compactor_cli.formats.located import (
-    LocatedPart,
-    RecordDialect,
-    at,
-    content_parts,
-    like_keys,
-    parts_of,
-)
+from compactor_cli.formats.located import LocatedPart, RecordDialect, at, content_parts, like_keys, parts_of
 from compactor_cli.formats.sessions import Value
 from compactor_cli.model.transcript import Media, Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
 

@@ -54,7 +54,13 @@ def sent(transcript: Transcript) -> tuple[int, ...]:
     come before what it did not replace.
     """
     messages = transcript.messages
-    shown = _in_place(transcript, [i for i, one in enumerate(messages) if is_shown(one) and one.parts])
+    shown = [i for i, one in enumerate(messages) if is_shown(one) and one.parts]
+    if transcript.dialect == _VERSIONED:
+        from compactor_cli.formats.claude_tree import Tree
+
+        # Other versions of earlier records at the place of these.
+        again = Tree(objects(transcript.records)).again
+        shown.sort(key=lambda i: (again.get(i, i), i))
     summaries = [i for i in shown if messages[i].summary]
     if not summaries:
         return tuple(shown)
@@ -66,16 +72,6 @@ def sent(transcript: Transcript) -> tuple[int, ...]:
     head = [i for i in shown if i < start]
     tail = [i for i in shown if start <= i < last]
     return (*head, *(i for i in shown if last <= i < stop), *tail, *(i for i in shown if i >= stop))
-
-
-def _in_place(transcript: Transcript, shown: list[int]) -> list[int]:
-    """Other versions of earlier records at the place of these."""
-    if transcript.dialect != _VERSIONED:
-        return shown
-    from compactor_cli.formats.claude_tree import Tree
-
-    again = Tree(objects(transcript.records)).again
-    return sorted(shown, key=lambda i: (again.get(i, i), i)) if again else shown
 
 
 def _tail_start(transcript: Transcript, summary: int) -> int:

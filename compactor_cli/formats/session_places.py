@@ -11,7 +11,8 @@ import os
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 from fnmatch import fnmatchcase
 from functools import cache
@@ -71,7 +72,7 @@ class SessionFile:
     def id(self) -> str:
         """The name by which the client goes on with it; empty if it is not known."""
         if self.client.id_key:
-            return next(iter(_first_values(self.path, (self.client.id_key,))), "")
+            return _first_value(self.path, (self.client.id_key,))
         found = re.search(self.client.id, self.path.as_posix())
         return found[1] if found else ""
 
@@ -80,7 +81,7 @@ class SessionFile:
         """The folder it belongs to; empty if it is not known."""
         rule = self.client.project
         if keys := rule.get("keys"):
-            return next(iter(_first_values(self.path, keys)), "")
+            return _first_value(self.path, keys)
         if relative := rule.get("neighbour"):
             found = _json_file(Path(os.path.normpath(self.path.parent / relative)))
             return _text_at(found, str(rule["at"]))
@@ -104,11 +105,10 @@ class SessionFile:
 def clients(environ: Mapping[str, str], home: Path) -> tuple[Client, ...]:
     """All clients, with the folders that these variables name."""
     found = []
-    for table in _tables():
-        values: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
-        }
-        found.append(Client(root=_root(values.pop("roots"), environ, home), **values))
+    for table in tomllib.loads(_FILE.read_text(encoding="utf-8"))["client"]:
+        root = _root(table.pop("roots"), environ, home)
+        values: dict[str, Any] = {k: tuple(value) if isinstance(value, list) else value for k, value in table.items()}
+        found.append(Client(root=root, **values))
     return tuple(found)
 
 
@@ -125,7 +125,15 @@ def clients_named(names: Sequence[str], environ: Mapping[str, str], home: Path) 
 
 def find_sessions(known: Sequence[Client]) -> list[SessionFile]:
     """The sessions of these clients, the newest first. What cannot be looked at is left out."""
-    found = [session for client in known for session in _sessions(client)]
+    found = []
+    for client in known:
+        for path in (path for pattern in client.files for path in client.root.glob(pattern)):
+            if any(fnmatchcase(path.name, skipped) for skipped in client.skip):
+                continue
+            with suppress(OSError):
+                status = path.stat()
+                if size := status.st_size:
+                    found.append(SessionFile(client=client, path=path, size_bytes=size, modified=status.st_mtime))
     return sorted(found, key=lambda session: (-session.modified, str(session.path)))
 
 
@@ -138,24 +146,6 @@ def belongs_to(session: SessionFile, folder: Path) -> bool:
     return root == folder or root in folder.parents
 
 
-def _sessions(client: Client) -> Iterator[SessionFile]:
-    for pattern in client.files:
-        for path in client.root.glob(pattern):
-            if any(fnmatchcase(path.name, skipped) for skipped in client.skip):
-                continue
-            try:
-                status = path.stat()
-            except OSError:
-                continue
-            if status.st_size:
-                yield SessionFile(client=client, path=path, size_bytes=status.st_size, modified=status.st_mtime)
-
-
-@cache
-def _tables() -> tuple[Mapping[str, Any], ...]:
-    return tuple(tomllib.loads(_FILE.read_text(encoding="utf-8"))["client"])
-
-
 def _root(roots: Sequence[Mapping[str, str]], environ: Mapping[str, str], home: Path) -> Path:
     for root in roots:
         if "home" in root:
@@ -165,27 +155,18 @@ def _root(roots: Sequence[Mapping[str, str]], environ: Mapping[str, str], home: 
     raise AssertionError("the last root of a client is below the home folder")
 
 
-def _first_values(path: Path, keys: Sequence[str]) -> Iterator[str]:
-    """The texts at these keys, in the first records of a file. Nothing where it cannot be read."""
-    for record in _first_records(path):
-        for key in keys:
-            if text := _text_at(record, key):
-                yield text
-
-
-def _first_records(path: Path) -> Iterator[Any]:
-    try:
-        with open_stream(str(path)) as stream:
-            for _ in range(_HEAD_RECORDS):
-                line = stream.reader.readline(_HEAD_BYTES)
-                if not line:
-                    return
-                try:
-                    yield orjson.loads(line)
-                except orjson.JSONDecodeError:
-                    continue
-    except (CompactError, OSError):
-        return
+def _first_value(path: Path, keys: Sequence[str]) -> str:
+    """The first text at these keys, in the first records of a file; empty where it cannot be read."""
+    with suppress(CompactError, OSError), open_stream(str(path)) as stream:
+        for _ in range(_HEAD_RECORDS):
+            line = stream.reader.readline(_HEAD_BYTES)
+            if not line:
+                break
+            with suppress(orjson.JSONDecodeError):
+                record = orjson.loads(line)
+                if text := next(filter(None, (_text_at(record, key) for key in keys)), ""):
+                    return text
+    return ""
 
 
 def _text_at(value: Any, dotted: str) -> str:

@@ -73,8 +73,8 @@ def _words(text: str) -> tuple[TextPiece, ...]:
     """What stands outside of tags: words, and the white space around them."""
     words = text.strip()
     start = text.index(words)
-    said = TextPiece(words, Text(text=words) if words else None)
-    return TextPiece(text[:start], None), said, TextPiece(text[start + len(words) :], None)
+    spoken = TextPiece(words, Text(text=words) if words else None)
+    return TextPiece(text[:start], None), spoken, TextPiece(text[start + len(words) :], None)
 
 
 def _tagged(tag: str, inner: str) -> Part:
@@ -97,9 +97,8 @@ def _shortened(part: Part, written: str, text: str) -> str:
     return dumps({**json_value(written), "content": text}) if is_wrapped else text
 
 
-SHAPE = chat.TurnShape(
-    role_key="from", text_key="value", user=("human", "user"), assistant=("gpt", "assistant", "model", "chatgpt")
-)
+_NAMES = {Role.USER: ("human", "user"), Role.ASSISTANT: ("gpt", "assistant", "model", "chatgpt")}
+SHAPE = chat.TurnShape("from", "value", _NAMES)
 _CALLERS = frozenset({"function_call", "tool_call", "tool_calls"})
 _ROLES = {
     **chat.ROLES,

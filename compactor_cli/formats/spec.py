@@ -58,35 +58,21 @@ def writer(spec: Mapping[str, Any], is_message: Test) -> Writer:
 
 
 def _like_own(keys: Mapping[str, Any], is_message: Test) -> Writer:
-    usual = {
-        Role.USER: tuple(keys.get("user", ("user",))),
-        Role.ASSISTANT: tuple(keys.get("assistant", ("assistant",))),
-    }
-
     def write(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         both = zip(transcript.records, transcript.messages, strict=True)
-        own = [(record.value, message.role) for record, message in both if is_message(record.value)]
+        spoken = ((record.value, message.role) for record, message in both if isinstance(record.value, dict))
+        own = [(value, role) for value, role in spoken if is_message(value)]
         first = own[0][0] if own else {}
-        role_key, text_key = (_key_of(first, keys[name]) for name in ("role", "text"))
-        names = dict(usual)
+        alternatives = (keys["role"].split("|"), keys["text"].split("|"))
+        role_key, text_key = (next((key for key in each if key in first), each[0]) for each in alternatives)
+        names = {role: list(keys.get(role.value, (role.value,))) for role in (Role.USER, Role.ASSISTANT)}
         if keys.get("own_names"):
-            for role in names:
-                spoken = dict.fromkeys(
-                    value[role_key] for value, speaker in own if speaker is role and role_key in value
-                )
-                names[role] = (*spoken, *names[role])
-        shape = chat.TurnShape(
-            role_key=role_key, text_key=text_key, user=names[Role.USER], assistant=names[Role.ASSISTANT]
-        )
-        return chat.new_messages(transcript, cut, insertions, shape)
+            for role, usual in names.items():
+                own_names = (value[role_key] for value, speaker in own if speaker is role and role_key in value)
+                names[role] = [*dict.fromkeys(own_names), *usual]
+        return chat.new_messages(transcript, cut, insertions, chat.TurnShape(role_key, text_key, names))
 
     return write
-
-
-def _key_of(value: Any, path: str) -> str:
-    """The first of a path's alternatives that is a key here."""
-    keys = path.split("|")
-    return next((key for key in keys if isinstance(value, dict) and key in value), keys[0])
 
 
 class _Templates:
@@ -106,23 +92,15 @@ class _Templates:
         known: dict[str, Any] = {"near": near, "first": messages[0] if messages else {}}
         for name, rule in self._spec.get("values", {}).items():
             known[name] = _named(rule, known, messages)
-        kind = self._spec.get("ids", _DEFAULT_IDS)
-        ids = [
-            derived_uuid(transcript.sha256, item.text)
-            if kind == "uuid"
-            else derived_hex(transcript.sha256, item.text, int(kind.partition(":")[2]))
-            for item in insertions
-        ]
+        _, _, digits = self._spec.get("ids", _DEFAULT_IDS).partition(":")
+        seeds = [(transcript.sha256, item.text) for item in insertions]
+        ids = [derived_hex(*seed, int(digits)) if digits else derived_uuid(*seed) for seed in seeds]
         parents: Sequence[Any] = [None] * len(ids)
         if chain := self._spec.get("chain"):
             ids, parents = _chained(ids, values, cut, chain["id"], chain["parent"])
-        return dumped(
-            transcript,
-            (
-                self._record(item, known | {"text": item.text, "id": own, "parent": parent}, messages)
-                for item, own, parent in zip(insertions, ids, parents, strict=True)
-            ),
-        )
+        both = zip(insertions, ids, parents, strict=True)
+        filling = ((item, known | {"text": item.text, "id": own, "parent": parent}) for item, own, parent in both)
+        return dumped(transcript, (self._record(item, given, messages) for item, given in filling))
 
     def _record(self, item: Insertion, known: Mapping[str, Any], messages: Sequence[Any]) -> dict[str, Any]:
         """The first template that fits the file, its keys in the order of the file's own."""
@@ -350,7 +328,12 @@ class SpecDialect:
         if not found and self._spec["message"].get("empty") == "meta":
             return Role.META
         for applies, rule in roles:
-            if applies(value) and _holds_among_others(rule, value, found, first):
+            if not applies(value) or (rule.get("first") and value is not first):
+                continue
+            if rule.get("summary") and summary_of(Role.USER, found) is None:
+                continue
+            path = rule.get("speaker_of_first")
+            if path is None or lookup(value, path) == lookup(first, path):
                 return role_of(Role(rule["is"]), found)
         return Role.META
 
@@ -410,16 +393,6 @@ def _first_score(scores: Sequence[tuple[Test, int]], value: Any) -> int:
         if applies(value):
             return score
     return 0
-
-
-def _holds_among_others(rule: Mapping[str, Any], value: Any, found: Sequence[Part], first: Any) -> bool:
-    """What a role's rule asks next to the record itself: to be the first, to carry a summary, to be of its speaker."""
-    if rule.get("first") and value is not first:
-        return False
-    if rule.get("summary") and summary_of(Role.USER, found) is None:
-        return False
-    path = rule.get("speaker_of_first")
-    return path is None or lookup(value, path) == lookup(first, path)
 
 
 def _with_hidden_results(messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -21,7 +21,7 @@ from typing import Any
 
 from compactor_cli.formats import gemini, located
 from compactor_cli.formats.base import JsonPath
-from compactor_cli.formats.contents import arguments, size_bytes, string
+from compactor_cli.formats.contents import arguments, listed, size_bytes, string
 from compactor_cli.formats.located import LocatedPart, at
 from compactor_cli.model.transcript import Media, Text, ToolCall
 
@@ -73,28 +73,21 @@ def place_of(value: Any, path: str) -> JsonPath | None:
 
 def condition(tables: Mapping[str, Any] | list[Mapping[str, Any]]) -> Test:
     """Whether a value passes all tests of a table, of any table of a list."""
+    # One that passes is enough of a list; one that fails, of a table.
+    decides = isinstance(tables, list)
     if isinstance(tables, list):
-        return _any_of([condition(table) for table in tables])
-    tests = [_path_test(path, _test(wanted)) for path, wanted in tables.items()]
+        tests = [condition(table) for table in tables]
+    else:
+        tests = [_path_test(path, _test(wanted)) for path, wanted in tables.items()]
     if len(tests) == 1:
         return tests[0]
 
     def passes(value: Any) -> bool:
         # A loop, not all(): this is asked of every record of a file.
-        for test in tests:  # noqa: SIM110
-            if not test(value):
-                return False
-        return True
-
-    return passes
-
-
-def _any_of(tests: list[Test]) -> Test:
-    def passes(value: Any) -> bool:
-        for test in tests:  # noqa: SIM110
-            if test(value):
-                return True
-        return False
+        for test in tests:
+            if test(value) is decides:
+                return decides
+        return not decides
 
     return passes
 
@@ -112,9 +105,10 @@ def _found(value: Any, place: JsonPath) -> Any:
 
 def _path_test(path: str, test: Test) -> Test:
     for mark, quantifier in _QUANTIFIERS.items():
-        before, found, after = path.partition(mark)
-        if found:
-            return _elements_test(steps(before), quantifier, _path_test(after.removeprefix("."), test))
+        before, _, after = path.partition(mark)
+        if mark in path:
+            list_place, inner = steps(before), _path_test(after.removeprefix("."), test)
+            return lambda value: isinstance(found := _found(value, list_place), list) and quantifier(map(inner, found))
     if "|" in path:
         return lambda value: test(lookup(value, path))
     place = steps(path)
@@ -122,14 +116,6 @@ def _path_test(path: str, test: Test) -> Test:
         key = place[0]
         return lambda value: test(value.get(key, _MISSING) if isinstance(value, dict) else _MISSING)
     return lambda value: test(_found(value, place))
-
-
-def _elements_test(place: JsonPath, quantifier: Callable[..., bool], test: Test) -> Test:
-    def passes(value: Any) -> bool:
-        listed = _found(value, place)
-        return isinstance(listed, list) and quantifier(map(test, listed))
-
-    return passes
 
 
 def _test(wanted: Any) -> Test:
@@ -190,9 +176,8 @@ def _list_reader(rule: Rule, persons_only: bool) -> _Inner:
     inner = [(condition(one.get("when", {})), _rule_reader(one, persons_only)) for one in rule["of"]]
 
     def parts(value: Any, base: JsonPath, record: Any) -> list[LocatedPart]:
-        listed = at(value, place)
         found: list[LocatedPart] = []
-        for i, element in enumerate(listed if isinstance(listed, list) else ()):
+        for i, element in enumerate(listed(at(value, place))):
             read = next((read for applies, read in inner if applies(element)), None)
             found += read(element, (*base, *place, i), record) if read else ()
         return found
@@ -207,22 +192,21 @@ def _parts_reader(rule: Rule) -> _Inner:
     def parts(value: Any, base: JsonPath, record: Any) -> list[LocatedPart]:
         value, base = at(value, inside), (*base, *inside)
         found = [part for make, wanted in makers for part in make(value, base, wanted, rule)]
-        copies = list(_same(value, record, steps(same_in))) if same_in else []
-        return [_with_copies(part, base, copies) for part in found] if copies else found
+        if not same_in:
+            return found
+        # Where the same stands again: at this place of the record, or among what is listed there.
+        place = steps(same_in)
+        there = at(record, place)
+        others = [((*place, i), each) for i, each in enumerate(there)] if isinstance(there, list) else [(place, there)]
+        copies = [where for where, each in others if each == value]
+        return [_with_copies(part, len(base), copies) for part in found]
 
     return parts
 
 
-def _same(value: Any, record: Any, place: JsonPath) -> Iterator[JsonPath]:
-    """Where in a record stands the same as this value: at a place, or among what is listed there."""
-    there = at(record, place)
-    listed = [((*place, i), each) for i, each in enumerate(there)] if isinstance(there, list) else [(place, there)]
-    return (where for where, each in listed if each == value)
-
-
-def _with_copies(part: LocatedPart, base: JsonPath, copies: Sequence[JsonPath]) -> LocatedPart:
-    inner = [place[len(base) :] for place in part.places]
-    return LocatedPart(part.part, (*part.places, *((*copy, *place) for copy in copies for place in inner)))
+def _with_copies(part: LocatedPart, depth: int, copies: Sequence[JsonPath]) -> LocatedPart:
+    again = ((*copy, *place[depth:]) for copy in copies for place in part.places)
+    return part._replace(places=(*part.places, *again))
 
 
 def _text(value: Any, base: JsonPath, path: str, rule: Rule) -> Iterator[LocatedPart]:

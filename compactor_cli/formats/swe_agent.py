@@ -69,7 +69,7 @@ def _shortened(part: Part, written: str, text: str) -> str:
     return command if isinstance(command, str) else text
 
 
-def _said(pieces: Sequence[TextPiece]) -> tuple[Part, ...]:
+def _spoken(pieces: Sequence[TextPiece]) -> tuple[Part, ...]:
     return tuple(part for _, part in pieces if part is not None)
 
 
@@ -203,7 +203,7 @@ def _message(value: Any, follows_action: bool) -> Message:
     if follows_action and message.role is Role.USER and (text := _text_of(value.get("content"))):
         return Message(role=Role.TOOL, parts=(ToolResult(id="", text=text),))
     if _action(value):
-        return Message(role=Role.ASSISTANT, parts=_said(_action_pieces(value)))
+        return Message(role=Role.ASSISTANT, parts=_spoken(_action_pieces(value)))
     return message
 
 
@@ -308,7 +308,7 @@ def _mini_message(value: Any, follows_command: bool) -> Message:
         failed = code != 0 if isinstance(code, int) else written not in ("", "0")
         return Message(role=Role.TOOL, parts=(ToolResult(id="", text=text, is_error=failed),))
     found = _mini_pieces(value)
-    return Message(role=Role.ASSISTANT, parts=_said(found), timestamp=message.timestamp) if found else message
+    return Message(role=Role.ASSISTANT, parts=_spoken(found), timestamp=message.timestamp) if found else message
 
 
 def _mini_pieces(value: Any) -> list[TextPiece]:
