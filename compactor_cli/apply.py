@@ -18,7 +18,7 @@ from compactor_cli.model.settings import UNBROKEN, Settings, Size
 from compactor_cli.model.summary import Answer, Request, Source, Summariser, Summary
 from compactor_cli.model.transcript import Container, Message, Record, Role, Transcript
 from compactor_cli.model.value import dataclass
-from compactor_cli.plan.finish import newest_request_warning, unchanged, unchanged_report
+from compactor_cli.plan.planner import newest_request_warning, unchanged, unchanged_report
 from compactor_cli.plan.tokens import Counter, count_messages
 from compactor_cli.plan.trigger import asked_focus, base_tokens, end_hash, previous_marker
 from compactor_cli.read.jsonl import parse_record

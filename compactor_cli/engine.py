@@ -14,8 +14,7 @@ from compactor_cli.model.plan import Mode, Plan
 from compactor_cli.model.report import Compaction as Compaction
 from compactor_cli.model.settings import NEWEST, Keep, Settings
 from compactor_cli.model.transcript import Transcript
-from compactor_cli.plan.finish import check_plan, unchanged
-from compactor_cli.plan.planner import make_plan
+from compactor_cli.plan.planner import check_plan, make_plan, unchanged
 from compactor_cli.plan.tokens import Counter, OnceCounter
 
 if TYPE_CHECKING:

@@ -14,13 +14,13 @@ from compactor_cli.engine import Compaction, LoadState, compact_transcript
 from compactor_cli.group.exchanges import Grouping, group
 from compactor_cli.model.errors import InvariantError, PluginFailed
 from compactor_cli.model.marker import Marker
-from compactor_cli.model.plan import BOOKKEEPING, SUPERSEDED, Action, Edit, Mode, Plan
+from compactor_cli.model.plan import BOOKKEEPING, SUPERSEDED, Action, Edit, Mark, Mode, Plan, spans_of
 from compactor_cli.model.plugins import PluginGroup, WhenFailing, load_plugin, plugin_failed
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.summary import Answer, Request, Source, Summariser, Summary
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.model.value import dataclass
-from compactor_cli.plan.finish import Mark, appended, check_plan, refreshed, spans_of
+from compactor_cli.plan.planner import appended, check_plan, refreshed
 from compactor_cli.plan.strategies import sealed_tokens
 from compactor_cli.plan.tokens import Counter, count_messages
 from compactor_cli.plan.trigger import TriggerDecision, Way, base_tokens, decide, is_settled

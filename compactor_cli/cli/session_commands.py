@@ -44,8 +44,8 @@ from compactor_cli.model.plan import Mode
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.transcript import Media, Message, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
-from compactor_cli.plan.finish import planned_report
 from compactor_cli.plan.models import window_tokens
+from compactor_cli.plan.planner import planned_report
 from compactor_cli.plan.tokens import Counter, count_messages, counter_for
 from compactor_cli.plan.trigger import named_window_tokens
 from compactor_cli.read.jsonl import OnInvalid, records_in

@@ -28,7 +28,7 @@ from compactor_cli.model.report import (
 )
 from compactor_cli.model.settings import Keep, Settings, Size, Trigger
 from compactor_cli.model.transcript import Container, Text, Thinking, ToolCall, ToolResult, Transcript
-from compactor_cli.plan.finish import COUNTER, OUTDATED
+from compactor_cli.plan.planner import COUNTER, OUTDATED
 from compactor_cli.read.streams import STDIN
 from compactor_cli.run.jobs import Purpose
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import groupby
 from typing import Protocol
 
 from compactor_cli.model.transcript import Transcript
@@ -47,6 +48,21 @@ class Span:
     stop: int
     action: Action
     name: str = ""
+
+
+# The action of one record, and the name of the rule or the summary.
+Mark = tuple[Action, str]
+
+
+def spans_of(marks: Sequence[Mark]) -> tuple[Span, ...]:
+    """Runs of equal marks."""
+    spans: list[Span] = []
+    start = 0
+    for (action, name), run in groupby(marks):
+        stop = start + sum(1 for _ in run)
+        spans.append(Span(start=start, stop=stop, action=action, name=name))
+        start = stop
+    return tuple(spans)
 
 
 # Rules that no setting names, and what stands for covered records in place of a summary.
@@ -106,6 +122,10 @@ class Plan:
     def changes(self) -> bool:
         """Whether acting on this plan changes a byte."""
         return any(span.action is not Action.KEEP for span in self.spans)
+
+    def marks(self) -> list[Mark]:
+        """Action and name of each record."""
+        return [(span.action, span.name) for span in self.spans for _ in range(span.start, span.stop)]
 
     def indices(self, action: Action) -> tuple[int, ...]:
         """The records with this action, ascending."""

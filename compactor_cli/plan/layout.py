@@ -124,13 +124,14 @@ def measure_limits(transcript: Transcript, grouping: Grouping, tokens: Sequence[
     summaries = [i for i, message in enumerate(messages) if message.summary and not message.superseded]
     limit = _head_limit(messages, summaries)
     previous_tokens = sum(tokens[i] for i in summaries)
+    shown = (i for i, message in enumerate(messages) if not (message.is_meta or message.superseded))
     bare = CutLimits(
         messages=messages,
         records=transcript.records,
         borders=borders_of(count, (each for each in grouping.exchanges if each[0] not in gone)),
         sums=(0, *accumulate(staying)),
         total_tokens=sum(tokens),
-        lead=next((i for i, message in enumerate(messages) if _ends_lead(message)), count),
+        lead=next((i for i in shown if messages[i].role is not Role.SYSTEM or messages[i].summary), count),
         head_limit=limit,
         turns=tuple(turn for turn in turns(messages) if turn.start < limit),
         floor=max(_floor(messages, summaries), floor),
@@ -166,10 +167,6 @@ def _gone(messages: Sequence[Message], grouping: Grouping) -> frozenset[int]:
         if any(i in orphaned or messages[i].superseded or messages[i].summary for i in exchange)
         for index in exchange
     )
-
-
-def _ends_lead(message: Message) -> bool:
-    return not message.is_meta and not message.superseded and bool(message.role is not Role.SYSTEM or message.summary)
 
 
 def _head_limit(messages: Sequence[Message], summaries: Sequence[int]) -> int:
@@ -224,11 +221,11 @@ class Layout:
 
     head_stop: int
     tail_start: int
-    kept_tokens: int
-    covered_tokens: int
     budget_tokens: int
-    min_budget_tokens: int
-    target_tokens: int
+    kept_tokens: int = 0
+    covered_tokens: int = 0
+    min_budget_tokens: int = 0
+    target_tokens: int = 0
     kept_middle: frozenset[int] = frozenset()
 
 
@@ -257,13 +254,9 @@ class LayoutSearch:
         wanted = self._wanted(ground.covered(head, tail))
         return self._cut(head, tail, wanted, 0)
 
-    def within(self, target_tokens: int) -> Layout:
-        """The cut under a target that follows from a window."""
-        return self._fitted(target_tokens)
-
     def filling(self, target_tokens: int) -> Layout:
         """The cut under a target that the user named: what is left over is used."""
-        cut = self._fitted(target_tokens)
+        cut = self.within(target_tokens)
         spare = target_tokens - cut.kept_tokens - cut.budget_tokens
         if spare <= 0 or cut.covered_tokens <= 0:
             return cut
@@ -292,8 +285,8 @@ class LayoutSearch:
         keep = self.settings.keep
         return bool(keep.tail_messages or keep.tail_turns or keep.tail_ratio)
 
-    def _fitted(self, target: int) -> Layout:
-        """Head, tail and budget under a target, giving way by the module's rules 1 to 3."""
+    def within(self, target: int) -> Layout:
+        """The cut under a target that follows from a window: what is dropped first is by the module's rules 1 to 3."""
         most_head = int(target * HEAD_RATIO)
         cap = min(self.settings.keep.head_tokens or most_head, most_head)
         heads = dict.fromkeys((self._head(cap), self._head(cap // 2), self.ground.lead))
@@ -317,9 +310,13 @@ class LayoutSearch:
 
     def _head(self, cap_tokens: int) -> int:
         """The end of the head: whole turns, at last the user message of the one that does not fit."""
-        if self.settings.keep.head_messages:
-            return self._counted_head(self.settings.keep.head_messages)
         ground, stop = self.ground, self.ground.lead
+        if count := self.settings.keep.head_messages:
+            # The first messages after the system records; no head where a summary stands among them.
+            shown = (i for i in range(stop, ground.end) if not ground.messages[i].is_meta and i not in ground.gone)
+            last = next(islice(shown, count - 1, None), ground.end)
+            border = ground.border_from(last + 1) if last < ground.head_limit else ground.end
+            return border if border <= ground.head_limit else stop
         for turn in ground.turns[: self.settings.keep.head_turns]:
             for end in (min(turn.stop, ground.head_limit), turn.start + 1):
                 border = ground.border_from(end)
@@ -330,14 +327,6 @@ class LayoutSearch:
             if stop < turn.stop and stop != ground.head_limit:
                 break
         return stop
-
-    def _counted_head(self, count: int) -> int:
-        """The end of the first ``count`` messages after the system records; no head where a summary stands in it."""
-        ground = self.ground
-        shown = (i for i in range(ground.lead, ground.end) if not ground.messages[i].is_meta and i not in ground.gone)
-        last = next(islice(shown, count - 1, None), ground.end)
-        border = ground.border_from(last + 1) if last < ground.head_limit else ground.end
-        return border if border <= ground.head_limit else ground.lead
 
     def _natural_tail(self, head: int) -> int:
         """The start of the tail by the settings: never after the calls in flight, never before the floor."""
@@ -461,7 +450,10 @@ def chosen(
     goes to the blocks that `Importance` ranks first, each as a whole. Their order in the transcript stays. The cut as
     it is, where its tail is the newest block already or nothing before that block could stay.
     """
-    newest = _newest_start(cut, ground)
+    # The newest exchanges stay whatever they hold.
+    most = int(ground.staying(cut.tail_start, ground.end) * NEWEST_RATIO)
+    at = bisect_left(ground.borders, True, key=lambda border: ground.staying(border, ground.end) <= most)
+    newest = max(min(ground.borders[at], ground.last), cut.tail_start)
     middle = _middle(cut, ground, transcript, newest, focus)
     if not middle.blocks:
         return cut, ""
@@ -481,13 +473,6 @@ def chosen(
         covered_tokens=cut.covered_tokens + cut.kept_tokens - kept,
     )
     return chosen_cut, ranking.note
-
-
-def _newest_start(cut: Layout, ground: CutLimits) -> int:
-    """Where the newest exchanges begin, which stay whatever they say."""
-    most = int(ground.staying(cut.tail_start, ground.end) * NEWEST_RATIO)
-    at = bisect_left(ground.borders, True, key=lambda border: ground.staying(border, ground.end) <= most)
-    return max(min(ground.borders[at], ground.last), cut.tail_start)
 
 
 def _middle(cut: Layout, ground: CutLimits, transcript: Transcript, newest: int, focus: str) -> Middle:

@@ -1,4 +1,4 @@
-"""Planner: the whole decision about one transcript, as a frozen value."""
+"""Planner: the whole decision about one transcript, as a frozen value, checked before anything acts on it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.group.exchanges import Grouping
-from compactor_cli.model.plan import Action, Mode, Plan, Span, Tier
-from compactor_cli.model.report import LISTED, Outcome, TranscriptReport
-from compactor_cli.model.settings import Settings, When
+from compactor_cli.formats.base import Appending, Refreshing
+from compactor_cli.formats.registry import find, get
+from compactor_cli.group.exchanges import Grouping, newest_request
+from compactor_cli.model.errors import InvariantError, UsageError
+from compactor_cli.model.plan import ORPHAN, SUPERSEDED, USAGE, Action, Edit, Mark, Mode, Plan, Span, Tier, spans_of
+from compactor_cli.model.report import LISTED, Compaction, Outcome, TranscriptReport
+from compactor_cli.model.settings import Settings, Size, When
 from compactor_cli.model.transcript import Container, Message, Role, Transcript
-from compactor_cli.plan.finish import append_floor, append_settings, appended, can_keep_middle, check_plan, refreshed
-from compactor_cli.plan.tokens import Counter, bound_message, count_messages
+from compactor_cli.plan.tokens import Counter, bound_message, count_message, count_messages
 from compactor_cli.plan.trigger import Way, asked_focus, base_tokens, decide, ended_phase, is_settled, left_alone_tokens
 
 if TYPE_CHECKING:
@@ -30,15 +32,22 @@ def make_plan(
 ) -> Plan:
     """Decide what happens to every record. Deterministic; time is linear in the transcript.
 
-    ``importance`` decides what of the middle stays next to the newest exchanges (see `choose`); None: the newest stay.
-    The plan is checked by `check_plan` before it is returned. Raises `UsageError` if the settings name a model
-    whose window is not known, or if nothing can be appended in this dialect.
+    ``importance`` decides what of the middle stays next to the newest exchanges; None: the newest stay. The plan is
+    checked. Raises `UsageError` if the settings name a model whose window is not known, or if nothing can be appended.
     """
     floor = 0
     if mode is Mode.APPEND:
-        settings = append_settings(settings, transcript.dialect)
-        importance = importance if can_keep_middle(transcript.dialect) else None
-        floor = append_floor(transcript.dialect, grouping)
+        name = transcript.dialect
+        dialect = get(name)
+        if not isinstance(dialect, Appending):
+            what = f"nothing can be appended to a transcript of the format {name}"
+            raise UsageError(what, next_step="use -i: the archive keeps the original")
+        settings = replace(settings, prune=())
+        if not dialect.appends_head:
+            # The boundary names but the start of what is sent on: all of that stands together, and divides no pair.
+            settings = replace(settings, keep=replace(settings.keep, head_turns=0, head_messages=0))
+            importance = None
+            floor = max(grouping.orphaned(), default=-1) + 1
     plan = _proven_small(transcript, settings)
     if plan is None:
         plan = _counted_plan(transcript, grouping, settings, counter, importance, floor)
@@ -50,14 +59,24 @@ def make_plan(
 def _proven_small(transcript: Transcript, settings: Settings) -> Plan | None:
     """The plan for a transcript whose bytes already show that it is left alone: nothing is counted."""
     most = 0 if _looks_at_all(settings) else left_alone_tokens(settings, transcript.model)
-    bound = _row_bound(transcript) if most else 0
+    if not most:
+        return None
+    bound = _row_bound(transcript)
     if not 0 < bound <= most:
         bound = 0
         for message in transcript.messages:
             bound += bound_message(message)
             if bound > most:
                 return None
-    return left_alone(transcript, settings, bound) if most else None
+    return Plan(
+        transcript_sha256=transcript.sha256,
+        fingerprint=settings.fingerprint(),
+        spans=(Span(start=0, stop=transcript.record_count, action=Action.KEEP),) if transcript.records else (),
+        tokens_before=bound,
+        tokens_kept=bound,
+        notes=_BY_BYTES,
+        **_why_left_alone(settings, bound, transcript.model),
+    )
 
 
 def _looks_at_all(settings: Settings) -> bool:
@@ -86,21 +105,8 @@ def _row_bound(transcript: Transcript) -> int:
 _BY_BYTES = ("tokens not counted: the size in bytes shows that it is small enough, and stands for them",)
 
 
-def left_alone(transcript: Transcript, settings: Settings, bound: int) -> Plan:
-    """The plan for a transcript that has at most ``bound`` tokens, and is left alone for that."""
-    return Plan(
-        transcript_sha256=transcript.sha256,
-        fingerprint=settings.fingerprint(),
-        spans=(Span(start=0, stop=transcript.record_count, action=Action.KEEP),) if transcript.records else (),
-        tokens_before=bound,
-        tokens_kept=bound,
-        notes=_BY_BYTES,
-        **_why_left_alone(settings, bound, transcript.model),
-    )
-
-
 def unread_report(row: Transcript, settings: Settings, counter: Counter) -> TranscriptReport:
-    """What is reported of an unread row, which `left_alone` leaves. There are millions: no plan is made of each."""
+    """What is reported of a row that stays unread. There are millions: no plan is made of each."""
     bound = row.size_bytes
     return TranscriptReport(
         outcome=Outcome.UNCHANGED,
@@ -220,3 +226,187 @@ def _always(transcript: Transcript, grouping: Grouping, settings: Settings, coun
     messages = transcript.messages
     sent = (i for i, m in enumerate(messages) if not (m.superseded or m.summary or i in orphaned))
     return tuple(ruler.applied(rules, sent))
+
+
+OUTDATED = "outdated"
+COUNTER = "usage"
+
+
+def refreshed(plan: Plan, transcript: Transcript) -> Plan:
+    """The plan with the client's bookkeeping brought in line; the plan itself where nothing is rewritten.
+
+    Clients trust the token counters in their session files: one from before the compaction makes them compact again
+    at once. And some of their bookkeeping repeats the conversation, the removed part included.
+
+    Left out, by the rule ``outdated``: what repeats messages next to them. Changed, by the rule ``usage``: the
+    counter that the client goes by, if it is larger than what will be left.
+    """
+    dialect = find(transcript.dialect) if plan.changes and plan.mode is Mode.REWRITE else None
+    if not isinstance(dialect, Refreshing):
+        return plan
+    marks = plan.marks()
+    edited = {edit.record for edit in plan.edits}
+    for i in dialect.outdated(transcript.records, _staying(marks, edited)):
+        if marks[i] == (Action.KEEP, ""):
+            marks[i] = (Action.PRUNE, OUTDATED)
+    tokens = max(plan.tokens_kept + plan.summary_tokens, 1)
+    counters = dialect.counters(transcript.records, _staying(marks, edited))
+    stale = sorted(i for i, counted_tokens in counters.items() if counted_tokens > tokens)
+    for i in stale:
+        marks[i] = marks[i] if i in edited else (Action.PRUNE, COUNTER)
+    edits = (*plan.edits, *(Edit(record=i, part=USAGE, text=str(tokens)) for i in stale))
+    return replace(plan, spans=spans_of(marks), edits=edits)
+
+
+def _staying(marks: Sequence[Mark], edited: set[int]) -> list[int]:
+    return [i for i, (action, _) in enumerate(marks) if action is Action.KEEP or i in edited]
+
+
+_AS_THEY_ARE = "texts cannot be shortened where records stay as they are"
+
+
+def appended(plan: Plan, grouping: Grouping, settings: Settings) -> Plan:
+    """The plan with everything kept that is not covered: nothing is shortened and no bookkeeping leaves.
+
+    Nothing is appended after a call in flight: its result would come after the summary.
+    """
+    if not plan.changes:
+        return replace(plan, mode=Mode.APPEND)
+    reason = "" if plan.summary_tokens else f"{_AS_THEY_ARE}, and nothing can be covered"
+    if grouping.in_flight:
+        reason = "a call is in flight: nothing is appended after it"
+    if reason:
+        over_tokens = plan.tokens_before - plan.target_tokens if settings.target != Size() else 0
+        return replace(
+            plan,
+            spans=(Span(start=0, stop=plan.spans[-1].stop, action=Action.KEEP),),
+            edits=(),
+            tokens_kept=plan.tokens_before,
+            summary_tokens=0,
+            summary_at=0,
+            reason=reason,
+            over_target=f"{over_tokens:,} tokens over: {reason}" if over_tokens > 0 else "",
+            mode=Mode.APPEND,
+        )
+    # What is superseded or an orphan is not sent by the client anyway, or must not be.
+    is_left_out = (SUPERSEDED, ORPHAN)
+    marks = [
+        (Action.KEEP, "") if action is Action.PRUNE and name not in is_left_out else (action, name)
+        for action, name in plan.marks()
+    ]
+    over = f"{plan.over_target}; " if plan.over_target else ""
+    over_target = f"{over}{_AS_THEY_ARE}" if plan.edits else plan.over_target
+    return replace(plan, spans=spans_of(marks), edits=(), over_target=over_target, mode=Mode.APPEND)
+
+
+def check_plan(plan: Plan, transcript: Transcript, grouping: Grouping) -> None:
+    """Raises `InvariantError` unless the plan is one for this transcript and can be acted on.
+
+    That is: the spans tile the records; only records that are pruned have edits; no exchange is divided between
+    what stays and what goes, and none that stays has a call without its result; a summary is planned
+    if and only if records are covered; the target is held or the plan has the reason.
+    """
+    count = len(transcript.records)
+    _demand(plan.transcript_sha256 == transcript.sha256, "the plan was made for another transcript")
+    borders = [0, *(border for span in plan.spans for border in (span.start, span.stop)), count]
+    is_tiled = all(left == right for left, right in zip(borders[::2], borders[1::2], strict=True))
+    has_lengths = all(span.start < span.stop for span in plan.spans)
+    _demand(is_tiled and has_lengths, "the plan's spans do not tile the records")
+    edited = {edit.record for edit in plan.edits}
+    pruned = set(plan.indices(Action.PRUNE))
+    _demand(edited <= pruned, "the plan edits a record that is not pruned")
+    leaving = set(plan.indices(Action.COVER)) | (pruned - edited)
+    exchanges = grouping.exchanges if leaving else ()
+    divided = [exchange for exchange in exchanges if 0 < len(leaving.intersection(exchange)) < len(exchange)]
+    _demand(not divided, f"the plan divides the exchange of records {divided[:1]}")
+    orphaned = grouping.orphaned() if plan.changes else frozenset()
+    _demand(orphaned <= leaving, "the plan keeps a call without its result, or the other way round")
+    _demand(bool(plan.count(Action.COVER)) == bool(plan.summary_tokens), "a summary is planned for nothing")
+    _demand(0 <= plan.summary_at <= count, "the summary's place is outside the transcript")
+    fits = plan.tokens_kept + plan.summary_tokens <= plan.target_tokens
+    _demand(fits or not plan.changes or bool(plan.over_target), "the plan is over its target and does not say why")
+
+
+def _demand(holds: bool, what: str) -> None:
+    if not holds:
+        raise InvariantError(what, next_step="this is a defect of compact")
+
+
+def planned_report(transcript: Transcript, plan: Plan) -> TranscriptReport:
+    """The report of a decision that is not carried out: what a run by this plan would take at most."""
+    planned_tokens = min(plan.tokens_kept + plan.summary_tokens, plan.tokens_before)
+    return _report(
+        transcript,
+        plan,
+        outcome=Outcome.COMPACTED if plan.changes else Outcome.UNCHANGED,
+        tokens_after=planned_tokens if plan.changes else plan.tokens_before,
+    )
+
+
+def unchanged_report(transcript: Transcript, plan: Plan, grouping: Grouping, counter: Counter) -> TranscriptReport:
+    """What is known before acting: the report of a transcript that stays as it is."""
+    pruned: dict[str, int] = {}
+    for span in plan.spans:
+        if span.action is Action.PRUNE:
+            pruned[span.name] = pruned.get(span.name, 0) + span.stop - span.start
+    return _report(
+        transcript,
+        plan,
+        outcome=Outcome.UNCHANGED,
+        token_method=counter.method,
+        tokens_after=plan.tokens_before,
+        pruned=pruned,
+        orphans=tuple(map(str, (*grouping.orphan_calls, *grouping.orphan_results))),
+        in_flight=tuple(map(str, grouping.in_flight)),
+    )
+
+
+def newest_request_warning(transcript: Transcript, plan: Plan, counter: Counter, summary_text: str) -> str:
+    """What became of the newest message of the user, where it does not stay whole; empty where it does.
+
+    It stays whole in a summary that holds all its words.
+    """
+    newest = newest_request(transcript.messages)
+    if newest < 0 or not plan.changes:
+        return ""
+    message = transcript.messages[newest]
+    size = f"the newest message of the user ({count_message(counter, message):,} tokens)"
+    if any(edit.record == newest and edit.part != USAGE for edit in plan.edits):
+        return f"{size} is cut: raise the target to keep it whole"
+    action = next(span.action for span in plan.spans if span.start <= newest < span.stop)
+    is_edited = any(edit.record == newest for edit in plan.edits)
+    if action is Action.COVER and " ".join(message.text.split()) not in " ".join(summary_text.split()):
+        return f"{size} is replaced by the summary, which does not hold all of it"
+    if action is Action.PRUNE and not is_edited:
+        return f"{size} is left out: raise the target to keep it"
+    return ""
+
+
+def _report(transcript: Transcript, plan: Plan, **details: Any) -> TranscriptReport:
+    """What is the same in all reports of a plan, with what is reported of this one."""
+    size_bytes = transcript.size_bytes
+    return TranscriptReport(
+        sha256=transcript.sha256,
+        dialect=transcript.dialect,
+        line=transcript.records[0].place.line if transcript.records else 0,
+        row=transcript.records[0].place.row if transcript.records else 0,
+        records=transcript.record_count,
+        reason=plan.reason,
+        tier=plan.tier.value,
+        window_tokens=plan.window_tokens,
+        target_tokens=plan.target_tokens,
+        tokens_before=plan.tokens_before,
+        bytes_before=size_bytes,
+        bytes_after=size_bytes,
+        kept=plan.count(Action.KEEP),
+        covered=plan.count(Action.COVER),
+        over_target=plan.over_target,
+        notes=plan.notes,
+        **details,
+    )
+
+
+def unchanged(transcript: Transcript, plan: Plan, counter: Counter, grouping: Grouping) -> Compaction:
+    """The transcript left as it was."""
+    report = unchanged_report(transcript, plan, grouping, counter)
+    return Compaction(output=transcript.source(), report=report, plan=plan)

@@ -169,7 +169,11 @@ class Ruler:
         body, known_id = _was_shown_before(rule, old)
         marker = rule.marker.replace("{id}", known_id or record_id(self.sha256, record))
         named = rule if marker == rule.marker else replace(rule, marker=marker)
-        new = _short_arguments(named, part) if isinstance(part, ToolCall) else _short_text(named, body)
+        if isinstance(part, ToolCall) and not isinstance(part.arguments, str):
+            values = _short_values(named, part.arguments)
+            new = json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str)
+        else:
+            new = _short_text(named, old if isinstance(part, ToolCall) else body)
         return new if new != body and len(new) < len(old) else None
 
     def _limit(self, rule: PruneRule) -> tuple[int, int]:
@@ -291,11 +295,9 @@ def _text_of(part: Part) -> str:
 
 
 def _short_text(rule: PruneRule, text: str) -> str:
-    return _short_at_keys(rule, text) if rule.keys else shortened(text, rule.first_chars, rule.last_chars, rule.marker)
-
-
-def _short_at_keys(rule: PruneRule, text: str) -> str:
-    """A JSON object's text with the strings at the rule's keys shortened; the text itself if it has none of them."""
+    """The text shortened; by a rule with keys, the strings there in a JSON object's text, where it has any of them."""
+    if not rule.keys:
+        return shortened(text, rule.first_chars, rule.last_chars, rule.marker)
     value = _object(text)
     places = [keys for key in rule.keys if _has(value, keys := key.split("."))]
     for keys in places:
@@ -315,13 +317,6 @@ def _shorten_at(rule: PruneRule, value: dict[str, Any], keys: Sequence[str]) -> 
     elif isinstance(inner, str):
         first, last = rule.first_chars // KEY_DIVISOR, rule.last_chars // KEY_DIVISOR
         value[key] = shortened(inner, first, last, rule.marker)
-
-
-def _short_arguments(rule: PruneRule, call: ToolCall) -> str:
-    """The arguments with every long string in them shortened; JSON text if they are an object."""
-    if isinstance(call.arguments, str):
-        return _short_text(rule, call.arguments)
-    return json.dumps(_short_values(rule, call.arguments), ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def _short_values(rule: PruneRule, value: Any) -> Any:

@@ -19,13 +19,14 @@ from compactor_cli.model.plan import (
     Action,
     Edit,
     Importance,
+    Mark,
     Plan,
     Tier,
+    spans_of,
 )
 from compactor_cli.model.settings import Fit, OverflowPolicy, PruneRule, Settings, Strategy
 from compactor_cli.model.transcript import Media, Message, Role, Text, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
-from compactor_cli.plan.finish import Mark, spans_of
 from compactor_cli.plan.layout import CutLimits, Layout, LayoutSearch, chosen
 from compactor_cli.plan.shorten import Ruler, Shortening, halved, saved_tokens, shorten_to_fit, shortened, with_edits
 from compactor_cli.plan.tokens import MEDIA_TOKENS, MESSAGE_TOKENS, Counter, most_that_fits
@@ -64,6 +65,11 @@ class PlanInput:
     def total_tokens(self) -> int:
         """The size after the rules that always apply."""
         return self.ground.total_tokens
+
+    @property
+    def is_emergency(self) -> bool:
+        """Whether the window is all but full."""
+        return self.decision.way is Way.PRESSURE and self.decision.tier is Tier.EMERGENCY
 
     def shown(self, edits: Sequence[Shortening]) -> PlanInput:
         """The case as it reads when these parts are shortened for good."""
@@ -180,9 +186,22 @@ def by_fit(case: PlanInput) -> Plan:
 
 
 def middle_out(case: PlanInput) -> Plan:
-    """Both ends stay, message by message in turn as long as they fit; the middle goes."""
+    """The newest, the oldest, the second newest and so on stay, until one does not fit; the middle goes."""
     walk = _Walk.of(case)
-    walk.both_ends()
+    older, newer = 0, len(walk.units)
+    while older < newer:
+        newest = walk.units[newer - 1]
+        if walk.cost(newest) > walk.room:
+            if newer == len(walk.units):
+                walk.take(newest, walk.cut(newest, OverflowPolicy.CUT_MIDDLE) or walk.shortest(newest))
+            break
+        walk.take(newest)
+        newer -= 1
+        if older < newer:
+            if walk.cost(walk.units[older]) > walk.room:
+                break
+            walk.take(walk.units[older])
+            older += 1
     return _plan(case, walk, f"{case.decision.reason}; texts are shortened, then both ends stay", ())
 
 
@@ -231,31 +250,16 @@ class _Walk:
             if self.cost(unit) <= self.room:
                 self.take(unit)
                 continue
-            policy = _policy(fit, [self.case.messages[i] for i in unit])
-            edits = self._cut(unit, policy)
+            messages = [self.case.messages[i] for i in unit]
+            policy = fit.user if any(_is_user(message) for message in messages) else fit.other
+            policy = fit.result if any(message.results for message in messages) else policy
+            edits = self.cut(unit, policy)
             if edits or unit is self.units[-1]:
-                self.take(unit, edits or self._cut(unit, OverflowPolicy.CUT_MIDDLE) or self._shortest(unit))
+                self.take(unit, edits or self.cut(unit, OverflowPolicy.CUT_MIDDLE) or self.shortest(unit))
             if policy in (OverflowPolicy.STOP, OverflowPolicy.CUT_END) or (
                 policy is OverflowPolicy.CUT_MIDDLE and not edits
             ):
                 break
-
-    def both_ends(self) -> None:
-        """Takes the newest, the oldest, the second newest and so on, until one does not fit."""
-        older, newer = 0, len(self.units)
-        while older < newer:
-            newest = self.units[newer - 1]
-            if self.cost(newest) > self.room:
-                if newer == len(self.units):
-                    self.take(newest, self._cut(newest, OverflowPolicy.CUT_MIDDLE) or self._shortest(newest))
-                return
-            self.take(newest)
-            newer -= 1
-            if older < newer:
-                if self.cost(self.units[older]) > self.room:
-                    return
-                self.take(self.units[older])
-                older += 1
 
     def led_by_user(self) -> bool:
         """Lets the oldest go until a message of the user leads; if there is none, nothing goes."""
@@ -267,7 +271,7 @@ class _Walk:
         self.edits = [item for item in self.edits if not any(item.edit.record in unit for unit in dropped)]
         return leads >= 0 or not free
 
-    def _cut(self, unit: Unit, policy: OverflowPolicy) -> tuple[Shortening, ...]:
+    def cut(self, unit: Unit, policy: OverflowPolicy) -> tuple[Shortening, ...]:
         """The unit shortened by this policy so that it fits; empty if it cannot be."""
         excess = self.cost(unit) - self.room
         if policy is OverflowPolicy.CUT_END:
@@ -284,7 +288,7 @@ class _Walk:
         edits = edits or shorten_to_fit(self.case.messages, unit, excess, self.case.counter, excess)
         return edits if saved_tokens(edits) >= excess else ()
 
-    def _shortest(self, unit: Unit) -> tuple[Shortening, ...]:
+    def shortest(self, unit: Unit) -> tuple[Shortening, ...]:
         """The unit as short as it can be, though it does not fit."""
         return shorten_to_fit(self.case.messages, unit, self.cost(unit), self.case.counter, self.cost(unit))
 
@@ -311,12 +315,6 @@ def _both_ends(text: str, chars: int) -> str:
     return shortened(text, chars - chars // 2, chars // 2)
 
 
-def _policy(fit: Fit, messages: Sequence[Message]) -> OverflowPolicy:
-    if any(message.results for message in messages):
-        return fit.result
-    return fit.user if any(_is_user(message) for message in messages) else fit.other
-
-
 def _is_user(message: Message) -> bool:
     return message.role is Role.USER and not message.results
 
@@ -326,7 +324,13 @@ def _plan(case: PlanInput, walk: _Walk, reason: str, notes: tuple[str, ...]) -> 
     taken = {i for unit in walk.kept for i in unit}
     orphaned = case.grouping.orphaned()
     shown = [i for i, m in enumerate(case.messages) if not (m.is_meta or m.superseded or i in orphaned)]
-    gap = _last_gap(shown, taken) if _is_linked(case) else None
+    gap = None
+    if _is_linked(case):
+        # The last place where messages go between others that stay: a notice is set there.
+        last = max((i for i in shown if i not in taken), default=-1)
+        if any(i in taken for i in shown if i < last):
+            tail = next((i for i in shown if i > last), last + 1)
+            gap = Layout(head_stop=tail, tail_start=tail, budget_tokens=NOTICE_TOKENS)
     fate = (Action.COVER, NOTICE) if gap else (Action.PRUNE, NO_ROOM)
     marks: list[Mark] = []
     goes = False
@@ -344,23 +348,6 @@ def _plan(case: PlanInput, walk: _Walk, reason: str, notes: tuple[str, ...]) -> 
 def _is_linked(case: PlanInput) -> bool:
     dialect = find(case.transcript.dialect)
     return bool(getattr(dialect, "links_records", False))
-
-
-def _last_gap(shown: Sequence[int], taken: set[int]) -> Layout | None:
-    """The last place where messages go between others that stay, for a notice to be set there; None: nowhere."""
-    last = max((i for i in shown if i not in taken), default=-1)
-    if not any(i in taken for i in shown if i < last):
-        return None
-    tail = next((i for i in shown if i > last), last + 1)
-    return Layout(
-        head_stop=tail,
-        tail_start=tail,
-        kept_tokens=0,
-        covered_tokens=0,
-        budget_tokens=NOTICE_TOKENS,
-        min_budget_tokens=NOTICE_TOKENS,
-        target_tokens=0,
-    )
 
 
 def by_rules(case: PlanInput) -> Plan:
@@ -407,7 +394,7 @@ def _shortened(case: PlanInput, excess_tokens: int, halvings: int) -> tuple[tupl
 
 
 def _rounds(rules: Sequence[PruneRule], halvings: int) -> Iterator[tuple[PruneRule, ...]]:
-    """The rules one by one, each after those that go before it; then all of them with halved limits."""
+    """The rules one by one, each after those that precede it; then all of them with halved limits."""
     for _ in range(halvings + 1):
         yield from (tuple(rules[: count + 1]) for count in range(len(rules)))
         rules = [halved(rule) for rule in rules]
@@ -418,8 +405,6 @@ SUMMARY = "summary"
 LEAST_SAVING_TOKENS = 200
 # Tail and summary of a transcript that all but fills its window.
 EMERGENCY_RATIO = 0.5
-
-_EMERGENCY_NOTE = ("the window is all but full: tail and summary are half as large as set",)
 
 
 def by_summary(case: PlanInput) -> Plan:
@@ -450,7 +435,7 @@ def _cut(case: PlanInput) -> Layout:
         ground=case.ground,
         settings=case.settings,
         frame_tokens=answer_tokens + sealed_tokens(case.messages),
-        scale_ratio=EMERGENCY_RATIO if _is_emergency(case) else 1.0,
+        scale_ratio=EMERGENCY_RATIO if case.is_emergency else 1.0,
     )
     target = case.decision.target_tokens
     if case.decision.way is Way.TARGET:
@@ -459,10 +444,6 @@ def _cut(case: PlanInput) -> Layout:
     if case.decision.way is Way.NATURAL or natural.target_tokens <= target:
         return natural
     return cutter.within(target)
-
-
-def _is_emergency(case: PlanInput) -> bool:
-    return case.decision.way is Way.PRESSURE and case.decision.tier is Tier.EMERGENCY
 
 
 def _pruned_middle(case: PlanInput, cut: Layout) -> tuple[Shortening, ...]:
@@ -506,7 +487,9 @@ def _too_short_for_a_summary(case: PlanInput, target: int) -> Plan:
 
 def _with_summary(case: PlanInput, cut: Layout) -> Plan:
     """The middle and everything that never stays is covered; what stays is shortened where it is too large."""
-    notes = _EMERGENCY_NOTE if _is_emergency(case) else ()
+    notes: tuple[str, ...] = ()
+    if case.is_emergency:
+        notes = ("the window is all but full: tail and summary are half as large as set",)
     if case.importance:
         cut, note = chosen(cut, case.ground, case.transcript, case.importance, case.settings.focus)
         notes = (*notes, note) if note else notes

@@ -111,18 +111,16 @@ def left_alone_tokens(settings: Settings, model: str) -> int:
     if settings.target.ratio or trigger.start is not Start.AUTO or trigger.at_phase:
         return 0
     window = named_window or usable_tokens(trigger, window_tokens(model))
-    presses = named_window or trigger.threshold_tokens
-    start = starting_tokens(trigger, named_window) if presses else _whole_tail_tokens(settings) + 1
+    if named_window or trigger.threshold_tokens:
+        start = starting_tokens(trigger, named_window)
+    else:
+        # Nothing but the settings' sizes starts a compaction: what is no larger than the tail is all tail.
+        keep = settings.keep
+        is_by_size = not (keep.tail_messages or keep.tail_turns or keep.tail_ratio) and keep.by in UNBROKEN
+        start = (keep.tail_tokens if is_by_size and settings.strategy is Strategy.SUMMARY else 0) + 1
     ratios = (trigger.log_ratio, trigger.warn_ratio, trigger.compact_ratio, trigger.emergency_ratio)
     first_tier = -int(-min(ratios) * window // 1) if window else start
     return max(min(start, first_tier) - 1, 0)
-
-
-def _whole_tail_tokens(settings: Settings) -> int:
-    """A transcript of up to this many tokens is all tail where nothing but the settings' sizes starts a compaction."""
-    keep = settings.keep
-    by_size = not (keep.tail_messages or keep.tail_turns or keep.tail_ratio) and keep.by in UNBROKEN
-    return keep.tail_tokens if by_size and settings.strategy is Strategy.SUMMARY else 0
 
 
 def named_window_tokens(trigger: Trigger) -> int:
@@ -209,18 +207,13 @@ def _conversation_backwards(transcript: Transcript) -> Iterator[int]:
 
 def _hash(transcript: Transcript, index: int) -> str:
     raw = transcript.records[index].raw
-    if _answers_summary(transcript.messages, index):
-        raw = transcript.messages[index].text.encode("utf-8", "surrogatepass")
+    message = transcript.messages[index]
+    if message.role is Role.ASSISTANT and all(isinstance(part, Text) for part in message.parts):
+        previous = (transcript.messages[i] for i in range(index - 1, -1, -1))
+        before = next((other for other in previous if not other.is_meta), None)
+        if before is not None and before.summary is not None:
+            raw = message.text.encode("utf-8", "surrogatepass")
     return hashlib.sha256(raw).hexdigest()[:16]
-
-
-def _answers_summary(messages: Sequence[Message], index: int) -> bool:
-    """Whether this is an assistant's text, and what precedes it a summary."""
-    message = messages[index]
-    if message.role is not Role.ASSISTANT or not all(isinstance(part, Text) for part in message.parts):
-        return False
-    before = next((messages[i] for i in range(index - 1, -1, -1) if not messages[i].is_meta), None)
-    return before is not None and before.summary is not None
 
 
 def asked_focus(messages: Sequence[Message], tool: str) -> str | None:
@@ -257,8 +250,13 @@ def ended_phase(messages: Sequence[Message]) -> str:
         return f"all {done} to-dos are done" if done > 1 else "the one to-do is done"
     if is_open:
         return f"{done} to-dos are done and {following} others begin" if done else ""
-    is_next = is_waiting and _is_answered(work) and _is_request(sent[request], work)
-    return "a new request follows a finished one" if is_next else ""
+    last = next((message for message in reversed(work) if message.role is not Role.SYSTEM), None)
+    is_answered = last is not None and last.role is Role.ASSISTANT and not last.calls and bool(last.text.strip())
+    if not (is_waiting and is_answered) or work[-1].text.rstrip().endswith(_ASKS):
+        return ""
+    text = sent[request].text
+    words = len(re.sub(_HAN, " ", text).split()) + len(re.findall(_HAN, text)) / 2
+    return "a new request follows a finished one" if words >= _LEAST_REQUEST_WORDS else ""
 
 
 def _lists(work: Sequence[Message]) -> tuple[int, int, bool]:
@@ -285,15 +283,3 @@ def _lists(work: Sequence[Message]) -> tuple[int, int, bool]:
         return len(replay.todos), 0, False
     has_begun = any(message.role is Role.ASSISTANT for message in rest)
     return (0 if has_begun else finished), len(replay.todos), True
-
-
-def _is_answered(work: Sequence[Message]) -> bool:
-    """Whether the last that was done is an answer in words."""
-    last = next((message for message in reversed(work) if message.role is not Role.SYSTEM), None)
-    return last is not None and last.role is Role.ASSISTANT and not last.calls and bool(last.text.strip())
-
-
-def _is_request(message: Message, work: Sequence[Message]) -> bool:
-    han = len(re.findall(_HAN, message.text))
-    words = len(re.sub(_HAN, " ", message.text).split())
-    return words + han / 2 >= _LEAST_REQUEST_WORDS and not work[-1].text.rstrip().endswith(_ASKS)

@@ -34,7 +34,7 @@ from compactor_cli.model.report import (
 from compactor_cli.model.settings import Settings, unarchived
 from compactor_cli.model.transcript import Container, Transcript
 from compactor_cli.model.value import dataclass
-from compactor_cli.plan.finish import planned_report
+from compactor_cli.plan.planner import planned_report
 from compactor_cli.plan.tokens import AMOUNT
 from compactor_cli.read.jsonl import OnInvalid, RecordReader, parse, records_in
 from compactor_cli.read.sources import InputSource

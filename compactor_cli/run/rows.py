@@ -17,8 +17,7 @@ from compactor_cli.model.report import Compaction, Outcome, TranscriptReport
 from compactor_cli.model.settings import UNBROKEN, Settings, Size
 from compactor_cli.model.transcript import Container, Transcript
 from compactor_cli.model.value import dataclass
-from compactor_cli.plan.finish import planned_report
-from compactor_cli.plan.planner import unread_bytes, unread_report
+from compactor_cli.plan.planner import planned_report, unread_bytes, unread_report
 from compactor_cli.plan.tokens import Counter, count_messages, counter_for
 from compactor_cli.plan.trigger import base_tokens, is_settled, previous_marker
 

@@ -42,8 +42,7 @@ from compactor_cli.model.settings import (
     When,
 )
 from compactor_cli.model.transcript import Message, Role, Text, ToolResult, Transcript
-from compactor_cli.plan.finish import check_plan
-from compactor_cli.plan.planner import make_plan
+from compactor_cli.plan.planner import check_plan, make_plan
 from compactor_cli.plan.tokens import count_messages
 from compactor_cli.plan.trigger import base_tokens, end_hash
 
