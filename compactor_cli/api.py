@@ -23,7 +23,8 @@ from compactor_cli.model.transcript import Container
 from compactor_cli.model.value import dataclass
 from compactor_cli.presets import DEFAULT, load_preset, values
 from compactor_cli.presets.values import nearest, settings_from
-from compactor_cli.run.in_memory import GivenConversation, compact_columns, conversation_in, conversations_in
+from compactor_cli.run.columns import compact_columns
+from compactor_cli.run.in_memory import GivenConversation, conversation_in, conversations_in
 from compactor_cli.run.rows import RowMaker, mapped
 
 if TYPE_CHECKING:

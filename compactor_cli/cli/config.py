@@ -18,7 +18,6 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.archive.targets import STDOUT
 from compactor_cli.cli.console import Level
 from compactor_cli.cli.options import BY_NAME, OPTIONS, SET, DeclaredOptions, Group, Option, OptionKind, Scope
 from compactor_cli.model.errors import UsageError
@@ -31,6 +30,7 @@ from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.sources import Walk, config_folder
 from compactor_cli.read.streams import Compression, ReadLimits
 from compactor_cli.run.jobs import Originals, Purpose
+from compactor_cli.run.outputs import STDOUT
 
 
 def read_value(option: Option, value: Any, where: str) -> Any:

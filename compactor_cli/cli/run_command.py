@@ -15,7 +15,6 @@ from typing import IO, TYPE_CHECKING, Any
 
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, holds_temporaries, lock, make_folders, output_error
-from compactor_cli.archive.targets import STDOUT, Destination, Target, TargetKind, plan_targets
 from compactor_cli.cli.config import Configuration, RunOptions, check, configure
 from compactor_cli.cli.console import Console, Level, Progress, counted, is_terminal, wants_color
 from compactor_cli.cli.run_config import account_for, asked_line, check_memory, hooks_and_memory, plugged, with_models
@@ -27,6 +26,7 @@ from compactor_cli.model.settings import Settings, untouched
 from compactor_cli.read.sources import InputSource, find_sources, is_folder
 from compactor_cli.read.streams import STDIN, reads_within
 from compactor_cli.run.jobs import PASSED_OVER, Job, Originals, Outputs, Purpose, RunConfig
+from compactor_cli.run.outputs import STDOUT, Destination, Target, TargetKind, plan_targets
 from compactor_cli.run.rows import View
 from compactor_cli.run.runner import AfterFailure, run_batch
 

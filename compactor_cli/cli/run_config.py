@@ -14,7 +14,8 @@ from compactor_cli.cli.console import Console
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plugins import PluginGroup, WhenFailing, load_plugin, plugin_names
 from compactor_cli.model.settings import KEPT_BY, SEMANTIC, Settings, Strategy
-from compactor_cli.run.jobs import Purpose, RunConfig
+from compactor_cli.run.jobs import Hooks, Purpose, RunConfig
+from compactor_cli.run.rows import NOTE_NAME, note_of
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -227,8 +228,6 @@ def hooks_and_memory(run_options: RunOptions) -> dict[str, Any]:
     if before or after:
         import shlex
 
-        from compactor_cli.run.hooks import Hooks
-
         for where, command in (("--hook-before", before), ("--hook-after", after)):
             try:
                 words = shlex.split(command)
@@ -245,11 +244,8 @@ def check_memory(run_options: RunOptions, *, inputs: int) -> None:
     """Raises UsageError for a note that is not there, and for one note for several sessions."""
     if not run_options.memory:
         return
-    # With subprocess, which most runs do not need.
-    from compactor_cli.run.hooks import NAME, note_of
-
-    if NAME not in run_options.memory:
+    if NOTE_NAME not in run_options.memory:
         note_of(run_options.memory, "")
         if inputs > 1:
-            advice = f"name each session's own: notes/{NAME}.md"
+            advice = f"name each session's own: notes/{NOTE_NAME}.md"
             raise UsageError("one note cannot be the summary of several sessions", next_step=advice, place="memory")

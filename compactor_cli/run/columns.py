@@ -1,36 +1,251 @@
-"""Columns: files whose conversations are cells of columns, Parquet or lines of JSON; every other byte or cell stays."""
+"""Columns: conversations that are cells, of Parquet, of lines of JSON or of a batch; every other byte or cell stays."""
 
 from __future__ import annotations
 
+import io
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from compactor_cli.archive.atomic import DEFAULT_MODE, atomic_writer, make_folders
-from compactor_cli.archive.targets import open_target
-from compactor_cli.model.errors import InputError, UsageError
+from compactor_cli.formats.detect import find_row, open_transcripts
+from compactor_cli.formats.jsontext import member_span
+from compactor_cli.model.errors import CompactError, InputError, UnknownShape, UsageError
+from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.model.transcript import Record
-from compactor_cli.read.jsonl import records_in
+from compactor_cli.model.value import dataclass
+from compactor_cli.read.jsonl import OnInvalid, parse, read_records, records_in
 from compactor_cli.read.streams import ContentHash, content_sha256, open_stream, unreadable
-from compactor_cli.run.in_memory import (
-    CellMaker,
-    ColumnPath,
-    RowCell,
-    check_column,
-    column_paths,
-    compact_at,
-    compact_within,
-    holds_conversation,
-)
 from compactor_cli.run.jobs import Job, Outputs, RunConfig, row_maker
-from compactor_cli.run.outputs import InputTally
-from compactor_cli.run.rows import mapped
+from compactor_cli.run.outputs import InputTally, open_target
+from compactor_cli.run.rows import COMMON_NAMES, RowMaker, mapped
 
 if TYPE_CHECKING:
     from compactor_cli.run.model_run import ModelRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowCell:
+    """What became of one. ``text`` is the source, byte for byte, where nothing changed; ``reason``: why it failed."""
+
+    text: bytes
+    reports: tuple[TranscriptReport, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellMaker:
+    """Compacts the cells of one column. Safe for several threads.
+
+    A cell holds a JSON value (a row, or the array of its messages, which is then read under the name of its
+    ``column``, or under a name that rows commonly have) or the lines of a session. It gives what the same text gives
+    as a line of a file. One that fails is passed on unchanged.
+    """
+
+    rows: RowMaker
+    column: str
+    dialect: str = ""
+
+    def compact(self, text: bytes) -> RowCell:
+        """The cell compacted."""
+        if text.lstrip()[:1] != b"[":
+            return self._read_as(b"", text)
+        failures = []
+        for name in dict.fromkeys((self.column, *COMMON_NAMES)):
+            try:
+                return self._read_as(b"{%s:" % orjson.dumps(name), text)
+            except UnknownShape as error:
+                failures.append(str(error))
+        return self._failed(text, failures[0])
+
+    def _read_as(self, head: bytes, text: bytes) -> RowCell:
+        """The cell read after ``head``. Raises UnknownShape for an array that does not hold messages there."""
+        # The hash in the marker is of a whole line.
+        tail = (b"}" if head else b"") + (b"" if text.endswith(b"\n") else b"\n")
+        try:
+            records = read_records(io.BytesIO(head + text + tail), self.column, OnInvalid.FAIL)
+            transcripts = open_transcripts(records, dialect=self.dialect, prefix=records.prefix)
+            rows = [self.rows.compact(transcript) for transcript in transcripts]
+        except CompactError as error:
+            if head and isinstance(error, UnknownShape):
+                raise
+            return self._failed(text, str(error))
+        output = b"".join(row.output for row in rows)[len(head) :].removesuffix(tail) if rows else text
+        reports = tuple(row.report for row in rows)
+        reason = "; ".join(report.reason for report in reports if report.outcome is Outcome.FAILED)
+        return RowCell(text=output, reports=reports, reason=reason)
+
+    def compact_any(self, value: Any) -> tuple[Any, RowCell]:
+        """The same for a cell as a table gives it: text, bytes, or the value itself with absent keys as None."""
+        if isinstance(value, str):
+            cell = self.compact(value.encode())
+            return cell.text.decode(), cell
+        if isinstance(value, bytes):
+            cell = self.compact(value)
+            return cell.text, cell
+        cell = self.compact(orjson.dumps(_present(value)))
+        is_compacted = any(report.outcome is Outcome.COMPACTED for report in cell.reports)
+        return (parse(cell.text) if is_compacted or self.rows.redacts else value), cell
+
+    def _failed(self, text: bytes, reason: str) -> RowCell:
+        if self.rows.redacts:
+            from compactor_cli.llm.redact import Redactor, redact_text
+
+            text = redact_text(text, Redactor())
+        report = TranscriptReport(outcome=Outcome.FAILED, bytes_before=len(text), bytes_after=len(text))
+        return RowCell(text=text, reports=(report,), reason=reason)
+
+
+def holds_conversation(column: str, value: Any) -> bool:
+    """Whether a value of a column is a conversation: a text of JSON, or the messages themselves.
+
+    What it is must not depend on the column's name, which is `COMMON_NAMES`' or any other.
+    """
+    if isinstance(value, str | bytes):
+        value = _parsed(value)
+    if not isinstance(value, list):
+        return find_row(value) is not None
+    return any(find_row({name: value}) is not None for name in (column, *COMMON_NAMES))
+
+
+def _present(value: Any) -> Any:
+    """The value without keys that are None: tables give every key to every message."""
+    if isinstance(value, dict):
+        return {key: _present(item) for key, item in value.items() if item is not None}
+    return [_present(item) for item in value] if isinstance(value, list) else value
+
+
+# A column, and the keys inside its values where these are structures, or texts of JSON.
+ColumnPath = tuple[str, ...]
+
+
+def column_paths(text: str, columns: Sequence[str], *, place: str = "") -> tuple[ColumnPath, ...]:
+    """What ``chosen,rejected`` or ``extra.chat`` means among these columns; a column's own name may hold dots.
+
+    Raises `InputError` for a column that is not there.
+    """
+    found = []
+    for name in filter(None, (part.strip() for part in text.split(","))):
+        head, *inner = (name,) if name in columns else name.split(".")
+        if head not in columns:
+            advice = f"columns: {', '.join(columns)}"
+            raise InputError(f"no column is called {head!r}", place=place or None, next_step=advice)
+        found.append((head, *inner))
+    return tuple(dict.fromkeys(found))
+
+
+def check_column(path: ColumnPath, values: Iterable[Any], columns: Sequence[str], *, place: str = "") -> None:
+    """Raise `InputError` unless these values of a column hold a conversation, or nothing at all."""
+    present = [value for value in values if value]
+    if present and not any(holds_conversation(path[-1], _at(value, path[1:])) for value in present):
+        advice = f"columns: {', '.join(columns)}; inside a column: {path[0]}.KEY"
+        raise InputError(f"the column {'.'.join(path)!r} holds no conversation", place=place or None, next_step=advice)
+
+
+def compact_inside(value: Any, keys: Sequence[str], cells: CellMaker) -> tuple[Any, RowCell | None]:
+    """A cell with the conversation at these keys of it compacted; None where there is nothing."""
+    if not value:
+        return value, None
+    if not keys:
+        return cells.compact_any(value)
+    if isinstance(value, str | bytes):
+        raw, cell = compact_within(value.encode() if isinstance(value, str) else value, keys, cells)
+        return (raw.decode() if isinstance(value, str) else raw), cell
+    if not isinstance(value, dict):
+        return value, None
+    inner, cell = compact_inside(value.get(keys[0]), keys[1:], cells)
+    return ({**value, keys[0]: inner} if cell else value), cell
+
+
+def compact_within(raw: bytes, keys: Sequence[str], cells: CellMaker) -> tuple[bytes, RowCell | None]:
+    """The conversation at these keys of a JSON value compacted, every other byte as it was; None where none is.
+
+    A value on the way may be JSON within a text, and the conversation such a text.
+    """
+    if raw[:1] == b'"':
+        text = str(parse(raw)).encode()
+        made, cell = compact_within(text, keys, cells) if keys else _filled_cell(text, cells)
+        return (orjson.dumps(made.decode()) if made != text else raw), cell
+    if not keys:
+        return _filled_cell(raw, cells)
+    span = member_span(raw, keys[0]) if raw.lstrip()[:1] == b"{" else None
+    if span is None:
+        return raw, None
+    made, cell = compact_within(raw[slice(*span)], keys[1:], cells)
+    return raw[: span[0]] + made + raw[span[1] :], cell
+
+
+def _filled_cell(raw: bytes, cells: CellMaker) -> tuple[bytes, RowCell | None]:
+    if raw.strip() in (b"", b"null", b"[]", b"{}"):
+        return raw, None
+    cell = cells.compact(raw)
+    return cell.text, cell
+
+
+def _at(value: Any, keys: Sequence[str]) -> Any:
+    for key in keys:
+        if isinstance(value, str | bytes):
+            value = _parsed(value)
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _parsed(text: str | bytes) -> Any:
+    """What a text holds as JSON; None for other texts."""
+    try:
+        return parse(text.encode(errors="surrogateescape") if isinstance(text, str) else text)
+    except ValueError:
+        return None
+
+
+def compact_columns(
+    batch: Mapping[str, Sequence[Any]],
+    rows: RowMaker,
+    *,
+    column: str = "",
+    reasons: str = "",
+    dialect: str = "",
+    models: ModelRun | None = None,
+) -> dict[str, list[Any]]:
+    """The columns with conversations, compacted: ``column``, several of them, or the first that holds any.
+
+    The conversations are in ``column``, whatever it is called, in several (``"chosen,rejected"``), or inside a column
+    of structures (``"extra.chat"``). A row that fails stays as it was, with the reason in the column ``reasons``.
+    Raises `InputError` for it where no such column is named, and where a named column is not there or holds no
+    conversation, and where no column does.
+    """
+    columns = tuple(batch)
+    if column:
+        paths = column_paths(column, columns)
+    else:
+        found = (name for name in columns if any(holds_conversation(name, value) for value in batch[name] if value))
+        if not (first := next(found, "")):
+            advice = f"name it with column=…; columns: {', '.join(columns)}"
+            raise InputError("no column holds conversations", next_step=advice)
+        paths = ((first,),)
+    compacted: dict[str, list[Any]] = {}
+    failures: list[list[str]] = []
+    for path in paths:
+        values = compacted.get(path[0]) or batch[path[0]]
+        check_column(path, values, columns)
+        maker = CellMaker(rows=rows, column=path[-1], dialect=dialect)
+        made = [result for _, result in mapped(partial(compact_inside, keys=path[1:], cells=maker), values, models)]
+        why = [cell.reason if cell else "" for _, cell in made]
+        for number, reason in enumerate(why):
+            if reason and not reasons:
+                advice = 'name a column for the reasons (reasons="why") to keep such rows as they are'
+                raise InputError(reason, next_step=advice, place=f"column {'.'.join(path)}, row {number}")
+        compacted[path[0]] = [value for value, _ in made]
+        failures.append(why)
+    if reasons:
+        compacted[reasons] = ["; ".join(filter(None, row)) for row in zip(*failures, strict=True)]
+    return compacted
+
 
 _PARQUET_MAGIC = b"PAR1"
 # This many rows are looked at for the column that holds conversations.
@@ -109,7 +324,7 @@ def _compacted(
     values = table.column(place).to_pylist()
     made: list[tuple[int, RowCell]] = []
     present = [row for row, value in enumerate(values) if value]
-    for row, (value, cell) in mapped(lambda row: compact_at(path, values[row], cells), present, models):
+    for row, (value, cell) in mapped(lambda row: compact_inside(values[row], path[1:], cells), present, models):
         values[row] = value
         if cell:
             made.append((row, cell))

@@ -8,18 +8,29 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import signal
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import field, replace
+from dataclasses import asdict, field, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from compactor_cli import __version__
-from compactor_cli.archive.targets import Target, TargetKind
 from compactor_cli.formats.detect import find_row, open_transcripts
-from compactor_cli.model.errors import Changed, CompactError, InputError, InUse, InvalidLine, Place, UnknownShape
+from compactor_cli.model.errors import (
+    Changed,
+    CompactError,
+    InputError,
+    InUse,
+    InvalidLine,
+    KeptAsIs,
+    OutputError,
+    Place,
+    UnknownShape,
+)
 from compactor_cli.model.plan import Mode, Plan
 from compactor_cli.model.report import (
     BytesRead,
@@ -48,17 +59,97 @@ from compactor_cli.read.streams import (
     look_at,
     open_stream,
 )
-from compactor_cli.run.outputs import ArchiveOnChange, InputTally, Output
-from compactor_cli.run.rows import FinishedRow, Finisher, Review, RowMaker, View
+from compactor_cli.run.outputs import ArchiveOnChange, InputTally, Output, Target, TargetKind
+from compactor_cli.run.rows import FinishedRow, Review, RowMaker, SessionNote, View, note_of
 
 if TYPE_CHECKING:
     from compactor_cli.model.plan import Importance
     from compactor_cli.model.summary import Summariser
     from compactor_cli.plugged import PluginEngine
     from compactor_cli.render.shape import OutputShape
-    from compactor_cli.run.hooks import Hooks
     from compactor_cli.run.model_run import ModelConfig, ModelRun
     from compactor_cli.run.resume import Saved
+
+
+# A program of the user's that takes longer is ended.
+HOOK_SECONDS = 60.0
+# Of the output of a hook, this much is taken as instructions or shown as its complaint.
+_MOST_CHARS = 8_000
+_SHOWN_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """The user's programs, run before and after; empty: none. ``seconds``: how long one may take.
+
+    Each gets one JSON object on its standard input. No shell is involved: the command is split into words as a shell
+    would, and run as it is.
+    """
+
+    before: str = ""
+    after: str = ""
+    seconds: float = HOOK_SECONDS
+
+    def ask(self, path: str, output: str, transcript: Transcript, plan: Plan) -> str:
+        """Run the hook before: its standard output, as instructions for the summary.
+
+        Raises KeptAsIs where it ends with another code than 0, OutputError where it cannot be run or takes too long.
+        """
+        if not self.before:
+            return ""
+        payload = {
+            "hook": "before",
+            "path": path,
+            "output": output,
+            "dialect": transcript.dialect,
+            "sha256": transcript.sha256,
+            "tokens_before": plan.tokens_before,
+            "tokens_after": plan.tokens_kept + plan.summary_tokens,
+            "plan": asdict(plan),
+        }
+        code, answer, complaint = _run_hook(self.before, payload, self.seconds)
+        if code:
+            raise KeptAsIs(f"the hook before it ended with code {code}{complaint}")
+        return answer[:_MOST_CHARS].strip()
+
+    def emit(self, report: InputReport) -> str:
+        """Run the hook after; what went wrong with it, empty if nothing did. The output stays in any case."""
+        if not self.after:
+            return ""
+        names = ("path", "output", "archive", "sha256", "tokens_before", "tokens_after", "bytes_before", "bytes_after")
+        payload = {"hook": "after", **{name: getattr(report, name) for name in names}}
+        try:
+            code, _, complaint = _run_hook(self.after, payload, self.seconds)
+        except OutputError as error:
+            return error.what
+        return f"the hook after it ended with code {code}{complaint}" if code else ""
+
+
+def _run_hook(command: str, payload: Mapping[str, Any], seconds: float) -> tuple[int, str, str]:
+    """Exit code, standard output, and the first line of standard error for people. Raises OutputError."""
+    import shlex
+    import subprocess
+
+    words = shlex.split(command)
+    given = json.dumps(payload).encode() + b"\n"
+    try:
+        process = subprocess.Popen(  # noqa: S603 -- what the user named
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
+    except OSError as error:
+        step = "check the command; it is run without a shell"
+        raise OutputError(f"the hook {words[0]} cannot be run: {error.strerror}", next_step=step) from error
+    with process:
+        try:
+            answer, complaint = process.communicate(given, timeout=seconds)
+        except subprocess.TimeoutExpired as error:
+            step = "give it more time: --set hook-timeout=5m"
+            raise OutputError(f"the hook {words[0]} took more than {seconds:g} seconds", next_step=step) from error
+        finally:
+            if process.poll() is None:  # it and what it started are ended where they still run
+                os.killpg(process.pid, signal.SIGKILL)
+    first = complaint.decode(errors="replace").strip().partition("\n")[0][:_SHOWN_CHARS]
+    return process.returncode, answer.decode(errors="replace"), f": {first}" if first else ""
 
 
 class PlanEvents:
@@ -288,8 +379,8 @@ def compact_input(job: Job, run_config: RunConfig, outputs: Outputs, processes: 
         ArchiveOnChange(partial(run_config.archive_of, job) if keeps else None, path) as on_change,
         open_stream(path, (on_change.watch, *listening), part, limits=run_config.limits) as stream,
     ):
-        if keeps:
-            on_change.begin(can_be_read_again=stream.look is not None and path != STDIN and part is None)
+        if keeps and (stream.look is None or path == STDIN or part):
+            on_change.start()  # it cannot be read again
         AMOUNT.expect(stream.look.size_bytes if stream.look else 0)
         # Lines are counted from where the part begins.
         name = f"{path}, from byte {part.start:,}" if part and part.start else path
@@ -329,14 +420,11 @@ def _rows(
     plan_events = PlanEvents(job.source.path, outputs.emit)
     if outputs.emit and run_config.model_run:
         maker.planned = plan_events.planned
-    finish = Finisher(
-        make=maker.plan if run_config.purpose is Purpose.PLAN else maker.compact,
-        unread=maker.unread,
-        view=run_config.view if outputs.show else None,
-        plans_path=job.source.path if outputs.save else "",
-        page=run_config.page if outputs.page else None,
-    )
-    for finished in _finished_rows(job, run_config, records, maker, finish, processes):
+    maker.only_plans = run_config.purpose is Purpose.PLAN
+    maker.view = run_config.view if outputs.show else None
+    maker.page = run_config.page if outputs.page else None
+    maker.plans_path = job.source.path if outputs.save else ""
+    for finished in _finished_rows(job, run_config, records, maker, processes):
         if outputs.failed_row and finished.report.outcome is Outcome.FAILED:
             outputs.failed_row(tally.count, finished.report.reason, finished.output)
         tally.add(finished.report)
@@ -355,21 +443,12 @@ def _rows(
 
 
 def _finished_rows(
-    job: Job, run_config: RunConfig, records: RecordReader, maker: RowMaker, finish: Finisher, processes: int
+    job: Job, run_config: RunConfig, records: RecordReader, maker: RowMaker, processes: int
 ) -> Iterable[FinishedRow]:
-    is_shown = run_config.purpose is Purpose.PLAN or finish.view or finish.page or finish.plans_path
-    unread_bytes = 0 if is_shown else maker.unread_bytes
     if processes > 1:
         from compactor_cli.run.workers import ParallelRows
 
-        return ParallelRows(
-            records,
-            dialect=run_config.dialect,
-            finish=finish,
-            maker=maker,
-            processes=processes,
-            unread_bytes=unread_bytes,
-        )
+        return ParallelRows(records, run_config.dialect, maker, processes)
     among = ""
     if job.part and job.part.start:
         among = run_config.dialect or row_dialect(job.source.path, run_config.limits)
@@ -378,11 +457,12 @@ def _finished_rows(
         dialect=run_config.dialect,
         prefix=records.prefix,
         among_rows_of=among,
-        unread_bytes=unread_bytes,
+        unread_bytes=maker.unread_bytes,
     )
     if job.part:
         transcripts = _only_rows(transcripts, job.source.path)
-    return run_config.model_run.mapped(finish, transcripts) if run_config.model_run else map(finish, transcripts)
+    models = run_config.model_run
+    return models.mapped(maker.finished, transcripts) if models else map(maker.finished, transcripts)
 
 
 def row_dialect(path: str, limits: ReadLimits | None = None, *, is_plain: bool = False) -> str:
@@ -432,10 +512,10 @@ def row_maker(job: Job, run_config: RunConfig) -> RowMaker:
         maker.estimate = lambda request: models.estimate(request, folder)
     if (hooks := run_config.hooks) is not None and run_config.purpose is Purpose.ACT:
         maker.ask = lambda transcript, plan: hooks.ask(job.source.path, job.target.path, transcript, plan)
-    if run_config.memory:
-        from compactor_cli.run.hooks import by_note, note_of
-
-        maker.summariser = by_note(note_of(run_config.memory, job.source.path), maker.summariser)
+    if run_config.memory and (note := note_of(run_config.memory, job.source.path)):
+        written = maker.summariser
+        # Guidance is for a summary to be written.
+        maker.summariser = lambda guidance: written(guidance) if guidance else SessionNote(note, written(""))
     return maker
 
 
@@ -468,7 +548,7 @@ def write_rows(
 
     ``rows`` add themselves to the ``tally``; nothing takes effect where they raise, be it after the last one.
     """
-    with Output(target, stream) as output:
+    with Output(target, stream, on_change) as output:
         for row in rows:
             on_change.add(row.report, row.state, OnInvalid.DROP if tally.dropped else OnInvalid.KEEP)
             output.write(row.output, row.changed)
@@ -476,6 +556,6 @@ def write_rows(
             output.write(tally.records.prefix, changed=False)
         if tally.is_altered:
             on_change.commit(tally)
-        path = output.finish(tally.is_altered, on_change)
+        path = output.finish(tally.is_altered)
         tally.warnings += output.warnings
         return path

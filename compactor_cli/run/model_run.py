@@ -305,14 +305,11 @@ def _check_model(name: str, run_config: ModelConfig, *, has_keys_elsewhere: bool
         raise UsageError(what, next_step="give it in US dollars per million tokens: --set price=IN,OUT")
 
 
-_NO_LIMIT = 1 << 20
-
-
 class Gate:
     """Lets requests pass at the rate of the cluster, and reserves money within its limits."""
 
     def __init__(self, rate_limits: RateLimits, limits: SpendLimits, rate_limiter: RateLimiter | None = None) -> None:
-        self._rate_limiter = rate_limiter or RateLimiter(replace(rate_limits, concurrency=_NO_LIMIT))
+        self._rate_limiter = rate_limiter or RateLimiter(replace(rate_limits, concurrency=1 << 20))  # no limit
         self._spend = Spend(limits)
 
     async def acquire(self, tokens: int) -> None:
@@ -427,7 +424,7 @@ class GateAddress:
     def spent(self) -> Spent:
         """What all workers have used so far."""
         with self.connected() as gate:
-            found: Spent = wait(gate.spent.remote())
+            found: Spent = gate.spent.remote().result()
             return found
 
 
@@ -490,11 +487,6 @@ class GateAnswer(Future[Any]):
         import asyncio
 
         return asyncio.wrap_future(self).__await__()
-
-
-def wait(answer: GateAnswer) -> Any:
-    """The answer itself."""
-    return answer.result()
 
 
 class GateClient:

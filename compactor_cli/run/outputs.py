@@ -1,21 +1,39 @@
-"""Output: what is written for one input, taking effect only after its original is archived."""
+"""Outputs: where the result of each input goes, settled before any work; and what is written there.
+
+What is written takes effect only after its original is archived.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
+import sys
 from collections import Counter
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import field
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from compactor_cli.archive.live_file import check_unchanged
-from compactor_cli.archive.targets import Target, TargetKind, open_target
-from compactor_cli.model.errors import Changed, OutputError
+from compactor_cli.archive.atomic import (
+    DEFAULT_MODE,
+    Existing,
+    already_there,
+    atomic_writer,
+    followed,
+    is_special,
+    make_folders,
+    output_error,
+)
+from compactor_cli.archive.live_file import append, check_no_writer, check_unchanged, replace
+from compactor_cli.model.errors import Changed, CompactError, OutputError, UsageError
 from compactor_cli.model.report import LISTED, InputReport, Outcome, TranscriptReport
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import OnInvalid, RecordReader
+from compactor_cli.read.sources import InputSource
 from compactor_cli.read.streams import (
     BUFFER_BYTES,
     NO_LIMITS,
@@ -24,7 +42,10 @@ from compactor_cli.read.streams import (
     ContentHash,
     Look,
     Stream,
+    compression_named,
+    look_at,
     open_stream,
+    packing,
     unreadable,
 )
 from compactor_cli.run.rows import LEFT_AS_IT_WAS
@@ -32,6 +53,187 @@ from compactor_cli.run.rows import LEFT_AS_IT_WAS
 if TYPE_CHECKING:
     from compactor_cli.archive.folder import Blob, Part
     from compactor_cli.archive.store import Archive, ArchiveWriter
+
+
+STDOUT = "-"
+Ready = Callable[[str, int], object]
+Warn = Callable[[str], object]
+
+
+def _ignore(*values: object) -> None:
+    pass
+
+
+class TargetKind(StrEnum):
+    """What kind of place a result goes to."""
+
+    STDOUT = "stdout"
+    FILE = "file"
+    IN_PLACE = "in-place"
+    APPEND = "append"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where one result goes. ``path`` is ``-`` for standard output."""
+
+    path: str
+    kind: TargetKind
+    compression: Compression = Compression.NONE
+    existing: Existing = Existing.REFUSE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    """The command line's options about output; nothing set means standard output.
+
+    ``compress`` is for names that promise no compression of their own. ``force``: overwrite files, and in
+    place replace hard-linked and read-only ones.
+    """
+
+    output: str = ""
+    output_dir: str = ""
+    in_place: bool = False
+    append: bool = False
+    force: bool = False
+    compress: Compression = Compression.NONE
+
+
+def plan_targets(sources: Sequence[InputSource], destination: Destination) -> tuple[Target, ...]:
+    """The target of each source. Nothing is made or touched.
+
+    Raises `UsageError` if several results would be joined, if two sources have one target, if a target is
+    an input, and if a target exists and may not be overwritten.
+    """
+    ways = (destination.output, destination.output_dir, destination.in_place, destination.append)
+    if sum(map(bool, ways)) > 1:
+        raise UsageError("-o, --output-dir, -i and --append exclude one another", next_step="choose one")
+    if destination.in_place or destination.append:
+        return tuple(_in_place(source, destination) for source in sources)
+    targets = tuple(_to_file(source, destination) for source in sources)
+    if not destination.output_dir and len(targets) > 1:
+        advice = "use --output-dir DIR, or -i to replace them"
+        raise UsageError("several inputs would be joined into one output", next_step=advice)
+    _check_apart(sources, targets)
+    return targets
+
+
+def _in_place(source: InputSource, destination: Destination) -> Target:
+    if source.path == STDIN:
+        option, what = ("--append", "appended to") if destination.append else ("-i", "replaced")
+        raise UsageError(f"standard input cannot be {what}", next_step=f"name a file, or leave {option} out")
+    if is_special(source.path):
+        # Refused before it is opened: a pipe that nobody writes to would be waited for.
+        raise UsageError("is not a regular file", place=source.path, next_step="leave it out, or write with -o")
+    existing = Existing.REPLACE if destination.force else Existing.REFUSE
+    kind = TargetKind.APPEND if destination.append else TargetKind.IN_PLACE
+    return Target(path=source.path, kind=kind, existing=existing)
+
+
+def _to_file(source: InputSource, destination: Destination) -> Target:
+    if not destination.output_dir and destination.output in ("", STDOUT):
+        return Target(path=STDOUT, kind=TargetKind.STDOUT, compression=destination.compress)
+    path = Path(destination.output)
+    if destination.output_dir:
+        path = Path(destination.output_dir, "stdin.jsonl" if source.path == STDIN else source.name)
+    elif not path.parent.is_dir():
+        advice = f"make it: mkdir -p {path.parent}"
+        raise UsageError("there is no such folder", place=str(path.parent), next_step=advice)
+    compression = compression_named(path.name)
+    if compression is Compression.NONE:
+        compression = destination.compress
+        path = path.with_name(path.name + compression.suffix) if destination.output_dir else path
+    existing = Existing.REPLACE if destination.force else Existing.REFUSE
+    return Target(path=str(path), kind=TargetKind.FILE, compression=compression, existing=existing)
+
+
+def _check_apart(sources: Sequence[InputSource], targets: Sequence[Target]) -> None:
+    inputs = {_identity(source.path) for source in sources if source.path != STDIN}
+    taken: dict[object, str] = {}
+    for source, target in zip(sources, targets, strict=True):
+        if target.kind is not TargetKind.FILE or is_special(target.path):
+            continue
+        if Path(target.path).is_dir():
+            raise UsageError("is a directory", place=target.path, next_step="use --output-dir, or name a file in it")
+        key = _identity(target.path)
+        if key in inputs:
+            raise UsageError("the output is an input", place=target.path, next_step="use -i to replace files in place")
+        if key in taken:
+            advice = "name the inputs so that their paths differ, or run them one by one"
+            raise UsageError(f"both {taken[key]} and {source.path} go here", place=target.path, next_step=advice)
+        if target.existing is Existing.REFUSE and Path(target.path).exists():
+            refusal = already_there(target.path)
+            raise UsageError(refusal.what, place=target.path, next_step=refusal.next_step)
+        taken[key] = source.path
+
+
+def _identity(path: str) -> object:
+    """Equal for two names of one file; of a file that is not there yet, its full path."""
+    try:
+        look = look_at(path)
+    except CompactError:
+        return str(followed(path))
+    return (look.device, look.inode)
+
+
+def check_replaceable(path: str, existing: Existing) -> None:
+    """Raise `OutputError` if a file should not be replaced in place: no regular file, hard-linked, read-only."""
+    try:
+        status = Path(path).stat()
+    except OSError as error:
+        raise output_error(error, path) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise OutputError("is not a regular file", place=path, next_step="leave -i out")
+    if existing is Existing.REPLACE:
+        return
+    if status.st_nlink > 1:
+        advice = "use -f to replace it under this name only, or -o for a new file"
+        raise OutputError(f"has {status.st_nlink} hard links", place=path, next_step=advice)
+    if not status.st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(path, os.W_OK):
+        raise OutputError("is read-only", place=path, next_step="use -f to replace it anyway")
+
+
+@contextmanager
+def open_target(target: Target, source: Stream, ready: Ready = _ignore, warn: Warn = _ignore) -> Iterator[IO[bytes]]:
+    """A writer for one result; unless the target is a stream, it takes effect when the block ends well.
+
+    In place, the result has the source's compression and mode, and `Changed` or `InUse` is raised, with the file as
+    others left it, if anyone wrote to it since ``source`` was opened, or may do so; ``ready`` is called with SHA-256
+    and size of what is about to replace it. ``warn``: as in `atomic_writer`. Raises `OutputError` for what cannot be
+    written.
+    """
+    opened: AbstractContextManager[IO[bytes]]
+    compression = target.compression
+    if target.kind is TargetKind.STDOUT:
+        opened = _standard_output()
+    elif target.kind is TargetKind.IN_PLACE:
+        check_replaceable(target.path, target.existing)
+        if source.look is None:
+            raise OutputError("is not a regular file", place=target.path, next_step="leave -i out")
+        take = partial(replace, old=source.file.fileno(), look=source.look, ready=ready)
+        opened, compression = atomic_writer(target.path, take=take, warn=warn), source.compression
+    else:
+        mode = DEFAULT_MODE
+        if source.look is not None:
+            # What only its owner may read stays so.
+            mode &= stat.S_IMODE(os.fstat(source.file.fileno()).st_mode) | stat.S_IWUSR
+        if not is_special(target.path):
+            make_folders(followed(target.path).parent)
+        opened = atomic_writer(target.path, existing=target.existing, mode=mode, warn=warn)
+    with opened as file, packing(file, compression) as packer:
+        yield packer
+
+
+@contextmanager
+def _standard_output() -> Iterator[IO[bytes]]:
+    file = sys.stdout.buffer
+    try:
+        yield file
+        file.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise output_error(error, "standard output") from error
 
 
 _PIECE_BYTES = 1 << 20
@@ -73,11 +275,6 @@ class ArchiveOnChange:
         if self._writer is not None:
             self._writer(piece)
 
-    def begin(self, can_be_read_again: bool) -> None:
-        """Before the first byte is read."""
-        if not can_be_read_again:
-            self._start()
-
     def add(self, report: TranscriptReport, state: bytes | None, on_invalid: OnInvalid = OnInvalid.KEEP) -> None:
         """The next transcript, and its digest's state, which is durable on return.
 
@@ -87,7 +284,7 @@ class ArchiveOnChange:
         if report.outcome is Outcome.COMPACTED and self._folder:
             from compactor_cli.archive.folder import Part
 
-            archive, _ = self._start()
+            archive, _ = self.start()
             self._list_part()
             self._part = Part(sha256=report.sha256, offset=self._offset, length=length, on_invalid=on_invalid)
             if state is not None and self._states < MOST_STATES:
@@ -102,7 +299,7 @@ class ArchiveOnChange:
         """
         if self._folder is None:
             return
-        archive, writer = self._start()
+        archive, writer = self.start()
         if writer.sha256 != self.content.sha256:
             raise Changed("the file changed while it was read", place=self._path, next_step="run again later")
         if self._part and self._part.sha256 != writer.sha256:
@@ -136,8 +333,8 @@ class ArchiveOnChange:
             return nullcontext()
         return journal(self._archive.folder, self._path, self._committed[0], data)
 
-    def _start(self) -> tuple[Archive, ArchiveWriter]:
-        """The archive, and its writer caught up with the stream."""
+    def start(self) -> tuple[Archive, ArchiveWriter]:
+        """The archive, and its writer caught up with the stream: before the first byte, where none is read twice."""
         if self._archive is None or self._writer is None:
             from compactor_cli.archive.store import Archive
 
@@ -191,15 +388,15 @@ class Output:
     that an input of one transcript is archived before a byte of it is out.
     """
 
-    def __init__(self, target: Target, stream: Stream) -> None:
+    def __init__(self, target: Target, stream: Stream, on_change: ArchiveOnChange) -> None:
+        self.warnings: list[str] = []
         self._target = target
         self._stream = stream
+        self._on_change = on_change
         self._stack = ExitStack()
         self._file: IO[bytes] | None = None
         self._held: list[bytes] = []
         self._held_bytes = 0
-        self._on_change: ArchiveOnChange | None = None
-        self.warnings: list[str] = []
 
     def __enter__(self) -> Self:
         if self._target.kind not in (TargetKind.IN_PLACE, TargetKind.APPEND):
@@ -220,49 +417,41 @@ class Output:
         if self._target.kind is not TargetKind.STDOUT:
             self._release()
 
-    def finish(self, altered: bool, on_change: ArchiveOnChange) -> str:
+    def finish(self, altered: bool) -> str:
         """Everything was given and archived: let it take effect. The path written, empty if none was.
 
-        ``on_change`` lists what it archived when it is known what takes its place, and before that happens.
+        What was archived is listed when it is known what takes its place, and before that happens.
         """
         if self._target.kind in (TargetKind.IN_PLACE, TargetKind.APPEND) and not altered:
             with suppress(OutputError):  # the target stays as it is
                 self._stack.__exit__(OutputError, OutputError("abandoned"), None)
             self._stack.pop_all()
             return ""
-        self._on_change = on_change
         if self._target.kind is TargetKind.APPEND:
-            self._append(on_change)
+            self._append()
             return self._target.path
         if self._target.kind is not TargetKind.IN_PLACE:
-            on_change.record()
+            self._on_change.record()
         self._open()
         self._release()
         self._stack.close()
         return self._target.path
 
-    def _append(self, on_change: ArchiveOnChange) -> None:
+    def _append(self) -> None:
         path, look = self._target.path, self._stream.look
         if look is None or self._stream.compression is not Compression.NONE:
             advice = "use -i: the archive keeps the original"
             raise OutputError("nothing can be appended to it: compressed, or no file", place=path, next_step=advice)
-        from compactor_cli.archive.live_file import append, check_no_writer
-
         whole = b"".join(self._held)
         added = added_bytes(path, whole, look)
         check_no_writer(self._stream.file.fileno(), path)
-        on_change.record(hashlib.sha256(whole).hexdigest(), len(whole))
-        with on_change.journal(added):
+        self._on_change.record(hashlib.sha256(whole).hexdigest(), len(whole))
+        with self._on_change.journal(added):
             append(path, added, look)
-
-    def _ready(self, sha256: str, size_bytes: int) -> None:
-        """The replacement is complete, and is to have these."""
-        if self._on_change is not None:
-            self._on_change.record(sha256, size_bytes)
 
     def _open(self) -> None:
         if self._file is None:
-            opened = open_target(self._target, self._stream, self._ready, self.warnings.append)
+            opened = open_target(self._target, self._stream, self._on_change.record, self.warnings.append)
             self._file = self._stack.enter_context(opened)
 
     def _release(self) -> None:

@@ -11,7 +11,7 @@ import json
 import os
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
@@ -347,41 +347,32 @@ class Provider:
 
     def statuses(self) -> tuple[ProviderJob, ...]:
         """The jobs, with their status at the provider now."""
-        jobs = self._job_log.jobs()
-        known = (job.status in ENDED or not job.name for job in jobs)
-        return tuple(
-            job
-            if is_known
-            else replace(job, status=self._tried_call(lambda job=job: self._batches.look(job.name)).status)
-            for job, is_known in zip(jobs, known, strict=True)
-        )
+        jobs = list(self._job_log.jobs())
+        for place, job in enumerate(jobs):
+            if job.name and job.status not in ENDED:
+                jobs[place] = replace(job, status=self._tried_call(self._batches.look, job.name).status)
+        return tuple(jobs)
 
     def fetch(self) -> None:
         """Ask how the jobs stand, and keep what those that ended have brought."""
         for job in self._job_log.jobs():
             if job.status == _SENDING:
-                self._recover(job)
+                # It was about to be begun when the process died: taken up if the provider has it.
+                if name := self._tried_call(self._batches.find, self._named(job.number)):
+                    keys = [key for key, _ in self._job_log.wanted_lines(job.requests, MOST_BYTES)]
+                    self._job_log.begun(job.number, name, keys)
+                else:
+                    self._job_log.forget(job.number)
         for job in self._job_log.jobs():
-            if job.status not in ENDED:
-                self._look(job)
-
-    def _recover(self, job: ProviderJob) -> None:
-        """A job that was about to be begun when the process died: taken up if the provider has it."""
-        name = self._tried_call(lambda: self._batches.find(self._named(job.number)))
-        if not name:
-            self._job_log.forget(job.number)
-            return
-        keys = [key for key, _ in self._job_log.wanted_lines(job.requests, MOST_BYTES)]
-        self._job_log.begun(job.number, name, keys)
-
-    def _look(self, job: ProviderJob) -> None:
-        found = self._tried_call(lambda: self._batches.look(job.name))
-        if found.status in ENDED:
-            for file in found.files:
-                for line in self._tried_call(lambda file=file: list(self._batches.lines(file))):
-                    self._keep(line)
-            self._job_log.give_up(job.number, f"its batch job ended without a reply ({found.status})")
-        self._job_log.set_status(job.number, found.status)
+            if job.status in ENDED:
+                continue
+            found = self._tried_call(self._batches.look, job.name)
+            if found.status in ENDED:
+                for file in found.files:
+                    for line in self._tried_call(lambda file: list(self._batches.lines(file)), file):
+                        self._keep(line)
+                self._job_log.give_up(job.number, f"its batch job ended without a reply ({found.status})")
+            self._job_log.set_status(job.number, found.status)
 
     def _keep(self, line: bytes) -> None:
         """One result. A line that cannot be read is passed over."""
@@ -441,7 +432,7 @@ class Provider:
             with tempfile.TemporaryDirectory(prefix="compact-") as folder:
                 path = Path(folder, f"{self._named(number)}.jsonl")
                 path.write_text("".join(f"{line}\n" for _, line in lines), encoding="utf-8")
-                name = self._tried_call(lambda path=path, number=number: self._batches.begin(path, self._named(number)))
+                name = self._tried_call(self._batches.begin, path, self._named(number))
             self._job_log.begun(number, name, [key for key, _ in lines])
         return count
 
@@ -460,9 +451,9 @@ class Provider:
     def _named(self, number: int) -> str:
         return f"{self._mark}-{number}"
 
-    def _tried_call(self, call: Any) -> Any:
+    def _tried_call(self, call: Callable[..., Any], *arguments: object) -> Any:
         try:
-            return call()
+            return call(*arguments)
         except ModelFailure as failure:
             advice = "nothing is lost: compactor batch collect goes on"
             raise TryLater(f"the provider: {failure.reason}", next_step=advice) from None

@@ -6,6 +6,7 @@ from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from compactor_cli.engine import LoadState, compact_transcript, plan_transcript, summary_request
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 
 LEFT_AS_IT_WAS = "left as it was"
+# Keys of rows under which the formats of datasets have their messages.
+COMMON_NAMES = ("messages", "conversations")
 
 
 def kept(transcript: Transcript, reason: str) -> Compaction:
@@ -71,6 +74,79 @@ class LazyDigest:
         return Digest().summarise(replace(request, focus=focus))
 
 
+# Stands for the name of the input, without folder and extensions.
+NOTE_NAME = "{name}"
+
+
+def note_of(file: str, path: str) -> str:
+    """The note for the input ``path``; empty where ``file`` names notes by their session and this one has none.
+
+    Raises UsageError if the file cannot be read.
+    """
+    found = Path(file.replace(NOTE_NAME, Path(path).name.partition(".")[0]))
+    try:
+        return found.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        if NOTE_NAME in file:
+            return ""
+        raise UsageError("there is no such note", next_step="name the file, or leave memory out", place=file) from error
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a text file"
+        raise UsageError(f"the note cannot be read ({reason})", place=str(found)) from error
+
+
+class SessionNote:
+    """The note, with the digest of what it leaves out; where it does not fit the budget, another summariser."""
+
+    def __init__(self, note: str, otherwise: Summariser) -> None:
+        self._note = note.strip()
+        self._otherwise = otherwise
+
+    def summarise(self, request: Request) -> Answer:
+        """The summary, within ``request.budget_tokens`` and without a call of any model if the note fits."""
+        # Here, so that a run without a note does not load the digest before it knows that it needs one.
+        from compactor_cli.digest.language import LANGUAGES, detect
+        from compactor_cli.llm.outline import heading_lines
+        from compactor_cli.llm.quoting import quoter
+        from compactor_cli.llm.supplement import CompletedText, completed
+        from compactor_cli.model.summary import Section, Source, Summary
+
+        language = request.language if request.language != "auto" else detect([self._note])
+        # A line of the note must not be taken for a heading of the template when the summary is read back.
+        prose = quoter(heading_lines(request.render, (*LANGUAGES, language)))(self._note)
+        bare = Summary(source=Source.MEMORY, sections=(), prose=prose, language=language)
+        size_tokens = request.count(request.render(bare))
+        if not self._note or size_tokens > request.budget_tokens:
+            answer = self._otherwise.summarise(request)
+            why = f"it takes {size_tokens:,} tokens of {request.budget_tokens:,}" if self._note else "it is empty"
+            return replace(answer, notes=(*answer.notes, f"the session's own note was not used: {why}"))
+        text = CompletedText(sections=(), prose=prose, missing=frozenset(Section))
+        answer = completed(request, text, language, most_ratio=1.0)
+        return replace(answer, summary=replace(answer.summary, source=Source.MEMORY))
+
+
+View = Callable[[Transcript, Compaction], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRow:
+    """One transcript done; ``shown``: of it to a person; ``plans``: its line of a plan file; ``example``: its
+    summariser's call as a row."""
+
+    output: bytes
+    report: TranscriptReport
+    state: bytes | None = None
+    shown: str = ""
+    plans: bytes = b""
+    example: bytes = b""
+    page: str = ""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the output differs from the source."""
+        return self.report.outcome is Outcome.COMPACTED
+
+
 @dataclass(slots=True, kw_only=True)
 class RowMaker:
     """Works on the transcripts of one input by one set of settings.
@@ -81,7 +157,9 @@ class RowMaker:
     person each compaction; ``planned`` gets each plan before it is carried out, ``ask`` before that, and may
     give guidance or raise KeptAsIs; ``shape``: how the output is written, where that is not as it was. ``redacts``:
     what is written holds no secret that the redactor knows. ``archived``: whether an archive keeps the originals; what
-    is written says so only then. Safe for several threads.
+    is written says so only then. Of rows that are finished: ``only_plans``: they are decided, not compacted; ``view``
+    makes what is shown of each, ``page`` its page; ``plans_path`` is the input's name in a plan file (empty: none).
+    Safe for several threads and processes.
     """
 
     settings: Settings
@@ -100,6 +178,10 @@ class RowMaker:
     load_original: Callable[[str], Transcript | None] | None = None
     redacts: bool = False
     archived: bool = True
+    only_plans: bool = False
+    view: View | None = None
+    page: View | None = None
+    plans_path: str = ""
 
     def plan(self, transcript: Transcript) -> Compaction:
         """The decision alone; the output stays the source."""
@@ -111,7 +193,7 @@ class RowMaker:
         try:
             transcript = self._with_original(transcript)
             saved = self._saved(transcript)
-            counter = _counter(self.settings.tokenizer, transcript.model)
+            counter = self._counter(transcript)
             if self.engine and not saved:
                 return self._planned_by(self.engine, transcript, counter)
             plan = saved.plan if saved else self._planned(transcript, counter)
@@ -152,7 +234,7 @@ class RowMaker:
         if original is None or len(original.records) != marker.records:
             return transcript
         original = self._with_original(original, generations - 1)
-        tokens = count_messages(_counter(self.settings.tokenizer, transcript.model), original.messages)
+        tokens = count_messages(self._counter(transcript), original.messages)
         return replace(transcript, original_tokens=base_tokens(original, tokens))
 
     def compact(self, transcript: Transcript) -> Compaction:
@@ -167,14 +249,35 @@ class RowMaker:
 
         return merge_windows(transcript, [self._whole(window) for window in windows(transcript)])
 
-    def unread(self, row: Transcript) -> TranscriptReport:
-        """The report of a row that stays unread."""
-        return unread_report(row, self.settings, _counter(self.settings.tokenizer, row.model))
+    def finished(self, transcript: Transcript) -> FinishedRow:
+        """The transcript, done."""
+        if transcript.unread_records:
+            report = unread_report(transcript, self.settings, self._counter(transcript))
+            return FinishedRow(output=transcript.source(), report=report)
+        return self.without_making(transcript, self.plan(transcript) if self.only_plans else self.compact(transcript))
+
+    def without_making(self, transcript: Transcript, row: Compaction) -> FinishedRow:
+        """The row, without what only its making needed."""
+        plans = b""
+        if self.plans_path:
+            from compactor_cli.run.resume import plan_line
+
+            plans = plan_line(self.plans_path, row.plan, row.summary_text, row.report.summary_source)
+        return FinishedRow(
+            output=row.output,
+            report=row.report,
+            state=row.state,
+            shown=self.view(transcript, row) if self.view else "",
+            plans=plans,
+            example=row.example,
+            page=self.page(transcript, row) if self.page else "",
+        )
 
     @property
     def unread_bytes(self) -> int:
-        """Rows of texts of up to this many bytes need not be read for `compact`; 0: all are."""
-        reads_all = self.redacts or self.shape or self.engine or self.planned or self.plans is not None
+        """Rows of texts of up to this many bytes need not be read; 0: all are."""
+        is_shown = self.only_plans or self.view or self.page or self.plans_path
+        reads_all = is_shown or self.redacts or self.shape or self.engine or self.planned or self.plans is not None
         return 0 if reads_all else unread_bytes(self.settings)
 
     def _redacting(self, transcript: Transcript) -> tuple[Transcript, RowMaker, Redactor]:
@@ -247,7 +350,7 @@ class RowMaker:
 
     def _document(self, transcript: Transcript, row: Compaction, shape: OutputShape) -> Compaction:
         """The row as a text to read, within its target as the text counts: compacted further where it is larger."""
-        counter = _counter(self.settings.tokenizer, transcript.model)
+        counter = self._counter(transcript)
         target_tokens = row.plan.target_tokens if self.settings.target != Size() else 0
         aim_tokens = target_tokens
         output, tokens = _text_of(row, transcript, shape, counter)
@@ -271,14 +374,11 @@ class RowMaker:
         return replace(row, output=output, report=report, plan=plan)
 
     def _compact(self, transcript: Transcript, guidance: str) -> Compaction:
-        saved = self._saved(transcript)
-        if self.engine and not saved:
-            return self._compacted_by(self.engine, transcript, guidance)
-        return self._built_in(transcript, guidance, saved)
-
-    def _compacted_by(self, engine: PluginEngine, transcript: Transcript, guidance: str) -> Compaction:
-        """The transcript compacted by a plug-in, or by what is built in with a warning where it fails."""
-        counter = _counter(self.settings.tokenizer, transcript.model)
+        """The transcript compacted by what is built in, or by a plug-in: where that fails, there is a warning."""
+        saved, engine = self._saved(transcript), self.engine
+        if saved or not engine:
+            return self._built_in(transcript, guidance, saved)
+        counter = self._counter(transcript)
         try:
             done = engine.compact(transcript, self.settings, counter, self.load_state, self.mode, self.archived)
         except PluginFailed as failure:
@@ -291,7 +391,7 @@ class RowMaker:
         return done
 
     def _built_in(self, transcript: Transcript, guidance: str, saved: Saved | None) -> Compaction:
-        counter = _counter(self.settings.tokenizer, transcript.model)
+        counter = self._counter(transcript)
         plan = saved.plan if saved else None
         if guidance and not plan and self.settings.keep.by not in UNBROKEN:
             # What a person asks for is to stay as well, not only to be summarised.
@@ -334,6 +434,9 @@ class RowMaker:
             raise OutputError(what, next_step="make a new plan with --plan-out", place=_place(transcript))
         return self.plans[transcript.sha256]
 
+    def _counter(self, transcript: Transcript) -> Counter:
+        return _counter_of(self.settings.tokenizer, transcript.model)
+
     def passed(self, transcript: Transcript, error: Exception) -> Compaction:
         """The row as it was, with what went wrong; raises for a session, and for what is wrong with the command."""
         if transcript.frame.container is Container.LINES or isinstance(error, UsageError):
@@ -355,7 +458,7 @@ def _fallback_warning(failure: PluginFailed) -> str:
 
 
 @lru_cache(maxsize=64)
-def _counter(tokenizer: str, model: str) -> Counter:
+def _counter_of(tokenizer: str, model: str) -> Counter:
     """One counter for all transcripts of a model: texts that come again are counted once."""
     return counter_for(tokenizer, model)
 
@@ -392,68 +495,6 @@ def merge_windows(transcript: Transcript, rows: Sequence[Compaction]) -> Compact
     )
     output, example = (b"".join(parts) for parts in zip(*((row.output, row.example) for row in rows), strict=True))
     return replace(rows[-1], output=output, report=whole, example=example)
-
-
-View = Callable[[Transcript, Compaction], str]
-Make = Callable[[Transcript], Compaction]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinishedRow:
-    """One transcript done: its output, report and state, what is shown of it, its lines of a plan file, its page, and
-    its summariser's call as a row."""
-
-    output: bytes
-    report: TranscriptReport
-    state: bytes | None = None
-    shown: str = ""
-    plans: bytes = b""
-    example: bytes = b""
-    page: str = ""
-
-    @property
-    def changed(self) -> bool:
-        """Whether the output differs from the source."""
-        return self.report.outcome is Outcome.COMPACTED
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finisher:
-    """Makes rows of transcripts and finishes them. Safe for several threads and processes.
-
-    ``unread`` makes the report of a row that stays unread, ``view`` what is shown of each other, ``page`` its page.
-    ``plans_path`` is the input's name in a plan file; empty: none is saved.
-    """
-
-    make: Make
-    unread: Callable[[Transcript], TranscriptReport]
-    view: View | None = None
-    plans_path: str = ""
-    page: View | None = None
-
-    def __call__(self, transcript: Transcript) -> FinishedRow:
-        """The transcript, done."""
-        if transcript.unread_records:
-            return FinishedRow(output=transcript.source(), report=self.unread(transcript))
-        return self.finished(transcript, self.make(transcript))
-
-    def finished(self, transcript: Transcript, row: Compaction) -> FinishedRow:
-        """The row, without what only its making needed."""
-        plans = b""
-        if self.plans_path:
-            from compactor_cli.run.resume import plan_line
-
-            plans = plan_line(self.plans_path, row.plan, row.summary_text, row.report.summary_source)
-        shown = self.view(transcript, row) if self.view else ""
-        return FinishedRow(
-            output=row.output,
-            report=row.report,
-            state=row.state,
-            shown=shown,
-            plans=plans,
-            example=row.example,
-            page=self.page(transcript, row) if self.page else "",
-        )
 
 
 Item = TypeVar("Item")

@@ -84,11 +84,21 @@ def affordable(inputs: Iterable[tuple[str, int]], processes: int, memory_bytes: 
 
     Sessions are held whole; of datasets a few rows are, so that their size does not count.
     """
-    needed = ((MEMORY_PER_BYTE * _unpacked_bytes(path, size), path) for path, size in inputs)
-    largest = nlargest(processes, needed)
+
+    def needed_bytes(path: str, size_bytes: int) -> int:
+        # A packed one is taken to be as large as text commonly is.
+        ratio = 1 if compression_named(path) is Compression.NONE else COMMON_RATIO
+        return MEMORY_PER_BYTE * ratio * size_bytes
+
+    def is_dataset(path: str) -> bool:
+        with suppress(CompactError):
+            return bool(row_dialect(path))
+        return False
+
+    largest = nlargest(processes, ((needed_bytes(path, size_bytes), path) for path, size_bytes in inputs))
     sizes = [size for size, _ in largest]
     if sum(sizes) > memory_bytes:
-        sizes = sorted((0 if _is_dataset(path) else size for size, path in largest), reverse=True)
+        sizes = sorted((0 if is_dataset(path) else size for size, path in largest), reverse=True)
     return max(1, sum(total_bytes <= memory_bytes for total_bytes in accumulate(sizes)))
 
 
@@ -100,17 +110,6 @@ def memory_at_hand() -> int:
     with suppress(OSError, ValueError, IndexError):
         found.append(int(Path("/proc/meminfo").read_text().partition("MemAvailable:")[2].split()[0]) << 10)
     return min(found)
-
-
-def _unpacked_bytes(path: str, size_bytes: int) -> int:
-    """The size of an input, of a packed one as large as text commonly is."""
-    return size_bytes * (1 if compression_named(path) is Compression.NONE else COMMON_RATIO)
-
-
-def _is_dataset(path: str) -> bool:
-    with suppress(CompactError):
-        return bool(row_dialect(path))
-    return False
 
 
 def _unseen(
@@ -172,8 +171,7 @@ def _in_threads(
             yield from (_given(future.result(), outputs) for future in waiting)
             yield from map(_not_reached, rest)
         finally:
-            under_way = [future for future in waiting if not future.cancel() and not future.done()]
-            if under_way:
+            if [future for future in waiting if not future.cancel() and not future.done()]:
                 models.stop()
 
 

@@ -15,7 +15,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, replace
 from functools import partial
@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from compactor_cli.archive.atomic import Existing, atomic_writer, output_error
-from compactor_cli.archive.targets import Destination, Target, TargetKind, plan_targets
 from compactor_cli.model.errors import Changed, CompactError, InputError, TryLater, UsageError
 from compactor_cli.model.report import Outcome
 from compactor_cli.model.settings import Settings
@@ -35,11 +34,10 @@ from compactor_cli.read.sources import DEFAULT_INCLUDE, InputSource, Walk, find_
 from compactor_cli.read.streams import STDIN, Look, Slice, compression_named, content_sha256, look_at
 from compactor_cli.run.columns import compact_columns_of_lines, compact_table, group_sizes, is_parquet
 from compactor_cli.run.jobs import FinishedPolicy, Job, Outputs, RunConfig, compact_input, explained, row_dialect
-from compactor_cli.run.outputs import InputTally
+from compactor_cli.run.outputs import Destination, InputTally, Target, TargetKind, plan_targets
 
 if TYPE_CHECKING:
     from compactor_cli.llm.limits import Spent
-    from compactor_cli.run.model_run import GateAddress
 
 DEFAULT_SPLIT_BYTES = 128 << 20
 INCLUDE = (*DEFAULT_INCLUDE, "*.parquet")
@@ -72,7 +70,13 @@ def plan_shards(
     targets = plan_targets(sources, Destination(output_dir=output_dir, force=True))
     pairs = tuple(zip(sources, targets, strict=True))
     shards = tuple(shard for source, target in pairs for shard in _shards(source.path, target.path, split_bytes))
-    _check_parting({target.path for target in targets}, {shard.output for shard in shards})
+    whole, planned = {target.path for target in targets}, {shard.output for shard in shards}
+    for folder in sorted({Path(path).parent for path in whole}):
+        for path in folder.iterdir() if folder.is_dir() else ():
+            origin = str(path.with_name(_PART.sub("", path.name)))
+            if origin in whole and str(path) not in planned:
+                advice = "the input or --split changed since: remove it, or use another --output-dir"
+                raise UsageError("is of another parting of its input", place=str(path), next_step=advice)
     return shards
 
 
@@ -108,8 +112,11 @@ def _shards(source: str, output: str, split_bytes: int) -> Iterator[Shard]:
     if len(parts) < 2:
         yield Shard(input=source, output=output, size_bytes=size_bytes)
         return
+    path = Path(output)
+    stem, dot, endings = path.name.partition(".")
     for number, (part, part_bytes) in enumerate(parts):
-        yield Shard(input=source, output=_named(output, number, len(parts)), size_bytes=part_bytes, part=part)
+        name = path.with_name(f"{stem}-{number:05}-of-{len(parts):05}{dot}{endings}")
+        yield Shard(input=source, output=str(name), size_bytes=part_bytes, part=part)
 
 
 def _parts(source: str, size_bytes: int, split_bytes: int) -> list[tuple[Slice, int]]:
@@ -135,22 +142,6 @@ def _grouped(sizes: Sequence[int], split_bytes: int) -> Iterator[tuple[Slice, in
         held += size
     if sizes:
         yield Slice(start=start, stop=len(sizes)), held
-
-
-def _named(output: str, number: int, count: int) -> str:
-    path = Path(output)
-    stem, dot, endings = path.name.partition(".")
-    return str(path.with_name(f"{stem}-{number:05}-of-{count:05}{dot}{endings}"))
-
-
-def _check_parting(whole: Set[str], planned: Set[str]) -> None:
-    """Raise `UsageError` if an output folder holds outputs of these inputs in other parts than planned."""
-    for folder in sorted({str(Path(path).parent) for path in whole}):
-        for path in Path(folder).iterdir() if Path(folder).is_dir() else ():
-            origin = str(path.with_name(_PART.sub("", path.name)))
-            if origin in whole and str(path) not in planned:
-                advice = "the input or --split changed since: remove it, or use another --output-dir"
-                raise UsageError("is of another parting of its input", place=str(path), next_step=advice)
 
 
 def settings_of(preset: str = "", **changes: object) -> Settings:
@@ -272,8 +263,11 @@ class Mark:
                 return None
             if found["size_bytes"] != look.size_bytes:
                 return None
-            if found["mtime_ns"] != look.mtime_ns and found["sha256"] != self._input_sha256():
-                return None
+            if found["mtime_ns"] != look.mtime_ns:
+                # A part of a Parquet file is known by the hash of the file: it is row groups, not bytes.
+                part = None if is_parquet(self.input) else self.part
+                if found["sha256"] != content_sha256(self.input, part):
+                    return None
         except (OSError, ValueError, TypeError, KeyError, CompactError):
             return None
         return metrics
@@ -291,10 +285,6 @@ class Mark:
         }
         with atomic_writer(self.path) as file:
             file.write(json.dumps(value, indent=1).encode() + b"\n")
-
-    def _input_sha256(self) -> str:
-        """A part of a Parquet file is known by the hash of the file: it is row groups, not bytes."""
-        return content_sha256(self.input, None if is_parquet(self.input) else self.part)
 
     def _made(self) -> dict[str, Any]:
         part = [self.part.start, self.part.stop] if self.part else None
@@ -394,12 +384,16 @@ def run_gated(
     The work around a call takes ten times as long as the call itself, and threads do not share it. ``emit`` gets what
     was spent in the end.
     """
-    from compactor_cli.run.model_run import local_gate
+    from compactor_cli.run.model_run import GateAnswer, local_gate
 
     run_config = options.models
     assert run_config is not None  # noqa: S101 -- for the type checker; callers look
     with local_gate(run_config.rate_limits, run_config.limits) as address:
-        work = partial(_by_gate, options=options, address=address, places=processes)
+
+        def work(shard: Shard) -> ShardResult:
+            with address.connected() as gate:
+                return try_gated(shard, options, gate, GateAnswer.result, processes)
+
         try:
             yield from _in_processes(shards, options, processes, work)
         finally:
@@ -418,13 +412,6 @@ def try_gated(shard: Shard, options: RunConfig, gate: Any, wait: Callable[[Any],
         return try_shard(shard, replace(options, model_run=models))
 
 
-def _by_gate(shard: Shard, options: RunConfig, address: GateAddress, places: int) -> ShardResult:
-    from compactor_cli.run.model_run import wait
-
-    with address.connected() as gate:
-        return try_gated(shard, options, gate, wait, places)
-
-
 def _in_processes(
     shards: Sequence[Shard], options: RunConfig, processes: int, work: Callable[[Shard], ShardResult]
 ) -> Generator[ShardResult, None, None]:
@@ -436,12 +423,10 @@ def _in_processes(
     # Of parts, tables and columns a few rows are held, whatever their size.
     held = ((s.input, 0 if s.part or options.column or is_parquet(s.input) else s.size_bytes) for s in shards)
     processes = affordable(held, processes, memory_at_hand())
-    yield from Workers(work, processes, _lost).results((shard,) for shard in shards)
-
-
-def _lost(shard: Shard) -> ShardResult:
     advice = "too little memory? run it alone, with -j 1 or a smaller --split"
-    return failed_shard(shard, f"{shard.input}: the process that worked on it died: {advice}")
+    died = f"the process that worked on it died: {advice}"
+    workers = Workers(work, processes, lambda shard: failed_shard(shard, f"{shard.input}: {died}"))
+    yield from workers.results((shard,) for shard in shards)
 
 
 def summed(results: Iterable[ShardResult]) -> ShardMetrics:
@@ -477,7 +462,11 @@ class RayRun:
         """
         with _cluster(self._address, self._processes) as ray:
             places = max(1, int(ray.cluster_resources().get("CPU", 1)))
-            gate = self._gate(ray)
+            gate = None
+            if run_config := self._options.models:
+                from compactor_cli.run.model_run import Gate
+
+                gate = ray.remote(Gate).options(num_cpus=0).remote(run_config.rate_limits, run_config.limits)
             work = ray.remote(max_retries=_RETRIES)(_on_worker)
             rest = iter(shards)
             running: dict[Any, Shard] = {}
@@ -488,19 +477,19 @@ class RayRun:
                     if not running:
                         break
                     for ref in ray.wait(list(running))[0]:
-                        yield _result(ray, ref, running.pop(ref))
+                        shard = running.pop(ref)
+                        try:
+                            result = ray.get(ref)
+                        except ray.exceptions.RayError as error:
+                            what = f"its worker failed ({str(error).strip().splitlines()[-1]})"
+                            advice = "start the run again, or use a smaller --split"
+                            result = failed_shard(shard, f"{shard.input}: {what}: {advice}")
+                        yield result
             finally:
                 for ref in running:
                     ray.cancel(ref)
                 if gate is not None:
                     self.spent = ray.get(gate.spent.remote())
-
-    def _gate(self, ray: Any) -> Any:
-        if (run_config := self._options.models) is None:
-            return None
-        from compactor_cli.run.model_run import Gate
-
-        return ray.remote(Gate).options(num_cpus=0).remote(run_config.rate_limits, run_config.limits)
 
 
 def _on_worker(shard: Shard, options: RunConfig, gate: Any, places: int) -> ShardResult:
@@ -510,17 +499,6 @@ def _on_worker(shard: Shard, options: RunConfig, gate: Any, places: int) -> Shar
     import ray
 
     return try_gated(shard, options, gate, ray.get, places)
-
-
-def _result(ray: Any, ref: Any, shard: Shard) -> ShardResult:
-    try:
-        found: ShardResult = ray.get(ref)
-    except ray.exceptions.RayError as error:
-        what = str(error).strip().splitlines()[-1]
-        return failed_shard(
-            shard, f"{shard.input}: its worker failed ({what}): start the run again, or use a smaller --split"
-        )
-    return found
 
 
 @contextmanager
@@ -539,11 +517,10 @@ def _cluster(address: str, processes: int) -> Iterator[Any]:
     run_options: dict[str, Any] = {"address": address}
     if not address:
         run_options = {"address": "local", "num_cpus": processes, "object_store_memory": _STORE_BYTES}
+    run_options |= {"include_dashboard": None if address else False, "logging_level": "ERROR", "log_to_driver": False}
     stop = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(
-            **run_options, include_dashboard=None if address else False, logging_level="ERROR", log_to_driver=False
-        )
+        ray.init(**run_options)
     except (ConnectionError, ValueError) as error:
         raise _no_cluster(address, error) from error
     try:

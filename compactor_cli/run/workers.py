@@ -19,7 +19,7 @@ from compactor_cli.model.errors import CompactError
 from compactor_cli.model.transcript import Container, Record, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import RawLine, RecordReader
-from compactor_cli.run.rows import FinishedRow, Finisher, RowMaker
+from compactor_cli.run.rows import FinishedRow, RowMaker
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -216,40 +216,39 @@ class ParallelRows:
 
     The parent only divides the input into lines; workers parse them. What is not a row (a session, a line that is not
     JSON, whatever fails for the whole input) is left to the parent, which goes on alone from that line, as one
-    process would have done from the start. ``dialect`` and ``unread_bytes`` are as in `open_transcripts`.
+    process would have done from the start. ``dialect`` is as in `open_transcripts`.
 
     A row whose worker dies is passed on as it is, with the reason in its report. Memory is bounded by a few tasks per
     process. The first row is made here, so that the workers have what it loads; without a second one there
     are no workers.
     """
 
-    def __init__(
-        self,
-        records: RecordReader,
-        *,
-        dialect: str,
-        finish: Finisher,
-        maker: RowMaker,
-        processes: int,
-        unread_bytes: int = 0,
-    ) -> None:
+    def __init__(self, records: RecordReader, dialect: str, maker: RowMaker, processes: int) -> None:
         self._records = records
         self._dialect = dialect
-        self._finish = finish
         self._maker = maker
         self._processes = processes
-        self._unread_bytes = unread_bytes
         self._held: deque[RawLine] = deque()
         self._last = ""
 
     def __iter__(self) -> Iterator[FinishedRow]:
         """Goes through the input once."""
-        opening = self._opening()
-        if opening is None:
+        if (opening := self._opening()) is None:
             yield from self._alone()
             return
-        yield self._given(self._finish(opening))
-        yield from self._together()
+        yield self._given(self._maker.finished(opening))
+        # None of a line that has to be looked at with what surrounds it, or fails.
+        workers = Workers(lambda line: self._made(line, self._maker.finished), self._processes, self._passed)
+        results = workers.results(self._tasks())
+        for rows in results:
+            if rows is None:
+                results.close()
+                self._records.put_back(tuple(self._held))
+                yield from self._alone()
+                return
+            self._held.popleft()
+            self._records.invalid_count += rows.invalid
+            yield from map(self._given, rows.finished)
 
     def _opening(self) -> Transcript | None:
         """The row that the first line is; None, and the line still to be read, if it is anything else."""
@@ -266,22 +265,8 @@ class ParallelRows:
         self._records.put_back((first,))
         return None
 
-    def _together(self) -> Iterator[FinishedRow]:
-        # None of a line that has to be looked at with what surrounds it, or fails.
-        workers = Workers(lambda line: self._made(line, self._finish), self._processes, self._passed)
-        results = workers.results(self._tasks())
-        for rows in results:
-            if rows is None:
-                results.close()
-                self._records.put_back(tuple(self._held))
-                yield from self._alone()
-                return
-            self._held.popleft()
-            self._records.invalid_count += rows.invalid
-            yield from map(self._given, rows.finished)
-
     def _alone(self) -> Iterator[FinishedRow]:
-        return map(self._finish, self._opened(self._records))
+        return map(self._maker.finished, self._opened(self._records))
 
     def _given(self, finished: FinishedRow) -> FinishedRow:
         self._last = finished.report.dialect or self._last
@@ -303,7 +288,7 @@ class ParallelRows:
     def _passed(self, line: RawLine) -> _RowsOfLine | None:
         """The rows of a line whose worker died, as they are."""
         error = CompactError("the process that worked on it died", next_step="too little memory? run it with -j 1")
-        return self._made(line, lambda row: self._finish.finished(row, self._maker.passed(row, error)))
+        return self._made(line, lambda row: self._maker.without_making(row, self._maker.passed(row, error)))
 
     def _made(self, line: RawLine, finish: Callable[[Transcript], FinishedRow]) -> _RowsOfLine | None:
         invalid_before = self._records.invalid_count
@@ -329,5 +314,5 @@ class ParallelRows:
             dialect=self._dialect,
             prefix=prefix,
             among_rows_of=self._last,
-            unread_bytes=self._unread_bytes,
+            unread_bytes=self._maker.unread_bytes,
         )

@@ -18,9 +18,9 @@ from archived import add
 from compactor_cli.archive import live_file
 from compactor_cli.archive.recover import find_leftovers, sweep
 from compactor_cli.archive.store import Archive
-from compactor_cli.archive.targets import Target, TargetKind, open_target
 from compactor_cli.model.errors import Changed, InUse
 from compactor_cli.read.streams import open_stream
+from compactor_cli.run.outputs import Target, TargetKind, open_target
 
 OLD = b'{"old":1}\n'
 NEW = b'{"new":1}\n'

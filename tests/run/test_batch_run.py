@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.archive.targets import Target, TargetKind
 from compactor_cli.model.report import InputReport, Outcome
 from compactor_cli.model.settings import Settings, Size
 from compactor_cli.read.sources import InputSource, find_sources
 from compactor_cli.run.jobs import Job, Originals, Outputs, Purpose, RunConfig
+from compactor_cli.run.outputs import Target, TargetKind
 from compactor_cli.run.runner import MEMORY_PER_BYTE, AfterFailure, affordable, memory_at_hand, run_batch
 from compactor_cli.run.shards import plan_shards, run_here
 from compactor_cli.run.workers import Workers

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.archive.targets import Target, TargetKind
 from compactor_cli.model.report import InputReport, Outcome
 from compactor_cli.model.settings import Settings, Size
 from compactor_cli.read.sources import InputSource
 from compactor_cli.run import jobs as jobs_module
 from compactor_cli.run.jobs import Job, RunConfig
+from compactor_cli.run.outputs import Target, TargetKind
 from compactor_cli.run.resume import REASON, UnchangedCache, seen_file
 from compactor_cli.run.runner import run_batch
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.archive.targets import Existing, Target, TargetKind
 from compactor_cli.model.report import Compaction, InputReport, Outcome
 from compactor_cli.model.settings import Settings, Size
 from compactor_cli.model.transcript import Transcript
@@ -17,6 +16,7 @@ from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.sources import InputSource
 from compactor_cli.run import workers as spread
 from compactor_cli.run.jobs import Job, Outputs, Purpose, RunConfig
+from compactor_cli.run.outputs import Existing, Target, TargetKind
 from compactor_cli.run.rows import RowMaker
 from compactor_cli.run.runner import run_batch
 

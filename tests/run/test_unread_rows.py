@@ -12,7 +12,6 @@ import orjson
 import pytest
 
 from compactor_cli.archive.atomic import Existing
-from compactor_cli.archive.targets import Target, TargetKind
 from compactor_cli.formats import detect
 from compactor_cli.model.report import LISTED, InputReport
 from compactor_cli.model.settings import PruneRule, Settings, Size, When
@@ -20,6 +19,7 @@ from compactor_cli.plan.tokens import TiktokenCounter
 from compactor_cli.read import jsonl
 from compactor_cli.read.sources import InputSource
 from compactor_cli.run.jobs import Job, Purpose, RunConfig
+from compactor_cli.run.outputs import Target, TargetKind
 from compactor_cli.run.rows import RowMaker
 from compactor_cli.run.runner import run_batch
 

@@ -11,7 +11,7 @@ from scale_cases import Batch, joined, row
 
 from compactor_cli.llm.limits import RateLimits, SpendLimits
 from compactor_cli.llm.model_calls import Call, LimitReached
-from compactor_cli.run.model_run import SharedSpend, local_gate, wait
+from compactor_cli.run.model_run import GateAnswer, SharedSpend, local_gate
 
 
 def test_the_gate_answers_several_at_once_and_sees_them_go() -> None:
@@ -19,10 +19,10 @@ def test_the_gate_answers_several_at_once_and_sees_them_go() -> None:
     with local_gate(RateLimits(), SpendLimits(requests=2)) as address:
         for _ in range(2):
             with address.connected() as one, address.connected() as two:
-                wait(one.acquire.remote(10))
-                SharedSpend(two, wait).reserve(call)
+                one.acquire.remote(10).result()
+                SharedSpend(two, GateAnswer.result).reserve(call)
         with address.connected() as three, pytest.raises(LimitReached):
-            SharedSpend(three, wait).reserve(call)
+            SharedSpend(three, GateAnswer.result).reserve(call)
         assert address.spent().requests == 2
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from compactor_cli.archive.atomic import Existing
-from compactor_cli.archive.targets import Destination, Target, TargetKind, check_replaceable, open_target, plan_targets
 from compactor_cli.model.errors import Changed, OutputError, UsageError
 from compactor_cli.read.sources import find_sources
 from compactor_cli.read.streams import Compression, open_stream, packing, zstd
+from compactor_cli.run.outputs import Destination, Target, TargetKind, check_replaceable, open_target, plan_targets
 
 
 def plan(*paths: Path | str, recursive: bool = False, **destination: Any) -> tuple[Target, ...]:
@@ -221,7 +221,7 @@ import sys
 from compactor_cli.read.streams import Compression
 from compactor_cli.read.streams import open_stream
 from compactor_cli.archive.atomic import Existing
-from compactor_cli.archive.targets import TargetKind, Target, open_target
+from compactor_cli.run.outputs import Target, TargetKind, open_target
 with open_stream("-") as source:
     with open_target(Target(path="-", kind=TargetKind.STDOUT, compression=Compression(sys.argv[1])), source) as file:
         file.write(b"half")
