@@ -295,29 +295,26 @@ def append_entry(folder: Path, entry: ManifestEntry) -> None:
     value = dataclasses.asdict(entry) | {"source": os.fsencode(entry.source).decode("utf-8", "backslashreplace")}
     if not entry.written_sha256:
         del value["written_sha256"], value["written_bytes"]
+    data = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
     try:
         descriptor = open_inside(folder, MANIFEST, os.O_RDWR | os.O_CREAT | os.O_APPEND, PRIVATE_FILE_MODE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            _append(descriptor, orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE))
+            size = os.fstat(descriptor).st_size
+            if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                data = b"\n" + data  # a line torn by a power cut ends here, so that it does not spoil the new one
+            try:
+                while data:
+                    data = data[os.write(descriptor, data) :]
+                os.fsync(descriptor)
+            except BaseException:
+                os.ftruncate(descriptor, size)
+                raise
         finally:
             os.close(descriptor)
         sync_folder(folder)
     except OSError as error:
         raise output_error(error, str(path)) from error
-
-
-def _append(descriptor: int, line: bytes) -> None:
-    size = os.fstat(descriptor).st_size
-    # A line torn by a power cut ends here, so that it does not spoil the new one.
-    data = line if not size or os.pread(descriptor, 1, size - 1) == b"\n" else b"\n" + line
-    try:
-        while data:
-            data = data[os.write(descriptor, data) :]
-        os.fsync(descriptor)
-    except BaseException:
-        os.ftruncate(descriptor, size)
-        raise
 
 
 def read_entries(folder: Path) -> Iterator[tuple[int, ManifestEntry | None]]:

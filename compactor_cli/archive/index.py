@@ -209,23 +209,18 @@ def _add_transcript(database: sqlite3.Connection, original: int, transcript: Tra
         if not text.strip():
             continue
         size_chars += len(text)
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        known = int.from_bytes(digest, signed=True)
+        added = database.execute("INSERT OR IGNORE INTO texts(hash) VALUES (?)", (known,))
+        if added.rowcount:
+            text_number = added.lastrowid or 0
+            add_words(database, text_number, text)
+        else:
+            text_number = database.execute("SELECT id FROM texts WHERE hash = ?", (known,)).fetchone()[0]
         tools = "\n".join(tools_of(message, names)).encode("utf-8", "replace").decode()
-        row = (_text(database, text), number, i + 1, message.role.value, tools, unix_seconds(message.timestamp))
+        row = (text_number, number, i + 1, message.role.value, tools, unix_seconds(message.timestamp))
         database.execute("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", row)
     return size_chars
-
-
-def _text(database: sqlite3.Connection, text: str) -> int:
-    """The number of this text, indexed if it is new."""
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    known = int.from_bytes(digest, signed=True)
-    added = database.execute("INSERT OR IGNORE INTO texts(hash) VALUES (?)", (known,))
-    if added.rowcount:
-        number = added.lastrowid or 0
-        add_words(database, number, text)
-        return number
-    found: int = database.execute("SELECT id FROM texts WHERE hash = ?", (known,)).fetchone()[0]
-    return found
 
 
 def unix_seconds(timestamp: str) -> int | None:

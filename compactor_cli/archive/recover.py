@@ -66,14 +66,6 @@ _LEFTOVER = re.compile(r"\.compact-[0-9a-f]{16}(?:\.tmp|-([0-9a-f]{16})\.swap)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Undone:
-    """A file that was put back: the original's size, and the archive file with what was there until now."""
-
-    size_bytes: int
-    archived: Path
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
     """A file that begins with what a compaction wrote; ``added_bytes`` were written after that."""
 
@@ -107,15 +99,23 @@ def find_compacted(path: str, archives: Sequence[Path]) -> Compacted:
     return Compacted(entry=entry, original=_verified(folder, entry), look=look, added_bytes=added_bytes)
 
 
-def put_back(path: str, compacted: Compacted, archive: Path) -> Undone:
-    """Archive the whole file, then let the original take its place, durably.
+def put_back(path: str, compacted: Compacted, archive: Path) -> tuple[int, Path]:
+    """Archive the whole file, then let the original take its place, durably: its size, and where what was here lies.
 
     Raises `Changed` and `InUse` if others write to the file, `OutputError` and `Unreadable`; then it is as it was.
     """
     check_unchanged(path, compacted.look)
     with Path(path).open("rb") as file:
         check_no_writer(file.fileno(), path)
-        archived = _archive_whole(path, archive, compacted.look)
+        store = Archive(archive)
+        with open_stream(path) as stream, store.writer() as writer:
+            records = 0
+            while piece := stream.reader.read1(BUFFER_BYTES):
+                writer(piece)
+                records += piece.count(b"\n")
+            blob = writer.commit()
+        check_unchanged(path, compacted.look)
+        store.record(blob, records=records, dialect="", source=str(Path(path).absolute()))
         packed = compression_of(os.pread(file.fileno(), 16, 0))
 
         def take(temporary: Path, target: Path) -> None:
@@ -123,12 +123,7 @@ def put_back(path: str, compacted: Compacted, archive: Path) -> Undone:
 
         with atomic_writer(path, take=take) as draft, packing(draft, packed) as packer:
             size_bytes = restore(compacted.original, packer)
-    return Undone(size_bytes=size_bytes, archived=archived)
-
-
-def added_records(path: str, compacted: Compacted) -> tuple[int, str]:
-    """How many lines were written after the compaction, and what the first is."""
-    return _lines_from(path, compacted.entry.written_bytes)
+    return size_bytes, archive / blob.stored
 
 
 def holds(archive: Path, entry: ManifestEntry) -> bool:
@@ -178,14 +173,15 @@ def _refusal(path: str, look: Look, original: ManifestEntry | None) -> OutputErr
     if original is None or original.bytes >= look.size_bytes:
         advice = "name its archive with --archive-dir, or fetch an original by its hash: compactor restore"
         return OutputError(f"{_NOT_WRITTEN} ({WHEN_ARCHIVED})", place=path, next_step=advice)
-    count, first = _lines_from(path, original.bytes)
+    count, first = lines_from(path, original.bytes)
     records = "record" if count == 1 else "records"
     what = f"{_NOT_WRITTEN}: it is an archived original with {count:,} later {records} (the first: {first})"
     advice = f"compactor restore {original.sha256[:16]} -o FILE fetches the original"
     return OutputError(what, place=path, next_step=advice)
 
 
-def _lines_from(path: str, start: int) -> tuple[int, str]:
+def lines_from(path: str, start: int) -> tuple[int, str]:
+    """How many lines a file has from this byte on, and what the first is."""
     with Path(path).open("rb") as file:
         file.seek(start)
         lines = [line for line in file if line.strip()]
@@ -198,20 +194,6 @@ def _lines_from(path: str, start: int) -> tuple[int, str]:
     # What the record calls itself.
     named = (value.get("type") or value.get("role")) if isinstance(value, dict) else ""
     return len(lines), str(named or "a record")[:40]
-
-
-def _archive_whole(path: str, archive: Path, look: Look) -> Path:
-    """Archive what the file holds now. Raises `Changed` if that is no longer what was looked at."""
-    store = Archive(archive)
-    with open_stream(path) as stream, store.writer() as writer:
-        records = 0
-        while piece := stream.reader.read1(BUFFER_BYTES):
-            writer(piece)
-            records += piece.count(b"\n")
-        blob = writer.commit()
-    check_unchanged(path, look)
-    store.record(blob, records=records, dialect="", source=str(Path(path).absolute()))
-    return archive / blob.stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,28 +239,25 @@ def finish_append(path: str, archive: Path) -> bool:
     `OutputError`, `Unreadable`.
     """
     name = _journal_name(path)
-    if begun := _read_journal(archive, name):
-        try:
-            _finish(path, begun)
-        except OSError as error:
-            raise output_error(error, path) from error
-        _remove_journal(archive, name)
-    return begun is not None
-
-
-def _finish(path: str, begun: _Begun) -> None:
-    with Path(path).open("rb") as file:
-        look = Look.of(os.fstat(file.fileno()))
-        hashes = prefix_hashes(file.fileno(), [begun.size_bytes])
-        if look.inode != begun.inode or hashes.get(begun.size_bytes) != begun.sha256:
-            return
-        check_no_writer(file.fileno(), path)
-        file.seek(begun.size_bytes)
-        added = file.read()
-    if 0 < len(added) < len(begun.data) and begun.data.startswith(added):
-        append(path, begun.data[len(added) :], look)
-    elif torn := _torn(added, begun.data):
-        remove_pieces(path, [(begun.size_bytes, begun.size_bytes + torn)])
+    if (begun := _read_journal(archive, name)) is None:
+        return False
+    try:
+        with Path(path).open("rb") as file:
+            look = Look.of(os.fstat(file.fileno()))
+            hashes = prefix_hashes(file.fileno(), [begun.size_bytes])
+            added = b""
+            if look.inode == begun.inode and hashes.get(begun.size_bytes) == begun.sha256:
+                check_no_writer(file.fileno(), path)
+                file.seek(begun.size_bytes)
+                added = file.read()
+        if 0 < len(added) < len(begun.data) and begun.data.startswith(added):
+            append(path, begun.data[len(added) :], look)
+        elif torn := _torn(added, begun.data):
+            remove_pieces(path, [(begun.size_bytes, begun.size_bytes + torn)])
+    except OSError as error:
+        raise output_error(error, path) from error
+    _remove_journal(archive, name)
+    return True
 
 
 def _torn(added: bytes, data: bytes) -> int:
@@ -298,11 +277,10 @@ def _torn(added: bytes, data: bytes) -> int:
 
 
 def _is_json(line: bytes) -> bool:
-    try:
+    with contextlib.suppress(ValueError):
         orjson.loads(line)
-    except ValueError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _journal_name(path: str) -> str:

@@ -10,6 +10,7 @@ import hashlib
 import io
 import os
 import re
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -94,10 +95,16 @@ def restored(found: FoundOriginal) -> Iterator[bytes]:
     Raises `Unreadable` if they are damaged: at the end, when the hash is known, so let what is made of them take
     effect only then wherever that matters.
     """
-    digest = hashlib.sha256()
-    for piece in _slice(content(found.path, found.on_invalid), found.offset, found.length):
-        digest.update(piece)
-        yield piece
+    digest, at = hashlib.sha256(), 0
+    stop = found.offset + found.length if found.length >= 0 else sys.maxsize
+    for piece in content(found.path, found.on_invalid):
+        wanted = piece[max(0, found.offset - at) : max(0, stop - at)]
+        digest.update(wanted)
+        if wanted:
+            yield wanted
+        at += len(piece)
+        if at >= stop:
+            break
     if digest.hexdigest() != found.sha256:
         advice = "look for another copy of the archive; compactor verify names all damage"
         raise Unreadable(f"is damaged: its hash is not {found.sha256[:16]}…", place=str(found.path), next_step=advice)
@@ -133,18 +140,6 @@ def _inside(folder: Path, prefix: str) -> Iterator[FoundOriginal]:
         for _, path in stored_blobs(folder, original) if parts else ():
             for part in parts:
                 yield FoundOriginal(path=path, **asdict(part))
-
-
-def _slice(pieces: Iterable[bytes], offset: int, length: int) -> Iterator[bytes]:
-    at = 0
-    for piece in pieces:
-        start = max(0, offset - at)
-        stop = len(piece) if length < 0 else min(len(piece), offset + length - at)
-        at += len(piece)
-        if start < stop:
-            yield piece[start:stop]
-        if length >= 0 and at >= offset + length:
-            return
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,7 +85,12 @@ def verify(folder: str | Path) -> Verification:
     checked = {path: _original(root, sha256, path) for sha256, path in stored_blobs(root)}
     states = sorted((root / STATE_FOLDER).glob("*.zst"))
     found = [problem for item in checked.values() for problem in item.problems]
-    found += (damage for path in states for damage in _damage_of(path))
+    for path in states:
+        try:
+            if not _hashed(unpacked(path))[1].startswith(path.name.partition(".")[0]):
+                found.append(_damaged(path, "its hash is not its name"))
+        except CompactError as error:
+            found.append(_damaged(path, error.what))
     found += (
         InputError("lists transcripts of an original that is not here", place=str(path), next_step=_COPY)
         for sha256, path in stored_sidecars(root)
@@ -144,17 +149,6 @@ def _hashed(pieces: Iterable[bytes], parts: Iterable[Part] = ()) -> tuple[int, s
                 wrong.append(part)
         begun = [item for item in begun if item[0].offset + item[0].length > size_bytes]
     return size_bytes, whole.hexdigest(), (*wrong, *(part for part, _ in begun), *waiting)
-
-
-def _damage_of(path: Path) -> Iterator[InputError]:
-    """What is wrong with a counter table."""
-    try:
-        _, found, _ = _hashed(unpacked(path))
-    except CompactError as error:
-        yield _damaged(path, error.what)
-    else:
-        if not found.startswith(path.name.partition(".")[0]):
-            yield _damaged(path, "its hash is not its name")
 
 
 def _manifest(

@@ -17,7 +17,7 @@ import click
 
 from compactor_cli.archive.atomic import Existing, followed
 from compactor_cli.archive.folder import LOCAL_ARCHIVE, default_archive_dir, is_hex, moment
-from compactor_cli.archive.recover import added_records, clear, find_compacted, put_back
+from compactor_cli.archive.recover import clear, find_compacted, lines_from, put_back
 from compactor_cli.archive.restore import (
     MIN_PREFIX_CHARS,
     ExpandedRecord,
@@ -303,12 +303,12 @@ def undo(files: tuple[str, ...], force: bool, archive_dir: str | None) -> int:
             clear((followed(name).parent,), dict.fromkeys(folders), console.warn)
             found = find_compacted(name, folders)
             if found.added_bytes and not force:
-                count, first = added_records(name, found)
+                count, first = lines_from(name, found.entry.written_bytes)
                 advice = "with -f these go, too; the archive keeps them"
                 what = f"{counted(count, 'record')} came after the compaction (the first: {first})"
                 raise OutputError(what, place=name, next_step=advice)
-            done = put_back(name, found, folders[0])
-            console.done(f"{name}: the original is back, {done.size_bytes:,} bytes; what was here is {done.archived}")
+            size_bytes, archived = put_back(name, found, folders[0])
+            console.done(f"{name}: the original is back, {size_bytes:,} bytes; what was here is {archived}")
         except CompactError as error:
             console.error(str(error))
             code = 3 if code == 3 else error.exit_code

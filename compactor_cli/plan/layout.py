@@ -125,7 +125,7 @@ def measure_limits(transcript: Transcript, grouping: Grouping, tokens: Sequence[
     limit = _head_limit(messages, summaries)
     previous_tokens = sum(tokens[i] for i in summaries)
     shown = (i for i, message in enumerate(messages) if not (message.is_meta or message.superseded))
-    bare = CutLimits(
+    ground = CutLimits(
         messages=messages,
         records=transcript.records,
         borders=borders_of(count, (each for each in grouping.exchanges if each[0] not in gone)),
@@ -142,11 +142,7 @@ def measure_limits(transcript: Transcript, grouping: Grouping, tokens: Sequence[
         replaced_tokens=max(transcript.original_tokens if summaries else 0, previous_tokens),
         is_settled=bool(summaries) and is_settled(transcript),
     )
-    return _snapped(bare, grouping)
-
-
-def _snapped(ground: CutLimits, grouping: Grouping) -> CutLimits:
-    """The ground with its marks on borders."""
+    # All of them on borders.
     running = grouping.in_flight
     in_flight = ground.border_until(running[0].record) if running else ground.end
     lead = ground.border_from(ground.lead)

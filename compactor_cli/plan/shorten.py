@@ -232,19 +232,16 @@ def with_edits(messages: Sequence[Message], edits: Iterable[Shortening]) -> tupl
     """The messages as they read when their parts are shortened so."""
     changed = list(messages)
     for item in edits:
-        message = changed[item.edit.record]
+        message, text = changed[item.edit.record], item.edit.text
         parts = list(message.parts)
-        parts[item.edit.part] = _with_text(parts[item.edit.part], item.edit.text)
+        part = parts[item.edit.part]
+        if isinstance(part, Text | ToolResult):
+            parts[item.edit.part] = replace(part, text=text)
+        elif isinstance(part, ToolCall):
+            arguments = text if isinstance(part.arguments, str) else json.loads(text)
+            parts[item.edit.part] = replace(part, arguments=arguments)
         changed[item.edit.record] = replace(message, parts=tuple(parts))
     return tuple(changed)
-
-
-def _with_text(part: Part, text: str) -> Part:
-    if isinstance(part, Text | ToolResult):
-        return replace(part, text=text)
-    if isinstance(part, ToolCall):
-        return replace(part, arguments=text if isinstance(part.arguments, str) else json.loads(text))
-    return part
 
 
 def _is_of_kind(kind: PartKind, role: Role, part: Part) -> bool:

@@ -111,24 +111,20 @@ def write_table(name: str, tokens: Sequence[bytes]) -> None:
     with suppress(OSError):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as draft:
-            data = _table(tokens)
+            slots = array("I", bytes(4 * _SLOTS))
+            for number, token in enumerate(tokens, 1):
+                slot = zlib.crc32(token) & _MASK
+                while slots[slot]:
+                    slot = (slot + 1) & _MASK
+                slots[slot] = number
+            bounds = array("I", [0, *accumulate(map(len, tokens))])
+            data = b"".join((array("I", [len(tokens)]), slots, bounds, *tokens))
             draft.write(data + hashlib.sha256(data).digest())
         Path(draft.name).replace(file)
 
 
 def _file(name: str) -> Path:
     return cache_folder() / "vocabularies" / f"{name}-{sys.byteorder}.1"
-
-
-def _table(tokens: Sequence[bytes]) -> bytes:
-    slots = array("I", bytes(4 * _SLOTS))
-    for number, token in enumerate(tokens, 1):
-        slot = zlib.crc32(token) & _MASK
-        while slots[slot]:
-            slot = (slot + 1) & _MASK
-        slots[slot] = number
-    bounds = array("I", [0, *accumulate(map(len, tokens))])
-    return b"".join((array("I", [len(tokens)]), slots, bounds, *tokens))
 
 
 def _written_out(found: re.Match[str]) -> str:

@@ -340,7 +340,15 @@ def _paths(file: Any, names: str, source: str) -> tuple[ColumnPath, ...]:
             for batch in islice(file.iter_batches(_LOOKED_AT_ROWS, columns=[path[0]]), 1):
                 check_column(path, batch.column(path[0]).to_pylist(), schema.names, place=source)
         return paths
-    candidates: list[str] = [field.name for field in schema if _may_hold_messages(field.type)]
+    from pyarrow import types
+
+    # Texts, and lists of structures, as messages are in a table of their own kind.
+    texts = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    candidates: list[str] = []
+    for field in schema:
+        is_list = types.is_list(field.type) or types.is_large_list(field.type)
+        if any(test(field.type) for test in texts) or (is_list and types.is_struct(field.type.value_type)):
+            candidates.append(field.name)
     for batch in file.iter_batches(_LOOKED_AT_ROWS, columns=candidates) if candidates else ():
         for column in candidates:
             if any(holds_conversation(column, value) for value in batch.column(column).to_pylist() if value):
@@ -348,15 +356,6 @@ def _paths(file: Any, names: str, source: str) -> tuple[ColumnPath, ...]:
         break
     advice = f"name it with --column; columns: {', '.join(schema.names)}"
     raise InputError("no column holds conversations", place=source, next_step=advice)
-
-
-def _may_hold_messages(kind: Any) -> bool:
-    """Texts, and lists of structures, as messages are in a table of their own kind."""
-    from pyarrow import types
-
-    is_list = types.is_list(kind) or types.is_large_list(kind)
-    texts = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
-    return any(test(kind) for test in texts) or bool(is_list and types.is_struct(kind.value_type))
 
 
 def _writer(file: Any, target: Any) -> Any:
@@ -396,7 +395,15 @@ def compact_columns_of_lines(job: Job, run_config: RunConfig, outputs: Outputs) 
         paths = column_paths(run_config.column, names, place=source) if first else ()
         for path in paths:
             check_column(path, [row.get(path[0]) for row in rows], names, place=source)
-        compact = partial(_compact_line, columns=_columns(paths, job, run_config))
+        columns = _columns(paths, job, run_config)
+
+        def compact(record: Record) -> tuple[bytes, list[RowCell]]:
+            raw, made = record.raw, []
+            for path, cells in columns if isinstance(record.value, dict) else ():
+                raw, cell = compact_within(raw, path, cells)
+                made += [cell] if cell else []
+            return raw, made
+
         with open_target(job.target, stream) as file:
             file.write(records.prefix)
             for number, (record, (line, made)) in enumerate(mapped(compact, chain(first, records), models)):
@@ -407,14 +414,6 @@ def compact_columns_of_lines(job: Job, run_config: RunConfig, outputs: Outputs) 
                 models.settle()
     tally.sha256, tally.bytes_before = content.sha256, content.size_bytes
     return tally
-
-
-def _compact_line(record: Record, columns: Sequence[tuple[ColumnPath, CellMaker]]) -> tuple[bytes, list[RowCell]]:
-    raw, made = record.raw, []
-    for path, cells in columns if isinstance(record.value, dict) else ():
-        raw, cell = compact_within(raw, path, cells)
-        made += [cell] if cell else []
-    return raw, made
 
 
 def _refuse_archive(run_config: RunConfig, what: str, source: str) -> None:

@@ -237,10 +237,14 @@ class ModelRun:
         if self.threads == 1:
             yield from map(work, items)
             return
+        from concurrent.futures import ThreadPoolExecutor
+
+        with self._lock:
+            self._pool = self._pool or ThreadPoolExecutor(self.threads, thread_name_prefix="transcript")
         waiting: deque[Future[Result]] = deque()
         try:
             for item in items:
-                waiting.append(self._threads().submit(work, item))
+                waiting.append(self._pool.submit(work, item))
                 while len(waiting) > _AHEAD * self.threads or (waiting and waiting[0].done()):
                     yield waiting.popleft().result()
             while waiting:
@@ -251,14 +255,6 @@ class ModelRun:
 
     def settle(self) -> None:
         """Called before an output takes effect; raises where it should not."""
-
-    def _threads(self) -> ThreadPoolExecutor:
-        from concurrent.futures import ThreadPoolExecutor
-
-        with self._lock:
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="transcript")
-            return self._pool
 
     def _redactor(self) -> Redactor:
         return Redactor(self._known)

@@ -11,7 +11,7 @@ import json
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
@@ -381,25 +381,24 @@ class Provider:
             key = bytes.fromhex(value["custom_id"])
         except (ValueError, KeyError, TypeError):
             return
-        self._job_log.keep(key, self._entry(value))
-
-    def _entry(self, value: Mapping[str, Any]) -> LoggedRequest:
         response = value.get("response") or {}
         body = response.get("body") or {}
         if response.get("status_code") == 200 and not value.get("error"):
             try:
                 reply = batch_reply(self._way, body)
             except ModelFailure as failure:
-                return LoggedRequest(fault=RequestFault.FAILED, reason=failure.reason)
-            price = self._price
-            cost = price.cost_usd(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens) if price else None
-            return LoggedRequest(reply=replace(reply, cost_usd=cost))
-        error = value.get("error") or body.get("error") or {}
-        error_text = (
-            f"{error.get('code') or ''} {error.get('message') or ''}".strip() if isinstance(error, dict) else str(error)
-        )
-        fault = RequestFault.TOO_LONG if any(words in error_text for words in _TOO_LONG) else RequestFault.FAILED
-        return LoggedRequest(fault=fault, reason=scrubbed(error_text or "no reply", self._way))
+                entry = LoggedRequest(fault=RequestFault.FAILED, reason=failure.reason)
+            else:
+                tokens = {"input_tokens": reply.input_tokens, "output_tokens": reply.output_tokens}
+                cost = self._price.cost_usd(**tokens) if self._price else None
+                entry = LoggedRequest(reply=replace(reply, cost_usd=cost))
+        else:
+            error = value.get("error") or body.get("error") or {}
+            is_coded = isinstance(error, dict)
+            text = f"{error.get('code') or ''} {error.get('message') or ''}".strip() if is_coded else str(error)
+            fault = RequestFault.TOO_LONG if any(words in text for words in _TOO_LONG) else RequestFault.FAILED
+            entry = LoggedRequest(fault=fault, reason=scrubbed(text or "no reply", self._way))
+        self._job_log.keep(key, entry)
 
     @property
     def _price(self) -> Price | None:

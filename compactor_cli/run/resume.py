@@ -64,7 +64,12 @@ class UnchangedCache:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._entries = _read(file)
+        self._entries: dict[str, _SeenInput] = {}
+        # Without those of a file that is missing or damaged.
+        with suppress(OSError, ValueError, TypeError, AttributeError):
+            for path, values in json.loads(file.read_bytes()).items():
+                if tuple(map(type, values)) == _SEEN_TYPES:
+                    self._entries[path] = _SeenInput(*values)
         self._looks: dict[str, Look] = {}
         self._changed = False
 
@@ -75,10 +80,16 @@ class UnchangedCache:
             look = self._looks[path] = look_at(path)
         except CompactError:
             return None
-        entry = self._entries.get(path)
-        if entry is None or (entry.look != look and not self._is_same(path, entry, look)):
+        if (entry := self._entries.get(path)) is None:
             return None
         if entry.look != look:
+            # It was touched, or put in another one's place, and may hold the same bytes.
+            try:
+                is_same = look.size_bytes == entry.look.size_bytes and content_sha256(path) == entry.sha256
+            except CompactError:
+                is_same = False
+            if not is_same:
+                return None
             self._enter(path, *entry[4:])
         if job.source.is_candidate and not entry.transcripts:
             return InputReport(path=job.source.path, outcome=Outcome.SKIPPED, reason=PASSED_OVER)
@@ -129,13 +140,6 @@ class UnchangedCache:
                 self._entries[path] = _SeenInput(*place, sha256, size_bytes, tokens, transcripts)
                 self._changed = True
 
-    def _is_same(self, path: str, entry: _SeenInput, look: Look) -> bool:
-        """Whether a file that was touched, or put in another one's place, holds the same bytes."""
-        try:
-            return look.size_bytes == entry.look.size_bytes and content_sha256(path) == entry.sha256
-        except CompactError:
-            return False
-
 
 def seen_file(cache_folder: Path, run_config: RunConfig, kind: str) -> Path:
     """The file for this configuration: it differs whenever another outcome is possible."""
@@ -150,15 +154,6 @@ def seen_file(cache_folder: Path, run_config: RunConfig, kind: str) -> Path:
         repr(models),
     )
     return cache_folder / "seen" / f"{hashlib.sha256(repr(identity).encode()).hexdigest()[:16]}.json"
-
-
-def _read(file: Path) -> dict[str, _SeenInput]:
-    """The entries of a file; none where it is missing or damaged."""
-    try:
-        found = json.loads(file.read_bytes()).items()
-        return {path: _SeenInput(*values) for path, values in found if tuple(map(type, values)) == _SEEN_TYPES}
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}
 
 
 FORMAT = 1
@@ -214,7 +209,15 @@ def read_plan_file(path: str) -> PlanFile:
     saved: dict[str, Saved] = {}
     for number, line in enumerate(lines[1:], 2):
         entry = _checked(line, path, number)
-        plan = _plan(entry["plan"])
+        value = entry["plan"]
+        nested = {
+            "spans": tuple(Span(**{**span, "action": Action(span["action"])}) for span in value["spans"]),
+            "edits": tuple(Edit(**edit) for edit in value["edits"]),
+            "tier": Tier(value["tier"]),
+            "mode": Mode(value["mode"]),
+            "notes": tuple(value["notes"]),
+        }
+        plan = Plan(**{**value, **nested})
         saved[plan.transcript_sha256] = Saved(plan=plan, summary=entry["summary"], source=entry.get("source", ""))
     return PlanFile(settings=settings_from(head["settings"], Settings(), path), by_sha256=saved)
 
@@ -231,14 +234,3 @@ def _checked(line: bytes, path: str, number: int) -> Any:
     if wrong := faults("plan", value):
         raise UsageError(f"is not a plan {kind}: {wrong[0]}", next_step="make one with --plan-out", place=place)
     return value
-
-
-def _plan(value: Mapping[str, Any]) -> Plan:
-    nested = {
-        "spans": tuple(Span(**{**span, "action": Action(span["action"])}) for span in value["spans"]),
-        "edits": tuple(Edit(**edit) for edit in value["edits"]),
-        "tier": Tier(value["tier"]),
-        "mode": Mode(value["mode"]),
-        "notes": tuple(value["notes"]),
-    }
-    return Plan(**{**value, **nested})

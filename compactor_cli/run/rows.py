@@ -421,7 +421,11 @@ class RowMaker:
             advice = "plan again: the summary depends on the version and on the archive"
             raise InvariantError("the summary would not be the planned one", next_step=advice, place=_place(transcript))
         if done.changed:
-            _check_retention(done.report, self.settings)
+            least = self.settings.min_retention_ratio
+            short = [f"{kind} {share:.0%}" for kind, share in done.report.retention.items() if share < least]
+            if short:
+                what = f"too little of the middle survives ({', '.join(short)}; wanted {least:.0%})"
+                raise OutputError(what, next_step="raise the target, or lower min-retention")
         if self.example and done.summary_text and (request := self._request(transcript, done.plan, counter)):
             return replace(done, example=self.example(request, done.summary_text))
         return done
@@ -461,14 +465,6 @@ def _fallback_warning(failure: PluginFailed) -> str:
 def _counter_of(tokenizer: str, model: str) -> Counter:
     """One counter for all transcripts of a model: texts that come again are counted once."""
     return counter_for(tokenizer, model)
-
-
-def _check_retention(report: TranscriptReport, settings: Settings) -> None:
-    least = settings.min_retention_ratio
-    short = [f"{kind} {share:.0%}" for kind, share in report.retention.items() if share < least]
-    if short:
-        what = f"too little of the middle survives ({', '.join(short)}; wanted {least:.0%})"
-        raise OutputError(what, next_step="raise the target, or lower min-retention")
 
 
 def _place(transcript: Transcript) -> str:

@@ -84,22 +84,22 @@ def affordable(inputs: Iterable[tuple[str, int]], processes: int, memory_bytes: 
 
     Sessions are held whole; of datasets a few rows are, so that their size does not count.
     """
-
-    def needed_bytes(path: str, size_bytes: int) -> int:
-        # A packed one is taken to be as large as text commonly is.
+    needed: list[tuple[int, str]] = []
+    for path, size_bytes in inputs:
+        # Packed ones are taken to be as much smaller as text commonly is.
         ratio = 1 if compression_named(path) is Compression.NONE else COMMON_RATIO
-        return MEMORY_PER_BYTE * ratio * size_bytes
-
-    def is_dataset(path: str) -> bool:
-        with suppress(CompactError):
-            return bool(row_dialect(path))
-        return False
-
-    largest = nlargest(processes, ((needed_bytes(path, size_bytes), path) for path, size_bytes in inputs))
+        needed.append((MEMORY_PER_BYTE * ratio * size_bytes, path))
+    largest = nlargest(processes, needed)
     sizes = [size for size, _ in largest]
     if sum(sizes) > memory_bytes:
-        sizes = sorted((0 if is_dataset(path) else size for size, path in largest), reverse=True)
+        sizes = sorted((0 if _is_dataset(path) else size for size, path in largest), reverse=True)
     return max(1, sum(total_bytes <= memory_bytes for total_bytes in accumulate(sizes)))
+
+
+def _is_dataset(path: str) -> bool:
+    with suppress(CompactError):
+        return bool(row_dialect(path))
+    return False
 
 
 def memory_at_hand() -> int:

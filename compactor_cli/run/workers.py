@@ -138,7 +138,13 @@ class Workers(Generic[Item, Result]):
             try:
                 self._take(worker)
             except (EOFError, OSError):
-                self._bury(worker)
+                # It died: the item it was at is lost, those after it are for another one.
+                self._team.remove(worker)
+                worker.connection.close()
+                if task := worker.task:
+                    task.results.append(self._lost(task.rest[0]))
+                    if task.rest:
+                        self._orphaned.append(task)
 
     def _take(self, worker: _Worker[Item, Result]) -> None:
         """The next result of a busy worker."""
@@ -146,15 +152,6 @@ class Workers(Generic[Item, Result]):
         if worker.task:
             worker.task.results.append(result)
             worker.task = worker.task if worker.task.rest else None
-
-    def _bury(self, worker: _Worker[Item, Result]) -> None:
-        """The item it was at is lost, those after it are for another one."""
-        self._team.remove(worker)
-        worker.connection.close()
-        if task := worker.task:
-            task.results.append(self._lost(task.rest[0]))
-            if task.rest:
-                self._orphaned.append(task)
 
     def _stop(self) -> None:
         for worker in self._team:
