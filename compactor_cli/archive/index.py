@@ -132,10 +132,7 @@ class IndexedOriginal:
 
 
 def create_words(database: sqlite3.Connection) -> None:
-    """Make the full-text table ``words`` (rowid, text), which keeps no text itself.
-
-    Raises UsageError where this Python's SQLite cannot.
-    """
+    """Make the full-text table ``words``, which keeps no text. Raises UsageError where this Python's SQLite cannot."""
     import sqlite3
 
     try:

@@ -214,8 +214,7 @@ class _Begun:
 def journal(archive: Path, path: str, original: Blob, data: bytes) -> Iterator[None]:
     """While the block appends ``data`` to the file at ``path``, which holds ``original``, the archive knows of it.
 
-    The journal is durable before the block begins. It stays if the process dies; else it is removed. Raises
-    `OutputError`, `Unreadable`.
+    It is durable before the block begins, and stays only if the process dies. Raises `OutputError`, `Unreadable`.
     """
     name = _journal_name(path)
     try:
@@ -314,10 +313,7 @@ def find_leftovers(folder: Path) -> Iterator[Path]:
 
 
 def sweep(folder: Path, archives: Iterable[Path] = ()) -> tuple[Path, ...]:
-    """Remove what killed runs left in a folder; what cannot be removed without a loss is returned.
-
-    ``archives``: where replaced originals may be found. What cannot be looked at stays.
-    """
+    """Remove what killed runs left in a folder; what cannot be removed without a loss of bytes is returned."""
     kept = []
     for path in _named(folder):
         with contextlib.suppress(OSError), _held(path) as descriptor:

@@ -53,10 +53,7 @@ _FORMS = "write HASH:12, HASH:4-9, HASH and then [12], or a summary's marker lin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundOriginal:
-    """Something that can be restored: ``length`` bytes (-1: all) from ``offset`` on, unpacked, of a stored file.
-
-    ``on_invalid``: as in `Part`.
-    """
+    """What can be restored: ``length`` bytes (-1: all) from ``offset`` on of the unpacked file; else as in `Part`."""
 
     sha256: str
     path: Path
@@ -68,8 +65,7 @@ class FoundOriginal:
 def find(folders: Iterable[str | Path], prefix: str) -> FoundOriginal:
     """The one original, else the one transcript inside an original, whose SHA-256 begins with ``prefix``.
 
-    Raises `UsageError` for less than `MIN_PREFIX_CHARS` hex digits, `InputError` if there is none, or more
-    than one.
+    Raises `UsageError` for too few hex digits, `InputError` if there is none, or more than one.
     """
     prefix = prefix.lower()
     if len(prefix) < MIN_PREFIX_CHARS or not is_hex(prefix):
@@ -125,10 +121,7 @@ def restore_to(
     existing: Existing = Existing.REFUSE,
     warn: Callable[[str], object] = lambda text: None,
 ) -> int:
-    """Write the bytes to a file, which is there only if they are undamaged; a new one is the user's alone.
-
-    ``warn``: as in `atomic_writer`. Raises as `restore`, and `OutputError`.
-    """
+    """`restore` to a file, which is there only if the bytes are undamaged; a new one is the user's alone."""
     with atomic_writer(path, existing=existing, mode=PRIVATE_FILE_MODE, warn=warn) as file:
         return restore(found, file)
 

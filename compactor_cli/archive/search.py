@@ -103,10 +103,7 @@ def match_all(query: str) -> str:
 
 
 def match_any(query: str) -> str:
-    """The query in the index's own language: any of its words; empty if it has none.
-
-    A path or name with punctuation in it counts as a phrase and by its pieces.
-    """
+    """The query in the index's own language: any of its words, a path as a phrase and by its pieces; empty without."""
     runs = DENSE_RUN.findall(query)
     phrases = [f"{phrase}*" for run in runs if len(run) == 1 and (phrase := _quoted([run]))]
     phrases += [_quoted([run[i : i + 2]]) for run in runs for i in range(len(run) - 1)]
@@ -177,10 +174,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """Hits, the best first. ``any_word``: nothing holds all words of the query; these hold some.
-
-    ``troubles``: originals that could not be indexed, with the reason.
-    """
+    """Hits, the best first. ``any_word``: none holds all words; ``troubles``: originals that could not be indexed."""
 
     hits: tuple[Hit, ...]
     any_word: bool = False
@@ -198,8 +192,7 @@ def search(
 ) -> SearchResult:
     """The best ``limit`` records, each with a snippet. The indexes are brought up to date first.
 
-    Every word must occur (see `match_all`); where no record holds all of them, any. Raises as `match_all` and
-    `opened`.
+    Every word must occur; where no record holds all of them, any. Raises as `match_all` and `opened`.
     """
     wanted = _Wanted(all_words=match_all(query), any_word=match_any(query), only=only or Filter(), limit=limit)
     asked = [_asked(archive, wanted, start, progress) for archive in archives]
@@ -436,10 +429,7 @@ class Retrieval:
     """A summariser that looks up instead of summing up. Same request, same answer; no model."""
 
     def summarise(self, request: Request) -> Answer:
-        """The excerpts, in the order of the transcript, each with its record, within the budget.
-
-        Where nothing shares a word with the query, the summary has no sections.
-        """
+        """The excerpts within the budget, each with its record; no sections where nothing shares a word."""
         language = language_of(request)
         query = " ".join(filter(None, (query_of(request), request.focus)))
         empty = Summary(source=Source.EXCERPTS, sections=(), language=language)

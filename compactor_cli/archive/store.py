@@ -66,10 +66,7 @@ class Archive:
         compacted_at: str = "",
         written: tuple[str, int] = ("", 0),
     ) -> ManifestEntry:
-        """Add a stored original to the manifest; ``compacted_at`` is now unless it is given.
-
-        ``written``: SHA-256 and size of the file that takes the original's place, if one does.
-        """
+        """Add a stored original to the manifest; ``written``: SHA-256 and size of what takes its place, if any."""
         entry = ManifestEntry(
             sha256=blob.sha256,
             bytes=blob.size_bytes,

@@ -71,10 +71,7 @@ class _Checked:
 
 
 def verify(folder: str | Path) -> Verification:
-    """Read every file of an archive and compare it with its name, the manifest and the lists of transcripts.
-
-    Nothing is changed. Raises `Unreadable` if there is no such folder.
-    """
+    """Compare every file of an archive with its name, the manifest and the lists. Raises `Unreadable` without a folder."""
     root = Path(folder)
     if not root.is_dir():
         raise Unreadable("no such archive folder", place=str(root), next_step="name it with --archive-dir")
@@ -181,8 +178,7 @@ class Candidate:
 def candidates(archives: Sequence[Path], before: str) -> list[Candidate]:
     """The originals last compacted before this moment (UTC, ISO 8601), the oldest first, each once.
 
-    One is in use as long as a summary in the file it was archived from names it, or one in another original that is
-    in use itself.
+    One is in use where a summary in the file it was archived from names it, or one in an original that is in use.
     """
     newest: dict[tuple[Path, str], Listed] = {}
     for item in sorted(listed(archives), key=lambda item: item.entry.compacted_at):
@@ -200,10 +196,7 @@ def candidates(archives: Sequence[Path], before: str) -> list[Candidate]:
 
 
 def remove(items: Iterable[Listed], *, with_index: bool = True) -> None:
-    """Take these originals out of their archives, the manifest first; by default what was indexed of them, too.
-
-    Raises `OutputError`, `Unreadable`.
-    """
+    """Take originals out of their archives, the manifest first, and the index. Raises `OutputError`, `Unreadable`."""
     by_archive: dict[Path, set[str]] = {}
     for item in items:
         by_archive.setdefault(item.archive, set()).add(item.entry.sha256)

@@ -209,7 +209,7 @@ MOST_OF_SHORT_RATIO = 0.75
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The middle is ``head_stop <= i < tail_start``, except for ``islands``: records of it that stay anyway.
+    """The middle is ``head_stop <= i < tail_start``, except for ``kept_middle``: records of it that stay anyway.
 
     ``kept_tokens + budget_tokens <= target_tokens`` unless the tail is too large: then texts have to be shortened,
     and at last the summary's budget. ``covered_tokens`` is what the summary replaces.
@@ -227,10 +227,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutSearch:
-    """Makes cuts on one ground by one set of settings.
-
-    ``frame_tokens``: what surrounds the summary's message. ``scale_ratio`` multiplies tail and budget.
-    """
+    """Makes cuts by one set of settings. ``frame_tokens``: around the summary; ``scale_ratio``: of tail and budget."""
 
     ground: CutLimits
     settings: Settings

@@ -85,10 +85,9 @@ def _looks_at_all(settings: Settings) -> bool:
 
 
 def unread_bytes(settings: Settings) -> int:
-    """Rows of texts of up to this many bytes stay as they are, whatever they say; 0: they have to be read.
+    """Rows of texts of up to this many bytes stay as they are, whatever they hold; 0: they have to be read.
 
-    A token of a text has at least one of its bytes, and the keys of a message have more than the 4 tokens that are
-    counted for it.
+    A token of a text has at least one of its bytes; the keys of a message have more than the 4 tokens counted for it.
     """
     return 0 if _looks_at_all(settings) else settings.target.tokens
 
@@ -362,10 +361,7 @@ def unchanged_report(transcript: Transcript, plan: Plan, grouping: Grouping, cou
 
 
 def newest_request_warning(transcript: Transcript, plan: Plan, counter: Counter, summary_text: str) -> str:
-    """What became of the newest message of the user, where it does not stay whole; empty where it does.
-
-    It stays whole in a summary that holds all its words.
-    """
+    """What became of the newest message of the user, where it stays whole neither as it is nor in the summary."""
     newest = newest_request(transcript.messages)
     if newest < 0 or not plan.changes:
         return ""

@@ -69,11 +69,7 @@ LITTLE_BYTES = 1_000_000
 
 
 class Amount:
-    """How much text this process has to count, as far as it is known or was seen.
-
-    ``is_run``: whether a run of the command counts it, which may keep files in the user's cache; the Python API
-    may not.
-    """
+    """How much text this process has to count. ``is_run``: for the command, which may keep files in a cache."""
 
     def __init__(self) -> None:
         self.is_run = False
@@ -285,10 +281,7 @@ class OnceCounter:
 
 
 def counter_for(tokenizer: str = "auto", model: str = "") -> Counter:
-    """The counter of this name: ``auto`` (by model), a vocabulary's name, ``estimate``, ``chars/4``, ``chars/3``.
-
-    Raises `UsageError` for a name that is none of these.
-    """
+    """The counter of this name; of the model for ``auto``. Raises `UsageError` for a name that none has."""
     if tokenizer == ESTIMATE:
         return EstimateCounter()
     if tokenizer in CHARS:

@@ -102,10 +102,7 @@ class CellMaker:
 
 
 def holds_conversation(column: str, value: Any) -> bool:
-    """Whether a value of a column is a conversation: a text of JSON, or the messages themselves.
-
-    What it is must not depend on the column's name, which is `COMMON_NAMES`' or any other.
-    """
+    """Whether a value of a column, whatever its name, is a conversation: a text of JSON, or the messages themselves."""
     if isinstance(value, str | bytes):
         value = _parsed(value)
     if not isinstance(value, list):
@@ -125,10 +122,7 @@ ColumnPath = tuple[str, ...]
 
 
 def column_paths(text: str, columns: Sequence[str], *, place: str = "") -> tuple[ColumnPath, ...]:
-    """What ``chosen,rejected`` or ``extra.chat`` means among these columns; a column's own name may hold dots.
-
-    Raises `InputError` for a column that is not there.
-    """
+    """The columns that ``chosen,rejected`` or ``extra.chat`` names; a name may hold dots. Raises `InputError`."""
     found = []
     for name in filter(None, (part.strip() for part in text.split(","))):
         head, *inner = (name,) if name in columns else name.split(".")
@@ -163,10 +157,7 @@ def compact_inside(value: Any, keys: Sequence[str], cells: CellMaker) -> tuple[A
 
 
 def compact_within(raw: bytes, keys: Sequence[str], cells: CellMaker) -> tuple[bytes, RowCell | None]:
-    """The conversation at these keys of a JSON value compacted, every other byte as it was; None where none is.
-
-    A value on the way may be JSON within a text, and the conversation such a text.
-    """
+    """The conversation at these keys of a JSON value compacted, every other byte as it was; None where none is."""
     if raw[:1] == b'"':
         text = str(parse(raw)).encode()
         made, cell = compact_within(text, keys, cells) if keys else _filled_cell(text, cells)

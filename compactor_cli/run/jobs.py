@@ -311,10 +311,7 @@ class Outputs:
 
 
 def run_job(job: Job, run_config: RunConfig, outputs: Outputs, processes: int = 1) -> InputReport:
-    """Do one job. Whatever goes wrong with this input is in its report; only a gone reader is raised.
-
-    ``processes`` share the rows of a dataset.
-    """
+    """Do one job. Whatever goes wrong with this input is in its report; only a gone reader is raised."""
     path = job.source.path
     if outputs.emit:
         outputs.emit(InputBegan(path=path))

@@ -87,8 +87,7 @@ class Target:
 class Destination:
     """The command line's options about output; nothing set means standard output.
 
-    ``compress`` is for names that promise no compression of their own. ``force``: overwrite files, and in
-    place replace hard-linked and read-only ones.
+    ``compress``: for names without an ending of their own. ``force``: overwrite; in place also what has hard links.
     """
 
     output: str = ""
@@ -102,8 +101,7 @@ class Destination:
 def plan_targets(sources: Sequence[InputSource], destination: Destination) -> tuple[Target, ...]:
     """The target of each source. Nothing is made or touched.
 
-    Raises `UsageError` if several results would be joined, if two sources have one target, if a target is
-    an input, and if a target exists and may not be overwritten.
+    Raises `UsageError` for results that would be joined, and for targets that are another's, an input, or there already.
     """
     ways = (destination.output, destination.output_dir, destination.in_place, destination.append)
     if sum(map(bool, ways)) > 1:

@@ -161,10 +161,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """A saved decision; ``summary`` is the text of the summary message, empty without one.
-
-    ``source``: who wrote it. A digest can be made again and compared; a model's text is taken as it is.
-    """
+    """A decision; ``source``: who wrote its ``summary``: a digest is made again and compared, any other is taken."""
 
     plan: Plan
     summary: str

@@ -79,10 +79,7 @@ NOTE_NAME = "{name}"
 
 
 def note_of(file: str, path: str) -> str:
-    """The note for the input ``path``; empty where ``file`` names notes by their session and this one has none.
-
-    Raises UsageError if the file cannot be read.
-    """
+    """The note for the input ``path``; empty where each session has its own, and this one none. Raises UsageError."""
     found = Path(file.replace(NOTE_NAME, Path(path).name.partition(".")[0]))
     try:
         return found.read_text(encoding="utf-8-sig")

@@ -79,8 +79,7 @@ def run_batch(
 
 
 def affordable(inputs: Iterable[tuple[str, int]], processes: int, memory_bytes: int) -> int:
-    """In how many processes these inputs, of such sizes, are worked on, at least 1: there is memory for that many of
-    the largest.
+    """In how many processes these inputs are worked on, at least 1: there is memory for that many of the largest.
 
     Sessions are held whole; of datasets a few rows are, so that their size does not count.
     """

@@ -381,8 +381,7 @@ def run_gated(
 ) -> Generator[ShardResult, None, None]:
     """All shards on this machine in several processes that ask a model, with one rate limit and one account.
 
-    The work around a call takes ten times as long as the call itself, and threads do not share it. ``emit`` gets what
-    was spent in the end.
+    The work around a call takes ten times as long as the call, and threads do not share it. ``emit`` gets the account.
     """
     from compactor_cli.run.model_run import GateAnswer, local_gate
 
