@@ -71,7 +71,7 @@ class _Checked:
 
 
 def verify(folder: str | Path) -> Verification:
-    """Compare every file of an archive with its name, the manifest and the lists. Raises `Unreadable` without a folder."""
+    """Compare every file of an archive with its name, the manifest and the lists. Raises `Unreadable`."""
     root = Path(folder)
     if not root.is_dir():
         raise Unreadable("no such archive folder", place=str(root), next_step="name it with --archive-dir")

@@ -101,7 +101,7 @@ class Destination:
 def plan_targets(sources: Sequence[InputSource], destination: Destination) -> tuple[Target, ...]:
     """The target of each source. Nothing is made or touched.
 
-    Raises `UsageError` for results that would be joined, and for targets that are another's, an input, or there already.
+    Raises `UsageError` for results that would be joined, and targets that are another's, an input, or there already.
     """
     ways = (destination.output, destination.output_dir, destination.in_place, destination.append)
     if sum(map(bool, ways)) > 1:
