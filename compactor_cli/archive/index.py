@@ -255,8 +255,20 @@ def opened(
     Raises `Unreadable` if there is no such folder, `OutputError` where the index cannot be written, UsageError where
     SQLite has no full-text search; `sqlite3.DatabaseError` of the caller's own statements is let through.
     """
-    with _locked(archive), contextlib.closing(_updated(archive, index_file(archive), start, progress)) as database:
-        yield database
+    import fcntl
+
+    with contextlib.ExitStack() as stack:
+        try:
+            descriptor = stack.enter_context(opened_folder(archive))
+        except OSError as error:
+            advice = "name it with --archive-dir"
+            raise Unreadable("no such archive folder", place=str(archive), next_step=advice) from error
+        # Others wait. Where a file system has no locks, SQLite's own are all there is.
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        sweep(archive)
+        database = _updated(archive, index_file(archive), start, progress)
+        yield stack.enter_context(contextlib.closing(database))
 
 
 def is_damage(error: sqlite3.DatabaseError) -> bool:
@@ -332,24 +344,6 @@ def _connected(file: Path) -> sqlite3.Connection:
         database.close()
         raise
     return database
-
-
-@contextlib.contextmanager
-def _locked(archive: Path) -> Iterator[None]:
-    """The archive's index for this process alone; waits for others."""
-    import fcntl
-
-    with contextlib.ExitStack() as stack:
-        try:
-            descriptor = stack.enter_context(opened_folder(archive))
-        except OSError as error:
-            advice = "name it with --archive-dir"
-            raise Unreadable("no such archive folder", place=str(archive), next_step=advice) from error
-        # Where a file system has no locks, SQLite's own are all there is.
-        with contextlib.suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        sweep(archive)
-        yield
 
 
 def _update(database: sqlite3.Connection, archive: Path, progress: Progress) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from compactor_cli.archive.index import (
     DENSE_RUN,
@@ -195,9 +195,13 @@ def search(
     Every word must occur; where no record holds all of them, any. Raises as `match_all` and `opened`.
     """
     wanted = _Wanted(all_words=match_all(query), any_word=match_any(query), only=only or Filter(), limit=limit)
-    asked = [_asked(archive, wanted, start, progress) for archive in archives]
-    exact = [hit for answer in asked for hit in answer.exact]
-    loose = [hit for answer in asked for hit in answer.loose]
+    exact: list[Hit] = []
+    loose: list[Hit] = []
+    troubles: list[str] = []
+    for archive in archives:
+        hits, is_exact, failed = _asked(archive, wanted, start, progress)
+        (exact if is_exact else loose).extend(hits)
+        troubles += failed
     by_id: dict[str, Hit] = {}
     for hit in sorted(exact or loose, key=lambda hit: -hit.score):
         by_id.setdefault(hit.id, hit)  # the same record of two archives is one hit
@@ -211,7 +215,7 @@ def search(
     return SearchResult(
         hits=tuple(best),
         any_word=bool(best) and not exact,
-        troubles=tuple(trouble for answer in asked for trouble in answer.troubles),
+        troubles=tuple(troubles),
     )
 
 
@@ -225,10 +229,8 @@ class _Wanted:
     limit: int
 
 
-class _Answer(NamedTuple):
-    exact: tuple[Hit, ...]
-    loose: tuple[Hit, ...]
-    troubles: tuple[str, ...]
+# Hits, whether they hold all words, and the originals that could not be indexed.
+_Answer = tuple[tuple[Hit, ...], bool, list[str]]
 
 
 def _asked(archive: Path, wanted: _Wanted, start: IndexStart, progress: Progress) -> _Answer:
@@ -247,11 +249,13 @@ def _asked(archive: Path, wanted: _Wanted, start: IndexStart, progress: Progress
 
 
 def _answer(database: sqlite3.Connection, archive: Path, wanted: _Wanted) -> _Answer:
-    exact = _hits(database, archive, wanted.all_words, wanted)
-    loose = () if exact or not wanted.any_word else _hits(database, archive, wanted.any_word, wanted)
+    hits = _hits(database, archive, wanted.all_words, wanted)
+    is_exact = bool(hits)
+    if not is_exact and wanted.any_word:
+        hits = _hits(database, archive, wanted.any_word, wanted)
     rows = database.execute("SELECT sha256, trouble FROM originals WHERE trouble <> '' ORDER BY sha256")
-    failed = (f"{archive}: {sha256[:16]}… could not be indexed: {reason}" for sha256, reason in rows)
-    return _Answer(exact, loose, tuple(failed))
+    failed = [f"{archive}: {sha256[:16]}… could not be indexed: {reason}" for sha256, reason in rows]
+    return hits, is_exact, failed
 
 
 def _hits(database: sqlite3.Connection, archive: Path, match: str, wanted: _Wanted) -> tuple[Hit, ...]:

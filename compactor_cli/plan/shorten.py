@@ -178,7 +178,11 @@ class Ruler:
 
     def _limit(self, rule: PruneRule) -> tuple[int, int]:
         """The first record and part that are too new for a rule."""
-        by_messages = (_older_than(self.messages, rule.keep_messages), 0)
+        older, to_keep = len(self.messages), rule.keep_messages
+        while older and to_keep > 0:
+            older -= 1
+            to_keep -= not self.messages[older].is_meta and self.messages[older].role is not Role.SYSTEM
+        by_messages = (older, 0)
         if not rule.keep_parts:
             return by_messages
         left = rule.keep_parts
@@ -322,13 +326,3 @@ def _short_values(rule: PruneRule, value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _short_values(rule, item) for key, item in value.items()}
     return [_short_values(rule, item) for item in value] if isinstance(value, list) else value
-
-
-def _older_than(messages: Sequence[Message], keep_messages: int) -> int:
-    """The record from which on the newest messages stand."""
-    left = keep_messages
-    for index in range(len(messages) - 1, -1, -1):
-        if left <= 0:
-            return index + 1
-        left -= not messages[index].is_meta and messages[index].role is not Role.SYSTEM
-    return len(messages) if not keep_messages else 0

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # Where records are, for messages: there is no file.
 _PLACE = "messages"
 _OPENINGS = ("{", "[")
+_TEXTS = (str, bytes, bytearray, memoryview, os.PathLike)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ def conversation_in(source: Any, dialect: str = "") -> GivenConversation:
     """The one conversation that there is. Raises InputError where there is none, UsageError where there are several."""
     if isinstance(source, Mapping):
         return _row(source, dialect)
-    if not _is_text(source):
+    if not isinstance(source, _TEXTS):
         source = list(source)
         if not source or not isinstance(source[0], str | bytes | list | tuple):
             return _messages(source, dialect)
@@ -60,27 +61,20 @@ def conversations_in(source: Any, dialect: str = "") -> Iterator[GivenConversati
     """The conversations, read as they are asked for."""
     if isinstance(source, Mapping):
         yield _row(source, dialect)
-    elif _is_text(source):
-        yield from _in_text(source, dialect)
-    else:
+        return
+    if not isinstance(source, _TEXTS):
         yield from _in_items(iter(source), dialect)
-
-
-def _is_text(source: Any) -> bool:
-    return isinstance(source, str | bytes | bytearray | memoryview | os.PathLike)
-
-
-def _in_text(source: Any, dialect: str) -> Iterator[GivenConversation]:
-    is_bytes = isinstance(source, bytes | bytearray | memoryview)
+        return
+    is_text = isinstance(source, str | os.PathLike)
     with ExitStack() as stack:
-        if is_bytes:
+        if isinstance(source, bytes | bytearray | memoryview):
             records = read_records(io.BytesIO(source), _PLACE)
         elif isinstance(source, str) and ("\n" in source or source.lstrip("\ufeff \t\r").startswith(_OPENINGS)):
             records = read_records(io.BytesIO(_bytes(source)), _PLACE)
         else:
             records = records_in(stack.enter_context(open_stream(os.fspath(source))))
         for transcript in open_transcripts(records, dialect=dialect, prefix=records.prefix):
-            yield GivenConversation(transcript, lambda row: row.output if is_bytes else _str(row.output))
+            yield GivenConversation(transcript, lambda row: _str(row.output) if is_text else row.output)
 
 
 def _in_items(items: Iterator[Any], dialect: str) -> Iterator[GivenConversation]:

@@ -317,24 +317,12 @@ class Gate:
         """Nobody sends anything for this long."""
         self._rate_limiter.pause(seconds)
 
-    async def reserve(self, call: Call) -> Reservation | str:
-        """As `Spend.reserve`; the reason, where a limit is reached: exceptions do not travel well."""
+    async def account(self, name: str, *arguments: Any) -> Any:
+        """The method of `Spend`; the reason, where a limit is reached: exceptions do not travel well."""
         try:
-            return self._spend.reserve(call)
+            return getattr(self._spend, name)(*arguments)
         except LimitReached as reached:
             return reached.reason
-
-    async def settle(self, reservation: Reservation, reply: Reply) -> None:
-        """As `Spend.settle`."""
-        self._spend.settle(reservation, reply)
-
-    async def failed(self, reservation: Reservation, charge: Charge) -> None:
-        """As `Spend.failed`."""
-        self._spend.failed(reservation, charge)
-
-    async def hit(self, reply: Reply) -> None:
-        """As `Spend.hit`."""
-        self._spend.hit(reply)
 
     async def spent(self) -> Spent:
         """What all workers have used so far."""
@@ -377,22 +365,22 @@ class SharedSpend(Spend):
     def reserve(self, call: Call) -> Reservation:
         """As `Spend.reserve`, for the cluster. The prompt stays here."""
         size = replace(call, messages=(), input_tokens=call.expected_input_tokens, key=NO_SECRET)
-        found: Reservation | str = self._wait(self._gate.reserve.remote(size))
+        found: Reservation | str = self._wait(self._gate.account.remote("reserve", size))
         if isinstance(found, str):
             raise LimitReached(found)
         return found
 
     def settle(self, reservation: Reservation, reply: Reply) -> None:
         """The request was answered."""
-        self._wait(self._gate.settle.remote(reservation, replace(reply, text="")))
+        self._wait(self._gate.account.remote("settle", reservation, replace(reply, text="")))
 
     def failed(self, reservation: Reservation, charge: Charge = Charge.NONE) -> None:
         """The request failed."""
-        self._wait(self._gate.failed.remote(reservation, charge))
+        self._wait(self._gate.account.remote("failed", reservation, charge))
 
     def hit(self, reply: Reply) -> None:
         """A call was answered from this machine's reply cache."""
-        self._wait(self._gate.hit.remote(replace(reply, text="")))
+        self._wait(self._gate.account.remote("hit", replace(reply, text="")))
 
 
 _STOP_SECONDS = 5.0

@@ -424,8 +424,16 @@ class Provider:
     def _send(self, round_number: int) -> int:
         """Begin jobs for all that is wanted; how many requests that was."""
         count, input_tokens, output_tokens = self._job_log.wanted()
-        if count:
-            self._check_limits(count, input_tokens, output_tokens)
+        limits, tally, price = self._run_config.limits, self._job_log.tally(), self._price
+        cost = price.cost_usd(input_tokens=input_tokens, output_tokens=output_tokens) if price else 0.0
+        for limit, amount, what in (
+            (limits.requests, tally["replies"] + tally["faults"] + count, "requests"),
+            (limits.tokens_sent, tally["input_tokens"] + input_tokens, "tokens sent"),
+            (limits.cost_usd, tally["cost_usd"] + cost, "USD"),
+        ):
+            if count and limit and amount > limit:
+                advice = "submit anew with a higher limit, or let the digest write the rest: collect --finish"
+                raise UsageError(f"with this round {amount:,.10g} {what}, over the limit {limit:g}", next_step=advice)
         while lines := list(self._job_log.wanted_lines(MOST_REQUESTS, MOST_BYTES)):
             number = self._job_log.intend(round_number, len(lines))
             with tempfile.TemporaryDirectory(prefix="compact-") as folder:
@@ -434,18 +442,6 @@ class Provider:
                 name = self._tried_call(self._batches.begin, path, self._named(number))
             self._job_log.begun(number, name, [key for key, _ in lines])
         return count
-
-    def _check_limits(self, count: int, input_tokens: int, output_tokens: int) -> None:
-        limits, tally, price = self._run_config.limits, self._job_log.tally(), self._price
-        cost = price.cost_usd(input_tokens=input_tokens, output_tokens=output_tokens) if price else 0.0
-        for limit, amount, what in (
-            (limits.requests, tally["replies"] + tally["faults"] + count, "requests"),
-            (limits.tokens_sent, tally["input_tokens"] + input_tokens, "tokens sent"),
-            (limits.cost_usd, tally["cost_usd"] + cost, "USD"),
-        ):
-            if limit and amount > limit:
-                advice = "submit anew with a higher limit, or let the digest write the rest: collect --finish"
-                raise UsageError(f"with this round {amount:,.10g} {what}, over the limit {limit:g}", next_step=advice)
 
     def _named(self, number: int) -> str:
         return f"{self._mark}-{number}"

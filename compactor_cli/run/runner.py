@@ -191,7 +191,8 @@ def _in_processes(
             handed_out[0] += len(chunk)
             yield chunk
 
-    workers = Workers(_Apart(run_config, outputs, after_failure), processes, _lost)
+    died = CompactError("the process that worked on it died", next_step="too little memory? run it alone, with -j 1")
+    workers = Workers(_Apart(run_config, outputs, after_failure), processes, lambda job: (failed(job, died), []))
     results = workers.results(tasks())
     try:
         for held in results:
@@ -245,12 +246,6 @@ class _Apart:
         report = _not_reached(job) if self._stopped else run_job(job, self._run_config, outputs)
         self._stopped = self._stopped or _stops(report, self._after_failure)
         return report, held
-
-
-def _lost(job: Job) -> _Held:
-    """The result of an input whose worker died."""
-    error = CompactError("the process that worked on it died", next_step="too little memory? run it alone, with -j 1")
-    return failed(job, error), []
 
 
 def _chunks(jobs: Iterable[Job], most: int) -> Iterator[tuple[Job, ...]]:

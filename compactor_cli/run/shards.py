@@ -132,6 +132,11 @@ def _parts(source: str, size_bytes: int, split_bytes: int) -> list[tuple[Slice, 
     return [(Slice(start=a, stop=b), b - a) for a, b in itertools.pairwise(places)]
 
 
+def settings_of(preset: str = "", **changes: object) -> Settings:
+    """Settings by names, as a configuration file has them: ``settings_of(target="16k")``. Raises `UsageError`."""
+    return settings_from(changes, load_preset(preset or DEFAULT).settings, "settings")
+
+
 def _grouped(sizes: Sequence[int], split_bytes: int) -> Iterator[tuple[Slice, int]]:
     """Neighbouring row groups together, as long as they are no larger than ``split_bytes``."""
     start, held = 0, 0
@@ -142,11 +147,6 @@ def _grouped(sizes: Sequence[int], split_bytes: int) -> Iterator[tuple[Slice, in
         held += size
     if sizes:
         yield Slice(start=start, stop=len(sizes)), held
-
-
-def settings_of(preset: str = "", **changes: object) -> Settings:
-    """Settings by names, as a configuration file has them: ``settings_of(target="16k")``. Raises `UsageError`."""
-    return settings_from(changes, load_preset(preset or DEFAULT).settings, "settings")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
