@@ -19,11 +19,10 @@ from pathlib import Path
 import orjson
 from make import Story
 
-from compactor_cli.archive.folder import stored_blobs
 from compactor_cli.archive.index import IndexStart, index_file, opened, searched_text
 from compactor_cli.archive.restore import transcripts_in
 from compactor_cli.archive.search import Filter, search
-from compactor_cli.archive.store import Archive
+from compactor_cli.archive.store import Archive, stored_blobs
 
 SESSION_BYTES = 22_000
 DIGITS = b"0123456789"

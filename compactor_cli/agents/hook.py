@@ -98,8 +98,7 @@ def _before(payload: Mapping[str, Any], note: Path) -> str:
     The table of the digest before is taken up: what it knew is in no record that the client still sends.
     """
     from compactor_cli.agents.session_digest import SizeLimit, digest_session, read_session
-    from compactor_cli.archive.folder import default_archive_dir
-    from compactor_cli.archive.store import Archive
+    from compactor_cli.archive.store import Archive, default_archive_dir
     from compactor_cli.plan.tokens import ESTIMATE
     from compactor_cli.presets import DEFAULT, load_preset
     from compactor_cli.presets.values import settings_from

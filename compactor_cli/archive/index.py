@@ -27,7 +27,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compactor_cli.archive.atomic import PRIVATE_FOLDER_MODE, make_folders
-from compactor_cli.archive.folder import (
+from compactor_cli.archive.recover import sweep
+from compactor_cli.archive.restore import transcripts_in
+from compactor_cli.archive.store import (
     INDEX,
     SIDECAR_ENDING,
     check_plain,
@@ -38,8 +40,6 @@ from compactor_cli.archive.folder import (
     read_parts,
     stored_sha256,
 )
-from compactor_cli.archive.recover import sweep
-from compactor_cli.archive.restore import transcripts_in
 from compactor_cli.llm.quoting import call_text, tool_names
 from compactor_cli.model.errors import CompactError, OutputError, Unreadable, UsageError
 from compactor_cli.model.transcript import Message, Text, Thinking, ToolCall, ToolResult, Transcript

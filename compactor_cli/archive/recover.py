@@ -25,16 +25,6 @@ from pathlib import Path
 import orjson
 
 from compactor_cli.archive.atomic import atomic_writer, followed, output_error
-from compactor_cli.archive.folder import (
-    LOCAL_ARCHIVE,
-    WHEN_ARCHIVED,
-    Blob,
-    ManifestEntry,
-    open_inside,
-    opened_folder,
-    read_entries,
-    stored_blobs,
-)
 from compactor_cli.archive.live_file import (
     append,
     append_late,
@@ -44,7 +34,18 @@ from compactor_cli.archive.live_file import (
     replace,
 )
 from compactor_cli.archive.restore import FoundOriginal, restore, restored
-from compactor_cli.archive.store import Archive, PartialFile
+from compactor_cli.archive.store import (
+    LOCAL_ARCHIVE,
+    WHEN_ARCHIVED,
+    Archive,
+    Blob,
+    ManifestEntry,
+    PartialFile,
+    open_inside,
+    opened_folder,
+    read_entries,
+    stored_blobs,
+)
 from compactor_cli.model.errors import CompactError, OutputError, Unreadable
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.streams import (

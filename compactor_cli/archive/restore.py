@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, Existing, atomic_writer, make_folders
-from compactor_cli.archive.folder import (
+from compactor_cli.archive.store import (
     MANIFEST,
     WHEN_ARCHIVED,
     ManifestEntry,

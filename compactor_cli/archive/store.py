@@ -1,45 +1,367 @@
-"""Archive: the originals, stored under the SHA-256 of their bytes before anything else is touched.
+"""Store: what lies where in an archive, the one way to open it, and originals stored before anything else is touched.
 
-Files are 0600 and folders 0700. A file that has its name is complete and on the disk. See `folder`.
+MANIFEST.jsonl                          one line for each compaction
+ab/ab12….jsonl.zst                      an original (.jsonl.gz on request)
+ab/ab12….transcripts.jsonl.zst          where in it the compacted transcripts lie, if it holds several
+state/0123456789abcdef.zst              a digest's counter table, under the start of its hash
+INDEX.sqlite3                           where words stand, once something was searched for; may be deleted
+append-0123456789abcdef                 what is being appended to a file, until that is done
+
+`sha256sum` and `zstd -d` find and check it without this program. Files are 0600 and folders 0700; a file that has its
+name is complete and on the disk.
+
+An archive may lie in a tree that somebody else made (a repository, an unpacked file). A link in it would let that
+person choose what is read, appended to or replaced, with the rights of whoever runs the program. So no step below
+the archive folder may be a link, every file is a regular one, and all of it belongs to the user.
+``.transcripts``, which is found rather than named, may be no link itself either.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import errno
 import hashlib
 import os
+import stat
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Self
 
+import orjson
+
 from compactor_cli.archive.atomic import (
+    PRIVATE_FILE_MODE,
     PRIVATE_FOLDER_MODE,
+    followed,
     make_folders,
     new_temporary,
     output_error,
+    sync_folder,
     sync_opened,
     temporary_name,
 )
-from compactor_cli.archive.folder import (
-    SIDECAR_ENDING,
-    STATE_FOLDER,
-    STATE_HASH_CHARS,
-    STATE_LIMITS,
-    Blob,
-    ManifestEntry,
-    Part,
-    append_entry,
-    is_hex,
-    moment,
-    open_inside,
-    opened_folder,
-    parse_part,
-    stored_name,
-    stored_opener,
-    unpacked,
-)
 from compactor_cli.model.errors import OutputError, Unreadable
-from compactor_cli.read.streams import BUFFER_BYTES, Compression, ContentHash, Opener, open_stream, packing
+from compactor_cli.model.value import dataclass
+from compactor_cli.read.jsonl import OnInvalid, records_in
+from compactor_cli.read.sources import data_folder
+from compactor_cli.read.streams import (
+    BUFFER_BYTES,
+    DEFAULT_LIMITS,
+    STDIN,
+    Compression,
+    ContentHash,
+    Opener,
+    ReadLimits,
+    Stream,
+    open_stream,
+    packing,
+)
+
+LOCAL_ARCHIVE = ".transcripts"
+INDEX = "INDEX.sqlite3"
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# A pipe in the place of a file is not waited for: it is refused when it is open.
+_FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_ADVICE = "look at it, and remove it; or name another archive with --archive-dir"
+SHA256_CHARS = 64
+STATE_HASH_CHARS = 16
+STATE_FOLDER = "state"
+# A counter table is read as a whole; those of the longest sessions have a few MB.
+STATE_LIMITS = ReadLimits(unpacked_bytes=DEFAULT_LIMITS.line_bytes)
+BLOB_ENDINGS = tuple(f".jsonl{item.suffix}" for item in (Compression.ZSTD, Compression.GZIP))
+SIDECAR_ENDING = f".transcripts.jsonl{Compression.ZSTD.suffix}"
+MANIFEST = "MANIFEST.jsonl"
+# Longer ones are not this program's: a path has a few KB.
+_MOST_LINE_BYTES = 1 << 20
+_NUMBERS = frozenset(("bytes", "records", "written_bytes"))
+
+
+@contextlib.contextmanager
+def opened_folder(root: Path, name: str = "", *, make: bool = False) -> Iterator[int]:
+    """A descriptor of the archive folder, or of the folder ``name`` in it, to open things relative to.
+
+    ``make``: make it first, private. Raises `Unreadable` for a link and for what is not the user's, `OSError` else.
+    """
+    with contextlib.ExitStack() as stack:
+        is_found = root.name == LOCAL_ARCHIVE
+        folder = _open(str(root), _FOLDER | (os.O_NOFOLLOW if is_found else 0), 0, None, root)
+        stack.callback(os.close, folder)
+        if is_found:
+            _check_own(os.fstat(folder), root)
+        if name:
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, PRIVATE_FOLDER_MODE, dir_fd=folder)
+                    sync_opened(folder)
+            folder = _open(name, _FOLDER | os.O_NOFOLLOW, 0, folder, root / name)
+            stack.callback(os.close, folder)
+            _check_own(os.fstat(folder), root / name)
+        yield folder
+
+
+def open_inside(root: Path, name: str, flags: int = os.O_RDONLY, mode: int = PRIVATE_FILE_MODE) -> int:
+    """Open ``name`` (``file`` or ``folder/file``) in the archive folder ``root``; the descriptor.
+
+    Raises `Unreadable` for a link, for what is not a regular file, for what belongs to somebody else and, to be written
+    to, for what has other names too; `OSError` for everything else, as `os.open` does.
+    """
+    folder, _, last = name.rpartition("/")
+    path = root / name
+    with opened_folder(root, folder) as parent:
+        descriptor = _open(last, flags | _FILE, mode, parent, path)
+    try:
+        check_plain(os.fstat(descriptor), path, is_written=flags & (os.O_WRONLY | os.O_RDWR) != 0)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def stored_opener(path: str, flags: int) -> int:
+    """An opener for `open_stream`: a stored file, ``ROOT/folder/file``."""
+    file = Path(path)
+    return open_inside(file.parent.parent, f"{file.parent.name}/{file.name}", flags)
+
+
+def check_plain(status: os.stat_result, path: Path, *, is_written: bool) -> None:
+    """Raise `Unreadable` unless it is a regular file of the user's; with one name, if it is written to."""
+    if stat.S_ISLNK(status.st_mode):
+        raise Unreadable("is a link, and nothing in an archive is one", place=str(path), next_step=_ADVICE)
+    if not stat.S_ISREG(status.st_mode):
+        raise Unreadable("is not a regular file, and it lies in an archive", place=str(path), next_step=_ADVICE)
+    # Backups by hard links have second names, too, and may be read.
+    if is_written and status.st_nlink > 1:
+        raise Unreadable("has a second name elsewhere (a hard link)", place=str(path), next_step=_ADVICE)
+    _check_own(status, path)
+
+
+def _check_own(status: os.stat_result, path: Path) -> None:
+    if status.st_uid != os.geteuid():
+        raise Unreadable(f"belongs to another user (uid {status.st_uid})", place=str(path), next_step=_ADVICE)
+
+
+def _open(name: str, flags: int, mode: int, parent: int | None, path: Path) -> int:
+    try:
+        return os.open(name, flags, mode, dir_fd=parent)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK, errno.ENXIO):
+            with contextlib.suppress(OSError):
+                status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+                if not stat.S_ISDIR(status.st_mode):
+                    check_plain(status, path, is_written=False)
+        raise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blob:
+    """An original in an archive: hash and size unpacked, and its file relative to the archive folder."""
+
+    sha256: str
+    size_bytes: int
+    stored: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A transcript inside an original: its hash, and where its bytes lie in the unpacked original.
+
+    ``on_invalid`` DROP: in the original without its lines that are not JSON, as `read_records` leaves them out.
+    """
+
+    sha256: str
+    offset: int
+    length: int
+    on_invalid: OnInvalid = OnInvalid.KEEP
+
+    def line(self) -> bytes:
+        """The line of a sidecar about it."""
+        value: dict[str, object] = {"sha256": self.sha256, "offset": self.offset, "length": self.length}
+        if self.on_invalid is OnInvalid.DROP:
+            value["on_invalid"] = self.on_invalid.value
+        return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
+
+
+WHEN_ARCHIVED = (
+    "-i and --append archive what they change; -o, --output-dir and a pipe leave the input as it is, and archive with"
+    " --archive"
+)
+"""Why there may be no original, for people."""
+
+
+def default_archive_dir(path: str, *, in_place: bool) -> Path:
+    """``.transcripts/`` next to the file that is replaced; otherwise ``$XDG_DATA_HOME/compact/archive``."""
+    if in_place and path != STDIN:
+        return followed(path).parent / LOCAL_ARCHIVE
+    return data_folder() / "archive"
+
+
+def stored_name(sha256: str, ending: str) -> str:
+    """Where a file of this original lies, relative to the archive folder."""
+    return f"{sha256[:2]}/{sha256}{ending}"
+
+
+def stored_sha256(file_name: str) -> str:
+    """The hash in the name of a stored original's file; empty for any other name."""
+    sha256 = file_name.partition(".")[0]
+    is_hash = len(sha256) == SHA256_CHARS and is_hex(sha256)
+    return sha256 if is_hash and file_name[SHA256_CHARS:] in BLOB_ENDINGS else ""
+
+
+def is_hex(text: str) -> bool:
+    """Whether the text is nothing but lower-case hexadecimal digits."""
+    return bool(text) and all(letter in "0123456789abcdef" for letter in text)
+
+
+def stored_blobs(folder: Path, prefix: str = "") -> Iterator[tuple[str, Path]]:
+    """(sha256, file) of the originals whose hash begins with ``prefix``, in the order of their hashes."""
+    for shard in sorted(folder.glob(f"{prefix[:2]}*" if len(prefix) >= 2 else "??")):
+        for path in sorted(shard.glob(f"{prefix}*")):
+            if sha256 := stored_sha256(path.name):
+                yield sha256, path
+
+
+def stored_sidecars(folder: Path) -> Iterator[tuple[str, Path]]:
+    """(sha256 of the original, file) of the lists of transcripts, in the order of their hashes."""
+    for path in sorted(folder.glob(f"??/*{SIDECAR_ENDING}")):
+        yield path.name.partition(".")[0], path
+
+
+def open_stored(path: Path, limits: ReadLimits | None = None) -> Stream:
+    """A stored file, ``ARCHIVE/folder/file``. Raises `Unreadable`, also for a link, and for what `open_stream` does."""
+    return open_stream(str(path), opener=stored_opener, limits=limits)
+
+
+def unpacked(path: Path, limits: ReadLimits | None = None) -> Iterator[bytes]:
+    """The unpacked bytes of a stored file, in pieces. Raises as `open_stored`."""
+    with open_stored(path, limits) as stream:
+        while piece := stream.reader.read1(BUFFER_BYTES):
+            yield piece
+
+
+def content(path: Path, on_invalid: OnInvalid = OnInvalid.KEEP) -> Iterator[bytes]:
+    """The bytes that offsets of parts count in. Raises `Unreadable`."""
+    if on_invalid is not OnInvalid.DROP:
+        yield from unpacked(path)
+        return
+    with open_stored(path) as stream:
+        records = records_in(stream, on_invalid)
+        yield records.prefix
+        for record in records:
+            yield record.raw + record.ending
+
+
+def read_parts(path: Path) -> Iterator[Part]:
+    """The transcripts that a sidecar lists. Raises `Unreadable`."""
+    with open_stored(path) as stream:
+        for line in stream.lines():
+            yield parse_part(line, path)
+
+
+def parse_part(line: bytes, path: Path) -> Part:
+    """One line of a sidecar; ``path`` is for the message. Raises `Unreadable`."""
+    try:
+        value = orjson.loads(line)
+        return Part(
+            sha256=str(value["sha256"]),
+            offset=int(value["offset"]),
+            length=int(value["length"]),
+            on_invalid=OnInvalid(value.get("on_invalid", OnInvalid.KEEP)),
+        )
+    except (ValueError, TypeError, KeyError) as error:
+        advice = "the originals are not affected: restore by their own hash"
+        raise Unreadable("the list of transcripts is broken", place=str(path), next_step=advice) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestEntry:
+    """One archived original.
+
+    ``sha256`` and ``bytes`` are of the unpacked original, ``stored`` is its file inside the archive,
+    ``source`` the path it was read from (bytes that are not UTF-8 as ``\\xff``), ``compacted_at`` UTC in ISO 8601.
+    ``written_*`` are of the file after the compaction, where that took the original's place.
+    """
+
+    sha256: str
+    bytes: int
+    stored: str
+    records: int = 0
+    dialect: str = ""
+    source: str = ""
+    compacted_at: str = ""
+    written_sha256: str = ""
+    written_bytes: int = 0
+
+
+def moment(seconds: float | None = None, timespec: str = "seconds") -> str:
+    """A time (Unix seconds; None: now) in UTC as manifests, reports and events have it: ISO 8601."""
+    at = datetime.now(UTC) if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    return at.isoformat(timespec=timespec).replace("+00:00", "Z")
+
+
+def append_entry(folder: Path, entry: ManifestEntry) -> None:
+    """Add a line, durably; whoever else adds one at the same time waits.
+
+    On an error the manifest is as it was. Raises `OutputError`, and `Unreadable` for a manifest that is a link.
+    """
+    import fcntl
+
+    path = folder / MANIFEST
+    value = dataclasses.asdict(entry) | {"source": os.fsencode(entry.source).decode("utf-8", "backslashreplace")}
+    if not entry.written_sha256:
+        del value["written_sha256"], value["written_bytes"]
+    data = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
+    try:
+        descriptor = open_inside(folder, MANIFEST, os.O_RDWR | os.O_CREAT | os.O_APPEND, PRIVATE_FILE_MODE)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            size = os.fstat(descriptor).st_size
+            if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                data = b"\n" + data  # a line torn by a power cut ends here, so that it does not spoil the new one
+            try:
+                while data:
+                    data = data[os.write(descriptor, data) :]
+                os.fsync(descriptor)
+            except BaseException:
+                os.ftruncate(descriptor, size)
+                raise
+        finally:
+            os.close(descriptor)
+        sync_folder(folder)
+    except OSError as error:
+        raise output_error(error, str(path)) from error
+
+
+def read_entries(folder: Path) -> Iterator[tuple[int, ManifestEntry | None]]:
+    """(line number, entry) of each line that is not blank; None for a line that is not an entry.
+
+    Unknown keys are ignored. A missing manifest has no entries. Raises `OSError` if it cannot be read, `Unreadable`
+    if it is a link.
+    """
+    try:
+        descriptor = open_inside(folder, MANIFEST)
+    except FileNotFoundError:
+        return
+    with os.fdopen(descriptor, "rb") as file:
+        for number, line in enumerate(iter(lambda: file.readline(_MOST_LINE_BYTES), b""), 1):
+            if line.strip():
+                yield number, _entry(line)
+
+
+def _entry(line: bytes) -> ManifestEntry | None:
+    try:
+        value = orjson.loads(line)
+        known = {field.name: value[field.name] for field in dataclasses.fields(ManifestEntry) if field.name in value}
+        entry = ManifestEntry(**known)
+    except (ValueError, TypeError, KeyError):
+        return None
+    values = dataclasses.asdict(entry)
+    are_right = all(type(value) is (int if name in _NUMBERS else str) for name, value in values.items())
+    # What is read, put back and pruned is found by these two: they may name nothing else.
+    is_named = are_right and entry.sha256 != "" and entry.sha256 == stored_sha256(entry.stored[3:])
+    return entry if is_named and entry.stored.startswith(f"{entry.sha256[:2]}/") else None
 
 
 class Archive:
@@ -150,26 +472,20 @@ class ArchiveWriter:
         """The whole original was seen: give it its name. Call once."""
         stored = stored_name(self.sha256, f".jsonl{self._archive.compression.suffix}")
         self._original.take_name(self._archive.folder / stored)
-        if self._sidecar:
-            _add_sidecar(self._sidecar, self._archive.folder / stored_name(self.sha256, SIDECAR_ENDING))
+        if draft := self._sidecar:
+            root = self._archive.folder
+            path = root / stored_name(self.sha256, SIDECAR_ENDING)
+            draft.finish()
+            listed = _lines(draft.path, lambda _, flags: open_inside(root, draft.path.name, flags))
+            # What an earlier compaction of the same original listed stays.
+            if not (earlier := _lines(path)):
+                draft.take_name(path)
+            elif not listed <= earlier:
+                with PartialFile(root, Compression.ZSTD) as merged:
+                    for line in sorted(earlier | listed, key=lambda line: (parse_part(line, path).offset, line)):
+                        merged.write(line)
+                    merged.take_name(path)
         return Blob(sha256=self.sha256, size_bytes=self.size_bytes, stored=stored)
-
-
-def _add_sidecar(draft: PartialFile, path: Path) -> None:
-    """Give the list its name, with all that an earlier compaction of the same original listed."""
-    earlier = _lines(path)
-    if not earlier:
-        draft.take_name(path)
-        return
-    draft.finish()
-    root = draft.path.parent
-    found = _lines(draft.path, lambda path, flags: open_inside(root, draft.path.name, flags))
-    if found <= earlier:
-        return
-    with PartialFile(root, Compression.ZSTD) as merged:
-        for line in sorted(earlier | found, key=lambda line: (parse_part(line, path).offset, line)):
-            merged.write(line)
-        merged.take_name(path)
 
 
 def _lines(path: Path, opener: Opener = stored_opener) -> set[bytes]:

@@ -15,12 +15,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from compactor_cli.archive.atomic import output_error
-from compactor_cli.archive.folder import (
+from compactor_cli.archive.recover import JOURNAL_START, find_leftovers
+from compactor_cli.archive.restore import Listed, listed, markers_in
+from compactor_cli.archive.store import (
     INDEX,
     LOCAL_ARCHIVE,
     MANIFEST,
     SIDECAR_ENDING,
     STATE_FOLDER,
+    Archive,
     ManifestEntry,
     Part,
     content,
@@ -33,9 +36,6 @@ from compactor_cli.archive.folder import (
     stored_sidecars,
     unpacked,
 )
-from compactor_cli.archive.recover import JOURNAL_START, find_leftovers
-from compactor_cli.archive.restore import Listed, listed, markers_in
-from compactor_cli.archive.store import Archive
 from compactor_cli.model.errors import CompactError, InputError, Unreadable
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.model.value import dataclass

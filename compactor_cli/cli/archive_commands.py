@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compactor_cli.archive.atomic import Existing, followed
-from compactor_cli.archive.folder import LOCAL_ARCHIVE, default_archive_dir, is_hex, moment
 from compactor_cli.archive.recover import clear, find_compacted, lines_from, put_back
 from compactor_cli.archive.restore import (
     MIN_PREFIX_CHARS,
@@ -34,6 +33,7 @@ from compactor_cli.archive.restore import (
 )
 from compactor_cli.archive.restore import expand as expanded
 from compactor_cli.archive.restore import restore as write_to
+from compactor_cli.archive.store import LOCAL_ARCHIVE, default_archive_dir, is_hex, moment
 from compactor_cli.archive.verify import candidates, remove
 from compactor_cli.archive.verify import verify as verify_archive
 from compactor_cli.cli.config import configure

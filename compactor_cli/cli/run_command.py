@@ -281,7 +281,7 @@ def _view(run_options: RunOptions) -> View | None:
 
 def _sweep(jobs: Sequence[Job], run_options: RunOptions, console: Console) -> None:
     """Clear away what killed runs left where this one writes."""
-    from compactor_cli.archive.folder import LOCAL_ARCHIVE, default_archive_dir
+    from compactor_cli.archive.store import LOCAL_ARCHIVE, default_archive_dir
 
     stays = run_options.in_place or run_options.append
     paths = {job.target.path for job in jobs if job.target.kind is not TargetKind.STDOUT}

@@ -21,7 +21,7 @@ import orjson
 
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import DEFAULT_MODE, PRIVATE_FILE_MODE, atomic_writer, output_error
-from compactor_cli.archive.folder import moment
+from compactor_cli.archive.store import moment
 from compactor_cli.cli.config import RunOptions
 from compactor_cli.cli.console import Console
 from compactor_cli.model.errors import InvariantError, UsageError

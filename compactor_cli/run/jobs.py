@@ -273,7 +273,7 @@ class RunConfig:
         """The archive of this input; None: there is none."""
         if self.archive_dir or job.is_shard:
             return Path(self.archive_dir) if self.archive_dir else None
-        from compactor_cli.archive.folder import default_archive_dir
+        from compactor_cli.archive.store import default_archive_dir
 
         return default_archive_dir(job.source.path, in_place=job.changes_input)
 

@@ -51,8 +51,7 @@ from compactor_cli.read.streams import (
 from compactor_cli.run.rows import LEFT_AS_IT_WAS
 
 if TYPE_CHECKING:
-    from compactor_cli.archive.folder import Blob, Part
-    from compactor_cli.archive.store import Archive, ArchiveWriter
+    from compactor_cli.archive.store import Archive, ArchiveWriter, Blob, Part
 
 
 STDOUT = "-"
@@ -280,7 +279,7 @@ class ArchiveOnChange:
         """
         length = report.bytes_before
         if report.outcome is Outcome.COMPACTED and self._folder:
-            from compactor_cli.archive.folder import Part
+            from compactor_cli.archive.store import Part
 
             archive, _ = self.start()
             self._list_part()

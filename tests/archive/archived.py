@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.archive.folder import Blob, Part
-from compactor_cli.archive.store import Archive
+from compactor_cli.archive.store import Archive, Blob, Part
 
 
 def said(*texts: str, time: str = "") -> list[dict[str, Any]]:

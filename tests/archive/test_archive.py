@@ -19,8 +19,15 @@ from archived import add
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.archive.folder import MANIFEST, Part, default_archive_dir, read_entries, read_parts, stored_sidecars
-from compactor_cli.archive.store import Archive
+from compactor_cli.archive.store import (
+    MANIFEST,
+    Archive,
+    Part,
+    default_archive_dir,
+    read_entries,
+    read_parts,
+    stored_sidecars,
+)
 from compactor_cli.model.errors import OutputError
 from compactor_cli.read.streams import Compression, open_stream, zstd
 

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 from archived import add, said, session
 
-from compactor_cli.archive.folder import MANIFEST, ManifestEntry, append_entry, read_entries
 from compactor_cli.archive.index import INDEX, opened
 from compactor_cli.archive.restore import find, restore_to
-from compactor_cli.archive.store import Archive
+from compactor_cli.archive.store import MANIFEST, Archive, ManifestEntry, append_entry, read_entries
 from compactor_cli.archive.verify import candidates, remove, verify
 from compactor_cli.model.errors import CompactError
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from archived import add, said, session, store
 
-from compactor_cli.archive.folder import read_entries, stored_blobs
 from compactor_cli.archive.restore import each_once, expand, find, listed, restore
 from compactor_cli.archive.search import search
-from compactor_cli.archive.store import Archive
+from compactor_cli.archive.store import Archive, read_entries, stored_blobs
 from compactor_cli.archive.verify import candidates, remove, store_session, verify
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import InputError, OutputError

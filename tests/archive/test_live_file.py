@@ -270,7 +270,7 @@ def test_a_forged_manifest_makes_nobody_delete_or_append_to_anything(tmp_path: P
     """The archive has no such original: the line alone is not believed."""
     import hashlib
 
-    from compactor_cli.archive.folder import ManifestEntry, append_entry
+    from compactor_cli.archive.store import ManifestEntry, append_entry
 
     folder = tmp_path / ".transcripts"
     folder.mkdir()

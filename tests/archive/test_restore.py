@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.archive.folder import Part
 from compactor_cli.archive.restore import find, restore, restore_to
-from compactor_cli.archive.store import Archive
+from compactor_cli.archive.store import Archive, Part
 from compactor_cli.model.errors import InputError, OutputError, Unreadable, UsageError
 from compactor_cli.read.streams import Compression
 

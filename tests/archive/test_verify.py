@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from archived import add
 
-from compactor_cli.archive.folder import MANIFEST, Blob, Part, stored_blobs
-from compactor_cli.archive.store import Archive
+from compactor_cli.archive.store import MANIFEST, Archive, Blob, Part, stored_blobs
 from compactor_cli.archive.verify import verify
 from compactor_cli.model.errors import Unreadable
 

@@ -9,7 +9,7 @@ import tomllib
 import pytest
 from cli_cases import Run
 
-from compactor_cli.archive.folder import ManifestEntry, moment
+from compactor_cli.archive.store import ManifestEntry, moment
 from compactor_cli.formats.registry import names
 from compactor_cli.model.plan import Edit, Mode, Plan, Span, Tier
 from compactor_cli.model.report import InputReport, Outcome, TranscriptReport
