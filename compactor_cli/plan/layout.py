@@ -257,20 +257,18 @@ class LayoutSearch:
         budget_tokens = self._grown(cut.budget_tokens, spare, cut.covered_tokens, most)
         tail = cut.tail_start
         if self.settings.keep.tail_tokens and not self._tail_is_counted:
-            tail = self._longer_tail(cut, budget_tokens)
+            longest_tokens = budget_tokens
+
+            def fits(border: int) -> bool:
+                """Next to a summary of this size, or half of what is then covered."""
+                half = int(self.ground.covered(cut.head_stop, border) * MOST_OF_COVERED_RATIO)
+                summary_tokens = min(longest_tokens, max(cut.budget_tokens, half))
+                return self._kept(cut.head_stop, border) + summary_tokens <= target_tokens
+
+            tail = min(self._first_border(max(self.ground.floor, cut.head_stop), fits), tail)
         spare = target_tokens - self._kept(cut.head_stop, tail) - cut.budget_tokens
         budget_tokens = self._grown(cut.budget_tokens, spare, self.ground.covered(cut.head_stop, tail), target_tokens)
         return self._cut(cut.head_stop, tail, budget_tokens, target_tokens)
-
-    def _longer_tail(self, cut: Layout, max_budget_tokens: int) -> int:
-        """The earliest start of a tail next to a summary of this size (or half of what is then covered)."""
-
-        def fits(border: int) -> bool:
-            half = int(self.ground.covered(cut.head_stop, border) * MOST_OF_COVERED_RATIO)
-            budget_tokens = min(max_budget_tokens, max(cut.budget_tokens, half))
-            return self._kept(cut.head_stop, border) + budget_tokens <= cut.target_tokens
-
-        return min(self._first_border(max(self.ground.floor, cut.head_stop), fits), cut.tail_start)
 
     @property
     def _tail_is_counted(self) -> bool:

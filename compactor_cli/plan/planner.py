@@ -61,7 +61,11 @@ def _proven_small(transcript: Transcript, settings: Settings) -> Plan | None:
     most = 0 if _looks_at_all(settings) else left_alone_tokens(settings, transcript.model)
     if not most:
         return None
-    bound = _row_bound(transcript)
+    # Of a row that could have stayed unread, its size: totals are the same whether it did.
+    is_listed = not transcript.records or transcript.records[0].place.line <= LISTED
+    bound = 0 if is_listed or transcript.frame.container is Container.LINES else transcript.size_bytes
+    if bound and any(result.media_count for message in transcript.messages for result in message.results):
+        bound = 0
     if not 0 < bound <= most:
         bound = 0
         for message in transcript.messages:
@@ -90,15 +94,6 @@ def unread_bytes(settings: Settings) -> int:
     A token of a text has at least one of its bytes; the keys of a message have more than the 4 tokens counted for it.
     """
     return 0 if _looks_at_all(settings) else settings.target.tokens
-
-
-def _row_bound(transcript: Transcript) -> int:
-    """The size of a row that could have stayed unread, so that totals are the same whether it did; else 0."""
-    is_listed = not transcript.records or transcript.records[0].place.line <= LISTED
-    if is_listed or transcript.frame.container is Container.LINES:
-        return 0
-    has_media = any(result.media_count for message in transcript.messages for result in message.results)
-    return 0 if has_media else transcript.size_bytes
 
 
 _BY_BYTES = ("tokens not counted: the size in bytes shows that it is small enough, and stands for them",)

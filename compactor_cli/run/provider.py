@@ -341,9 +341,24 @@ class Provider:
         round_number = max((job.round for job in now.jobs), default=0)
         if missing is Missing.SEND and round_number >= rounds:
             missing = Missing.GIVE_UP
-        results = tuple(self._tried(shards, options, missing))
+        run_config = self._run_config
+        client = RecordedClient(
+            self._job_log,
+            self._batches,
+            missing,
+            spend=Spend(run_config.limits),
+            rate_limiter=RateLimiter(run_config.rate_limits),
+            keys=run_config.keys,
+            fallback=run_config.fallback,
+        )
+        results: list[ShardResult] = []
+        # The log is the cache: a reply that was paid live goes to the usual one only with batch run.
+        with RecordedRun(replace(run_config, cache_file=None), client) as run:
+            for shard in shards:
+                run.begin()
+                results.append(try_shard(shard, replace(options, model_run=run)))
         sent = self._send(round_number + 1) if missing is Missing.SEND else 0
-        return Step(jobs=self._job_log.jobs(), results=results, sent=sent)
+        return Step(jobs=self._job_log.jobs(), results=tuple(results), sent=sent)
 
     def statuses(self) -> tuple[ProviderJob, ...]:
         """The jobs, with their status at the provider now."""
@@ -403,23 +418,6 @@ class Provider:
     @property
     def _price(self) -> Price | None:
         return self._run_config.model_options.price or batch_price_of(self._way.model)
-
-    def _tried(self, shards: Sequence[Shard], options: RunConfig, missing: Missing) -> Iterator[ShardResult]:
-        run_config = self._run_config
-        client = RecordedClient(
-            self._job_log,
-            self._batches,
-            missing,
-            spend=Spend(run_config.limits),
-            rate_limiter=RateLimiter(run_config.rate_limits),
-            keys=run_config.keys,
-            fallback=run_config.fallback,
-        )
-        # The log is the cache: a reply that was paid live goes to the usual one only with batch run.
-        with RecordedRun(replace(run_config, cache_file=None), client) as run:
-            for shard in shards:
-                run.begin()
-                yield try_shard(shard, replace(options, model_run=run))
 
     def _send(self, round_number: int) -> int:
         """Begin jobs for all that is wanted; how many requests that was."""

@@ -94,25 +94,21 @@ class Workers(Generic[Item, Result]):
         """Give tasks to idle workers as far as the window allows; whether results are to come."""
         while True:
             idle = next((worker for worker in self._team if worker.task is None), None)
-            if (idle is None and len(self._team) >= self._processes) or not (task := self._next(tasks)):
+            if idle is None and len(self._team) >= self._processes:
                 return bool(self._waiting)
+            if self._orphaned:  # what a dead worker left
+                task = self._orphaned.popleft()
+            else:
+                items = next(tasks, None) if len(self._waiting) < AHEAD * self._processes else None
+                if not items:
+                    return bool(self._waiting)
+                task = _Task(items)
+                self._waiting.append(task)
             worker = idle or self._new()
             worker.task = task
             # A worker that died idle is found out when its result is received.
             with contextlib.suppress(BrokenPipeError):
                 worker.connection.send(task.rest)
-
-    def _next(self, tasks: Iterator[Sequence[Item]]) -> _Task[Item, Result] | None:
-        """What a dead worker left, else the next task; None where there is none, or enough is held."""
-        if self._orphaned:
-            return self._orphaned.popleft()
-        if len(self._waiting) >= AHEAD * self._processes:
-            return None
-        items = next(tasks, None)
-        if not items:
-            return None
-        self._waiting.append(_Task(items))
-        return self._waiting[-1]
 
     def _new(self) -> _Worker[Item, Result]:
         import multiprocessing
@@ -234,8 +230,14 @@ class ParallelRows:
             yield from self._alone()
             return
         yield self._given(self._maker.finished(opening))
+        died = CompactError("the process that worked on it died", next_step="too little memory? run it with -j 1")
+
+        def lost(line: RawLine) -> _RowsOfLine | None:
+            """The rows as they are."""
+            return self._made(line, lambda row: self._maker.without_making(row, self._maker.passed(row, died)))
+
         # None of a line that has to be looked at with what surrounds it, or fails.
-        workers = Workers(lambda line: self._made(line, self._maker.finished), self._processes, self._passed)
+        workers = Workers(lambda line: self._made(line, self._maker.finished), self._processes, lost)
         results = workers.results(self._tasks())
         for rows in results:
             if rows is None:
@@ -281,11 +283,6 @@ class ParallelRows:
                 task, size_bytes = [], 0
         if task:
             yield task
-
-    def _passed(self, line: RawLine) -> _RowsOfLine | None:
-        """The rows of a line whose worker died, as they are."""
-        error = CompactError("the process that worked on it died", next_step="too little memory? run it with -j 1")
-        return self._made(line, lambda row: self._maker.without_making(row, self._maker.passed(row, error)))
 
     def _made(self, line: RawLine, finish: Callable[[Transcript], FinishedRow]) -> _RowsOfLine | None:
         invalid_before = self._records.invalid_count
