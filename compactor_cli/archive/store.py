@@ -234,23 +234,17 @@ def open_stored(path: Path, limits: ReadLimits | None = None) -> Stream:
     return open_stream(str(path), opener=stored_opener, limits=limits)
 
 
-def unpacked(path: Path, limits: ReadLimits | None = None) -> Iterator[bytes]:
-    """The unpacked bytes of a stored file, in pieces. Raises as `open_stored`."""
+def content(path: Path, on_invalid: OnInvalid = OnInvalid.KEEP, limits: ReadLimits | None = None) -> Iterator[bytes]:
+    """The unpacked bytes of a stored file, as the offsets of its parts count them. Raises as `open_stored`."""
     with open_stored(path, limits) as stream:
+        if on_invalid is OnInvalid.DROP:
+            records = records_in(stream, on_invalid)
+            yield records.prefix
+            for record in records:
+                yield record.raw + record.ending
+            return
         while piece := stream.reader.read1(BUFFER_BYTES):
             yield piece
-
-
-def content(path: Path, on_invalid: OnInvalid = OnInvalid.KEEP) -> Iterator[bytes]:
-    """The bytes that offsets of parts count in. Raises `Unreadable`."""
-    if on_invalid is not OnInvalid.DROP:
-        yield from unpacked(path)
-        return
-    with open_stored(path) as stream:
-        records = records_in(stream, on_invalid)
-        yield records.prefix
-        for record in records:
-            yield record.raw + record.ending
 
 
 def read_parts(path: Path) -> Iterator[Part]:
@@ -417,7 +411,7 @@ class Archive:
         if len(name) != STATE_HASH_CHARS or not is_hex(name):
             return None
         try:
-            data = b"".join(unpacked(self._state(name), STATE_LIMITS))
+            data = b"".join(content(self._state(name), limits=STATE_LIMITS))
         except Unreadable:
             return None
         return data if hashlib.sha256(data).hexdigest().startswith(name) else None

@@ -34,7 +34,6 @@ from compactor_cli.archive.store import (
     stored_blobs,
     stored_name,
     stored_sidecars,
-    unpacked,
 )
 from compactor_cli.model.errors import CompactError, InputError, Unreadable
 from compactor_cli.model.transcript import Transcript
@@ -84,7 +83,7 @@ def verify(folder: str | Path) -> Verification:
     found = [problem for item in checked.values() for problem in item.problems]
     for path in states:
         try:
-            if not _hashed(unpacked(path))[1].startswith(path.name.partition(".")[0]):
+            if not _hashed(content(path))[1].startswith(path.name.partition(".")[0]):
                 found.append(_damaged(path, "its hash is not its name"))
         except CompactError as error:
             found.append(_damaged(path, error.what))
@@ -115,7 +114,7 @@ def _original(root: Path, sha256: str, path: Path) -> _Checked:
     of_whole = [part for part in parts if part.on_invalid is not OnInvalid.DROP]
     of_valid = [part for part in parts if part.on_invalid is OnInvalid.DROP]
     try:
-        size_bytes, found, wrong = _hashed(unpacked(path), of_whole)
+        size_bytes, found, wrong = _hashed(content(path), of_whole)
         wrong += _hashed(content(path, OnInvalid.DROP), of_valid)[2] if of_valid else ()
     except CompactError as error:
         return _Checked(problems=(_damaged(path, error.what),))
