@@ -421,14 +421,14 @@ class Archive:
 
 
 class ArchiveWriter:
-    """Stores one original piece by piece, as an observer of its stream; its hash is known at the end.
+    """Stores one original piece by piece, as an observer of its stream; ``content`` has hash and size of what was seen.
 
     Used as a context manager: what is not committed when the block ends is gone without a trace.
     """
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
-        self._content = ContentHash()
+        self.content = ContentHash()
         self._original = PartialFile(archive.folder, archive.compression)
         self._sidecar: PartialFile | None = None
 
@@ -441,19 +441,9 @@ class ArchiveWriter:
             self._sidecar.discard()
         self._original.discard()
 
-    @property
-    def sha256(self) -> str:
-        """64 hex digits, of everything seen so far."""
-        return self._content.sha256
-
-    @property
-    def size_bytes(self) -> int:
-        """The number of bytes seen so far."""
-        return self._content.size_bytes
-
     def __call__(self, piece: memoryview | bytes) -> None:
         """Take the next piece in."""
-        self._content(piece)
+        self.content(piece)
         self._original.write(piece)
 
     def add_part(self, part: Part) -> None:
@@ -464,11 +454,12 @@ class ArchiveWriter:
 
     def commit(self) -> Blob:
         """The whole original was seen: give it its name. Call once."""
-        stored = stored_name(self.sha256, f".jsonl{self._archive.compression.suffix}")
+        sha256 = self.content.sha256
+        stored = stored_name(sha256, f".jsonl{self._archive.compression.suffix}")
         self._original.take_name(self._archive.folder / stored)
         if draft := self._sidecar:
             root = self._archive.folder
-            path = root / stored_name(self.sha256, SIDECAR_ENDING)
+            path = root / stored_name(sha256, SIDECAR_ENDING)
             draft.finish()
             listed = _lines(draft.path, lambda _, flags: open_inside(root, draft.path.name, flags))
             # What an earlier compaction of the same original listed stays.
@@ -479,7 +470,7 @@ class ArchiveWriter:
                     for line in sorted(earlier | listed, key=lambda line: (parse_part(line, path).offset, line)):
                         merged.write(line)
                     merged.take_name(path)
-        return Blob(sha256=self.sha256, size_bytes=self.size_bytes, stored=stored)
+        return Blob(sha256=sha256, size_bytes=self.content.size_bytes, stored=stored)
 
 
 def _lines(path: Path, opener: Opener = stored_opener) -> set[bytes]:

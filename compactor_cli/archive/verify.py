@@ -275,7 +275,7 @@ def store_session(archive: Archive, transcript: Transcript, source: str) -> None
         writer(data)
         if earlier:
             # Their bytes, and the transcripts in them, lie at the same places in what grew from them.
-            parts = [Part(sha256=writer.sha256, offset=0, length=len(data))]
+            parts = [Part(sha256=writer.content.sha256, offset=0, length=len(data))]
             for entry in earlier:
                 parts += _parts(archive.folder, entry.sha256)
                 parts.append(Part(sha256=entry.sha256, offset=0, length=entry.bytes))

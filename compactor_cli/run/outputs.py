@@ -297,9 +297,9 @@ class ArchiveOnChange:
         if self._folder is None:
             return
         archive, writer = self.start()
-        if writer.sha256 != self.content.sha256:
+        if writer.content.sha256 != self.content.sha256:
             raise Changed("the file changed while it was read", place=self._path, next_step="run again later")
-        if self._part and self._part.sha256 != writer.sha256:
+        if self._part and self._part.sha256 != writer.content.sha256:
             self._list_part()
         blob = writer.commit()
         self.stored = str(archive.folder / blob.stored)

@@ -68,11 +68,6 @@ class LoggedRequest:
     fault: RequestFault | None = None
     reason: str = ""
 
-    @property
-    def waits(self) -> bool:
-        """Whether nothing came back yet."""
-        return self.reply is None and self.fault is None
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderJob:
@@ -250,7 +245,7 @@ class RecordedClient(ModelClient):
             raise ContextTooLong(entry.reason)
         if self._missing is Missing.ASK:
             return await super().ask(call, redactor)
-        if self._missing is Missing.SEND and (entry is None or entry.waits):
+        if self._missing is Missing.SEND and (entry is None or entry.fault is None):
             self.deferred += 1
             if entry is None:
                 line = {"custom_id": key.hex(), "method": "POST", "url": "/v1/chat/completions"}
