@@ -225,7 +225,7 @@ class RecordedClient(ModelClient):
 
     def __init__(self, job_log: BatchJobLog, batches: Batches, missing: Missing, **options: Any) -> None:
         super().__init__(**options)
-        self.deferred = 0
+        self.deferred = 0  # requests of this shard that wait
         self._job_log = job_log
         self._batches = batches
         self._missing = missing
@@ -265,16 +265,10 @@ class RecordedRun(ModelRun):
     def __init__(self, run_config: ModelConfig, client: RecordedClient) -> None:
         super().__init__(run_config, client=client)
         self._recorded = client
-        self._before = 0
-
-    def begin(self) -> None:
-        """Before a shard."""
-        self._before = self._recorded.deferred
 
     def settle(self) -> None:
         """Raises `Pending` where a summary of this shard waits."""
-        waiting = self._recorded.deferred - self._before
-        if waiting:
+        if waiting := self._recorded.deferred:
             raise Pending(f"{waiting:,} requests wait for a batch job", next_step="collect again later")
 
 
@@ -350,7 +344,7 @@ class Provider:
         # The log is the cache: a reply that was paid live goes to the usual one only with batch run.
         with RecordedRun(replace(run_config, cache_file=None), client) as run:
             for shard in shards:
-                run.begin()
+                client.deferred = 0
                 results.append(try_shard(shard, replace(options, model_run=run)))
         sent = self._send(round_number + 1) if missing is Missing.SEND else 0
         return Step(jobs=self._job_log.jobs(), results=tuple(results), sent=sent)
