@@ -267,24 +267,21 @@ def opened(
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         sweep(archive)
-        database = _updated(archive, index_file(archive), start, progress)
-        yield stack.enter_context(contextlib.closing(database))
+        file = index_file(archive)
+        for begun in (start, IndexStart.NOTHING):
+            if begun is IndexStart.NOTHING:
+                for end in _ENDS:
+                    with suppress(FileNotFoundError):
+                        file.with_name(file.name + end).unlink()
+            if database := _current(archive, file, begun, progress):
+                yield stack.enter_context(contextlib.closing(database))
+                return
+    raise OutputError("the index cannot be made", place=str(file), next_step="delete it, and run again")
 
 
 def is_damage(error: sqlite3.DatabaseError) -> bool:
     """Whether the index itself is broken, so that making it anew helps."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF not in _NO_DAMAGE
-
-
-def _updated(archive: Path, file: Path, start: IndexStart, progress: Progress) -> sqlite3.Connection:
-    for begun in (start, IndexStart.NOTHING):
-        if begun is IndexStart.NOTHING:
-            for end in _ENDS:
-                with suppress(FileNotFoundError):
-                    file.with_name(file.name + end).unlink()
-        if database := _current(archive, file, begun, progress):
-            return database
-    raise OutputError("the index cannot be made", place=str(file), next_step="delete it, and run again")
 
 
 def _current(archive: Path, file: Path, start: IndexStart, progress: Progress) -> sqlite3.Connection | None:

@@ -375,23 +375,18 @@ def _is_needless(path: Path, descriptor: int, archives: Iterable[Path]) -> bool:
     size_bytes = os.fstat(descriptor).st_size
     if prefix_hashes(descriptor, [size_bytes])[size_bytes].startswith(found[1]):
         return True
-    for entry in (entry for archive in archives for entry in _originals(archive, size_bytes, descriptor)):
-        late = os.pread(descriptor, size_bytes - entry.bytes, entry.bytes)
-        if entry.bytes == size_bytes or (late and _appended(path.parent, entry, late)):
-            return True
+    for archive in archives:
+        entries: set[ManifestEntry] = set()
+        with contextlib.suppress(OSError, CompactError):
+            entries = {entry for _, entry in read_entries(archive) if entry and 0 <= entry.bytes <= size_bytes}
+        hashes = prefix_hashes(descriptor, [entry.bytes for entry in entries])
+        for entry in sorted(entries, key=lambda entry: entry.bytes, reverse=True):
+            # The original that the file begins with, the longest first.
+            if hashes[entry.bytes] == entry.sha256 and holds(archive, entry):
+                late = os.pread(descriptor, size_bytes - entry.bytes, entry.bytes)
+                if entry.bytes == size_bytes or (late and _appended(path.parent, entry, late)):
+                    return True
     return False
-
-
-def _originals(archive: Path, size_bytes: int, descriptor: int) -> Iterator[ManifestEntry]:
-    """The originals in the archive that the file begins with, the longest first."""
-    try:
-        entries = {entry for _, entry in read_entries(archive) if entry and 0 <= entry.bytes <= size_bytes}
-    except (OSError, CompactError):
-        return
-    hashes = prefix_hashes(descriptor, [entry.bytes for entry in entries])
-    for entry in sorted(entries, key=lambda entry: entry.bytes, reverse=True):
-        if hashes[entry.bytes] == entry.sha256 and holds(archive, entry):
-            yield entry
 
 
 def _appended(folder: Path, entry: ManifestEntry, late: bytes) -> bool:

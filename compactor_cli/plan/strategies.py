@@ -360,25 +360,15 @@ def by_rules(case: PlanInput) -> Plan:
     # what they can then, once.
     is_aimed = target > 0 and not case.settings.target.ratio
     excess = case.total_tokens - target if is_aimed else case.total_tokens
-    edits, saved = _shortened(case, excess, case.settings.rules.halvings if is_aimed else 0)
-    if is_aimed and saved < excess and case.settings.rules.middle_out:
-        return middle_out(case.shown(edits))
-    if not edits:
-        return case.unchanged("no rule applies", target)
-    return case.shortened(edits, target, f"{case.decision.reason}; by rules, without a summary")
-
-
-def _shortened(case: PlanInput, excess_tokens: int, halvings: int) -> tuple[tuple[Shortening, ...], int]:
-    """What is shortened of which part, each once, and what all of it saves."""
     cut = LayoutSearch(ground=case.ground, settings=case.settings).natural()
     records = [i for i in range(cut.head_stop, cut.tail_start) if not case.messages[i].superseded]
     messages, saved = case.messages, 0
-    found: dict[tuple[int, int], Shortening] = {}
-    for rules in _rounds(case.settings.prune, halvings):
+    found: dict[tuple[int, int], Shortening] = {}  # by record and part, each once
+    for rules in _rounds(case.settings.prune, case.settings.rules.halvings if is_aimed else 0):
         ruler = Ruler(messages=messages, counter=case.counter, sha256=case.transcript.sha256)
         new: list[Shortening] = []
         for item in ruler.applied(rules, records):
-            if saved >= excess_tokens:
+            if saved >= excess:
                 break
             if item.rule == rules[-1].name:
                 new.append(item)
@@ -388,9 +378,14 @@ def _shortened(case: PlanInput, excess_tokens: int, halvings: int) -> tuple[tupl
             place = (item.edit.record, item.edit.part)
             before = found[place].saved_tokens if place in found else 0
             found[place] = replace(item, saved_tokens=item.saved_tokens + before)
-        if saved >= excess_tokens:
+        if saved >= excess:
             break
-    return tuple(found[place] for place in sorted(found)), saved
+    edits = tuple(found[place] for place in sorted(found))
+    if is_aimed and saved < excess and case.settings.rules.middle_out:
+        return middle_out(case.shown(edits))
+    if not edits:
+        return case.unchanged("no rule applies", target)
+    return case.shortened(edits, target, f"{case.decision.reason}; by rules, without a summary")
 
 
 def _rounds(rules: Sequence[PruneRule], halvings: int) -> Iterator[tuple[PruneRule, ...]]:

@@ -173,7 +173,12 @@ def _serve(work: Callable[[Item], Result], connection: Connection, others: Itera
     # The terminal sends Ctrl-C to all; the parent decides when a worker stops.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _unwind)
+
+    def unwind(number: int, frame: object) -> None:
+        signal.signal(number, signal.SIG_IGN)
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, unwind)
     for other in others:
         other.close()
     with contextlib.suppress(EOFError, OSError):
@@ -184,11 +189,6 @@ def _serve(work: Callable[[Item], Result], connection: Connection, others: Itera
                 except Exception as error:
                     result = error
                 connection.send(result)
-
-
-def _unwind(number: int, frame: object) -> None:
-    signal.signal(number, signal.SIG_IGN)
-    raise SystemExit(128 + number)
 
 
 # Enough text a task that handing out costs nothing, and so little that all workers end at about the same time.
