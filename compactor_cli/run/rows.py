@@ -251,9 +251,9 @@ class RowMaker:
         if transcript.unread_records:
             report = unread_report(transcript, self.settings, self._counter(transcript))
             return FinishedRow(output=transcript.source(), report=report)
-        return self.without_making(transcript, self.plan(transcript) if self.only_plans else self.compact(transcript))
+        return self.finish(transcript, self.plan(transcript) if self.only_plans else self.compact(transcript))
 
-    def without_making(self, transcript: Transcript, row: Compaction) -> FinishedRow:
+    def finish(self, transcript: Transcript, row: Compaction) -> FinishedRow:
         """The row, without what only its making needed."""
         plans = b""
         if self.plans_path:

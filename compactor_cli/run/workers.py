@@ -234,7 +234,7 @@ class ParallelRows:
 
         def lost(line: RawLine) -> _RowsOfLine | None:
             """The rows as they are."""
-            return self._made(line, lambda row: self._maker.without_making(row, self._maker.passed(row, died)))
+            return self._made(line, lambda row: self._maker.finish(row, self._maker.passed(row, died)))
 
         # None of a line that has to be looked at with what surrounds it, or fails.
         workers = Workers(lambda line: self._made(line, self._maker.finished), self._processes, lost)
