@@ -212,8 +212,10 @@ def _gist(
         return whole
     question = last_question(text)
     if analysis.is_dialogue:
-        # The rest is chosen with what happened.
-        return _end_of(text, budget_tokens * _CHARS_PER_TOKEN // 2) if question else ""
+        if not question:
+            return ""  # it is chosen with what happened, as what else was said
+        before, asked_text, _ = text.partition(question)
+        return _end_of(f"{before}{asked_text}", budget_tokens * _CHARS_PER_TOKEN)
     listed = options_of(text).items() if question and is_waiting else ()
     options = [f"{key}. {opening(option, _MAX_OPTION_CHARS)}" for key, option in listed]
     asked = [*options, question] if question and is_waiting else []

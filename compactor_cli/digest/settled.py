@@ -27,7 +27,7 @@ from compactor_cli.digest.statements import (
     sentences,
     statements_of,
 )
-from compactor_cli.digest.wants import last_question, options_of
+from compactor_cli.digest.wants import is_in_history, last_question, options_of
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
 
@@ -334,7 +334,13 @@ _RECENCY = 2.0
 def settled_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
     """The strongest and newest decisions that fit, in the order they were made."""
     faults = [cause.text for cause in analysis.causes]
-    found = [one for one in analysis.decisions if one.decides and not any(one.text in text for text in faults)]
+    # Of a dialogue the history quotes what says itself what it is about.
+    quoted = {m.record for m in analysis.messages if is_in_history(m, analysis) and not (m.is_short or m.points_at)}
+    found = [
+        one
+        for one in analysis.decisions
+        if one.decides and not any(one.text in text for text in faults) and quoted.isdisjoint(one.records)
+    ]
     ranked = sorted(range(len(found)), key=lambda at: (-(found[at].weight + _RECENCY * at / len(found)), -at))
     label = f"{analysis.words.given_up}{analysis.words.colon}"
     rests = (f" ({label}{' · '.join(one.given_up)})" if one.given_up else "" for one in found)

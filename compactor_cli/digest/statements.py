@@ -405,7 +405,7 @@ _ONLY_COURTESY = re.compile(
 )
 _ASKS_THE_USER = re.compile(
     r"^(?:(?:also|and|so|in the meantime)[, ]+)?(?:please|could you|can you|would you|if so|once (?:you|I have)"
-    r"|let me know)\b",
+    r"|let me know)\b|.{0,120}\b(?:I|we)(?:['’]ll| will)? (?:first |also )?need\b",
     re.IGNORECASE,
 )
 
@@ -419,6 +419,7 @@ def is_narration(text: str) -> bool:
     """Whether a sentence only announces the next call, or is a courtesy."""
     if len(text) > 200:
         return False
+    text = text.replace("’", "'")
     return is_courtesy(text) or (_narration().match(text) is not None and not _PURPOSE.search(text))
 
 
@@ -432,6 +433,7 @@ _PURPOSE = re.compile(
 
 def is_courtesy(text: str) -> bool:
     """Whether a sentence is a courtesy: thanks, an offer of help, a yes."""
+    text = text.replace("’", "'")
     if _ONLY_COURTESY.match(text):
         return True
     return may_have(text, _COURTESY_PARTS) and _COURTESY.search(text) is not None

@@ -241,3 +241,12 @@ def test_an_object_that_was_said_is_quoted_by_its_members() -> None:
     ledger = '{\n  "is_request_satisfied": {\n    "reason": "The version is not known.",\n    "answer": false\n  }\n}'
     shown = rendered(digest(conversation(user("which version?"), says(f"Updated ledger:\n{ledger}")), 800).summary)
     assert "is_request_satisfied: reason: The version is not known. answer: false" in shown
+
+
+def test_what_the_user_has_given_need_not_be_asked_for_again() -> None:
+    asks_for = says("To look up your order 7041, I’ll need to know your zip code and the name on order 7041.")
+    tells = says("Order 7041 is on its way to Columbus and arrives there on Friday.")
+    session = conversation(user("where is my order?"), asks_for, user("43215, and Ada Lovelace"), tells, user("when?"))
+    shown = rendered(digest(session, 110).summary)
+    assert "on its way to Columbus" in shown
+    assert "need to know" not in shown

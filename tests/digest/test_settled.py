@@ -303,3 +303,17 @@ def test_the_option_of_a_table_that_was_chosen_is_told_with_its_words() -> None:
     assert texts(one, Section.DECISIONS) == [
         'Which one? → "B, please": one run a gauge | more runs (not taken: a lock on the table | slow)'
     ]
+
+
+def test_of_a_dialogue_a_yes_is_settled_and_what_says_itself_what_it_is_about_is_told_once() -> None:
+    booked = says("I can book flight HAT271 for 174 dollars. Shall I add the travel insurance?"), user("no, thanks")
+    session = conversation(
+        user("a flight to Boston, please"),
+        says("Which cabin class do you want to travel in?"),
+        user("I want to travel in economy class, by the window"),
+        *booked,
+        says("It is booked without insurance, HAT271. Which seat do you want?"),
+        user("the one by the window in row 12"),
+    )
+    (settled,) = texts(digest(session, 800), Section.DECISIONS)
+    assert settled == 'Shall I add the travel insurance? → "no, thanks"'
