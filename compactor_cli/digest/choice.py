@@ -21,12 +21,13 @@ from compactor_cli.digest.atoms import atom_texts, find_atoms
 from compactor_cli.digest.events import REPORTING_TOOLS, Event, EventKind, ToolKind, is_own, short_name
 from compactor_cli.digest.files import overwritten
 from compactor_cli.digest.salience import Scores, Spoken
-from compactor_cli.digest.settled import chooses, gives_reason
+from compactor_cli.digest.settled import chooses, gives_reason, proposes
 from compactor_cli.digest.statements import (
     MAX_CHARS,
     Statement,
     StatementForm,
     asks_the_user,
+    is_import,
     is_narration,
     is_noise,
     is_progress,
@@ -58,6 +59,8 @@ REMARK_FACTOR, MAX_REMARK_CHARS = 0.4, 80
 TAKEN_BACK_FACTOR = 0.4
 # What the user was asked for and has answered since.
 ANSWERED_FACTOR = 0.3
+# What was proposed, and taken or passed over since.
+OFFERED_FACTOR = 0.5
 CODE_FACTOR, LEANING_FACTOR = 0.4, 0.85
 OUTPUT_FACTOR = 0.55
 OUTPUT_WORD_FACTOR = 0.5
@@ -343,7 +346,9 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
         if left <= 0 and not names(text, focus):
             continue
         left -= len(text)
-        base = base._replace(weight=base.weight * (FINAL_FACTOR if is_final else 1.0))
+        # What is said of the work under way ends no turn yet.
+        is_telling = is_final or (events[number].turn == events[-1].turn and not analysis.is_dialogue)
+        base = base._replace(weight=base.weight * (FINAL_FACTOR if is_telling else 1.0))
         doubted = analysis.taken_back.get(number, ())
         for one in _pieces(text, base, scores, focus, is_final=is_final, is_answered=number < last_user):
             found.append(one._replace(weight=one.weight * TAKEN_BACK_FACTOR) if one.place in doubted else one)
@@ -418,6 +423,8 @@ def _pieces(
             factor *= REMARK_FACTOR
         if is_answered and asks_the_user(piece):
             factor *= ANSWERED_FACTOR
+        elif is_answered and lead and proposes(lead):
+            factor *= OFFERED_FACTOR
         if _LEANS.match(piece):
             factor *= LEANING_FACTOR
         shown, weight = _shortened(piece, scores, focus), base.weight * factor
@@ -455,7 +462,8 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         # What was looked for or run is the label of what came of it, and a run's last line tells of all its steps.
         # The path of a listing alone is for the index of names.
         is_listed = event.kind is EventKind.RESULT and _PATH.fullmatch(text) is not None
-        if (is_label or is_listed or is_progress(text)) and not names(text, focus):
+        is_nothing = is_listed or is_progress(text) or is_import(text) or _DIFF.match(text)
+        if (is_label or is_nothing) and not names(text, focus):
             continue
         if is_noise(text):
             continue
@@ -465,6 +473,7 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         yield Statement(_shortened(text, scores, focus), *named, base.record, base.at_tokens, weight)
 
 
+_DIFF = re.compile(r"index [0-9a-f]{7}|diff --git |@@ |(?:---|\+\+\+) ")
 _PATH = re.compile(r"[\w./@+-]*/[\w./@+-]*")
 
 

@@ -503,7 +503,8 @@ def is_progress(text: str) -> bool:
 
 
 _IMPORT = re.compile(
-    r"(?:import\b|from \S+ import\b|#include\b|(?:pub )?use [\w:]|using [\w.]+;|export \*|const .* = require\()"
+    r"(?:import\b|from \S+ import\b|#include\b|(?:pub )?use [\w:]|using [\w.]+;|export \*|const .* = require\("
+    r"|(?:\w+ )?\"[\w.]+(?:/[\w.-]+)+\"$)"
 )
 _SIGNATURE = re.compile(
     r"^(?:export |default |public |private |protected |static |async |pub |final |abstract |@)*"
@@ -517,9 +518,14 @@ def is_signature(text: str) -> bool:
     return _SIGNATURE.match(text) is not None
 
 
+def is_import(text: str) -> bool:
+    """Whether a line of a file brings another in; a path in quotation marks is one of a list of such lines."""
+    return _IMPORT.match(text) is not None
+
+
 def is_scrap(text: str) -> bool:
     """Whether a line of code or output reads as a piece of something larger, or as what every file begins with."""
-    if _IMPORT.match(text):
+    if is_import(text):
         return True
     return (
         text[0] in ")]},.;:&|+*/=<?" or text[-1] in "([{,&|+=\\<" or text.startswith(("and ", "or ", "else", "return "))

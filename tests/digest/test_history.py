@@ -187,6 +187,30 @@ def test_an_ellipsis_stands_for_sentences_that_are_left_out_between_two() -> Non
     assert running_text([first, last], {}) == "The drift is 0. … The drift is 2."
 
 
+def test_imports_and_the_frame_of_a_diff_tell_nothing() -> None:
+    shown = (
+        call("Read", "r", file_path="tide.go"),
+        answer('import (\n\t"harbour/gauge_store"\n)\nfunc gauge_store_level() int', "r"),
+    )
+    diff = ran(
+        "git diff", "diff --git a/tide.go b/tide.go\nindex df72094f..64004dd5 100644\n@@ -1 +1 @@ gauge_store_level"
+    )
+    found = "\n".join(one.text for one in candidates_of(read(user("mend gauge_store_level"), *shown, *diff), 500))
+    assert "func gauge_store_level() int" in found
+    assert not any(scrap in found for scrap in ("harbour/gauge_store", "diff --git", "df72094f", "@@"))
+
+
+def test_what_was_proposed_loses_against_what_was_done() -> None:
+    def weight(lead: str, *after: Message) -> float:
+        said = says(f"{lead}:\n- the tide table is read once a day from the harbour's own server")
+        found = candidates_of(read(user("why is it slow?"), said, *after), 500)
+        return next(one.weight for one in found if one.text.startswith("the tide table"))
+
+    more = (user("and now the gate"), says("It opens."))
+    assert weight("I would suggest this", *more) < weight("These are done", *more)
+    assert weight("I would suggest this") == weight("These are done")
+
+
 def test_paths_of_a_listing_are_for_the_index_of_names() -> None:
     listing = "\n".join(f"./tests/gauge_{number}/models.py" for number in range(40))
     one = digest(conversation(user("where is the model of a gauge?"), ran("find . -name models.py", listing)), 900)
