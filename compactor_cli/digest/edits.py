@@ -123,7 +123,7 @@ def _definition() -> re.Pattern[str]:
     return re.compile(
         rf"^[ \t]*{MODIFIERS}(?P<kind>def|class|func(?:tion)?(?:\s*\([^)\n]*\))?|fn|interface|type"
         r"|struct|enum|trait|impl|module|const|CREATE TABLE)\s+\*?(?P<name>[A-Za-z_$][\w$]*)(?P<call>\()?"
-        r"|^(?P<set>[A-Z][A-Z0-9_]{2,})\s*[:=]|^#{1,3} (?P<head>[^\n]{3,50})$",
+        r"|^(?P<set>[A-Z][A-Z0-9_]{2,})\s*[:=]|^#{1,6} (?P<head>[^\n]{3,50})$",
         re.MULTILINE,
     )
 

@@ -75,7 +75,8 @@ class UserMessage:
 
     ``replies_to``: what the assistant said just before a short one; ``asked``: the record of that. ``is_refusal``: they
     turned a call down or stopped it; ``stopped``: that call, where a record has it (the words may be empty then).
-    ``points_at``: the entries of an earlier list that it names by their number.
+    ``points_at``: the entries of an earlier list that it names by their number. ``stops``: the records in which the
+    same call was stopped before.
     """
 
     text: str
@@ -88,6 +89,7 @@ class UserMessage:
     stopped: str = ""
     points_at: str = ""
     interrupts: bool = False
+    stops: tuple[int, ...] = ()
 
     @property
     def stands_alone(self) -> bool:
@@ -126,8 +128,9 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
             if before is not None and not is_refusal and may_reply:
                 answered = last_question(before.text) or (last_words(before.text) if message.is_short else "")
                 message = replace(message, replies_to=answered, asked=before.record)
-            found.pop(f"{text}\n{stopped}", None)
-            found[f"{text}\n{stopped}"] = message
+            same = found.pop(f"{text}\n{stopped}", None)
+            stops = (*same.stops, same.record) if same and stopped else ()
+            found[f"{text}\n{stopped}"] = replace(message, stops=stops)
         if event.kind is not EventKind.RESULT or event.call >= 0:  # not what a client sends in the user's name
             before = event if event.kind is EventKind.ASSISTANT else None
             is_at_work = event.kind in (EventKind.CALL, EventKind.RESULT)
@@ -347,7 +350,7 @@ def condensed(
         return cut
     pieces = [
         Statement(text=piece, event=0, place=place, form=form)
-        for place, (piece, form, _) in enumerate(statements_of(text))
+        for place, (piece, form) in enumerate(_with_leads(text))
         if not (is_noise(piece) or is_courtesy(piece) or _TAG.fullmatch(piece))
     ]
     spoken = [one for one in pieces if one.form in (StatementForm.SENTENCE, StatementForm.ITEM)]
@@ -365,6 +368,17 @@ def condensed(
     telling = (one for one in pieces if one.form is not StatementForm.CODE or ERROR_PATTERN.search(one.text))
     rest = more([one for one in telling if one not in first], shown_text, left)
     return joined(sorted({*first, *rest}, key=lambda one: one.place))
+
+
+def _with_leads(text: str) -> Iterator[tuple[str, StatementForm]]:
+    """The statements of a message, each line that leads some before the first of them."""
+    before = ""
+    for piece, form, lead in statements_of(text):
+        line = lead.rpartition("\n")[2]
+        if line != before and line.endswith(COLONS):
+            yield line, StatementForm.SENTENCE
+        yield piece, form
+        before = line
 
 
 def _opening(pieces: Sequence[Statement], tokens: int, most: int, token_cache: TokenCache) -> list[Statement]:
@@ -474,8 +488,9 @@ def _user_item(message: UserMessage, text: str, analysis: Analysis, *, with_edit
     words = analysis.words
     if message.stopped:
         quoted = f" → {words.quoted(text)}" if text else ""
-        text = f"{words.stopped}{words.colon}`{message.stopped}`{quoted}"
-        return Item(text=text, records=records_of((message.record,)))
+        times = f" ×{len(message.stops) + 1}" if message.stops else ""
+        text = f"{words.stopped}{words.colon}`{message.stopped}`{times}{quoted}"
+        return Item(text=text, records=records_of((*message.stops, message.record)))
     ended, records = outcome_of(message, analysis, with_edits=with_edits)
     named = f" ({message.points_at})" if message.points_at else ""
     return Item(text=f"{text}{named}{ended}" if text else "", records=records_of((message.record, *records)))

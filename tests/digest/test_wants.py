@@ -66,6 +66,19 @@ def test_a_call_rejected_without_a_word_is_stated_as_stopped() -> None:
     assert "Stopped by the user: `rm -rf build`" in texts(digest(session, 1_500), Section.USER)
 
 
+def test_a_call_that_was_stopped_again_is_stated_once_with_how_often() -> None:
+    refused = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+    stops = [(*ran("rm -rf build", refused, is_error=True), says("I look again.")) for _ in range(3)]
+    (stopped,) = [one for one in items(digest(conversation(user(LONG), *stops), 1_500), Section.USER) if one.records]
+    assert (stopped.text, stopped.records) == ("Stopped by the user: `rm -rf build` ×3", (2, 5, 8))
+
+
+def test_of_a_long_message_a_line_that_leads_what_is_quoted_stands_before_it() -> None:
+    listed = "\n".join(f"    {number} + the gauge of harbour {number} counts its lines twice" for number in range(40))
+    one = digest(conversation(user(f"again, this is not right:\n\n{listed}"), says("I see."), BUILD), 700)
+    assert texts(one, Section.TASK)[0].startswith("Asked: again, this is not right: ")
+
+
 def test_a_message_said_twice_is_there_once() -> None:
     found = user_messages(events_of(user(LONG), says("x"), user(LONG)))
     assert [message.record for message in found] == [2]
