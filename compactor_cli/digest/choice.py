@@ -64,8 +64,10 @@ OFFERED_FACTOR = 0.5
 CODE_FACTOR, LEANING_FACTOR = 0.4, 0.85
 OUTPUT_FACTOR = 0.55
 OUTPUT_WORD_FACTOR = 0.5
-# Lines of one answer: more of them read as a heap of pieces, so they come only where tokens are left over.
+# Lines of one answer: more of them read as a heap of pieces, so they come only where tokens are left over, and all
+# together take no more than this: what they are lines of can be read again.
 MAX_OUTPUTS = (3, 200)
+MAX_OUTPUT_TOKENS = 1_500
 # A line that was written says what the work did; one that was read is a piece of something larger.
 SCRAP_FACTOR, SOURCE_FACTOR, WRITTEN_FACTOR = 0.5, 0.4, 1.4
 # What a statement that names the focus is worth for that alone, and the share of the budget such statements may take.
@@ -208,6 +210,7 @@ class _Round:
         self.covered: set[Fact] = set()
         self.opened: set[int] = set()
         self.outputs: Counter[int] = Counter()
+        self.output_left = MAX_OUTPUT_TOKENS
         self.full: set[int] = set()
         self.taken: dict[int, None] = {}
         self.is_short = False
@@ -221,7 +224,7 @@ class _Round:
                 self.is_short = True
                 return
             bound, number = heappop(heap)
-            if bounded[number] in self.full:
+            if bounded[number] in self.full or (bounded[number] >= 0 and self.output_left <= 0):
                 continue
             if count(candidates[number].text) >= self.left:
                 self.is_short = True
@@ -291,6 +294,7 @@ class _Round:
         self.focus_left -= cost if number in choice.focused else 0
         self.taken[number] = None
         if candidate.form is StatementForm.OUTPUT:
+            self.output_left -= cost
             self.outputs[item] += 1
             if self.outputs[item] >= max_outputs:
                 self.full.add(item)

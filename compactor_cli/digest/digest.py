@@ -37,8 +37,8 @@ class Digest:
     def summarise(self, request: Request) -> Answer:
         """The summary of ``request.covered``: within its budget, and within some percent of it where there is enough.
 
-        It ends where nothing new is left to say, however large the budget. A budget that cannot even hold the
-        template's frame gives a summary without sections.
+        It ends where nothing new is left to say but lines of files and outputs, however large the budget. A budget
+        that cannot even hold the template's frame gives a summary without sections.
         """
         return self.with_analysis(request)[0]
 

@@ -74,6 +74,18 @@ def test_the_budget_holds_and_is_used(budget_tokens: int) -> None:
         assert used >= 0.95 * budget_tokens
 
 
+def test_a_large_budget_is_not_filled_with_lines_of_the_files_that_were_read() -> None:
+    lines = [f"    reading_{n} = gauges['{n}'].level_at(tide_{n % 7}, clock_{n % 5})" for n in range(2_000)]
+    read = [
+        (call("Read", file_path=f"src/gauge_{n}.py"), answer("\n".join(lines[n * 100 : n * 100 + 100])))
+        for n in range(20)
+    ]
+    why = "The drift comes from the clock of the second harbour, which nobody has set since the last storm."
+    text = text_of(conversation(user("find the drift"), *read, says(why)), 20_000)
+    assert why in text
+    assert sum(line.strip() in text for line in lines) < 200
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(any_message, max_size=12), st.integers(100, 3_000))
 def test_odd_content_is_no_trouble(messages: list[Message], budget_tokens: int) -> None:
