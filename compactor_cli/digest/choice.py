@@ -87,8 +87,9 @@ _LINES_PER_ATOM = 3
 _LINE_COST = tuple((6 + chars) ** COST_POWER for chars in range(MAX_CHARS + 1))
 _SPOKEN = (EventKind.ASSISTANT, EventKind.SUMMARY)
 _OUTPUT = (EventKind.CALL, EventKind.RESULT)
-# A word, or the row of a name in the table.
-Fact = str | int
+_SHOWN = (StatementForm.OUTPUT, StatementForm.OBJECT)
+# A word, or the row of a name in the table; of an object, its form with these.
+Fact = Hashable
 
 
 class Worth:
@@ -102,15 +103,16 @@ class Worth:
     def facts(self, text: str, form: StatementForm = StatementForm.SENTENCE) -> dict[Fact, float]:
         """The facts of a text with their worth, in order; names of the table stand for themselves.
 
-        In a tool's output, words that somebody said count less: they may be there by chance.
+        In a tool's output, words that somebody said count less: they may be there by chance. An object shows which
+        values belong together: what is said of it elsewhere says none of its facts.
         """
         worth, values = self._words.get, self._values
-        factor = OUTPUT_WORD_FACTOR if form is StatementForm.OUTPUT else 1.0
+        factor = OUTPUT_WORD_FACTOR if form in _SHOWN else 1.0
         found: dict[Fact, float] = {word: factor * value for word in language.raw_terms(text) if (value := worth(word))}
         for row in self._rows_in(text):
             if value := values[row]:
                 found[row] = value
-        return found
+        return {(form, fact): value for fact, value in found.items()} if form is StatementForm.OBJECT else found
 
     def _rows_in(self, text: str) -> Iterable[int]:
         table = self._table
@@ -175,8 +177,7 @@ class Choice:
         self.focused = frozenset(i for i, one in enumerate(candidates) if focus and names(one.text, focus))
         # The item of a line of output, of which only some are taken.
         self.bounded = [
-            self.items[i] if one.form is StatementForm.OUTPUT and i not in self.focused else -1
-            for i, one in enumerate(candidates)
+            self.items[i] if one.form in _SHOWN and i not in self.focused else -1 for i, one in enumerate(candidates)
         ]
         self.weights = [one.weight for one in candidates]
         self.opened_quarters = [len(one.label) + 4 * ITEM_TOKENS for one in candidates]
@@ -293,8 +294,8 @@ class _Round:
         self.left -= cost
         self.focus_left -= cost if number in choice.focused else 0
         self.taken[number] = None
-        if candidate.form is StatementForm.OUTPUT:
-            self.output_left -= cost
+        if candidate.form in _SHOWN:
+            self.output_left -= cost if candidate.form is StatementForm.OUTPUT else 0
             self.outputs[item] += 1
             if self.outputs[item] >= max_outputs:
                 self.full.add(item)

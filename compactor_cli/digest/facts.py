@@ -52,8 +52,8 @@ _MAX_LINES = 200
 _FIRST_CHANGES = 4  # the branch among them
 _MAX_BRIEF = 6
 _MAX_OBJECT_CHARS = 240
-# In a dialogue: what the assistant's words are worth, those of the user, and those that give a name or a number.
-SPOKEN_FACTOR, USER_FACTOR, GIVING_FACTOR = 0.85, 1.6, 2.0
+# What a sentence of the user is worth against one of the assistant, and one that gives a name or a number.
+USER_FACTOR, GIVING_FACTOR = 1.8, 2.4
 # What members of an object are worth of which nobody speaks, and where nobody has spoken since.
 REST_FACTOR, NEW_FACTOR = 0.3, 1.0
 # A message of the user, and a list, that takes no larger share of the room is quoted whole or not at all.
@@ -123,9 +123,9 @@ def _whole_lists(spoken: Iterable[Statement], analysis: Analysis, chars: int) ->
         text, doubted = " · ".join(one.text for one in entries), analysis.taken_back.get(entries[0].event)
         if form is StatementForm.ITEM and not doubted and len(text) <= chars * WHOLE_RATIO:
             span = entries[-1].place - entries[0].place + 1
-            yield entries[0]._replace(text=text, span=span, weight=SPOKEN_FACTOR * max(one.weight for one in entries))
+            yield entries[0]._replace(text=text, span=span, weight=max(one.weight for one in entries))
         else:
-            yield from (one._replace(weight=one.weight * SPOKEN_FACTOR) for one in entries)
+            yield from entries
 
 
 def _is_shown_elsewhere(run: Run, errors: Collection[str], branch: str) -> bool:
@@ -261,7 +261,7 @@ def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> It
         nodes = _nodes(result.text, records, own_records, f"{call.text} {outcome}")
         for place, (lead, name, value) in enumerate(nodes):
             used, other = _shown(name, value, analysis, f"{call.text} {outcome}")
-            base = base._replace(form=StatementForm.OUTPUT, label=label, lead=lead)
+            base = base._replace(form=StatementForm.OBJECT, label=label, lead=lead)
             if used and f"{lead}: {used}" not in known:
                 known.add(f"{lead}: {used}")
                 yield base._replace(text=used, place=2 * place, weight=age * OBJECT_FACTOR)
@@ -390,7 +390,8 @@ def _shown(name: str, value: Any, analysis: Analysis, given: str) -> tuple[str, 
             is_telling = (_TELLING_KEY if is_meant else _HEAD_KEY).search(key) or _is_used(key, item, analysis)
             (used if is_telling else other).append(_member(key, item, analysis))
     else:
-        for one in value if isinstance(value, list) else [value]:
+        listed = value if isinstance(value, list) else [value]
+        for one in (one for one in listed if not (isinstance(one, str) and one in given)):
             (used if one is value or _is_used("", one, analysis) else other).append(_scalar(one))
     return _object(name, used), _object(name if not any(used) else "", other)
 

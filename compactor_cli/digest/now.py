@@ -18,12 +18,14 @@ from compactor_cli.digest.events import (
     ToolKind,
     is_lookup,
     is_own,
+    is_service_call,
     parameters,
     results_of,
     short_name,
 )
 from compactor_cli.digest.history import running_text
-from compactor_cli.digest.settled import begins_with_assent
+from compactor_cli.digest.language import names
+from compactor_cli.digest.settled import asks, begins_with_assent
 from compactor_cli.digest.statements import (
     ELLIPSIS,
     QUESTION_MARKS,
@@ -113,21 +115,36 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         asked = f" {ELLIPSIS} {newest.replies_to}" if newest.replies_to.endswith(QUESTION_MARKS) else ""
         shown_text = marked(newest.points_at, newest.asked, analysis.dealt_with, words)
         yield Item(text=f"{words.replying}{words.colon}{shown_text}{asked}", records=records_of((newest.asked,)))
-    elif newest.replies_to and (
-        begins_with_assent(newest.text)
-        or not _stands_alone(newest, analysis)
-        or (newest.replies_to.endswith(QUESTION_MARKS) and not analysis.is_dialogue)
-    ):
+    elif replied := _replied_to(newest, analysis):
         before = next((event.text for event in reversed(analysis.events) if event.record == newest.asked), "")
-        replied = opening(newest.replies_to, _MAX_REPLIED_CHARS)
         # What a few words agree to, or a few words ask for, stands in the whole of what was proposed.
-        says_little = newest.is_short or len(replied) < _MIN_TELLING_CHARS
-        gist = _gist(before, budget_tokens // 2, analysis, token_cache) if says_little and before else ""
+        is_open = analysis.is_dialogue and not _has_acted(newest, analysis)
+        says_little = is_open or newest.is_short or len(replied) < _MIN_TELLING_CHARS
+        room = budget_tokens - token_cache.text(newest.text) if is_open else budget_tokens // 2
+        gist = _gist(before, room, analysis, token_cache) if says_little and before else ""
         shown_text = marked(max(gist, replied, key=len), newest.asked, analysis.dealt_with, words)
         text = f"{words.replying}{words.colon}{shown_text}"
         yield Item(text=text, records=records_of((newest.asked,)))
     if standing := standing_request(newest, analysis):
         yield _quoted(words.earlier, standing, budget_tokens // 2, analysis, token_cache)
+
+
+def _replied_to(newest: UserMessage, analysis: Analysis) -> str:
+    """What the newest message answers, where it says too little without that; empty where it says enough."""
+    question = newest.replies_to
+    agrees = begins_with_assent(newest.text)
+    says_itself = asks(newest.text) or names(newest.text) or _has_acted(newest, analysis)
+    if agrees and analysis.is_dialogue and not says_itself:
+        before = next((event.text for event in reversed(analysis.events) if event.record == newest.asked), "")
+        question = question or last_question(before)
+    is_asked = question.endswith(QUESTION_MARKS) and not analysis.is_dialogue
+    return opening(question, _MAX_REPLIED_CHARS) if agrees or is_asked or not _stands_alone(newest, analysis) else ""
+
+
+def _has_acted(newest: UserMessage, analysis: Analysis) -> bool:
+    """Whether a service was called since a message of the user for more than to look something up."""
+    since = (event for event in analysis.events if event.record > newest.record)
+    return any(is_service_call(event) and not is_lookup(event.name) for event in since)
 
 
 def standing_request(newest: UserMessage, analysis: Analysis) -> UserMessage | None:

@@ -260,6 +260,7 @@ class StatementForm(StrEnum):
     ROW = "row"  # of a table
     CODE = "code"  # a line inside a fence
     OUTPUT = "output"  # a line of a tool's answer
+    OBJECT = "object"  # of a service's answer
 
 
 class Statement(NamedTuple):
@@ -286,7 +287,9 @@ class Statement(NamedTuple):
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)]|[A-Ha-h]\)|\[[ xX]\])\s+\S")
 _NUMBER = re.compile(r"(\d{1,3}[.)]|[A-Ha-h]\))\s+")
 # A full stop is an end before a blank and what can open a sentence; full-width stops always are.
-_PIECE_END = re.compile(r"(?<=[.!?])(?<!\b\d\.)(?<!\b\d\d\.)[\"')*_`]*\s+(?=[A-Z\"'(*_`\[#])|(?<=[。！？；])")
+_PIECE_END = re.compile(
+    r"(?:(?<=[.!?])(?<!\b\d\.)(?<!\b\d\d\.)|(?<=[.!?][\"')*_`])|(?<=[.!?][\"')*_`]{2}))\s+(?=[A-Z\"'(*_`\[#])|(?<=[。！？；])"
+)
 
 
 def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:

@@ -125,9 +125,9 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
                 interrupts=is_at_work and not is_refusal,
             )
             may_reply = event.is_answer or (len(text) <= _MAX_REPLY_CHARS and not text.startswith("/"))
-            if before is not None and not is_refusal and may_reply:
+            if before is not None and not is_refusal:
                 answered = last_question(before.text) or (last_words(before.text) if message.is_short else "")
-                message = replace(message, replies_to=answered, asked=before.record)
+                message = replace(message, replies_to=answered if may_reply else "", asked=before.record)
             same = found.pop(f"{text}\n{stopped}", None)
             stops = (*same.stops, same.record) if same and stopped else ()
             found[f"{text}\n{stopped}"] = replace(message, stops=stops)

@@ -96,7 +96,7 @@ def test_an_object_within_another_stands_under_what_that_one_is_known_by() -> No
         says("You owe us 40.5."),
         user("then I pay these 40.5"),
     )
-    assert "B11, Issued: lines: amount 40.5, plan of June" in rendered(digest(session, 1_500).summary)
+    assert "B11, Issued · lines: amount 40.5, plan of June" in rendered(digest(session, 1_500).summary)
 
 
 def test_what_is_not_so_is_told_as_what_is() -> None:
@@ -289,3 +289,28 @@ def test_an_amount_stands_as_it_was_spoken_of() -> None:
     assert "35.53 " in shown
     assert "35.52999999999997" not in shown
     assert "0.30000000000000004" in shown
+
+
+def test_an_object_stands_with_its_values_though_each_of_them_was_said() -> None:
+    variants = ", ".join(
+        f'{{"item_id": "67000490{n}", "color": "{color}", "price": {n}6.75}}'
+        for n, color in enumerate(("black", "silver", "green"), 1)
+    )
+    shown = told(
+        call("get_product", "1", product="camera"),
+        answer(f"[{variants}]", "1"),
+        says("There is a black one for 16.75, a silver one for 26.75 and a green one for 36.75."),
+        user("how much was the silver one?"),
+        says("The silver one costs 26.75."),
+    )
+    assert "670004902, silver, price 26.75" in shown
+
+
+def test_the_one_line_of_an_answer_stands_once_and_all_lines_of_a_longer_one_where_there_is_room() -> None:
+    status = "Airplane Mode: OFF\nSIM Card Status: active\nWi-Fi Radio: OFF"
+    shown = told(
+        (call("send_request", "1", bill="B12"), answer("Payment request sent for bill B12", "1")),
+        (call("check_network", "2"), answer(status, "2")),
+    )
+    assert shown.count("Payment request sent for bill B12") == 1
+    assert "SIM Card Status: active" in shown

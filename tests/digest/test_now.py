@@ -334,3 +334,18 @@ def test_the_last_question_of_a_dialogue_stands_with_what_it_is_about() -> None:
     session = conversation(user("I would like another camera, the cheapest one that is waterproof"), asked)
     (_, state) = texts(digest(session, 200), Section.TASK)
     assert state.endswith("Your order #W74 would change to option 4. Shall I change it?")
+
+
+def test_what_the_user_has_agreed_to_and_nobody_has_done_yet_stands_whole() -> None:
+    offer = (
+        "I see that flight HAT018 was delayed. Since you are a gold member, I can send you a certificate of $50 for the"
+        " inconvenience. Would you like me to go ahead with that?"
+    )
+    agreed = user("Yes, that would be great. Thank you for the offer, I really do appreciate it after that long day.")
+    asked = user("my last flight was late, and I would like to have something for it"), says(offer), agreed
+    (_, proposal, *_) = texts(digest(conversation(*asked), 500), Section.TASK)
+    assert proposal.endswith(f": {offer}")
+    done = call("send_certificate", "c", amount=50), answer("sent", "c")
+    shown = rendered(digest(conversation(*asked, *done), 300).summary)
+    assert "send_certificate(amount 50) → sent" in shown
+    assert "Would you like me" not in shown.partition("## What happened")[0]
