@@ -73,18 +73,14 @@ def _answer(event: str, client: str, payload: Mapping[str, Any]) -> str:
         raise ValueError(f"{client} has no hook of compact for {event}")
     session = hashlib.sha256(str(payload["session_id"]).encode()).hexdigest()
     note = state_folder() / "hooks" / f"{client}-{session[:16]}.json"
+    text = ""
     if event == "PreCompact":
-        return _shaped(shape, event, _before(payload, note))
-    if event == "SessionStart" and payload.get("source") != "compact":
-        return ""
-    # The digest that was put aside, the first time it is asked for.
-    known = _read_note(note)
-    if text := known.get("summary", ""):
-        _write_private(note, json.dumps({**known, "summary": ""}))
-    return _shaped(shape, event, text)
-
-
-def _shaped(shape: AnswerShape, event: str, text: str) -> str:
+        text = _before(payload, note)
+    elif event != "SessionStart" or payload.get("source") == "compact":
+        # The digest that was put aside, the first time it is asked for.
+        known = _read_note(note)
+        if text := known.get("summary", ""):
+            _write_private(note, json.dumps({**known, "summary": ""}))
     if not text or shape is AnswerShape.NONE:
         return ""
     if shape is AnswerShape.TEXT:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
@@ -37,45 +38,18 @@ _LINE_ENDS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
 _Answer = dict[str, Any] | None
 
 
-def _tool(name: str, about: str, required: tuple[str, ...], **properties: Mapping[str, Any]) -> dict[str, Any]:
-    schema = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+def _tool(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    about = table["about"].replace("{most_chars}", f"{MOST_CHARS:,}")
+    arguments = {"properties": table["properties"], "required": table["required"], "additionalProperties": False}
     looks = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
     # Claude Code shows a model tools of servers by their names only, until it asks for them, except for these.
     always_seen = {"anthropic/alwaysLoad": True}
+    schema = {"type": "object", **arguments}
     return {"name": name, "description": about, "inputSchema": schema, "annotations": looks, "_meta": always_seen}
 
 
-TOOLS = (
-    _tool(
-        "search",
-        "Find records that a compaction left out, by their words, the best first. All words must occur; also word*, "
-        '"a phrase", one OR other. Each has an id for expand.',
-        ("query",),
-        query={"type": "string", "description": "A few words that the record holds."},
-        role={"type": "string", "enum": ["user", "assistant", "tool", "system"], "description": "Who speaks."},
-        limit={"type": "integer", "minimum": 1, "maximum": _MOST_HITS, "description": "At most this many (5)."},
-        file={"type": "string", "description": "Part of the path of the session, or the start of its hash."},
-    ),
-    _tool(
-        "expand",
-        f"Records in full. An answer has at most {MOST_CHARS:,} characters; “more” holds the ids that give the rest.",
-        ("ids",),
-        ids={
-            "type": "array",
-            "items": {"type": "string"},
-            "minItems": 1,
-            "description": "Ids of search (HASH:12, HASH:4-9), or a summary's marker line and then its [12], [4-9].",
-        },
-    ),
-    _tool(
-        "dropped",
-        "What a session was about and no longer holds since it was compacted: requests, open items, errors, "
-        "decisions, files, commands, the likeliest to be needed first. Each has an id for expand.",
-        ("session",),
-        session={"type": "string", "description": "Part of the path of its file, or the start of its hash."},
-        skip={"type": "integer", "minimum": 0, "description": "Leave out this many of the first."},
-    ),
-)
+_TABLES = tomllib.loads(Path(__file__).with_name("tools.toml").read_text(encoding="utf-8"))
+TOOLS = [_tool(name, table) for name, table in _TABLES.items()]
 
 
 class Server:
@@ -138,7 +112,7 @@ class Server:
             able = {"capabilities": {"tools": {}}, "serverInfo": server, "instructions": _ABOUT}
             return _success(number, {"protocolVersion": version, **able})
         if method in ("ping", "tools/list"):
-            return _success(number, {"tools": list(TOOLS)} if method == "tools/list" else {})
+            return _success(number, {"tools": TOOLS} if method == "tools/list" else {})
         return _failure(number, _NO_METHOD, f"there is no method {method}")
 
     def _call(self, number: Any, tool: Mapping[str, Any], arguments: Any) -> _Answer:
