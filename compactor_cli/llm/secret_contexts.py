@@ -69,20 +69,6 @@ _WORDS = re.compile(r"[a-z]{3,12}(?: [a-z]{3,12}){2,11}")
 # The first argument of a call, as in setenv("NAME", "value").
 _CALLED = re.compile(r"\(\s{0,8}\\*[\"'`][\w.-]*$")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-# Keys that open nothing, by the word before “key”.
-_OPEN_KEYS = re.compile(
-    r"(?:public|primary|foreign|cache|sort|partition|idempotency|registry|object|s3|dedup\w*|group|row|hash|index|i18n"
-    r"|translation|sub|super|mon|tur|don|don|hot|short|map|dict|lookup|unique|react|route|query|storage_object|host|known|ssh|pub)"
-    r"[-_ ]?$",
-    re.IGNORECASE,
-)
-_SECRET_KEYS = re.compile(r"(?:api|access|private|auth|account|encryption|signing|master)[-_ ]?$", re.IGNORECASE)
-_PROSE = frozenset(
-    "a an and are as at be by can cannot characters do does enter for from has have if in invalid is it least must my"
-    " no not of on one or password passphrase please required should so that the this to too type use used user was"
-    " when will with wrong you your forgot reset confirm current new old der die das dein ihr ist nicht und le la votre"
-    " est".split()
-)
 
 
 def contexts(scan: Scan) -> Iterator[Found]:
@@ -112,6 +98,16 @@ def _table(name: str) -> list[tuple[str, str, re.Pattern[str]]]:
             expression = expression.replace(part, meaning)
         found.append((literal, kind, re.compile(f"(?i){expression}{_SUFFIX}" if name == "stems" else expression)))
     return found
+
+
+@cache
+def _word_list(name: str) -> frozenset[str]:
+    return frozenset(secret_tables()["words"][name].split())
+
+
+@cache
+def _ends_in(name: str) -> re.Pattern[str]:
+    return re.compile(f"(?:{'|'.join(sorted(_word_list(name)))})[-_ ]?$", re.IGNORECASE)
 
 
 def is_random(text: str) -> bool:
@@ -220,12 +216,12 @@ def _is_key(value: _FoundValue, text: str) -> bool:
     if value.stem.lower().startswith("auth"):
         return value.is_quoted and value.is_name_quoted and _is_user_and_password(text)
     word = re.split(r"[^A-Za-z0-9_-]", value.before)[-1]
-    if _SECRET_KEYS.search(word):
+    if _ends_in("secret_keys").search(word):
         return len(text) >= 8 and is_mixed(text) and is_random(text)
     if (
         not word.strip("-_")
         or word.lower().rstrip("-_").endswith("secret")
-        or _OPEN_KEYS.search(word)
+        or _ends_in("open_keys").search(word)
         or _UUID.fullmatch(text)
     ):
         return False
@@ -264,7 +260,7 @@ def _is_passphrase(text: str) -> bool:
     return (
         3 <= len(words) <= 12
         and text == text.strip(".!?:")
-        and not _PROSE.intersection(words)
+        and not _word_list("sentence").intersection(words)
         and text.isprintable()
         and (text == text.lower() or is_mixed(text))
         and not _CODE.search(text)
