@@ -60,10 +60,6 @@ def importance_of(keep: Keep) -> Importance | None:
     return None if keep.by in KEPT_BY else PluginImportance(keep.by, WhenFailing.FAIL)
 
 
-# Worth of an exchange is its gain by a power of its size: many crumbs read worse than one exchange that says more.
-COST_POWER = 1.0
-
-
 class Salience:
     """Ranks by density of the digest's scores. Deterministic; time is linear in the transcript, except for sorting."""
 
@@ -93,8 +89,7 @@ def _greedy(blocks: Sequence[set[int | str]], tokens: Sequence[int], values: dic
     """Blocks by gain / cost, each gain without what the blocks before it say; those without any are left out."""
 
     def worth(number: int) -> float:
-        gain = sum(values.get(fact, 0.0) for fact in blocks[number])
-        return gain / float(tokens[number] ** COST_POWER)
+        return sum(values.get(fact, 0.0) for fact in blocks[number]) / tokens[number]
 
     heap = [(-worth(number), number) for number in range(len(blocks))]
     heapq.heapify(heap)
@@ -104,13 +99,11 @@ def _greedy(blocks: Sequence[set[int | str]], tokens: Sequence[int], values: dic
         _, number = heapq.heappop(heap)
         blocks[number].difference_update(covered_facts)
         now = -worth(number)
-        if not now:
-            continue
-        if heap and (now, number) > heap[0]:
+        if now and heap and (now, number) > heap[0]:
             heapq.heappush(heap, (now, number))
-            continue
-        order.append(number)
-        covered_facts |= blocks[number]
+        elif now:
+            order.append(number)
+            covered_facts |= blocks[number]
     return order
 
 

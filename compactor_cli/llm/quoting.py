@@ -30,7 +30,6 @@ from compactor_cli.model.settings import PruneRule
 from compactor_cli.model.summary import Request
 from compactor_cli.model.transcript import Media, Message, Part, Role, Text, ToolCall, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
-from compactor_cli.plan.layout import FLOOR_TOKENS, scaled_tokens
 from compactor_cli.plan.models import window_tokens
 from compactor_cli.plan.shorten import shortened
 
@@ -86,11 +85,21 @@ def flatten(
     """
     messages = transcript.messages
     names, quoted, begins = tool_names(messages), quoter(headings), borders(messages)
-    blocks = []
+    blocks: list[Block] = []
     for index in indices:
-        block = None if messages[index].is_meta else _block(index, messages[index], names, rule, quoted, prefix)
-        if block:
-            blocks.append(replace(block, border=begins[index], strand=strand))
+        message, name = messages[index], f"{prefix}{index + 1}"
+        texts, cut_chars = [f"<<{name} {_title(message, names, quoted)}>>"], 0
+        for part in () if message.is_meta else message.parts:
+            text = whole = _part_text(part)
+            if isinstance(part, ToolResult) and rule and rule.kind == "tool-result" and len(whole) > rule.over_chars:
+                text = shortened(whole, rule.first_chars, rule.last_chars, rule.marker)
+                cut_chars += max(len(whole) - len(text), 0)
+            if text.strip():
+                texts.append(quoted(text).strip("\n"))
+        if len(texts) > 1:
+            text, border = "\n".join(texts), begins[index]
+            found = Block(record=index, name=name, text=text, cut_chars=cut_chars, border=border, strand=strand)
+            blocks.append(found)
     return tuple(blocks)
 
 
@@ -118,30 +127,13 @@ def tool_names(messages: Sequence[Message]) -> Mapping[str, str]:
     return {call.id: call.name for message in messages for call in message.calls if call.id}
 
 
-def _block(
-    index: int,
-    message: Message,
-    names: Mapping[str, str],
-    rule: PruneRule | None,
-    quoted: Callable[[str], str],
-    prefix: str,
-) -> Block | None:
-    name = f"{prefix}{index + 1}"
+def _title(message: Message, names: Mapping[str, str], quoted: Callable[[str], str]) -> str:
+    """Who speaks, and of results: by which tools, and whether one is an error."""
+    if message.summary is not None:
+        return "earlier summary"
     tools = dict.fromkeys(result.name or names.get(result.id, "") for result in message.results)
     words = [message.role.value, *(quoted(tool).replace("\n", " ").replace(">>", "> >") for tool in tools if tool)]
-    words += ["error"] if any(result.is_error for result in message.results) else []
-    title = " ".join(words) if message.summary is None else "earlier summary"
-    texts: list[str] = []
-    cut_chars = 0
-    for part in message.parts:
-        whole = _part_text(part)
-        is_ruled = rule and rule.kind == "tool-result" and isinstance(part, ToolResult) and len(whole) > rule.over_chars
-        text = shortened(whole, rule.first_chars, rule.last_chars, rule.marker) if rule and is_ruled else whole
-        cut_chars += max(len(whole) - len(text), 0)
-        if text.strip():
-            texts.append(quoted(text).strip("\n"))
-    text = "\n".join([f"<<{name} {title}>>", *texts])
-    return Block(record=index, name=name, text=text, cut_chars=cut_chars) if texts else None
+    return " ".join([*words, "error"] if any(result.is_error for result in message.results) else words)
 
 
 def _part_text(part: Part) -> str:
@@ -357,12 +349,6 @@ def fitted(block: Block, room_tokens: int, count: Callable[[str], int]) -> Block
         cut_chars = block.cut_chars + len(block.text) - 2 * half
         found = replace(block, text=text, cut_chars=cut_chars, tokens=count(text))
     return found
-
-
-def leaf_budget(leaf_tokens: int, final_tokens: int, reply_tokens: int) -> int:
-    """What the summary of a leaf may take: by its own size as any summary, except for the last one's needs no less."""
-    least = min(final_tokens, reply_tokens, leaf_tokens // 2)
-    return max(min(scaled_tokens(leaf_tokens), reply_tokens), least, FLOOR_TOKENS)
 
 
 def merge_groups(sizes: Sequence[int], room_tokens: int) -> tuple[tuple[int, int], ...]:

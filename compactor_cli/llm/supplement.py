@@ -151,6 +151,9 @@ class _Chooser:
         self.spaced = _spaced(self.folded)
         self.lines = tuple(words for line in self.folded.split("\n") if (words := _long_words(line)))
         self.begun: set[str] = set()
+        self.token_cache = TokenCache(count=request.count)
+        self.found: dict[Section, list[Item]] = {}
+        self.left = 0
         self.added: dict[Section, list[frozenset[str]]] = {}
 
     def chosen(
@@ -177,30 +180,25 @@ class _Chooser:
         messages, user = self.request.transcript.messages, offered[Section.USER]
         stops = [item for item in user if any(messages[i].results for i in item.records if i < len(messages))]
         offered[Section.USER] = (*reversed(stops), *(item for item in reversed(user) if item not in stops))
-        found: dict[Section, list[Item]] = {}
-        left, names_tokens = tokens, int(tokens * _NAMES_RATIO)
+        self.left, names_tokens = tokens, int(tokens * _NAMES_RATIO)
         for section, items in carried.items():
-            left -= self._take(found, section, items, min(int(tokens * _CARRIED_RATIO), left))
+            self._take(section, items, int(tokens * _CARRIED_RATIO))
             sections[section] = (*items, *sections.get(section, ()))
         for section, items in offered.items():
-            left -= self._take(found, section, items, min(int(tokens * _SHARES.get(section, _FILL_RATIO)), left))
+            self._take(section, items, int(tokens * _SHARES.get(section, _FILL_RATIO)))
         # What did not fit its share may take what the others left, except for a share of the names.
         for section, items in offered.items():
-            more = [item for item in items if item not in found.get(section, ())]
-            left -= self._take(found, section, more, left - names_tokens)
-        for section, items in found.items():
-            items.sort(key=tuple(sections[section]).index)
-        shown = (str(self.text), *(item.text for items in found.values() for item in items))
-        token_cache = TokenCache(count=self.request.count)
-        explaining = self._explaining(statements, shown, left - names_tokens, token_cache)
-        left -= self._take(found, Section.COMMANDS, explaining, left)
-        shown = (*shown, *(item.text for item in explaining))
-        names = name_items(self.analysis, shown, left, token_cache)
-        return {**found, Section.NAMES: list(names)} if names else found
+            more = [item for item in items if item not in self.found.get(section, ())]
+            self._take(section, more, self.left - names_tokens)
+        for section, chosen in self.found.items():
+            chosen.sort(key=tuple(sections[section]).index)
+        shown = (str(self.text), *(item.text for chosen in self.found.values() for item in chosen))
+        explaining = self._explaining(statements, shown, self.left - names_tokens)
+        self._take(Section.COMMANDS, explaining, self.left)
+        names = name_items(self.analysis, (*shown, *(item.text for item in explaining)), self.left, self.token_cache)
+        return {**self.found, Section.NAMES: list(names)} if names else self.found
 
-    def _explaining(
-        self, statements: Iterable[Statement], shown: Sequence[str], tokens: int, token_cache: TokenCache
-    ) -> Sequence[Item]:
+    def _explaining(self, statements: Iterable[Statement], shown: Sequence[str], tokens: int) -> Sequence[Item]:
         """What was reported to the user at the end of a turn: no question or proposal, which may be settled since.
 
         A statement weighs by the share of its worth that is not ``shown``.
@@ -215,7 +213,7 @@ class _Chooser:
                 facts = worth.facts(one.text)
                 if new := sum(value for fact, value in facts.items() if fact not in covered):
                     candidates.append(one._replace(weight=one.weight * new / sum(facts.values())))
-        chosen = Choice(candidates, shown, worth, token_cache.text).choose(tokens)
+        chosen = Choice(candidates, shown, worth, self.token_cache.text).choose(tokens)
         return history_items(self.analysis, chosen, {}, {}, with_names=False)
 
     def _requests(self, tokens: int) -> Iterator[Item]:
@@ -229,22 +227,21 @@ class _Chooser:
             share = int(tokens * _SHARES[Section.USER]) - _ITEM_TOKENS
             room = max(tokens // 4, min(_SENTENCE_TOKENS, share))
             for one in filter(None, (standing_request(newest, self.analysis), newest)):
-                words = clipped(one.text, room, TokenCache(count=self.request.count))
+                words = clipped(one.text, room, self.token_cache)
                 yield Item(text=words, records=records_of((one.record,)))
 
-    def _take(self, found: dict[Section, list[Item]], section: Section, items: Iterable[Item], tokens: int) -> int:
-        """Adds as many of the items as are news and fit, in their order; the tokens that they take."""
-        used = 0
+    def _take(self, section: Section, items: Iterable[Item], tokens: int) -> None:
+        """Adds as many of the items as are news and fit into what is left, in their order."""
+        least_left = max(self.left - tokens, 0)
         for item in items:
             cost = self.request.count(item.text) + _ITEM_TOKENS
-            if used + cost <= tokens and self._is_news(item, section):
-                found.setdefault(section, []).append(item)
-                used += cost
+            if self.left - cost >= least_left and self._is_news(item, section):
+                self.found.setdefault(section, []).append(item)
+                self.left -= cost
                 self.added.setdefault(section, []).append(_long_words(item.text.casefold()))
                 if section is Section.USER:
                     self.spaced += f" {_spaced(item.text)}"
                     self.begun.add(_beginning(_asked(item.text)))
-        return used
 
     def _is_news(self, item: Item, section: Section) -> bool:
         """Whether an item is of the kind that may be added, and not in the text."""

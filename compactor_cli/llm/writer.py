@@ -35,6 +35,7 @@ from compactor_cli.llm.quoting import Earlier, Strand, quoter
 from compactor_cli.llm.supplement import RecordFacts
 from compactor_cli.model.summary import Estimate, Request
 from compactor_cli.model.value import dataclass
+from compactor_cli.plan.layout import FLOOR_TOKENS, scaled_tokens
 from compactor_cli.plan.models import table_entry
 
 if TYPE_CHECKING:
@@ -241,11 +242,15 @@ class SummaryWriter:
         return self._job(prompt_input, blocks, tokens, essentials, joins=tuple(drafts))
 
     def _budget(self, stage: Stage, source_tokens: int, *, is_whole: bool) -> int:
-        """What the text of so much may take; ``is_whole``: it is the summary itself, and no part of one."""
-        reply_tokens = self._limits(stage).reply_tokens
+        """What the text of so much may take; ``is_whole``: it is the summary itself, and no part of one.
+
+        A part takes what any summary of its size does, and no less than the last one needs.
+        """
+        reply_tokens, final_tokens = self._limits(stage).reply_tokens, self.task.budget_tokens
         if is_whole:
-            return min(self.task.budget_tokens, reply_tokens)
-        return quoting.leaf_budget(source_tokens, self.task.budget_tokens, reply_tokens)
+            return min(final_tokens, reply_tokens)
+        least = min(final_tokens, reply_tokens, source_tokens // 2)
+        return max(min(scaled_tokens(source_tokens), reply_tokens), least, FLOOR_TOKENS)
 
     def _check_list(self, leaf: quoting.Leaf, essentials: tuple[Essential, ...]) -> str:
         tokens = sum(block.tokens for block in leaf)
