@@ -129,11 +129,11 @@ def answered(paths: list[str], counter: Counter) -> None:
             path = locate(file, questions[0].source)
         except InputError:
             continue
-        cut = read_cut(path, file, number, 0, partial(count_message, counter))
-        if counter.count(cut.client_summary) < LEAST_TOKENS:
+        case, own = read_cut(path, file, number, 0, partial(count_message, counter))
+        if counter.count(own) < LEAST_TOKENS:
             continue
         taken += 1
-        for name, text in zip(NAMES, texts(cut.case, cut.client_summary, counter), strict=True):
+        for name, text in zip(NAMES, texts(case, own, counter), strict=True):
             tokens = counter.count(text)
             rows += [
                 (name, tokens, score_answer(question, text), is_misled(question, text), bool(question.wrong))

@@ -196,46 +196,33 @@ class FilterMethod:
         return lambda budget: first(new_text(self.compact(case, budget), case), budget, count)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExternalMethod:
-    """A command line, run without a shell.
+def external_method(command: str) -> FilterMethod:
+    """A command line, run without a shell; ``cmd:`` before it is its name.
 
-    It gets what lies before the cut as JSONL, and ``COMPACT_BUDGET_TOKENS``, the tokens its summary may take; for
-    what counts as its summary see `FilterMethod`. A program that cannot be started, fails or takes more than five
-    minutes is a UsageError, since its figures would be of something else.
+    It gets what lies before the cut as JSONL, and ``COMPACT_BUDGET_TOKENS``, the tokens its summary may take. A program
+    that cannot be started, fails or takes more than five minutes is a UsageError, since its figures would be of
+    something else.
     """
+    return FilterMethod(name=f"cmd:{command}", compact=partial(_output_of, command))
 
-    command: str
 
-    @property
-    def name(self) -> str:
-        """``cmd:`` and the command line."""
-        return f"cmd:{self.command}"
-
-    def prepare(self, case: EvalCase, count: Count) -> Write:
-        """See `Method`."""
-        given = as_jsonl(case.prefix)
-        return lambda budget: first(new_text(self._run(given, budget), case), budget, count)
-
-    def _run(self, given: bytes, budget: int) -> bytes:
-        environment = {**os.environ, BUDGET_VARIABLE: str(budget)}
-        try:
-            done = subprocess.run(  # noqa: S603 -- running the user's own command is what the option is for
-                shlex.split(self.command),
-                input=given,
-                env=environment,
-                capture_output=True,
-                timeout=TIMEOUT_SECONDS,
-                check=True,
-            )
-        except subprocess.CalledProcessError as error:
-            complaint = error.stderr.decode("utf-8", "replace").strip().splitlines()
-            what = f"the baseline command ended with status {error.returncode}: {self.command}"
-            advice = complaint[-1] if complaint else "run it by hand on one transcript"
-            raise UsageError(what, next_step=advice) from error
-        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-            raise UsageError(f"the baseline command does not run: {error}", next_step="check --baseline-cmd") from error
-        return done.stdout
+def _output_of(command: str, case: EvalCase, budget: int) -> bytes:
+    try:
+        done = subprocess.run(  # noqa: S603 -- running the user's own command is what the option is for
+            shlex.split(command),
+            input=as_jsonl(case.prefix),
+            env={**os.environ, BUDGET_VARIABLE: str(budget)},
+            capture_output=True,
+            timeout=TIMEOUT_SECONDS,
+            check=True,
+        )
+    except subprocess.CalledProcessError as error:
+        complaint = error.stderr.decode("utf-8", "replace").strip().splitlines()
+        what = f"the baseline command ended with status {error.returncode}: {command}"
+        raise UsageError(what, next_step=complaint[-1] if complaint else "run it by hand on one transcript") from error
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise UsageError(f"the baseline command does not run: {error}", next_step="check --baseline-cmd") from error
+    return done.stdout
 
 
 def as_jsonl(transcript: Transcript) -> bytes:

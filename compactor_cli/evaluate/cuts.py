@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -140,24 +141,34 @@ def segments(transcript: Transcript) -> Iterator[Transcript]:
         if is_next and any(not earlier.is_meta for earlier in messages[starts[-1] : i]):
             starts.append(i)
     for start, stop in zip(starts, (*starts[1:], len(messages)), strict=True):
-        yield part_of(replace(transcript, messages=messages), start, stop)
+        yield part_of(replace(transcript, messages=messages), range(start, stop))
 
 
-def part_of(transcript: Transcript, start: int, stop: int) -> Transcript:
+def part_of(transcript: Transcript, indices: Sequence[int]) -> Transcript:
     """The transcript of some of its records, hashed as what it is."""
-    part = replace(transcript, records=transcript.records[start:stop], messages=transcript.messages[start:stop])
-    return replace(part, sha256=hashlib.sha256(part.source()).hexdigest())
+    records = tuple(transcript.records[i] for i in indices)
+    return hashed(replace(transcript, records=records, messages=tuple(transcript.messages[i] for i in indices)))
+
+
+def hashed(transcript: Transcript) -> Transcript:
+    """The transcript under the hash of the records that it holds."""
+    return replace(transcript, sha256=hashlib.sha256(transcript.source()).hexdigest())
 
 
 def _cases(segment: Transcript, session: str, rule: CutRule, count: CountMessage) -> Iterator[EvalCase]:
     sizes = [0 if message.is_meta else count(message) for message in segment.messages]
-    if sum(sizes) < rule.least_middle_tokens:
+    before_each = list(accumulate(sizes, initial=0))
+    total = before_each.pop()
+    if total < rule.least_middle_tokens:
         return
     safe = group(segment.messages).borders
     found = plain_events(segment)
     # After the first message of the user, or after the summary that stands in its place.
     first = next((event.record for event in found if event.kind in (EventKind.USER, EventKind.SUMMARY)), -1)
-    for at in dict.fromkeys(_cut_points(sizes, safe, rule)):
+    # The first safe point after each fraction of the tokens.
+    places = [i for i in safe if i < len(sizes)]
+    reached = (next((i for i in places if before_each[i] >= part * total), None) for part in rule.fractions)
+    for at in dict.fromkeys(place for place in reached if place is not None):
         future = tuple(event for event in found if event.record >= at)[: rule.most_future_events]
         before = [point for point in safe if point <= at]
         head = next((point for point in before if point > first), 0)
@@ -165,20 +176,7 @@ def _cases(segment: Transcript, session: str, rule: CutRule, count: CountMessage
         tail = next((point for point in before if sum(sizes[point:at]) <= most), at)
         is_long = tail > head and sum(sizes[head:tail]) >= rule.least_middle_tokens
         if is_long and len(future) >= rule.least_future_events:
-            yield _made(session, rule.protocol, part_of(segment, 0, at), head, tail, sizes[:at], found, future)
-
-
-def _cut_points(sizes: Sequence[int], safe: Sequence[int], rule: CutRule) -> Iterator[int]:
-    """The first safe point after each fraction of the tokens."""
-    total, before, points = sum(sizes), 0, iter(rule.fractions)
-    wanted = next(points, None)
-    allowed = frozenset(safe)
-    for i, size in enumerate(sizes):
-        if wanted is not None and before >= wanted * total and i in allowed:
-            yield i
-            while wanted is not None and before >= wanted * total:
-                wanted = next(points, None)
-        before += size
+            yield _made(session, rule.protocol, part_of(segment, range(at)), head, tail, sizes[:at], found, future)
 
 
 def _made(
@@ -216,14 +214,6 @@ CLIENT_BEFORE, CLIENT_BEHIND = 1, 3
 MOST_TAIL_RATIO = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionCut:
-    """A cut that questions name: what is before it, and what the client wrote there itself (or empty)."""
-
-    case: EvalCase
-    client_summary: str
-
-
 def locate(file: str, source: str) -> Path:
     """The transcript that a line of the questions file ``source`` names: from its folder, the one above, or here.
 
@@ -236,16 +226,22 @@ def locate(file: str, source: str) -> Path:
     raise InputError("there is no such file")
 
 
-def read_cut(path: Path, name: str, cut: int, tail_tokens: int, count: CountMessage) -> QuestionCut:
-    """The conversation before record ``cut`` (a line, or an element of the array that the document holds).
+def file_records(path: str) -> list[Record]:
+    """The records of a file, lines that cannot be read among them. Raises InputError as `open_stream`."""
+    with open_stream(path) as stream:
+        return list(records_in(stream, OnInvalid.KEEP))
+
+
+def read_cut(path: Path, name: str, cut: int, tail_tokens: int, count: CountMessage) -> tuple[EvalCase, str]:
+    """The conversation before record ``cut`` (a line, or an element of the array that the document holds), and what the
+    client wrote there itself as a summary (or an empty text).
 
     Raises InputError where the file is not a transcript or the cut is not in it.
     """
-    with open_stream(str(path)) as stream:
-        records = list(records_in(stream, OnInvalid.KEEP))
+    records = file_records(str(path))
     whole = next(open_transcripts(records))
     if whole.frame.container is Container.ARRAY and len(records) == 1:
-        prefix: Transcript | None = part_of(whole, 0, cut - 1)
+        prefix: Transcript | None = part_of(whole, range(min(cut - 1, len(whole.records))))
     else:
         # The session that reaches up to the line, read without knowing what follows.
         before = [record for record in records if record.place.line < cut]
@@ -262,7 +258,7 @@ def read_cut(path: Path, name: str, cut: int, tail_tokens: int, count: CountMess
     most = min(tail_tokens, int(sum(sizes[head:]) * MOST_TAIL_RATIO))
     tail = next((border for border in safe if border >= head and sum(sizes[border:]) <= most), len(messages))
     case = _made(name, Protocol.SESSION, prefix, head, tail, sizes, plain_events(prefix), ())
-    return QuestionCut(case=case, client_summary=_client_summary(records, cut))
+    return case, _client_summary(records, cut)
 
 
 def _client_summary(records: Sequence[Record], cut: int) -> str:

@@ -5,7 +5,6 @@ A frame (preface and marker) is the same for every summary: it is taken from the
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
@@ -15,7 +14,7 @@ from itertools import pairwise
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.digest import Digest
 from compactor_cli.evaluate.baselines import Count, Write
-from compactor_cli.evaluate.cuts import EvalCase
+from compactor_cli.evaluate.cuts import EvalCase, hashed, part_of
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import Place
 from compactor_cli.model.marker import Marker, without_marker
@@ -130,14 +129,11 @@ def last_summary(
     method: DigestMethod, case: EvalCase, rounds: int, carry: Carry, budget_tokens: int, count: Count
 ) -> str:
     """The summary after this many rounds, each at this budget. Fewer rounds where there are fewer exchanges."""
-    text, state = "", None
+    text, state, at = "", None, len(case.head)
     parts = chunks(case, rounds)
     for number, chunk in enumerate(parts, 1):
         rest = (*chunk, *case.tail) if number == len(parts) else chunk
-        if text:
-            transcript, at = with_summary(case.prefix, case.head, summary_message(text), rest)
-        else:
-            transcript, at = _some(case.prefix, (*case.head, *rest)), len(case.head)
+        transcript = with_summary(case, text, rest)
         stop = at + len(chunk) + bool(text)
         kept = (*range(at), *range(stop, len(transcript.records)))
         found = method.digest(transcript, range(at, stop), kept, budget_tokens, count, state=state)
@@ -160,31 +156,16 @@ def chunks(case: EvalCase, number: int) -> list[tuple[int, ...]]:
     return found
 
 
-def with_summary(
-    source: Transcript, head: Sequence[int], summary: Message, rest: Sequence[int]
-) -> tuple[Transcript, int]:
-    """The head, a summary and the rest as one transcript, and the index of the summary in it."""
-    part = _some(source, (*head, *rest))
-    at = len(head)
-    record = Record(raw=summary.text.encode(), ending=b"\n", value=None, place=Place(path="-", line=at + 1))
+def with_summary(case: EvalCase, text: str, rest: Sequence[int]) -> Transcript:
+    """The head, a summary (none where it is empty) as a later run reads what compact wrote, and the rest."""
+    part = part_of(case.prefix, (*case.head, *rest))
+    if not text:
+        return part
+    at, previous = len(case.head), PreviousSummary(origin="compact", text=text)
+    record = Record(raw=text.encode(), ending=b"\n", value=None, place=Place(path="-", line=at + 1))
+    message = Message(role=Role.USER, parts=(Text(text=text),), summary=previous)
     records = (*part.records[:at], record, *part.records[at:])
-    messages = (*part.messages[:at], summary, *part.messages[at:])
-    return _hashed(replace(part, records=records, messages=messages)), at
-
-
-def summary_message(text: str) -> Message:
-    """A summary written by compact as a later run reads it."""
-    summary = PreviousSummary(origin="compact", text=text)
-    return Message(role=Role.USER, parts=(Text(text=text),), summary=summary)
-
-
-def _some(source: Transcript, indices: Sequence[int]) -> Transcript:
-    records = tuple(source.records[i] for i in indices)
-    return _hashed(replace(source, records=records, messages=tuple(source.messages[i] for i in indices)))
-
-
-def _hashed(transcript: Transcript) -> Transcript:
-    return replace(transcript, sha256=hashlib.sha256(transcript.source()).hexdigest())
+    return hashed(replace(part, records=records, messages=(*part.messages[:at], message, *part.messages[at:])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +213,7 @@ def repeat(method: DigestMethod, case: EvalCase, budget_tokens: int, count: Coun
     found, same = (method.of(case, budget_tokens, count) for _ in range(2))
     before, kept_ratio = atom_texts(found.text) - case.schema, 1.0
     if before:
-        transcript, at = with_summary(case.prefix, case.head, summary_message(found.text), ())
+        transcript, at = with_summary(case, found.text, ()), len(case.head)
         again = method.digest(transcript, (at,), range(at), budget_tokens, count, state=found.answer.state)
         kept_ratio = len(before & atom_texts(again.text)) / len(before)
     return Repeat(is_same=found.text == same.text, kept_ratio=kept_ratio)

@@ -24,7 +24,7 @@ import orjson
 
 from compactor_cli.digest.events import EventKind
 from compactor_cli.evaluate.baselines import Count, Method, choose
-from compactor_cli.evaluate.cuts import CutRule, EvalCase, QuestionCut, locate, plain_events, read_cut, schema_words
+from compactor_cli.evaluate.cuts import CutRule, EvalCase, file_records, locate, plain_events, read_cut, schema_words
 from compactor_cli.evaluate.digested import EMPTY, DigestMethod, body, frame_tokens, framed, summary_request
 from compactor_cli.evaluate.measures import Measure, SummaryView, forget, needs_of, score
 from compactor_cli.evaluate.run_eval import DIGEST, Progress, label
@@ -40,8 +40,6 @@ from compactor_cli.model.errors import InputError, Place, UsageError
 from compactor_cli.model.settings import Size
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.tokens import Counter, count_message, counter_for
-from compactor_cli.read.jsonl import OnInvalid, records_in
-from compactor_cli.read.streams import open_stream
 from compactor_cli.render.template import heading_names, template_names
 
 Row = TypeVar("Row")
@@ -198,15 +196,15 @@ def run_questions(
             names = (file, questions[0].source)
             tails = (tokens for part, tokens in options.tails if any(part in name for name in names))
             tail_tokens = next(tails, options.tail_tokens)
-            found = read_cut(locate(*names), file, cut, tail_tokens, partial(count_message, counter))
+            case, own = read_cut(locate(*names), file, cut, tail_tokens, partial(count_message, counter))
         except InputError as error:
             skipped[f"{file}@{cut}"] = error.what
         else:
-            for text in _summaries(found, questions[0], methods, options, counter.count):
+            for text in _summaries(case, own, questions[0], methods, options, counter.count):
                 written.append(text)
                 for question in questions:
                     score, misled = score_answer(question, text.text), is_misled(question, text.text)
-                    reading = Reading(question, found.case.dialect, text.method, text.budget, score, misled)
+                    reading = Reading(question, case.dialect, text.method, text.budget, score, misled)
                     readings.append(reading)
         forget()
         if progress:
@@ -231,20 +229,24 @@ def questions_by_cut(paths: Iterable[str]) -> dict[tuple[str, int], list[Questio
 
 
 def _summaries(
-    cut: QuestionCut, question: Question, methods: Sequence[Method], options: QuestionOptions, count: Count
+    case: EvalCase,
+    client_summary: str,
+    question: Question,
+    methods: Sequence[Method],
+    options: QuestionOptions,
+    count: Count,
 ) -> Iterator[WrittenSummary]:
-    if options.at_client and count(cut.client_summary) < LEAST_BUDGET_TOKENS:
+    if options.at_client and count(client_summary) < LEAST_BUDGET_TOKENS:
         return
-    case = cut.case
     writers = {method.name: method.prepare(case, count) for method in methods}
     sizes = ((label(size), size.of(case.middle_tokens), size.ratio) for size in options.budgets)
     budgets = [(name, max(tokens, LEAST_BUDGET_TOKENS) if ratio else tokens) for name, tokens, ratio in sizes]
-    for name, budget in [(CLIENT, count(cut.client_summary))] if options.at_client else budgets:
+    for name, budget in [(CLIENT, count(client_summary))] if options.at_client else budgets:
         made = partial(WrittenSummary, file=question.file, cut=question.cut, budget=name, budget_tokens=budget)
         write = framed(case, budget)
         texts = {DIGEST: DigestMethod().of(case, budget, count, write).text}
         if options.at_client:
-            texts[CLIENT] = cut.client_summary
+            texts[CLIENT] = client_summary
         room = max(budget - frame_tokens(case, budget, count), 0)
         texts |= {method: f"{write(EMPTY)}\n{write_within(room)}" for method, write_within in writers.items()}
         for method, text in texts.items():
@@ -434,10 +436,8 @@ def run_replies(folder: str, questions: Sequence[str] = ()) -> RepliesResult:
 def _reply_case(row: ReplyRow, counter: Counter) -> EvalCase:
     """Everything before the cut as the middle, and what came after it up to the next compaction."""
     path = locate(row.file, row.source)
-    case = read_cut(path, row.file, row.cut, 0, partial(count_message, counter)).case
-    with open_stream(str(path)) as stream:
-        records = records_in(stream, OnInvalid.KEEP)
-        following = [record for record in records if record.place.line >= row.cut]
+    case, _ = read_cut(path, row.file, row.cut, 0, partial(count_message, counter))
+    following = [record for record in file_records(str(path)) if record.place.line >= row.cut]
     events = [event for part in open_transcripts(following) for event in plain_events(part)] if following else []
     opened = next((n for n, event in enumerate(events) if event.kind is not EventKind.SUMMARY), len(events))
     future = tuple(takewhile(lambda event: event.kind is not EventKind.SUMMARY, events[opened:]))

@@ -10,14 +10,13 @@ import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from statistics import fmean, stdev
 
-from compactor_cli.evaluate.baselines import Count, ExternalMethod, Method, choose
-from compactor_cli.evaluate.cuts import CutRule, EvalCase, Protocol, find_cases
+from compactor_cli.evaluate.baselines import Count, Method, choose, external_method
+from compactor_cli.evaluate.cuts import CutRule, EvalCase, Protocol, file_records, find_cases
 from compactor_cli.evaluate.digested import (
     Carry,
     DigestMethod,
@@ -46,9 +45,7 @@ from compactor_cli.model.errors import InputError
 from compactor_cli.model.settings import Size
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.tokens import Counter, count_message, counter_for
-from compactor_cli.read.jsonl import OnInvalid, records_in
 from compactor_cli.read.sources import InputSource, Walk, find_sources
-from compactor_cli.read.streams import open_stream
 
 DIGEST = "digest"
 DRIFT_BUDGET = Size(ratio=0.05)
@@ -67,10 +64,9 @@ DEFAULT_BUDGETS = (
 class EvalOptions:
     """What is evaluated, and how.
 
-    ``baselines``: names, or ``all``. ``commands``: external baselines, see `ExternalMethod`. ``budgets``: shares are of
-    the middle's tokens. ``rounds``: of the drift; empty leaves it out. ``dialect``: only transcripts of that name.
-    ``limit``: at most this many files, spread evenly over all; 0 is all. ``jobs``: processes. ``seed``: of the
-    bootstrap.
+    ``baselines``: names, or ``all``. ``commands``: as of `external_method`. ``budgets``: shares are of the middle's
+    tokens. ``rounds``: of the drift; empty leaves it out. ``dialect``: only transcripts of that name. ``limit``: at
+    most this many files, spread evenly over all; 0 is all. ``jobs``: processes. ``seed``: of the bootstrap.
     """
 
     baselines: tuple[str, ...] = ()
@@ -323,10 +319,9 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bench:
-    """What a process needs to evaluate files. ``digest`` is also the first of the ``methods``."""
+    """What a process needs to evaluate files; ``methods`` next to the digest."""
 
     options: EvalOptions
-    digest: DigestMethod
     methods: tuple[Method, ...]
     counter: Counter
 
@@ -342,11 +337,9 @@ def run_eval(
     """
     bench = _Bench(
         options=options,
-        digest=DigestMethod(),
-        methods=(*choose(options.baselines, extra), *(ExternalMethod(command=text) for text in options.commands)),
+        methods=(*choose(options.baselines, extra), *map(external_method, options.commands)),
         counter=counter_for(options.tokenizer),
     )
-    bench = replace(bench, methods=(bench.digest, *bench.methods))
     sources = find_sources(paths, recursive=True, walk=Walk(include=INCLUDE))
     chosen: Sequence[InputSource] = sources
     if 0 < options.limit < len(sources):
@@ -365,7 +358,7 @@ def run_eval(
                 progress(len(files), len(chosen))
     return EvalResult(
         options=options,
-        methods=tuple(method.name for method in bench.methods),
+        methods=(DIGEST, *(method.name for method in bench.methods)),
         token_method=bench.counter.method,
         files=tuple(files),
     )
@@ -382,9 +375,7 @@ def evaluate_file(source: InputSource, bench: _Bench | None = None) -> FileResul
     # Named without what is above the folder that was asked for: results of two machines are to be the same.
     path = f"{Path(source.root).name}/{source.name}"
     try:
-        with open_stream(source.path) as stream:
-            records = list(records_in(stream, OnInvalid.KEEP))
-        transcripts = tuple(open_transcripts(records))
+        transcripts = tuple(open_transcripts(file_records(source.path)))
     except InputError as error:
         return FileResult(path=path, skipped=error.what)
     rule, count = CutRule(tail_tokens=bench.options.tail_tokens), partial(count_message, bench.counter)
@@ -398,7 +389,7 @@ def evaluate_file(source: InputSource, bench: _Bench | None = None) -> FileResul
 
 
 def _evaluate(case: EvalCase, bench: _Bench) -> Iterator[CaseResult]:
-    count = bench.counter.count
+    digest, count = DigestMethod(), bench.counter.count
     needs, artefacts = needs_of(case), artefacts_of(case.middle_events)
     facts = reused_facts(case) if case.is_chat else ()
 
@@ -418,15 +409,15 @@ def _evaluate(case: EvalCase, bench: _Bench) -> Iterator[CaseResult]:
     budgets = {label(size): tokens for size in bench.options.budgets if (tokens := _allowed(size, case, count))}
     if not budgets:
         return
-    digests = {name: bench.digest.of(case, tokens, count) for name, tokens in budgets.items()}
+    digests = {name: digest.of(case, tokens, count) for name, tokens in budgets.items()}
     once = _allowed(bench.options.drift_budget, case, count)
     scores = [scored(DIGEST, name, found.text) for name, found in digests.items()]
-    for method in bench.methods[1:]:
+    for method in bench.methods:
         write = method.prepare(case, count)
         scores += (scored(method.name, name, write(size)) for name, size in budgets.items())
     drift: list[DriftPoint] = []
     for carry, rounds in product(Carry, bench.options.rounds) if once else ():
-        text = last_summary(bench.digest, case, rounds, carry, once, count)
+        text = last_summary(digest, case, rounds, carry, once, count)
         drift.append(DriftPoint(rounds=rounds, carry=carry, shares=shares_of(text)))
     yield CaseResult(
         name=case.name,
@@ -436,7 +427,7 @@ def _evaluate(case: EvalCase, bench: _Bench) -> Iterator[CaseResult]:
         middle_tokens=case.middle_tokens,
         scores=tuple(scores),
         gates={name: gates_of(case, budgets[name], count, found) for name, found in digests.items()},
-        repeat=repeat(bench.digest, case, once, count) if once else None,
+        repeat=repeat(digest, case, once, count) if once else None,
         drift=tuple(drift),
     )
 

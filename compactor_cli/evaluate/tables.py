@@ -137,10 +137,17 @@ def render_table(result: EvalResult) -> str:
     files = sum(bool(file.cases) for file in result.files)
     head = f"{len(result.cases)} cuts of {files} files, {len(result.files) - files} skipped"
     blocks = [f"{head}; {result.token_method}", _NOTE]
-    for group in groups_of(result.cases):
+    groups = list(groups_of(result.cases))
+    for group in groups:
         if group.dialect == TOTAL:
             blocks += _group_blocks(result, group)
-    blocks += [_dialects(result), drift_table(result), gate_table(result)]
+    rows = [["digest by dialect", "cuts", "at", *_BY_DIALECT]]
+    dialects = [group for group in groups if group.dialect != TOTAL]
+    for group in dialects:
+        for budget in _shares_only(budgets_of(result, group.cases)):
+            name = f"{group.dialect} ({group.protocol})"
+            rows.append([name, str(len(group.cases)), budget, *_cells(group, DIGEST, budget, _BY_DIALECT)])
+    blocks += [columns(rows) if len(dialects) > 1 else "", drift_table(result), gate_table(result)]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
@@ -175,18 +182,6 @@ def _cells(group: CaseGroup, method: str, budget: str, measures: Sequence[Measur
 def _shares_only(budgets: Sequence[str]) -> Sequence[str]:
     """The budgets that are shares of the middle, where there are any: the long tables keep to them."""
     return [budget for budget in budgets if budget.endswith("%")] or budgets
-
-
-def _dialects(result: EvalResult) -> str:
-    groups = [group for group in groups_of(result.cases) if group.dialect != TOTAL]
-    if len(groups) < 2:
-        return ""
-    rows = [["digest by dialect", "cuts", "at", *_BY_DIALECT]]
-    for group in groups:
-        for budget in _shares_only(budgets_of(result, group.cases)):
-            name = f"{group.dialect} ({group.protocol})"
-            rows.append([name, str(len(group.cases)), budget, *_cells(group, DIGEST, budget, _BY_DIALECT)])
-    return columns(rows)
 
 
 _DIGITS = 6

@@ -128,23 +128,23 @@ def test_a_line_that_is_no_question_is_named_with_its_place(tmp_path: Path, line
 
 
 def test_a_cut_knows_nothing_of_what_follows(folder: Path) -> None:
-    cut = read_cut(folder / "chat.jsonl", "chat", 62, 100, _size)
-    assert len(cut.case.prefix.records) == 61
-    assert (len(cut.case.head), cut.case.tail[-1]) == (2, 60)
-    assert sum(_size(cut.case.prefix.messages[i]) for i in cut.case.tail) <= 100
-    assert cut.client_summary == ""
+    case, client_summary = read_cut(folder / "chat.jsonl", "chat", 62, 100, _size)
+    assert len(case.prefix.records) == 61
+    assert (len(case.head), case.tail[-1]) == (2, 60)
+    assert sum(_size(case.prefix.messages[i]) for i in case.tail) <= 100
+    assert client_summary == ""
 
 
 def test_a_cut_counts_elements_where_the_document_is_an_array(tmp_path: Path) -> None:
     (tmp_path / "chat.json").write_text(json.dumps({"messages": _chat(10)}))
-    cut = read_cut(tmp_path / "chat.json", "chat", 8, 20, _size)
-    assert [message.text for message in cut.case.prefix.messages] == [row["content"] for row in _chat(10)[:7]]
+    case, _ = read_cut(tmp_path / "chat.json", "chat", 8, 20, _size)
+    assert [message.text for message in case.prefix.messages] == [row["content"] for row in _chat(10)[:7]]
 
 
 def test_a_long_tail_leaves_half_to_be_summarised(tmp_path: Path) -> None:
     (tmp_path / "chat.jsonl").write_bytes(_lines(_chat(6)))
-    cut = read_cut(tmp_path / "chat.jsonl", "chat", 14, 100_000, _size)
-    assert cut.case.middle_tokens >= sum(map(_size, cut.case.prefix.messages[2:])) // 2
+    case, _ = read_cut(tmp_path / "chat.jsonl", "chat", 14, 100_000, _size)
+    assert case.middle_tokens >= sum(map(_size, case.prefix.messages[2:])) // 2
 
 
 def test_nothing_before_the_cut_is_an_error_of_this_input(folder: Path) -> None:

@@ -6,14 +6,14 @@ import sys
 import pytest
 from eval_builders import assistant, case, count_words, user
 
-from compactor_cli.evaluate.baselines import ExternalMethod, FilterMethod, as_jsonl
+from compactor_cli.evaluate.baselines import FilterMethod, as_jsonl, external_method
 from compactor_cli.model.errors import UsageError
 
 PROBED = case((assistant("middle words"),), head=(user("head words"),), tail=(assistant("tail words"),))
 
 
-def _python(code: str) -> ExternalMethod:
-    return ExternalMethod(command=shlex.join([sys.executable, "-c", code]))
+def _python(code: str) -> FilterMethod:
+    return external_method(shlex.join([sys.executable, "-c", code]))
 
 
 def test_a_program_gets_the_prefix_and_the_budget() -> None:
@@ -36,11 +36,11 @@ def test_what_head_and_tail_say_is_not_its_summary() -> None:
     ("method", "said"),
     [
         (_python("import sys; sys.exit('broken on purpose')"), "broken on purpose"),
-        (ExternalMethod(command="no-such-program-anywhere"), "does not run"),
-        (ExternalMethod(command="'unclosed"), "does not run"),
+        (external_method("no-such-program-anywhere"), "does not run"),
+        (external_method("'unclosed"), "does not run"),
     ],
 )
-def test_a_program_that_fails_is_a_usage_error(method: ExternalMethod, said: str) -> None:
+def test_a_program_that_fails_is_a_usage_error(method: FilterMethod, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         method.prepare(PROBED, count_words)(10)
     assert said in str(caught.value)
