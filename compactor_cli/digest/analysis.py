@@ -24,7 +24,7 @@ from compactor_cli.digest.open import Attached, PlanState, attached, is_past, pl
 from compactor_cli.digest.outcomes import RequestOutcome, outcomes
 from compactor_cli.digest.salience import Scores, Table, focus_names, score
 from compactor_cli.digest.settled import Decision, decisions
-from compactor_cli.digest.statements import Statement
+from compactor_cli.digest.statements import Statement, progress_among
 from compactor_cli.digest.wants import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
 from compactor_cli.digest.work_state import WorkState, work_state
 from compactor_cli.formats.client_signs import working_directory
@@ -43,8 +43,9 @@ _SAME_CHARS = 40
 class Analysis:
     """What is known. ``state_used`` says how an earlier summary by compact came back: none, table or text.
 
-    ``thought``: see `newest_thought`. ``own_summaries``: the records of such summaries. ``finals``: positions of the
-    messages that end a turn; ``taken_back``: of those that were overturned, with the places of the statements.
+    ``thought``: see `newest_thought`. ``progress``: see `progress_among`. ``own_summaries``: the records of such
+    summaries. ``finals``: positions of the messages that end a turn; ``taken_back``: of those that were overturned,
+    with the places of the statements.
     ``outcomes``: what came of the user's messages, by turn. ``dealt_with``: entries of the assistant's lists, by event.
     ``remembered``: statements of records that are gone. ``is_dialogue``: a conversation without work on files or
     commands; calls in it are those of a service. ``focus``: names in lower case.
@@ -60,6 +61,7 @@ class Analysis:
     own_summaries: frozenset[int]
     state_used: str
     table: Table
+    progress: frozenset[str]
     scores: Scores
     worth: Worth
     remembered: tuple[Statement, ...]
@@ -168,6 +170,7 @@ def _analysed(
         words=words,
         memory=memory,
         table=scores.table,
+        progress=progress_among(scores.table.lines.numbers),
         scores=scores,
         worth=Worth(scores),
         messages=messages,

@@ -30,7 +30,6 @@ from compactor_cli.digest.statements import (
     is_import,
     is_narration,
     is_noise,
-    is_progress,
     is_scrap,
     is_signature,
     lead_of,
@@ -467,7 +466,7 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         # What was looked for or run is the label of what came of it, and a run's last line tells of all its steps.
         # The path of a listing alone is for the index of names.
         is_listed = event.kind is EventKind.RESULT and _PATH.fullmatch(text) is not None
-        is_nothing = is_listed or is_progress(text) or is_import(text) or _DIFF.match(text)
+        is_nothing = is_listed or text in analysis.progress or is_import(text) or _DIFF.match(text)
         if (is_label or is_nothing) and not names(text, focus):
             continue
         if is_noise(text):

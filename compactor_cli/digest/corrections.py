@@ -145,7 +145,7 @@ def _stems(text: str) -> frozenset[str]:
 def _meant(events: Sequence[Event], explained: Sequence[int], words: str) -> list[int]:
     """Of the messages that explained something, the one with most words in common with a doubt, if it has some."""
     doubted = set(terms(words))
-    shared = {number: len(doubted & set(terms(events[number].text))) for number in explained}
     reasons = [number for number in explained if any(map(gives_reason, sentences(events[number].text)))]
-    best = max(reasons or explained, key=lambda number: (shared[number], number), default=-1)
-    return [best] if best >= 0 and shared[best] >= _SHARED_WORDS else []
+    shared = ((len(doubted.intersection(terms(events[number].text))), number) for number in reasons or explained)
+    most, best = max(shared, default=(0, -1))
+    return [best] if most >= _SHARED_WORDS else []

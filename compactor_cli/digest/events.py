@@ -444,9 +444,13 @@ def parameters(arguments: Any) -> Iterator[tuple[str, str]]:
     """The names of a call's arguments with their values as text, those of nested ones after their own name."""
     if isinstance(arguments, Mapping):
         for name, value in arguments.items():
-            nested = isinstance(value, (Mapping, list, tuple))
-            yield str(name), "" if nested else value if isinstance(value, str) else json.dumps(value, default=str)
-            yield from parameters(value)
+            if isinstance(value, str):
+                yield str(name), value
+            elif isinstance(value, (dict, list, tuple, Mapping)):
+                yield str(name), ""
+                yield from parameters(value)
+            else:
+                yield str(name), json.dumps(value, default=str)
     elif isinstance(arguments, (list, tuple)):
         for value in arguments:
             yield from parameters(value)

@@ -326,10 +326,12 @@ def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation], ou
 def _fixing(run: Run, changes: Sequence[FileOperation], error: ErrorRecord, events: Sequence[Event]) -> str:
     """The line that an edit wrote to fix an error: with words of it, or of few lines the longest; empty with none."""
     words = _words(run.line)
+    first = bisect_right(changes, run.event, key=attrgetter("event"))
+    stop = bisect_right(changes, error.records[-1], key=attrgetter("record"))
     lines = [
         line
-        for one in changes
-        if run.event < one.event and one.record <= error.records[-1] and one.path in error.fixes
+        for one in changes[first:stop]
+        if one.path in error.fixes
         for old, new in changes_of(events[one.event], one.path)
         for line in (" ".join(raw.split()) for raw in new.split("\n") if raw.strip() not in old)
         if len(line) in _FIX_CHARS and not line.endswith(("(", "[", "{", ","))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from compactor_cli.digest.atoms import AtomKind, atom_texts
@@ -20,7 +20,7 @@ from compactor_cli.digest.events import (
     parameters,
 )
 from compactor_cli.digest.salience import KINDS, Lines
-from compactor_cli.digest.statements import TokenCache, head, is_progress
+from compactor_cli.digest.statements import TokenCache, head
 from compactor_cli.model.summary import Item
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
     atoms, rows, kinds = list(analysis.table.atoms), analysis.scores.rows, analysis.table.columns["kinds"]
     found: list[str] = []
     likely = {row for row, chance in enumerate(rows) if chance >= _MIN_CHANCE}
-    likely -= _only_in_passed_tests(analysis.table.lines, likely)
+    likely -= _only_in_passed_tests(analysis.table.lines, analysis.progress, likely)
     for row in sorted(sorted(likely), key=rows.__getitem__, reverse=True):
         if len(found) >= number:
             break
@@ -130,12 +130,11 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
     return found
 
 
-def _only_in_passed_tests(lines: Lines, rows: set[int]) -> set[int]:
+def _only_in_passed_tests(lines: Lines, progress: Collection[str], rows: set[int]) -> set[int]:
     """Those of these rows that stand in lines of single tests that passed, and nowhere else."""
-    texts = zip(lines.numbers, lines.atoms, strict=True)
-    passed = {row for text, atoms in texts if not rows.isdisjoint(atoms) and is_progress(text) for row in atoms}
+    passed = rows.intersection(row for text in progress for row in lines.atoms[lines.numbers[text]])
     for text, atoms in zip(lines.numbers, lines.atoms, strict=True) if passed else ():
-        if not passed.isdisjoint(atoms) and not is_progress(text):
+        if not passed.isdisjoint(atoms) and text not in progress:
             passed.difference_update(atoms)
     return passed
 

@@ -185,10 +185,8 @@ _FAULTS = re.compile(
 def _weight(sentence: str, lead: str) -> float:
     if not _MIN_CHARS <= len(sentence) <= _MAX_CHARS or sentence.endswith((*COLONS, *QUESTION_MARKS)):
         return 0.0
-    if is_narration(sentence) or _INTENDS.match(sentence) or sentence[0].islower():
-        return 0.0
     chosen, reasoned = chooses(sentence), gives_reason(sentence)
-    if not (chosen or reasoned):
+    if not (chosen or reasoned) or is_narration(sentence) or _INTENDS.match(sentence) or sentence[0].islower():
         return 0.0
     # What would happen otherwise is a reason, not a proposal.
     if proposes(_cues()[1].split(sentence)[0]):

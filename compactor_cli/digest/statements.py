@@ -499,10 +499,10 @@ _PROGRESS = re.compile(
 )
 
 
-def is_progress(text: str) -> bool:
-    """Whether a line of output is the entry of one test that passed, or of one step of a build or a download."""
-    may_be = "PASS" in text or text.endswith(" ok") or text.startswith(_PROGRESS_STARTS)
-    return may_be and _PROGRESS.search(text) is not None
+def progress_among(texts: Iterable[str]) -> frozenset[str]:
+    """The lines of output that are entries of one test that passed, or of one step of a build or a download."""
+    may_be = [text for text in texts if "PASS" in text or text.endswith(" ok") or text.startswith(_PROGRESS_STARTS)]
+    return frozenset(filter(_PROGRESS.search, may_be))
 
 
 _IMPORT = re.compile(
