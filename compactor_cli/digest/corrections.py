@@ -39,6 +39,7 @@ _OWNS_TO_ERROR = re.compile(
     r"|I got (?:that|this|it) wrong|my mistake|that was (?:wrong|incorrect))",
     re.IGNORECASE,
 )
+_MAX_OWNING = 4
 # What the user adds to an explanation does not doubt it.
 _OBJECTS = re.compile(r"\b(?:but|not?|wait|actually|hm+|wrong|instead|why|\w+n't)\b|[?\uff1f]", re.IGNORECASE)
 # How a message begins that reports what was done: without a reason, it explains nothing that could be wrong.
@@ -101,7 +102,9 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
     for number, event in enumerate(events):
         if event.kind is EventKind.ASSISTANT:
             if event.turn != turn and _OBJECTS.search(asked) and _OWNS_TO_ERROR.match(event.text):
-                doubt(_meant(events, explained, asked), asked)
+                # What was wrong, it says in its own words.
+                owned = " ".join(sentences(event.text)[:_MAX_OWNING])
+                doubt(_meant(events, explained, asked), f"{asked} {owned}")
             reports = _REPORTS.match(event.text) and not any(map(gives_reason, sentences(event.text)))
             if len(event.text) >= _REASONED_CHARS and not reports:
                 explained = [*explained, number][-_MAX_EXPLAINED:]

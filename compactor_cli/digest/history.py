@@ -240,7 +240,8 @@ def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mappi
     changed = next((one.event for one in reversed(analysis.operations) if changes_code(one)), -1)
     for group in groups:
         doubted = analysis.taken_back.get(group[0].event, frozenset())
-        is_whole = bool(doubted) and all(one.place in doubted for one in group)
+        # Where most of it is in doubt, so is what it says between.
+        is_whole = 2 * sum(one.place in doubted for one in group) > len(group)
         if is_whole:
             marks[group[0].event, -1] = f"({words.overruled}) "
         for one in group:

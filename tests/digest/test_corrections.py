@@ -100,3 +100,23 @@ def test_a_message_that_begins_with_done_and_then_explains_is_what_an_objection_
     taken_back = doubted(early, user("add a test"), late, asked, says("You're right, the store was never at fault."))
     assert taken_back
     assert all(piece in late.text for piece in taken_back)
+
+
+CLAIM = (
+    "The test opens the gate of the harbour and looks for the level, since the gauge sends none while it is shut. "
+    "It catches the lost lines of the gauge. It is the way in which the gate of every harbour is looked at."
+)
+
+
+def test_what_the_assistant_says_was_wrong_is_in_doubt_though_the_user_did_not_name_it() -> None:
+    asked = user("but is this the same, was the gate of the harbour not shut, and the gauge well?")
+    assert not any(piece.startswith("It catches") for piece in doubted(says(CLAIM), asked, says("You're right.")))
+    owned = says("You're right. My test never catches lost lines.")
+    assert any(piece.startswith("It catches") for piece in doubted(says(CLAIM), asked, owned))
+
+
+def test_a_message_most_of_which_is_in_doubt_is_marked_once_before_it() -> None:
+    asked = user("but is this the same, was the gate of the harbour not shut, and the gauge well?")
+    text = shown(says(CLAIM), asked, says("You're right. My test never catches lost lines."))
+    assert f"{DOUBT} The test opens the gate" in text
+    assert text.count(DOUBT) == 1
