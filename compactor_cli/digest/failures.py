@@ -188,7 +188,7 @@ def find_causes(
             # Where nothing was edited, what was explained of the same names later may be another cause.
             is_past = names and any(2 * sum(name in later for name in names) >= len(names) for later in explained)
             is_fault = not _FOUND_IT.match(text) or _NAMES_FIX.search(text)
-            if edited or (is_fault and not is_past):
+            if is_fault and (edited or not is_past):
                 found.append(Cause(text=text, event=number, record=event.record, names=names, edited=edited))
         if len(event.text) >= _MIN_EXPLAINING_CHARS:
             explained.append(event.text)
