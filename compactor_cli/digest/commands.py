@@ -221,7 +221,8 @@ def _looks(words: list[str]) -> bool:
         return True
     if words[0] == "git":
         words = words[:1] + words[3:] if words[1:2] == ["-C"] else words
-        return len(words) > 1 and words[1] in _LOOKING_GIT
+        asks = words[1:2] == ["config"] and not {"--get", "--get-all", "--list", "-l"}.isdisjoint(words)
+        return asks or (len(words) > 1 and words[1] in _LOOKING_GIT)
     return words[0] in _LOOKING and not (words[0] == "sed" and any(word.startswith("-i") for word in words))
 
 

@@ -356,8 +356,11 @@ def file_items(
 
     Where there is no room for a line each, changed files are named together too.
     """
-    changed = sorted((state for state in states if state.is_changed), key=lambda state: is_throwaway(state.path))
-    changed = [state for state in changed if not (state.is_deleted and is_throwaway(state.path))]
+    changed = [state for state in states if state.is_changed]
+    # What was written for a try stands here only where there is nothing else.
+    changed = [state for state in changed if not is_throwaway(state.path)] or [
+        state for state in changed if not state.is_deleted
+    ]
     read = [state for state in states if not state.is_changed]
     ratio = _READ_RATIO if budget_tokens >= _TIGHT_TOKENS else 0.0
     reserve = min(int(budget_tokens * ratio), sum(token_cache.text(state.path) + 2 for state in read) + 12)

@@ -228,13 +228,21 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     if not chosen and names_little and begins_with_assent(answer):
         return  # it agrees to what was shown: the history quotes that
     if chosen:
-        rest = tuple(opening(text.split(": ")[0], 60) for key, text in options.items() if key not in chosen)
+        rest = tuple(
+            opening(text.split(": ")[0], _MAX_REST_CHARS) for key, text in options.items() if key not in chosen
+        )
         texts = (options[key].removeprefix(f"{answer}: ") for key in chosen)
         taken = " · ".join(opening(text, _MAX_OPTION_CHARS // len(chosen)) for text in texts if text != answer)
         text = f'{asked}{_ANSWERED}{answer}"' + (f": {taken}" if taken else "")
         yield Decision(text=text, records=records, weight=4.0, given_up=rest)
-    else:
+    elif event.is_answer or not _ASKS_WHAT_IS.match(question):
         yield Decision(text=f'{asked}{_ANSWERED}{answer}"', records=records, weight=2.5)
+
+
+# Whoever answers what is known, or was done, decides nothing.
+_ASKS_WHAT_IS = re.compile(
+    r"\W*(?:(?:is|are|was|were) there\b|did\b|(?:do|does) \w+ (?:know|remember|recall|have)\b(?! to\b))", re.IGNORECASE
+)
 
 
 def asks(words: str) -> bool:

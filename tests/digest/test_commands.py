@@ -135,3 +135,10 @@ def test_tests_of_which_some_failed_did_not_go_well_though_no_exit_code_is_shown
 def test_a_command_that_was_stopped_neither_failed_nor_went_well() -> None:
     stopped = events_of(ran("npm test", "> node --test\n\nCommand aborted", is_error=True))
     assert [run.outcome for run in runs(stopped)] == [CommandOutcome.UNKNOWN]
+
+
+def test_a_setting_of_git_that_is_asked_for_and_not_there_is_no_failure() -> None:
+    (asked,) = runs(events_of(*ran("git config --global --get core.excludesfile", "Exit code 1", is_error=True)))
+    assert asked.is_look
+    (changed,) = runs(events_of(*ran("git config core.excludesfile x", "")))
+    assert not changed.is_look

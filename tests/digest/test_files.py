@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from conversation import answer, call, events_of, ran, token_cache
+from conversation import answer, call, conversation, digest, events_of, ran, texts, token_cache, user
 
 from compactor_cli.digest.files import FileState, file_items, file_operations, overwritten, replay, state_text
 from compactor_cli.digest.language import words_of
+from compactor_cli.model.summary import Section
 
 EN = words_of("en")
 
@@ -249,3 +250,10 @@ def test_a_numbered_line_of_a_search_that_a_later_edit_replaced_is_no_fact_any_m
     is_overwritten = overwritten(found, file_operations(found))
     assert is_overwritten(1, "12:    limit = 3")
     assert not is_overwritten(1, "11-def store():")
+
+
+def test_a_file_for_a_try_is_told_of_only_where_there_is_no_other() -> None:
+    tried = (call("Write", "t", file_path="/tmp/try.go", content="package main"), answer("ok", "t"))
+    edit = (call("Edit", "e", file_path="gate.go", old_string="a", new_string="b"), answer("ok", "e"))
+    assert texts(digest(conversation(user("mend it"), tried)), Section.FILES)[0].startswith("/tmp/try.go — created")
+    assert "/tmp/try.go" not in "".join(texts(digest(conversation(user("mend it"), tried, edit)), Section.FILES))

@@ -49,6 +49,13 @@ def test_the_users_own_words_to_a_question_that_a_tool_asked_settle_it() -> None
     assert decided(says("Is the phase worth a field of its own?"), user(reply)) == []
 
 
+def test_what_is_known_of_a_thing_is_no_decision() -> None:
+    report = user("the gate of the harbour said that it is open")
+    assert decided(says("Is there a gate of the harbour that you are thinking of?"), report) == []
+    assert decided(says("Do you know which gate of the harbour it was?"), report) == []
+    assert decided(says("Do you have to shut the gate of the harbour?"), user("yes, shut the gate at night")) != []
+
+
 def test_choices_and_new_ones_go_first_and_are_stated_in_order() -> None:
     many = [says(f"We decided on limit number {number} because the server refuses more.") for number in range(60)]
     one = digest(conversation(user("set the limits"), *many), 3_000)
