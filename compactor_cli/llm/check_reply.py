@@ -265,7 +265,6 @@ class Coverage:
 
     ratio: float
     missing: tuple[Essential, ...]
-    total: int
 
 
 def coverage(text: str, wanted: Sequence[Essential]) -> Coverage:
@@ -274,7 +273,7 @@ def coverage(text: str, wanted: Sequence[Essential]) -> Coverage:
     missing = tuple(fact for fact in wanted if not fact.is_in(folded))
     weight = sum(fact.weight for fact in wanted)
     ratio = 1 - sum(fact.weight for fact in missing) / weight if weight else 1.0
-    return Coverage(ratio=ratio, missing=missing, total=len(wanted))
+    return Coverage(ratio=ratio, missing=missing)
 
 
 _STOPPED = tuple(f"- {words_of(language).stopped}" for language in LANGUAGES)
@@ -395,11 +394,12 @@ def _fault(
         openings.setdefault(heading.opening, []).append(heading.section)
     if missing := _rest_missing(outline, openings):
         return ReplyFault.CUT_OFF, {"detail": f"{len(missing)} of {len(openings)} sections"}
-    reached = coverage(outline.text, _wanted(check_input))
+    wanted = _wanted(check_input)
+    reached = coverage(outline.text, wanted)
     least = LEAST_COVERAGE_OF_PROSE if outline.prose else LEAST_COVERAGE
     if reached.ratio < (LEAST_COVERAGE_OF_PART if check_input.is_part else least):
-        held, names = reached.total - len(reached.missing), "; ".join(map(str, reached.missing[:_NAMED]))
-        return ReplyFault.NO_SUMMARY, {"detail": f"{held} of {reached.total}", "names": names}
+        held, names = len(wanted) - len(reached.missing), "; ".join(map(str, reached.missing[:_NAMED]))
+        return ReplyFault.NO_SUMMARY, {"detail": f"{held} of {len(wanted)}", "names": names}
     most = FOREIGN_RATIO if reached.ratio >= ENOUGH_COVERAGE else MOST_UNFOUND_RATIO
     if len(named.unfound) >= _LEAST_UNFOUND and named.unfound_ratio > most:
         detail = f"{len(named.unfound)} of {named.names} names"

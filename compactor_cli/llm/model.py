@@ -218,7 +218,7 @@ class ModelSummariser:
                 raise
             writer.calls = {stage: self._client.fallback_of(call) or call for stage, call in writer.calls.items()}
             draft = writer.write()
-        task, outline = writer.task, draft.outline
+        task, outline = writer.task, draft.verdict.outline
         asked_for = {heading.section for heading in task.wording.headings if not heading.label}
         text = CompletedText(
             sections=outline.sections,
@@ -227,7 +227,7 @@ class ModelSummariser:
         )
         language, analysis = task.wording.language, task.facts.analysis
         answer = completed(task.request, text, language, analysis=analysis, previous=task.earlier.previous)
-        return replace(answer, invented=draft.invented, notes=(*task.earlier.notes, *_notes(draft, task)))
+        return replace(answer, invented=draft.verdict.invented, notes=(*task.earlier.notes, *_notes(draft, task)))
 
 
 def _task(
@@ -293,9 +293,9 @@ def _notes(draft: SummaryDraft, task: SummaryTask) -> Iterator[str]:
         yield f"of {draft.leaves} parts, the digest wrote {draft.healed}{why}"
     if draft.unjoined:
         yield f"the summaries of the parts stand side by side, the model did not join them: {draft.unjoined}"
-    if draft.numbers:
-        named = ", ".join(draft.numbers[:_MOST_NUMBERS])
-        yield f"the model gave {len(draft.numbers)} numbers that no record shows: {named}"
+    if numbers := draft.verdict.numbers:
+        named = ", ".join(numbers[:_MOST_NUMBERS])
+        yield f"the model gave {len(numbers)} numbers that no record shows: {named}"
 
 
 def _framed(prose: str, language: str) -> Summary:

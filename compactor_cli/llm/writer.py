@@ -29,7 +29,7 @@ from compactor_cli.llm.model_calls import (
     UnknownModel,
 )
 from compactor_cli.llm.model_client import SHRINK_ROUNDS
-from compactor_cli.llm.outline import Outline, as_text, joined_outline
+from compactor_cli.llm.outline import as_text, joined_outline
 from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage
 from compactor_cli.llm.quoting import Earlier, Strand, quoter
 from compactor_cli.llm.supplement import RecordFacts
@@ -92,18 +92,14 @@ class SummaryTask:
 class SummaryDraft:
     """A summary that was accepted, of some blocks or of all of them; ``text``: as a prompt shows it.
 
-    ``invented``: names and quotations without a source, marked in it or taken out; ``numbers``: counts and sums that
-    no record shows; ``healed``: of its ``leaves``, those that the digest wrote, as the model twice gave no summary;
-    ``failure``: why it was not even asked to the end; ``unjoined``: why its parts stand side by side, empty where
-    they do not.
+    ``healed``: of its ``leaves``, those that the digest wrote, as the model twice gave no summary; ``failure``: why it
+    was not even asked to the end; ``unjoined``: why its parts stand side by side, empty where they do not.
     """
 
-    outline: Outline
+    verdict: Verdict
     text: str
     tokens: int
     blocks: quoting.Leaf
-    invented: tuple[str, ...]
-    numbers: tuple[str, ...]
     leaves: int = 1
     healed: int = 0
     failure: ModelFailure | None = None
@@ -370,19 +366,18 @@ class SummaryWriter:
 
     def _side_by_side(self, job: _Job, why: str) -> SummaryDraft:
         """The summaries that a job was to join, item after item; ``why`` they were not joined, for people."""
-        outline = joined_outline([draft.outline for draft in job.joins])
-        whole = Verdict(outline=outline, invented=tuple(name for draft in job.joins for name in draft.invented))
+        found = [draft.verdict for draft in job.joins]
+        outline = joined_outline([verdict.outline for verdict in found])
+        whole = Verdict(outline=outline, invented=tuple(name for verdict in found for name in verdict.invented))
         return replace(self._draft(cut_to_budget(whole, job.check_input, self.task.count), job), unjoined=why)
 
     def _draft(self, verdict: Verdict, job: _Job) -> SummaryDraft:
         text = verdict.outline.prose or as_text(verdict.outline.sections, self.task.wording.headings)
         return SummaryDraft(
-            outline=verdict.outline,
+            verdict=verdict,
             text=text,
             tokens=self.task.count(text),
             blocks=job.blocks,
-            invented=verdict.invented,
-            numbers=verdict.numbers,
             leaves=sum(draft.leaves for draft in job.joins) or 1,
             healed=sum(draft.healed for draft in job.joins),
             failure=next((draft.failure for draft in job.joins if draft.failure), None),
