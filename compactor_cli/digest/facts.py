@@ -54,7 +54,7 @@ _MAX_BRIEF = 6
 _MAX_OBJECT_CHARS = 240
 # What a sentence of the user is worth against one of the assistant, and one that gives a name or a number.
 USER_FACTOR, GIVING_FACTOR = 1.8, 2.4
-# What members of an object are worth of which nobody speaks, and where nobody has spoken since.
+# What members of an object are worth of which nobody speaks; more of them may matter where nobody has spoken since.
 REST_FACTOR, NEW_FACTOR = 0.3, 1.0
 # A message of the user, and a list, that takes no larger share of the room is quoted whole or not at all.
 WHOLE_RATIO = 1 / 3
@@ -234,14 +234,16 @@ def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> It
         call, result = events[number], results.get(number)
         acts, answer = not is_lookup(call.name), result.text.strip() if result else ""
         failed = result is not None and (result.is_error or bool(ERROR_PATTERN.search(answer.partition("\n")[0])))
-        if (result and result.is_refusal) or (failed and (not acts or call.name in went_well)):
+        if (result and result.is_refusal) or (failed and call.name in went_well):
             continue
+        if result and not failed:
+            went_well.add(call.name)
         age = 1.0 + number / len(events)
         form = StatementForm.ITEM if acts else StatementForm.OUTPUT
         base = Statement("", number, _CALL_PLACE, form, "", call.name, (result or call).record, 0, age)
         outcome = ""
         # A line that tells by itself is shown with its call.
-        if acts or (3 < len(answer) <= _MAX_REPORTED_CHARS and "\n" not in answer and answer[0] not in "{["):
+        if acts or failed or (3 < len(answer) <= _MAX_REPORTED_CHARS and "\n" not in answer and answer[0] not in "{["):
             outcome = _outcome(call, result, chars, words, failed=failed)
             given = words.comma.join(_fitting(_given(call.arguments), chars))
             text = f"({given}) → {outcome}".removesuffix(" → ")
@@ -254,23 +256,22 @@ def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> It
                 continue
         if result is None or failed:
             continue
-        went_well.add(call.name)
         given = ", ".join(v for _, v in parameters(call.arguments) if 0 < len(v) <= _MAX_VALUE_CHARS and "\n" not in v)
         label = call.name if acts else f"{call.name}({given})"
         own_records: dict[str, int] = {}
-        nodes = _nodes(result.text, records, own_records, f"{call.text} {outcome}")
-        for place, (lead, name, value) in enumerate(nodes):
-            used, other = _shown(name, value, analysis, f"{call.text} {outcome}")
-            base = base._replace(form=StatementForm.OBJECT, label=label, lead=lead)
+        shown_before = f"{call.text} {outcome}"
+        rest_weight = age * (NEW_FACTOR if number >= last_words else REST_FACTOR) * analysis.is_dialogue
+        for place, (lead, name, value) in enumerate(_nodes(result.text, records, own_records, shown_before)):
+            used, other = _shown(name, value, analysis, shown_before)
+            one = base._replace(place=2 * place, form=StatementForm.OBJECT, label=label, lead=lead)
             if used and f"{lead}: {used}" not in known:
                 known.add(f"{lead}: {used}")
-                yield base._replace(text=used, place=2 * place, weight=age * OBJECT_FACTOR)
-            if other and analysis.is_dialogue:
-                # Of what nobody has spoken since, every member may matter.
-                weight = age * (NEW_FACTOR if number >= last_words else REST_FACTOR)
-                form = StatementForm.ITEM
+                yield one._replace(text=used, weight=age * OBJECT_FACTOR)
+            if other and rest_weight:
                 lead = "\n".join(filter(None, (lead, lead_of(used))))
-                yield base._replace(text=other, place=2 * place + 1, lead=lead, weight=weight, form=form)
+                yield one._replace(
+                    text=other, place=2 * place + 1, form=StatementForm.ITEM, lead=lead, weight=rest_weight
+                )
         records |= own_records
 
 

@@ -314,3 +314,12 @@ def test_the_one_line_of_an_answer_stands_once_and_all_lines_of_a_longer_one_whe
     )
     assert shown.count("Payment request sent for bill B12") == 1
     assert "SIM Card Status: active" in shown
+
+
+def test_a_look_up_that_failed_stands_until_one_of_the_same_kind_went_well() -> None:
+    failed = call("find_user_by_email", "1", email="ada@example.com"), answer("Error: user not found", "1")
+    other = call("find_user_by_name", "2", name="Ada Lovelace", zip="43215"), answer("ada_lovelace_72", "2")
+    shown = told(*failed, says("I look you up by your name instead."), *other)
+    assert "find_user_by_email(ada@example.com) → failed: Error: user not found" in shown
+    again = call("find_user_by_email", "3", email="ada@example.org"), answer("ada_lovelace_72", "3")
+    assert "not found" not in told(*failed, says("Which other address have you?"), user("example.org"), *again)
