@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.digest.checks import contains, is_test
@@ -117,15 +117,35 @@ def dialogue_statements(analysis: Analysis, spoken: Iterable[Statement], chars: 
 
 
 def _whole_lists(spoken: Iterable[Statement], analysis: Analysis, chars: int) -> Iterator[Statement]:
-    """The statements, the entries of each list as one that is all of it, where that takes no large share."""
-    for (_, form, _), group in groupby(spoken, key=lambda one: (one.event, one.form, one.lead)):
-        entries = list(group)
-        text, doubted = " · ".join(one.text for one in entries), analysis.taken_back.get(entries[0].event)
-        if form is StatementForm.ITEM and not doubted and len(text) <= chars * WHOLE_RATIO:
-            span = entries[-1].place - entries[0].place + 1
-            yield entries[0]._replace(text=text, span=span, weight=max(one.weight for one in entries))
-        else:
-            yield from entries
+    """The statements; a list, or at least an entry with what stands below it, as one where it takes no large share."""
+    most = chars * WHOLE_RATIO
+
+    def is_entry(one: Statement) -> bool:
+        return one.form is StatementForm.ITEM and not analysis.taken_back.get(one.event)
+
+    for (_, are_entries), group in groupby(spoken, key=lambda one: (one.event, is_entry(one))):
+        entries: list[list[Statement]] = []
+        for one in group:
+            is_below = are_entries and entries and one.lead.endswith(tuple(lead_of(e.text) for e in entries[-1]))
+            entries = [*entries[:-1], [*entries[-1], one]] if is_below else [*entries, [one]]
+        for _, siblings in groupby(entries, key=lambda entry: entry[0].lead):
+            lists = list(siblings)
+            whole = list(chain.from_iterable(lists))
+            for part in [whole] if are_entries and _length(whole) <= most else lists:
+                yield from [_as_one(part)] if are_entries and _length(part) <= most else part
+
+
+def _length(entries: Iterable[Statement]) -> int:
+    return sum(len(one.text) + 3 for one in entries)
+
+
+def _as_one(entries: Sequence[Statement]) -> Statement:
+    """Entries of a list as one statement under what leads the first."""
+    text = entries[0].text
+    for before, one in pairwise(entries):
+        text += f"{': ' if one.lead.endswith(lead_of(before.text)) else ' · '}{one.text}"
+    span = entries[-1].place - entries[0].place + 1
+    return entries[0]._replace(text=text, span=span, weight=max(one.weight for one in entries))
 
 
 def _is_shown_elsewhere(run: Run, errors: Collection[str], branch: str) -> bool:
