@@ -149,7 +149,7 @@ class Choice:
         focus: frozenset[str] = frozenset(),
     ) -> None:
         texts = tuple(shown)
-        self.shown = "\n".join(texts)
+        self.shown = "\n".join(text.replace("\n", " ") for text in texts)
         covered = set[Fact]().union(*map(worth.facts, texts))
         self.candidates, self.count = candidates, count
         self.fresh = [_without(worth.facts(one.text, one.form), covered) for one in candidates]

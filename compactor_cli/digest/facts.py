@@ -225,16 +225,17 @@ def call_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache, 
 
 def call_text(group: Sequence[Statement]) -> str:
     """What was chosen of a call, as one text: members after their object, objects after what they stand under."""
-    text, shown_texts = "", list[str]()
+    text, shown_texts, place = "", list[str](), group[0].place
     for one in group:
         leads = one.lead.split("\n") if one.lead else []
         fresh = (n for n, lead in enumerate(leads) if not any(before.startswith(lead) for before in shown_texts))
         new = leads[next(fresh, len(leads)) :]
+        gap = f" {ELLIPSIS} " if one.place // 2 > place // 2 + 1 else " · "
         is_more = one.place % 2 == 1  # members of the object that is named last
         if new:
-            text += f" · {': '.join(new)}"
-        text += f"{', ' if is_more else ': ' if new else ' · '}{one.text}"
-        shown_texts += [*new, one.text]
+            text += f"{gap}{': '.join(new)}"
+        text += f"{', ' if is_more else ': ' if new else gap}{one.text}"
+        shown_texts, place = [*shown_texts, *new, one.text], one.place
     text = text.removeprefix(" · ")
     return f"{group[0].label}{text}" if group[0].place == _CALL_PLACE else f"{group[0].label}: {text}"
 

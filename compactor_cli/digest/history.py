@@ -173,7 +173,7 @@ def _exchange(statements: Sequence[Statement], depth: int, analysis: Analysis) -
         else:
             parts.append(call_text(group) if kind is EventKind.CALL else running_text(group, marks))
     records = records_of(one.record for one in statements)
-    return [Item(text=" → ".join(parts), records=records, depth=depth)] if parts else []
+    return [Item(text="\n".join(parts), records=records, depth=depth)] if parts else []
 
 
 def remembered_items(chosen: Sequence[Statement]) -> tuple[Item, ...]:

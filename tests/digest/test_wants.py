@@ -255,7 +255,7 @@ def test_in_a_conversation_without_work_on_files_what_the_user_said_stands_with_
         user("What about the curtains?"),
     )
     shown = texts(digest(session, 600), Section.HISTORY)
-    assert shown[1].startswith('"Then the bunk bed, but the rail must be 30 centimetres high." → Noted: ')
+    assert shown[1].startswith('"Then the bunk bed, but the rail must be 30 centimetres high."\nNoted: ')
 
 
 def test_a_call_that_the_user_refused_in_a_dialogue_over_a_service_is_stated_as_stopped() -> None:
