@@ -386,35 +386,9 @@ class SharedSpend(Spend):
 _STOP_SECONDS = 5.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateAddress:
-    """Where the gate listens, and the key to it."""
-
-    path: str
-    key: bytes
-
-    @contextmanager
-    def connected(self) -> Iterator[GateClient]:
-        """A handle for one worker."""
-        from multiprocessing.connection import Client
-
-        with Client(self.path, "AF_UNIX", authkey=self.key) as connection:
-            client = GateClient(connection)
-            try:
-                yield client
-            finally:
-                client.close()
-
-    def spent(self) -> Spent:
-        """What all workers have used so far."""
-        with self.connected() as gate:
-            found: Spent = gate.spent.remote().result()
-            return found
-
-
 @contextmanager
-def local_gate(rate_limits: RateLimits, limits: SpendLimits) -> Iterator[GateAddress]:
-    """A gate for the worker processes of this machine, for the time of the block.
+def local_gate(rate_limits: RateLimits, limits: SpendLimits) -> Iterator[Callable[[], GateClient]]:
+    """A gate for the worker processes of this machine, for the time of the block; what connects each to it.
 
     In a process of its own, not a thread of the parent: a process with threads is not to be forked. Workers send to it
     by a socket that only they know the key of.
@@ -431,7 +405,7 @@ def local_gate(rate_limits: RateLimits, limits: SpendLimits) -> Iterator[GateAdd
             process = context.Process(target=_serve, args=(listener, Gate(rate_limits, limits)), daemon=True)
             process.start()
             try:
-                yield GateAddress(path=path, key=key)
+                yield partial(GateClient, path, key)
             finally:
                 process.terminate()
                 process.join(_STOP_SECONDS)
@@ -474,23 +448,29 @@ class GateAnswer(Future[Any]):
 
 
 class GateClient:
-    """The gate as `SharedRateLimiter` and `SharedSpend` want it: ``client.acquire.remote(100)``."""
+    """The gate as `SharedRateLimiter` and `SharedSpend` want it: ``client.acquire.remote(100)``; use in ``with``."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, path: str, key: bytes) -> None:
+        from multiprocessing.connection import Client
+
+        self._connection = Client(path, "AF_UNIX", authkey=key)
         self._lock = threading.Lock()
         self._open: dict[int, GateAnswer] = {}
         self._count = 0
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
-    def close(self) -> None:
-        """Close the connection; both sides see the end."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
         import socket
 
+        # Both sides see the end.
         with socket.socket(fileno=os.dup(self._connection.fileno())) as end, contextlib.suppress(OSError):
             end.shutdown(socket.SHUT_RDWR)
         self._listener.join(_STOP_SECONDS)
+        self._connection.close()
 
     def __getattr__(self, name: str) -> SimpleNamespace:
         return SimpleNamespace(remote=partial(self.ask, name))

@@ -178,14 +178,12 @@ class PlanFile:
 
 def header_line(settings: Settings) -> bytes:
     """The first line of a plan file."""
-    head = {"compact_plan": FORMAT, "version": __version__, "settings": dataclasses.asdict(settings)}
-    return _line(head)
+    return _line({"compact_plan": FORMAT, "version": __version__, "settings": dataclasses.asdict(settings)})
 
 
 def plan_line(path: str, plan: Plan, summary: str, source: str = "") -> bytes:
     """The line of one transcript."""
-    value = {"path": path, "plan": dataclasses.asdict(plan), "summary": summary, "source": source}
-    return _line(value)
+    return _line({"path": path, "plan": dataclasses.asdict(plan), "summary": summary, "source": source})
 
 
 def _line(value: Mapping[str, Any]) -> bytes:

@@ -387,16 +387,17 @@ def run_gated(
 
     run_config = options.models
     assert run_config is not None  # noqa: S101 -- for the type checker; callers look
-    with local_gate(run_config.rate_limits, run_config.limits) as address:
+    with local_gate(run_config.rate_limits, run_config.limits) as connect:
 
         def work(shard: Shard) -> ShardResult:
-            with address.connected() as gate:
+            with connect() as gate:
                 return try_gated(shard, options, gate, GateAnswer.result, processes)
 
         try:
             yield from _in_processes(shards, options, processes, work)
         finally:
-            emit(address.spent())
+            with connect() as gate:
+                emit(gate.spent.remote().result())
 
 
 def try_gated(shard: Shard, options: RunConfig, gate: Any, wait: Callable[[Any], Any], places: int) -> ShardResult:

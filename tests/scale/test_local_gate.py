@@ -16,14 +16,15 @@ from compactor_cli.run.model_run import GateAnswer, SharedSpend, local_gate
 
 def test_the_gate_answers_several_at_once_and_sees_them_go() -> None:
     call = Call(model="openai/well", messages=(), max_tokens=10, input_tokens=100)
-    with local_gate(RateLimits(), SpendLimits(requests=2)) as address:
+    with local_gate(RateLimits(), SpendLimits(requests=2)) as connect:
         for _ in range(2):
-            with address.connected() as one, address.connected() as two:
+            with connect() as one, connect() as two:
                 one.acquire.remote(10).result()
                 SharedSpend(two, GateAnswer.result).reserve(call)
-        with address.connected() as three, pytest.raises(LimitReached):
+        with connect() as three, pytest.raises(LimitReached):
             SharedSpend(three, GateAnswer.result).reserve(call)
-        assert address.spent().requests == 2
+        with connect() as four:
+            assert four.spent.remote().result().requests == 2
 
 
 @pytest.fixture
