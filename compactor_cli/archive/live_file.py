@@ -28,7 +28,6 @@ from pathlib import Path
 
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, atomic_writer, new_temporary, output_error, temporary_name
 from compactor_cli.model.errors import Changed, CompactError, InUse
-from compactor_cli.model.value import dataclass
 from compactor_cli.read.streams import BUFFER_BYTES, Look
 
 # A file that has, or is to have, another's place: `.compact-RANDOM-HASH.swap`, by the start of the new file's hash.
@@ -49,14 +48,6 @@ class _Lease(Enum):
     HELD = auto()
     REFUSED = auto()
     UNKNOWN = auto()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenWriter:
-    """A process that has a file open for writing."""
-
-    pid: int
-    name: str
 
 
 def check_no_writer(descriptor: int, path: str, *, quick: bool = False) -> None:
@@ -161,17 +152,17 @@ def remove_pieces(path: str, pieces: list[tuple[int, int]]) -> None:
             draft.write(whole)
 
 
-def writers(status: os.stat_result) -> tuple[OpenWriter, ...]:
+def _writers(status: os.stat_result) -> list[str]:
     """The processes that have the file open for writing, of those that this user may look at (Linux; else none)."""
+    found: list[str] = []
     if not Path("/proc/self/fdinfo").is_dir():
-        return ()
-    found = []
+        return found
     for entry in os.scandir("/proc"):
         if entry.name.isdigit() and _has_open(entry.path, status):
             with contextlib.suppress(OSError):
                 name = Path(entry.path, "comm").read_text(errors="replace").strip()
-                found.append(OpenWriter(pid=int(entry.name), name=name))
-    return tuple(found)
+                found.append(f"{name} (process {entry.name})")
+    return found
 
 
 def _has_open(process: str, status: os.stat_result) -> bool:
@@ -202,9 +193,9 @@ def _leased(descriptor: int, path: str, *, quick: bool = False) -> Iterator[Call
     """
     lease = _take_lease(descriptor)
     if lease is not _Lease.HELD:
-        found = () if quick and lease is _Lease.UNKNOWN else writers(os.fstat(descriptor))
+        found = [] if quick and lease is _Lease.UNKNOWN else _writers(os.fstat(descriptor))
         if found or lease is _Lease.REFUSED:
-            who = ", ".join(f"{item.name} (process {item.pid})" for item in found[:3]) or "another program"
+            who = ", ".join(found[:3]) or "another program"
             raise InUse(f"is open for writing in {who}", place=path, next_step=_ADVICE)
         yield lambda: True
         return

@@ -233,62 +233,41 @@ class FailedRows:
 FORMAT = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
-    """The small file next to an output that marks it as finished, with its input and options.
+def _finished(job: Job, made: dict[str, Any], look: Look) -> ShardMetrics | None:
+    """The metrics of an output that a small file next to it marks as finished, ``made`` so; None if it is to be made.
 
-    It is written last: an output without it, or with another one, is made anew. ``fingerprint``: of the
-    options; ``part``: the slice of the input.
+    An input of the same size and time is the same; one of another time is read and compared by its hash.
     """
-
-    input: str
-    output: str
-    fingerprint: str
-    part: Slice | None
-
-    @property
-    def path(self) -> Path:
-        """Where it lies."""
-        return Path(self.output + ".done")
-
-    def finished(self, look: Look) -> ShardMetrics | None:
-        """The metrics of the finished output; None if it is to be made.
-
-        An input of the same size and time is the same; one of another time is read and compared by its hash.
-        """
-        try:
-            found = json.loads(self.path.read_bytes())
-            metrics = ShardMetrics(**found["metrics"])
-            if found["made"] != self._made() or Path(self.output).stat().st_size != found["output_bytes"]:
-                return None
-            if found["size_bytes"] != look.size_bytes:
-                return None
-            if found["mtime_ns"] != look.mtime_ns:
-                # A part of a Parquet file is known by the hash of the file: it is row groups, not bytes.
-                part = None if is_parquet(self.input) else self.part
-                if found["sha256"] != content_sha256(self.input, part):
-                    return None
-        except (OSError, ValueError, TypeError, KeyError, CompactError):
+    path = job.source.path
+    try:
+        found = json.loads(Path(job.target.path + ".done").read_bytes())
+        metrics = ShardMetrics(**found["metrics"])
+        if found["made"] != made or Path(job.target.path).stat().st_size != found["output_bytes"]:
             return None
-        return metrics
+        if found["size_bytes"] != look.size_bytes:
+            return None
+        # A part of a Parquet file is known by the hash of the file: it is row groups, not bytes.
+        if found["mtime_ns"] != look.mtime_ns:
+            is_same = found["sha256"] == content_sha256(path, None if is_parquet(path) else job.part)
+            return metrics if is_same else None
+    except (OSError, ValueError, TypeError, KeyError, CompactError):
+        return None
+    return metrics
 
-    def write(self, metrics: ShardMetrics, look: Look, sha256: str) -> None:
-        """The output is durable and complete."""
-        value = {
-            "made": self._made(),
-            "input": self.input,
-            "size_bytes": look.size_bytes,
-            "mtime_ns": look.mtime_ns,
-            "sha256": sha256,
-            "output_bytes": Path(self.output).stat().st_size,
-            "metrics": dataclasses.asdict(metrics),
-        }
-        with atomic_writer(self.path) as file:
-            file.write(json.dumps(value, indent=1).encode() + b"\n")
 
-    def _made(self) -> dict[str, Any]:
-        part = [self.part.start, self.part.stop] if self.part else None
-        return {"format": FORMAT, "fingerprint": self.fingerprint, "part": part}
+def _mark_finished(job: Job, made: dict[str, Any], look: Look, metrics: ShardMetrics, sha256: str) -> None:
+    """Written last: an output without it, or with another one, is made anew."""
+    value = {
+        "made": made,
+        "input": job.source.path,
+        "size_bytes": look.size_bytes,
+        "mtime_ns": look.mtime_ns,
+        "sha256": sha256,
+        "output_bytes": Path(job.target.path).stat().st_size,
+        "metrics": dataclasses.asdict(metrics),
+    }
+    with atomic_writer(job.target.path + ".done") as file:
+        file.write(json.dumps(value, indent=1).encode() + b"\n")
 
 
 def compact_shard(
@@ -307,15 +286,15 @@ def compact_shard(
     """
     options = options or RunConfig()
     path, output = str(input_path), str(output_path)
-    mark = Mark(input=path, output=output, fingerprint=options.fingerprint(), part=part)
-    look = look_at(path)
-    if options.finished is FinishedPolicy.SKIP and (found := mark.finished(look)):
-        return replace(found, shards=0, shards_skipped=1)
-    started = time.monotonic()
     source = InputSource(path=path, name=path, root="")
     named = compression_named(output)
     target = Target(path=output, kind=TargetKind.FILE, compression=named, existing=Existing.REPLACE)
     job = Job(source=source, target=target, part=part, is_shard=True)
+    made = {"format": FORMAT, "fingerprint": options.fingerprint(), "part": [part.start, part.stop] if part else None}
+    look = look_at(path)
+    if options.finished is FinishedPolicy.SKIP and (found := _finished(job, made, look)):
+        return replace(found, shards=0, shards_skipped=1)
+    started = time.monotonic()
     with ExitStack() as stack:
         if options.model_run is None and (config := options.model_config()):
             from compactor_cli.run.model_run import ModelRun
@@ -330,7 +309,7 @@ def compact_shard(
     if look_at(path) != look:
         raise _changed(path)
     metrics = ShardMetrics.of(tally, time.monotonic() - started)
-    mark.write(metrics, look, tally.sha256)
+    _mark_finished(job, made, look, metrics, tally.sha256)
     return metrics
 
 

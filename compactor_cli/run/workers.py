@@ -196,12 +196,8 @@ TASK_BYTES = 256 << 10
 TASK_LINES = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RowsOfLine:
-    """The rows of one line; ``invalid``: how many of its values were not JSON and are left out."""
-
-    finished: tuple[FinishedRow, ...]
-    invalid: int = 0
+# The rows of one line, and how many of its values were not JSON and are left out.
+_RowsOfLine = tuple[tuple[FinishedRow, ...], int]
 
 
 class ParallelRows:
@@ -246,8 +242,9 @@ class ParallelRows:
                 yield from self._alone()
                 return
             self._held.popleft()
-            self._records.invalid_count += rows.invalid
-            yield from map(self._given, rows.finished)
+            finished, invalid = rows
+            self._records.invalid_count += invalid
+            yield from map(self._given, finished)
 
     def _opening(self) -> Transcript | None:
         """The row that the first line is; None, and the line still to be read, if it is anything else."""
@@ -292,7 +289,7 @@ class ParallelRows:
             return None
         finally:
             invalid, self._records.invalid_count = self._records.invalid_count - invalid_before, invalid_before
-        return _RowsOfLine(finished=finished, invalid=invalid)
+        return finished, invalid
 
     def _transcripts(self, line: RawLine) -> Iterator[Transcript]:
         """The rows of a line. Raises LookupError for anything else."""
