@@ -62,11 +62,6 @@ class PlanInput:
     always: tuple[Shortening, ...] = ()
 
     @property
-    def total_tokens(self) -> int:
-        """The size after the rules that always apply."""
-        return self.ground.total_tokens
-
-    @property
     def is_emergency(self) -> bool:
         """Whether the window is all but full."""
         return self.decision.way is Way.PRESSURE and self.decision.tier is Tier.EMERGENCY
@@ -86,7 +81,7 @@ class PlanInput:
         if self.always:
             return self.shortened((), target, f"{reason}; by rules that always apply")
         plan = self.plan([KEEP] * len(self.messages), (), target, reason)
-        over_tokens = self.total_tokens - target
+        over_tokens = self.ground.total_tokens - target
         return replace(plan, over_target=f"{over_tokens:,} tokens over: {reason}") if plan.over_target else plan
 
     def shortened(self, edits: Sequence[Shortening], target: int, reason: str) -> Plan:
@@ -359,7 +354,7 @@ def by_rules(case: PlanInput) -> Plan:
     # Nothing in the result shows of what a share was taken, and a second run would take it again: the rules do
     # what they can then, once.
     is_aimed = target > 0 and not case.settings.target.ratio
-    excess = case.total_tokens - target if is_aimed else case.total_tokens
+    excess = case.ground.total_tokens - target if is_aimed else case.ground.total_tokens
     cut = LayoutSearch(ground=case.ground, settings=case.settings).natural()
     records = [i for i in range(cut.head_stop, cut.tail_start) if not case.messages[i].superseded]
     messages, saved = case.messages, 0
@@ -409,8 +404,8 @@ def by_summary(case: PlanInput) -> Plan:
     cut = _cut(case)
     target = cut.target_tokens
     if case.decision.way is not Way.NATURAL:
-        if case.total_tokens <= target:
-            return case.unchanged(f"{case.total_tokens:,} tokens, no more than head, tail and summary would take")
+        if (tokens := case.ground.total_tokens) <= target:
+            return case.unchanged(f"{tokens:,} tokens, no more than head, tail and summary would take")
         pruned = _pruned_middle(case, cut)
         if pruned:
             return case.shortened(pruned, target, f"{case.decision.reason}; pruning alone is enough")
@@ -452,7 +447,7 @@ def _pruned_middle(case: PlanInput, cut: Layout) -> tuple[Shortening, ...]:
         return ()
     middle = [i for i in range(cut.head_stop, cut.tail_start) if i not in case.ground.gone]
     found: list[Shortening] = []
-    excess = case.total_tokens - cut.target_tokens
+    excess = case.ground.total_tokens - cut.target_tokens
     ruler = Ruler(messages=case.messages, counter=case.counter, sha256=case.transcript.sha256)
     if excess > ruler.most_saved(case.settings.prune, middle):
         return ()
@@ -473,7 +468,7 @@ def _too_short_for_a_summary(case: PlanInput, target: int) -> Plan:
     ground = case.ground
     stay = [i for i in range(ground.lead, ground.end) if not case.messages[i].summary]
     visible = [i for i in stay if case.tokens[i] and i not in case.grouping.orphaned()]
-    excess = case.total_tokens - target
+    excess = case.ground.total_tokens - target
     found = shorten_to_fit(case.messages, visible, excess, case.counter, excess)
     if not found:
         return case.unchanged(reason, target)
