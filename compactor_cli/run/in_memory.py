@@ -103,20 +103,18 @@ def _in_lines(items: Iterator[Any], dialect: str, *, is_text: bool, is_ended: bo
         ended = [line + b"\n" for line in lines[:-1]] + lines[-1:] if is_ended else lines
         return [_str(line) if is_text else line for line in (ended if ended[-1] else ended[:-1])]
 
-    lines = (_bytes(item) if isinstance(item, str) else item for item in items)
-    for transcript in _transcripts(_ended(lines, is_ended), "lines", dialect):
-        yield GivenConversation(transcript, rebuilt)
-
-
-def _ended(lines: Iterable[bytes], is_last_as_given: bool) -> Iterator[bytes]:
-    """The lines, each with a line feed; the last line of a file may be without one, and stays so."""
-    held: bytes | None = None
-    for line in lines:
+    def lines() -> Iterator[bytes]:
+        """Each with a line feed; the last line of a file may be without one, and stays so."""
+        held: bytes | None = None
+        for item in items:
+            if held is not None:
+                yield held if held.endswith(b"\n") else held + b"\n"
+            held = _bytes(item) if isinstance(item, str) else item
         if held is not None:
-            yield held if held.endswith(b"\n") else held + b"\n"
-        held = line
-    if held is not None:
-        yield held if is_last_as_given or held.endswith(b"\n") else held + b"\n"
+            yield held if is_ended or held.endswith(b"\n") else held + b"\n"
+
+    for transcript in _transcripts(lines(), "lines", dialect):
+        yield GivenConversation(transcript, rebuilt)
 
 
 def _row(row: Mapping[str, Any], dialect: str) -> GivenConversation:

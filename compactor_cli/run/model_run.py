@@ -270,35 +270,30 @@ def check_setup(run_config: ModelConfig, *, has_keys_elsewhere: bool = False) ->
     They are: a model that litellm knows no provider of, or none of this name and one much like it, no key, a limit on
     cost without a price. Models that the transcripts are to name cannot be checked.
     """
+    api_base, price = run_config.model_options.api_base, run_config.model_options.price
     for name in run_config.models:
-        _check_model(name, run_config, has_keys_elsewhere=has_keys_elsewhere)
-
-
-def _check_model(name: str, run_config: ModelConfig, *, has_keys_elsewhere: bool) -> None:
-    api_base = run_config.model_options.api_base
-    provider = provider_of(name)
-    if not provider and api_base:
-        provider = "openai"  # taken for a model of a server with OpenAI's interface
-    elif not provider or not is_provider(provider):  # litellm itself is asked only in doubt
-        provider = llm.find_provider(name, api_base)
-    if not provider:
-        nearest = ", ".join(nearest_models(name))
-        advice = "write PROVIDER/MODEL, or give the server with --api-base"
-        what = f"no provider of the model {name} is known"
-        raise UsageError(what, next_step=f"did you mean {nearest}? or {advice}" if nearest else advice)
-    full_name = name if "/" in name else f"{provider}/{name}"
-    if not api_base and not run_config.model_options.price and naming_of(full_name) is Naming.MISSPELT:
-        nearest = ", ".join(nearest_models(name))
-        advice = (
-            f"did you mean {nearest}? or name its price (--price IN,OUT) or its server (--api-base) to have it asked"
-        )
-        raise UsageError(f"{provider} has no model {name} that litellm's table knows of", next_step=advice)
-    if not api_base and not has_keys_elsewhere and (variable := missing_key(full_name, run_config.keys)):
-        advice = f"set {variable}, or name a file with --key-file"
-        raise UsageError(f"there is no key for the model {name}", next_step=advice)
-    if run_config.limits.cost_usd and not run_config.model_options.price and price_of(name) is None:
-        what = f"the price of {name} is not known, so --max-cost cannot be kept"
-        raise UsageError(what, next_step="give it in US dollars per million tokens: --set price=IN,OUT")
+        provider = provider_of(name)
+        if not provider and api_base:
+            provider = "openai"  # taken for a model of a server with OpenAI's interface
+        elif not provider or not is_provider(provider):  # litellm itself is asked only in doubt
+            provider = llm.find_provider(name, api_base)
+        if not provider:
+            nearest = ", ".join(nearest_models(name))
+            advice = "write PROVIDER/MODEL, or give the server with --api-base"
+            what = f"no provider of the model {name} is known"
+            raise UsageError(what, next_step=f"did you mean {nearest}? or {advice}" if nearest else advice)
+        full_name = name if "/" in name else f"{provider}/{name}"
+        if not api_base and not price and naming_of(full_name) is Naming.MISSPELT:
+            nearest = ", ".join(nearest_models(name))
+            ways = "name its price (--price IN,OUT) or its server (--api-base) to have it asked"
+            what = f"{provider} has no model {name} that litellm's table knows of"
+            raise UsageError(what, next_step=f"did you mean {nearest}? or {ways}")
+        if not api_base and not has_keys_elsewhere and (variable := missing_key(full_name, run_config.keys)):
+            advice = f"set {variable}, or name a file with --key-file"
+            raise UsageError(f"there is no key for the model {name}", next_step=advice)
+        if run_config.limits.cost_usd and not price and price_of(name) is None:
+            what = f"the price of {name} is not known, so --max-cost cannot be kept"
+            raise UsageError(what, next_step="give it in US dollars per million tokens: --set price=IN,OUT")
 
 
 class Gate:
