@@ -240,8 +240,7 @@ def stored_size(archive: Path) -> int:
 def transcripts_in(path: Path, on_invalid: OnInvalid = OnInvalid.KEEP) -> Iterator[Transcript]:
     """All transcripts of a stored file, one at a time. Raises InputError."""
     with open_stored(path) as stream:
-        records = records_in(stream, on_invalid)
-        yield from open_transcripts(records, prefix=records.prefix)
+        yield from open_transcripts(records_in(stream, on_invalid))
 
 
 def load_transcript(folders: Iterable[str | Path], prefix: str) -> Transcript:
@@ -251,7 +250,7 @@ def load_transcript(folders: Iterable[str | Path], prefix: str) -> Transcript:
         # A row with a comma or bracket next to it is not one by itself.
         records = read_records(io.BytesIO(b"".join(restored(found))), str(found.path), OnInvalid.KEEP)
         with suppress(UnknownShape):
-            for transcript in open_transcripts(records, prefix=records.prefix):
+            for transcript in open_transcripts(records):
                 if transcript.sha256 == found.sha256:
                     return transcript
     for transcript in transcripts_in(found.path, found.on_invalid):

@@ -133,19 +133,25 @@ _SYSTEM_ROLES = ("system", "developer")
 
 
 def open_transcripts(
-    lines: Iterable[Record], *, dialect: str = "", prefix: bytes = b"", among_rows_of: str = "", unread_bytes: int = 0
+    lines: Iterable[Record],
+    *,
+    dialect: str = "",
+    prefix: bytes | None = None,
+    among_rows_of: str = "",
+    unread_bytes: int = 0,
 ) -> Iterator[Transcript]:
     """The transcripts of one input, as they are read.
 
-    ``dialect`` names the format; without it, each conversation's own is found by its content. ``prefix`` is
-    what stood before the first record; ``among_rows_of``: the dialect of the row before it, where the records
-    are the rest of a dataset; ``unread_bytes``: rows of texts that are no larger stay unread, except for
-    those that reports list. Guarantees: ``source()`` of the transcripts, joined, is prefix and
-    records byte for byte; a row is held only while it is used, a session is held whole. No records, no
-    transcripts. Raises UnknownShape where nothing is recognised; unknown records next to known ones are META.
-    Where no built-in format fits, those of plug-ins are asked; PluginFailed names one that fails.
+    ``dialect`` names the format; without it, each conversation's own is found by its content. ``prefix`` is what stood
+    before the first record (None: what the reader of the records has); ``among_rows_of``: the dialect of the row before
+    it, where the records are the rest of a dataset; ``unread_bytes``: rows of texts that are no larger stay unread,
+    except for those that reports list. Guarantees: ``source()`` of the transcripts, joined, is prefix and records byte
+    for byte; a row is held only while it is used, a session is held whole. No records, no transcripts. Raises
+    UnknownShape where nothing is recognised; unknown records next to known ones are META. Where no built-in format
+    fits, those of plug-ins are asked; PluginFailed names one that fails.
     """
-    reader = _TranscriptReader(lines, dialect, prefix, unread_bytes)
+    before = getattr(lines, "prefix", b"") if prefix is None else prefix
+    reader = _TranscriptReader(lines, dialect, before, unread_bytes)
     if among_rows_of:
         reader.last, reader.in_rows = get(among_rows_of), True
     try:

@@ -69,8 +69,7 @@ class CellMaker:
         tail = (b"}" if head else b"") + (b"" if text.endswith(b"\n") else b"\n")
         try:
             records = read_records(io.BytesIO(head + text + tail), self.column, OnInvalid.FAIL)
-            transcripts = open_transcripts(records, dialect=self.dialect, prefix=records.prefix)
-            rows = [self.rows.compact(transcript) for transcript in transcripts]
+            rows = [self.rows.compact(transcript) for transcript in open_transcripts(records, dialect=self.dialect)]
         except CompactError as error:
             if head and isinstance(error, UnknownShape):
                 raise

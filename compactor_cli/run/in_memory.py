@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import chain, islice
@@ -73,7 +73,7 @@ def conversations_in(source: Any, dialect: str = "") -> Iterator[GivenConversati
             records = read_records(io.BytesIO(_bytes(source)), _PLACE)
         else:
             records = records_in(stack.enter_context(open_stream(os.fspath(source))))
-        for transcript in open_transcripts(records, dialect=dialect, prefix=records.prefix):
+        for transcript in open_transcripts(records, dialect=dialect):
             yield GivenConversation(transcript, lambda row: _str(row.output) if is_text else row.output)
 
 
@@ -113,7 +113,7 @@ def _in_lines(items: Iterator[Any], dialect: str, *, is_text: bool, is_ended: bo
         if held is not None:
             yield held if is_ended or held.endswith(b"\n") else held + b"\n"
 
-    for transcript in _transcripts(lines(), "lines", dialect):
+    for transcript in open_transcripts(read_records(lines(), "lines"), dialect=dialect):
         yield GivenConversation(transcript, rebuilt)
 
 
@@ -162,7 +162,7 @@ def _list(messages: Sequence[Any], source: Transcript, row: Compaction) -> list[
 
 def _only(text: bytes, dialect: str) -> Transcript:
     """The one transcript of a text. Raises InputError for none, or several."""
-    found = list(islice(_transcripts(io.BytesIO(text), _PLACE, dialect), 2))
+    found = list(islice(open_transcripts(read_records(io.BytesIO(text), _PLACE), dialect=dialect), 2))
     if len(found) != 1:
         raise _several()
     if found[0].fault:
@@ -173,11 +173,6 @@ def _only(text: bytes, dialect: str) -> Transcript:
 def _several() -> UnknownShape:
     advice = "rows of a dataset are given to iter_compact"
     return UnknownShape("these are not the messages of one conversation", next_step=advice, place=_PLACE)
-
-
-def _transcripts(lines: Iterable[bytes], path: str, dialect: str) -> Iterator[Transcript]:
-    records = read_records(lines, path)
-    return open_transcripts(records, dialect=dialect, prefix=records.prefix)
 
 
 def _encoded(value: Any) -> bytes:

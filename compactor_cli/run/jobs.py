@@ -344,13 +344,8 @@ def _finished_rows(
     among = ""
     if job.part and job.part.start:
         among = run_config.dialect or row_dialect(job.source.path, run_config.limits)
-    transcripts = open_transcripts(
-        records,
-        dialect=run_config.dialect,
-        prefix=records.prefix,
-        among_rows_of=among,
-        unread_bytes=maker.unread_bytes,
-    )
+    dialect, unread_bytes = run_config.dialect, maker.unread_bytes
+    transcripts = open_transcripts(records, dialect=dialect, among_rows_of=among, unread_bytes=unread_bytes)
     if job.part:
         transcripts = _only_rows(transcripts, job.source.path)
     models = run_config.model_run
