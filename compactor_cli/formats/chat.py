@@ -38,7 +38,7 @@ from compactor_cli.formats.contents import (
     text_key,
 )
 from compactor_cli.formats.jsontext import dumped
-from compactor_cli.formats.located import LocatedPart, RecordDialect, at
+from compactor_cli.formats.located import LocatedPart, RecordDialect
 from compactor_cli.formats.sessions import Value, derived_hex
 from compactor_cli.model.transcript import Media, Message, PreviousSummary, Record, Role, Text, ToolResult, Transcript
 
@@ -87,17 +87,7 @@ def is_chat(value: Any) -> bool:
 
 def array_at(value: Any, paths: Sequence[JsonPath]) -> JsonPath | None:
     """The first of these paths at which there is an array of messages (an empty one counts)."""
-    if isinstance(value, list):
-        return () if not value or _leads(value) else None
-    if not isinstance(value, dict):
-        return None
-    for path in paths:
-        if path[0] not in value:
-            continue
-        found = at(value, path)
-        if isinstance(found, list) and (not found or _leads(found)):
-            return path
-    return None
+    return located.array_path(value, paths, lambda found: isinstance(found, list) and (not found or _leads(found)))
 
 
 def _leads(elements: Sequence[Any]) -> bool:
@@ -206,10 +196,9 @@ def _first_string(value: Value, *keys: str) -> str:
 
 def _compaction(content: Any) -> PreviousSummary | None:
     """The summary in a ``compaction`` block of the Anthropic API."""
-    for block in content if isinstance(content, list) else ():
+    for block in listed(content):
         if isinstance(block, dict) and block.get("type") == "compaction":
-            text = block.get("content")
-            return PreviousSummary(origin="anthropic", text=text if isinstance(text, str) else "")
+            return PreviousSummary(origin="anthropic", text=string(block.get("content")))
     return None
 
 

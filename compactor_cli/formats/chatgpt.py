@@ -14,7 +14,7 @@ from typing import Any
 
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, of_words, pad_missing_results
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import string
+from compactor_cli.formats.contents import listed, string
 from compactor_cli.formats.jsontext import with_key
 from compactor_cli.formats.located import RecordDialect, at
 from compactor_cli.formats.sessions import derived_uuid
@@ -59,7 +59,13 @@ class ChatGPT(RecordDialect):
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per node; what is not on the path to the current node is ``superseded``."""
         nodes = [record.value if _is_node(record.value) else {} for record in records]
-        path = _path(nodes, string(at(row, ("current_node",))))
+        by_id = {_id(node): node for node in nodes if node}
+        current = string(at(row, ("current_node",)))
+        here = current if current in by_id else next(reversed(by_id), "")
+        path: set[str] = set()
+        while here in by_id and here not in path:
+            path.add(here)
+            here = string(by_id[here].get("parent"))
         return pad_missing_results(tuple(_message(node, _id(node) not in path) for node in nodes))
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
@@ -116,17 +122,6 @@ def _id(node: Mapping[str, Any]) -> str:
     return string(node.get("id"))
 
 
-def _path(nodes: Sequence[Mapping[str, Any]], current: str) -> frozenset[str]:
-    """The ids from the current node (else the last one) to the root."""
-    by_id = {_id(node): node for node in nodes if node}
-    found: set[str] = set()
-    here = current if current in by_id else next(reversed(by_id), "")
-    while here in by_id and here not in found:
-        found.add(here)
-        here = string(by_id[here].get("parent"))
-    return frozenset(found)
-
-
 def _message(node: Mapping[str, Any], is_off_path: bool) -> Message:
     message = node.get("message")
     if not isinstance(message, dict) or not isinstance(message.get("content"), dict):
@@ -135,20 +130,13 @@ def _message(node: Mapping[str, Any], is_off_path: bool) -> Message:
     parts = tuple(_parts(message, role))
     if role is Role.META or not parts:
         return Message(role=Role.META)
-    is_hidden = at(message, ("metadata", "is_visually_hidden_from_conversation")) is True
-    return Message(
-        role=role,
-        parts=parts,
-        summary=summary_of(role, parts),
-        superseded=is_off_path,
-        own_words="" if is_hidden else None,
-    )
+    own = "" if at(message, ("metadata", "is_visually_hidden_from_conversation")) is True else None
+    return Message(role=role, parts=parts, summary=summary_of(role, parts), superseded=is_off_path, own_words=own)
 
 
 def _parts(message: Mapping[str, Any], role: Role) -> list[Part]:
     content = message["content"]
-    listed = content.get("parts")
-    pieces = listed if isinstance(listed, list) else [content.get("text")]
+    pieces = content["parts"] if isinstance(content.get("parts"), list) else [content.get("text")]
     texts = [piece for piece in pieces if isinstance(piece, str)]
     media = sum(isinstance(piece, dict) for piece in pieces)
     if role is Role.TOOL:
@@ -156,11 +144,8 @@ def _parts(message: Mapping[str, Any], role: Role) -> list[Part]:
         return [ToolResult(id="", text="\n".join(texts), name=name, media_count=media)]
     kind, recipient = string(content.get("content_type")), string(message.get("recipient"))
     if kind in _THOUGHTS:
-        thoughts = content.get("thoughts")
-        thought_texts = (
-            [string(at(thought, ("content",))) for thought in thoughts] if isinstance(thoughts, list) else []
-        )
-        return [Thinking(text="\n".join(thought_texts) or string(content.get("content")))]
+        thoughts = (string(at(thought, ("content",))) for thought in listed(content.get("thoughts")))
+        return [Thinking(text="\n".join(thoughts) or string(content.get("content")))]
     if role is Role.ASSISTANT and recipient not in _EVERYBODY:
         return [ToolCall(id="", name=recipient, arguments="\n".join(texts))]
     if not any(texts) and not media:

@@ -21,6 +21,7 @@ model. A ``compact_boundary`` that a summary follows replaces everything before 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats import claude_tree, located
@@ -376,8 +377,14 @@ class ClaudeStream(RecordDialect):
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what a compaction replaced is ``superseded``."""
         values = objects(records)
-        replaced_until = _last_boundary(values)
-        return tuple(_stream_message(value, i < replaced_until) for i, value in enumerate(values))
+        messages = [*map(_stream_message, values)]
+        is_summarised = False
+        for i in reversed(range(len(values))):
+            if is_summarised and values[i].get("type") == "system" and _subtype(values[i]) == "compact_boundary":
+                before = (one if one.is_meta else replace(one, superseded=True) for one in messages[:i])
+                return (*before, *messages[i:])
+            is_summarised = is_summarised or messages[i].summary is not None
+        return tuple(messages)
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model of the last answer, else the one the stream began with."""
@@ -414,19 +421,9 @@ def _session_id(value: Mapping[str, Any]) -> str:
     return string(value.get("session_id")) or string(at(value, ("message", "session_id")))
 
 
-def _last_boundary(values: Sequence[Mapping[str, Any]]) -> int:
-    """The last boundary with a summary after it; 0 without one."""
-    is_summarised = False
-    for i in range(len(values) - 1, -1, -1):
-        if values[i].get("type") == "system" and _subtype(values[i]) == "compact_boundary" and is_summarised:
-            return i
-        is_summarised = is_summarised or _stream_message(values[i], False).summary is not None
-    return 0
-
-
-def _stream_message(value: Mapping[str, Any], is_superseded: bool) -> Message:
-    is_of_subagent = bool(value.get("parent_tool_use_id"))
-    if not is_of_conversation(value) or is_of_subagent:
+def _stream_message(value: Mapping[str, Any]) -> Message:
+    # What subagents say is not shown to the main model.
+    if not is_of_conversation(value) or value.get("parent_tool_use_id"):
         return Message(role=Role.META)
     parts = content_parts(value["message"].get("content"))
     role = Role.ASSISTANT if value["type"] == "assistant" else role_of(Role.USER, parts)
@@ -436,7 +433,6 @@ def _stream_message(value: Mapping[str, Any], is_superseded: bool) -> Message:
         group=message_id(value),
         timestamp=string(value.get("timestamp")),
         summary=summary_of(role, parts),
-        superseded=is_superseded,
         own_words="" if value.get("isSynthetic") is True else None,
     )
 

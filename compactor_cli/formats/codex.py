@@ -29,7 +29,7 @@ from compactor_cli.formats.responses import (
     item_type,
     written,
 )
-from compactor_cli.formats.sessions import SessionDialect, Value, insertion_time, matched, parsed
+from compactor_cli.formats.sessions import SessionDialect, Value, covered, insertion_time, matched, parsed
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, Transcript
 
@@ -56,15 +56,13 @@ class History:
             for end in self.boundaries
         }
         last = self.boundaries[-1] if self.boundaries else 0
-        self.superseded = frozenset(range(last)) - self._still_sent(last)
-
-    def _still_sent(self, boundary: int) -> frozenset[int]:
-        if not self.boundaries:
-            return frozenset()
-        if isinstance(_payload_of(self.values[boundary]).get("replacement_history"), list):
-            return frozenset(self.copies[boundary])
-        items = ((i, _item_of(self.values[i])) for i in range(boundary))
-        return frozenset(i for i, item in items if item and item_role(item) in (Role.USER, Role.SYSTEM))
+        if last and not isinstance(_payload_of(values[last]).get("replacement_history"), list):
+            # The client rebuilds the user's messages.
+            before = ((i, _item_of(values[i])) for i in range(last))
+            still_sent = {i for i, item in before if item and item_role(item) in (Role.USER, Role.SYSTEM)}
+        else:
+            still_sent = set(self.copies.get(last, ()))
+        self.superseded = frozenset(range(last)) - still_sent
 
 
 def _item_of(value: Value) -> Value | None:
@@ -208,13 +206,12 @@ def _kept_items(history: History, cut: InsertionPoint) -> Iterator[Value]:
 
 def _ordinals(values: Sequence[Value], cut: InsertionPoint, count: int) -> list[dict[str, int]]:
     """Ordinals of the last removed records, the last of them repeated if there are too few."""
-    kept = cut.kept
-    stop = cut.tail_start(len(values))
-    numbers = [(i, value["ordinal"]) for i, value in enumerate(values) if isinstance(value.get("ordinal"), int)]
+    numbers = {i: value["ordinal"] for i, value in enumerate(values) if isinstance(value.get("ordinal"), int)}
     if not numbers:
         return [{}] * count
-    removed = [number for i, number in numbers if i not in kept and i < stop]
-    spare = removed[-count:] or [max(number for _, number in numbers)]
+    spare = [numbers[i] for i in reversed(covered(cut, len(values))) if i in numbers][-count:] or [
+        max(numbers.values())
+    ]
     return [{"ordinal": number} for number in (*spare, *[spare[-1]] * (count - len(spare)))]
 
 

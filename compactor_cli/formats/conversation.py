@@ -17,7 +17,6 @@ from compactor_cli.formats.sessions import EPOCH, derived_uuid
 from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult
 from compactor_cli.model.value import dataclass
 
-_DATA_URL = re.compile(r"data:([\w.+/-]+);base64,(.*)", re.DOTALL)
 # Where requests hold what stands around their messages.
 _AROUND = ((), ("body",), ("params",), ("request",), ("modelInput",))
 _SYSTEM_KEYS = ("system", "systemInstruction", "system_instruction", "instructions")
@@ -89,17 +88,10 @@ NEVER_WRITTEN = Capabilities.USAGE | Capabilities.SIDECHAINS
 SIGNED = NEVER_WRITTEN | Capabilities.THINKING
 
 
-class Image(NamedTuple):
-    """An image in base64."""
-
-    media_type: str
-    data: str
-
-
-def image_of(media: Media) -> Image | None:
-    """The image that a data URL holds; None for an address."""
-    found = _DATA_URL.fullmatch(media.url)
-    return Image(found[1], found[2]) if found else None
+def image_of(media: Media) -> tuple[str, str] | None:
+    """The media type and the base64 of the image that a data URL holds; None for an address."""
+    found = re.fullmatch(r"data:([\w.+/-]+);base64,(.*)", media.url, re.DOTALL)
+    return (found[1], found[2]) if found else None
 
 
 def thinking_of(message: Message) -> str:
@@ -295,24 +287,23 @@ def _anthropic(conversation: Conversation) -> Sequence[Any]:
 
 def anthropic_content(run: Iterable[Message]) -> list[dict[str, Any]]:
     """The blocks of messages of one side, results first."""
-    blocks = [block for message in run for block in _anthropic_blocks(message)]
-    return sorted(blocks, key=lambda block: block["type"] != "tool_result")
-
-
-def _anthropic_blocks(message: Message) -> Iterator[dict[str, Any]]:
-    for part in message.parts:
+    blocks: list[dict[str, Any]] = []
+    for part in (part for message in run for part in message.parts):
         if isinstance(part, Text) and part.text:
-            yield {"type": "text", "text": part.text}
+            blocks.append({"type": "text", "text": part.text})
         elif isinstance(part, ToolCall):
             call = {"id": plain_id(part.id), "name": part.name, "input": arguments_object(part)}
-            yield {"type": "tool_use", **call}
+            blocks.append({"type": "tool_use", **call})
         elif isinstance(part, ToolResult):
             failed = {"is_error": True} if part.is_error else {}
-            yield {"type": "tool_result", "tool_use_id": plain_id(part.id), "content": part.text, **failed}
+            answer = {"type": "tool_result", "tool_use_id": plain_id(part.id), "content": part.text, **failed}
+            blocks.append(answer)
         elif isinstance(part, Media):
-            image = image_of(part)
-            data = {"type": "base64", "media_type": image.media_type, "data": image.data} if image else None
-            yield {"type": "image", "source": data or {"type": "url", "url": part.url}}
+            source = {"type": "url", "url": part.url}
+            if image := image_of(part):
+                source = {"type": "base64", "media_type": image[0], "data": image[1]}
+            blocks.append({"type": "image", "source": source})
+    return sorted(blocks, key=lambda block: block["type"] != "tool_result")
 
 
 def _bedrock(conversation: Conversation) -> Sequence[Any]:
@@ -320,7 +311,13 @@ def _bedrock(conversation: Conversation) -> Sequence[Any]:
     row = conversation.row("modelId")
     if system:
         row["system"] = [{"text": system}]
-    row["messages"] = list(_alternating(merged(others)))
+    row["messages"] = messages = list[dict[str, Any]]()
+    for side, run in merged(others):
+        if messages and messages[-1]["role"] == side.value:
+            # One of two messages of the user is a summary: the API wants an answer between them.
+            messages.append({"role": Role.ASSISTANT.value, "content": [{"text": BRIDGE}]})
+        blocks = [block for message in run for part in message.parts if (block := _bedrock_block(part))]
+        messages.append({"role": side.value, "content": sorted(blocks, key=lambda block: "toolResult" not in block)})
     if conversation.tools:
         specs = (
             {"name": tool.name, "description": tool.description, "inputSchema": {"json": tool.parameters}}
@@ -328,17 +325,6 @@ def _bedrock(conversation: Conversation) -> Sequence[Any]:
         )
         row["toolConfig"] = {"tools": [{"toolSpec": spec} for spec in specs]}
     return (row,)
-
-
-def _alternating(runs: Iterable[tuple[Role, Sequence[Message]]]) -> Iterator[dict[str, Any]]:
-    """The messages, with a short answer between two of the user's: one of them is a summary."""
-    last: Role | None = None
-    for side, run in runs:
-        if side is last:
-            yield {"role": Role.ASSISTANT.value, "content": [{"text": BRIDGE}]}
-        blocks = [block for message in run for part in message.parts if (block := _bedrock_block(part))]
-        yield {"role": side.value, "content": sorted(blocks, key=lambda block: "toolResult" not in block)}
-        last = side
 
 
 def _bedrock_block(part: Part) -> dict[str, Any]:
@@ -351,10 +337,9 @@ def _bedrock_block(part: Part) -> dict[str, Any]:
     if isinstance(part, ToolResult):
         status = "error" if part.is_error else "success"
         return {"toolResult": {"toolUseId": plain_id(part.id), "content": [{"text": part.text}], "status": status}}
-    image = image_of(part) if isinstance(part, Media) else None
-    if image is None:
+    if not isinstance(part, Media) or (image := image_of(part)) is None:
         return {}
-    return {"image": {"format": image.media_type.rpartition("/")[2], "source": {"bytes": image.data}}}
+    return {"image": {"format": image[0].rpartition("/")[2], "source": {"bytes": image[1]}}}
 
 
 class RequestWriter(NamedTuple):

@@ -49,15 +49,7 @@ from compactor_cli.model.transcript import (
 )
 
 # Requests, tuning rows of Vertex AI, and the reports that Gemini CLI writes of errors (``context``).
-_PATHS: tuple[JsonPath, ...] = (
-    ("contents",),
-    ("request", "contents"),
-    ("body", "contents"),
-    ("history",),
-    ("messages",),
-    ("conversation", "messages"),
-    ("context",),
-)
+_PATHS = "contents request.contents body.contents history messages conversation.messages context"
 _ROLES = {
     "user": Role.USER,
     "model": Role.ASSISTANT,
@@ -82,7 +74,7 @@ class GeminiContents(RecordDialect):
     title = "Gemini contents"
     holds = REQUEST | Capabilities.ERRORS | Capabilities.THINKING
     unwritten = SIGNED
-    paths = _PATHS
+    paths = tuple(tuple(path.split(".")) for path in _PATHS.split())
     row_models = ROW_MODELS
 
     def record_score(self, value: Any) -> int:
@@ -133,7 +125,7 @@ def _written(part: Part) -> dict[str, Any]:
         result_body = {"error" if part.is_error else "output": part.text}
         return {"functionResponse": {"id": part.id, "name": part.name, "response": result_body}}
     if image := image_of(part):
-        return {"inlineData": {"mimeType": image.media_type, "data": image.data}}
+        return {"inlineData": {"mimeType": image[0], "data": image[1]}}
     return {"fileData": {"fileUri": part.url}}
 
 

@@ -7,7 +7,6 @@ it off; a dialect that can tell from the record itself who speaks says so in ``M
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -16,11 +15,12 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from compactor_cli.formats.contents import json_value, string
 from compactor_cli.model.transcript import Message, Role, Text, ToolResult
 from compactor_cli.model.value import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Harness:
     """What one client writes into messages of the user.
 
@@ -51,6 +51,90 @@ class Harness:
     refusals: tuple[str, ...] = ()
     own_blocks: tuple[str, ...] = ()
     own_openings: tuple[str, ...] = ()
+
+    def words(self, text: str) -> str:
+        """What is left of a text once the client's part of it is taken off."""
+        if self.envelope and text.lstrip()[:1] == "{":
+            text = self._unwrapped(text)
+        if self._is_clients(text):
+            return ""
+        if "<" in text:
+            text = self._without_elements(text)
+        text = text.lstrip()
+        for beginning, mark in self.heads:
+            if text.startswith(beginning):
+                text = text.partition(mark)[2].rstrip().removesuffix("</feedback>")
+        for mark in self.tails:
+            text = text.partition(mark)[0]
+        for notice in self.notices:
+            text = text.replace(notice, "")
+        text = text.strip()
+        return "" if text in self.commands or self._is_clients(text) else text
+
+    # Most texts hold no element, and to compile these takes longer than to look at some hundred of them.
+    @cached_property
+    def _opening(self) -> re.Pattern[str] | None:
+        openings = (*self.openings, *self.own_openings)
+        return re.compile(rf"\s*(?:{'|'.join(openings)})") if openings else None
+
+    @cached_property
+    def _block(self) -> re.Pattern[str] | None:
+        return _elements((*self.blocks, *self.own_blocks))
+
+    @cached_property
+    def _begun_block(self) -> re.Pattern[str] | None:
+        names = "|".join(map(re.escape, (*self.blocks, *self.own_blocks)))
+        return re.compile(rf"\s*<(?:{names})(?:\s[^<>]*)?>") if names else None
+
+    @cached_property
+    def _quote(self) -> re.Pattern[str] | None:
+        return _elements(self.quotes, r"(?:^|\n)")
+
+    def _is_clients(self, text: str) -> bool:
+        return self._opening is not None and self._opening.match(text) is not None
+
+    def _unwrapped(self, text: str) -> str:
+        """The words in an envelope of JSON; nothing of one of another type, all of a text that is none."""
+        value, (kind, key) = json_value(text), self.envelope
+        if not isinstance(value, dict) or not isinstance(value.get("type"), str) or "time" not in value:
+            return text
+        return string(value.get(key)) if value["type"] == kind else ""
+
+    def _without_elements(self, text: str) -> str:
+        if self._quote and (quoted := [found["inner"].strip() for found in self._quote.finditer(text)]):
+            text = "\n".join(quoted)
+        text = _SKILL.sub(lambda skill: f"/skill:{skill[1]} ", text)
+        if self._block:
+            text = self._block.sub("", text)
+        if self._begun_block and self._begun_block.match(text):
+            return ""
+        if self.command and f"<{self.command[0]}>" in text:
+            text = self._with_command(text)
+        for tag in self.wrappers:
+            if text.lstrip().startswith(f"<{tag}>"):
+                text = text.replace(f"<{tag}>", "").replace(f"</{tag}>", "")
+        return text
+
+    def _with_command(self, text: str) -> str:
+        """A command that was typed, as it was typed, before what else the text says; of one to the client, nothing."""
+        found: list[str] = []
+        for tag in self.command:
+            if element := re.search(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL):
+                found.append(element[1].strip())
+                text = text.replace(element[0], "", 1)
+        typed = "" if found and found[0] in self.commands else " ".join(filter(None, found))
+        return f"{typed}\n{text.strip()}"
+
+
+# pi puts a skill's text in the place of the command that asked for it.
+_SKILL = re.compile(r"\A\s*<skill name=\"([^\"\n]+)\" location=[^>\n]*>.*?</skill>\s*", re.DOTALL)
+
+
+def _elements(tags: tuple[str, ...], before: str = "") -> re.Pattern[str] | None:
+    """Elements of these names, attributes allowed; ``inner`` is what is in them."""
+    names = "|".join(map(re.escape, tags))
+    pattern = rf"{before}<(?P<tag>{names})(?:\s[^<>]*)?>(?P<inner>.*?)</(?P=tag)>"
+    return re.compile(pattern, re.DOTALL) if tags else None
 
 
 @cache
@@ -93,7 +177,7 @@ def user_text(message: Message) -> str:
 
 def refusal(result: ToolResult) -> str | None:
     """What the person said when turning down the call that this answers: empty if nothing; None: it was not refused."""
-    if not result.text.lstrip().startswith(_speaker("").harness.refusals):
+    if not result.text.lstrip().startswith(_speaker("").refusals):
         return None
     found = _REASON.search(result.text)
     return found[1].strip() if found and not found[1].startswith(_WANTS_TO_CLARIFY) else ""
@@ -110,113 +194,12 @@ def with_client(messages: Sequence[Message], name: str) -> tuple[Message, ...]:
 
 
 @cache
-def _speaker(client: str) -> _Speaker:
+def _speaker(client: str) -> Harness:
     """Of a client that is not known, or may be any, all that any of them writes."""
     if client in harnesses():
-        return _Speaker(harnesses()[client])
+        return harnesses()[client]
     merged: dict[str, Any] = {}
     for name in (field.name for field in fields(Harness) if field.name not in _OWN_FIELDS):
         values = (value for harness in harnesses().values() for value in getattr(harness, name))
         merged[name] = tuple(dict.fromkeys(values))
-    return _Speaker(Harness(**merged))
-
-
-class _Speaker:
-    """A harness made ready to be taken off texts."""
-
-    def __init__(self, harness: Harness) -> None:
-        self.harness = harness
-        blocks, openings = (*harness.blocks, *harness.own_blocks), (*harness.openings, *harness.own_openings)
-        self._blocks = blocks
-        self._opening = re.compile(rf"\s*(?:{'|'.join(openings)})") if openings else None
-        self._commands = frozenset(harness.commands)
-
-    # Most texts hold no element, and to compile these takes longer than to look at some hundred of them.
-    @cached_property
-    def _block(self) -> re.Pattern[str] | None:
-        return _elements(self._blocks)
-
-    @cached_property
-    def _begun_block(self) -> re.Pattern[str] | None:
-        return re.compile(rf"\s*<(?:{_names(self._blocks)})(?:\s[^<>]*)?>") if self._blocks else None
-
-    @cached_property
-    def _quote(self) -> re.Pattern[str] | None:
-        return _elements(self.harness.quotes, r"(?:^|\n)")
-
-    def words(self, text: str) -> str:
-        """What is left of a text once the client's part of it is taken off."""
-        if self.harness.envelope and text.lstrip()[:1] == "{":
-            text = self._unwrapped(text)
-        if self._is_clients(text):
-            return ""
-        if "<" in text:
-            text = self._without_elements(text)
-        text = text.lstrip()
-        for beginning, mark in self.harness.heads:
-            if text.startswith(beginning):
-                text = text.partition(mark)[2].rstrip().removesuffix("</feedback>")
-        for mark in self.harness.tails:
-            text = text.partition(mark)[0]
-        for notice in self.harness.notices:
-            text = text.replace(notice, "")
-        text = text.strip()
-        return "" if text in self._commands or self._is_clients(text) else text
-
-    def _is_clients(self, text: str) -> bool:
-        return self._opening is not None and self._opening.match(text) is not None
-
-    def _unwrapped(self, text: str) -> str:
-        """The words in an envelope of JSON; nothing of one of another type, all of a text that is none."""
-        try:
-            value = json.loads(text)
-        except ValueError:
-            return text
-        kind, key = self.harness.envelope
-        if not isinstance(value, dict) or not isinstance(value.get("type"), str) or "time" not in value:
-            return text
-        words = value.get(key) if value["type"] == kind else ""
-        return words if isinstance(words, str) else ""
-
-    def _without_elements(self, text: str) -> str:
-        if self._quote and (quoted := [found["inner"].strip() for found in self._quote.finditer(text)]):
-            text = "\n".join(quoted)
-        text = _SKILL.sub(lambda skill: f"/skill:{skill[1]} ", text)
-        if self._block:
-            text = self._block.sub("", text)
-        if self._begun_block and self._begun_block.match(text):
-            return ""
-        if self.harness.command:
-            text = self._command(text, *self.harness.command)
-        for tag in self.harness.wrappers:
-            if text.lstrip().startswith(f"<{tag}>"):
-                text = text.replace(f"<{tag}>", "").replace(f"</{tag}>", "")
-        return text
-
-    def _command(self, text: str, name: str, arguments: str) -> str:
-        """A command that was typed, as it was typed, before what else the text says; of one to the client, nothing."""
-        if f"<{name}>" not in text:
-            return text
-        found: list[str] = []
-        for tag in (name, arguments):
-            element = re.search(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
-            if element:
-                found.append(element[1].strip())
-                text = text.replace(element[0], "", 1)
-        typed = "" if found and found[0] in self._commands else " ".join(filter(None, found))
-        return f"{typed}\n{text.strip()}"
-
-
-# pi puts a skill's text in the place of the command that asked for it.
-_SKILL = re.compile(r"\A\s*<skill name=\"([^\"\n]+)\" location=[^>\n]*>.*?</skill>\s*", re.DOTALL)
-
-
-def _names(tags: tuple[str, ...]) -> str:
-    return "|".join(map(re.escape, tags))
-
-
-def _elements(tags: tuple[str, ...], before: str = "") -> re.Pattern[str] | None:
-    """Elements of these names, attributes allowed; ``inner`` is what is in them."""
-    if not tags:
-        return None
-    return re.compile(rf"{before}<(?P<tag>{_names(tags)})(?:\s[^<>]*)?>(?P<inner>.*?)</(?P=tag)>", re.DOTALL)
+    return Harness(**merged)

@@ -36,6 +36,7 @@ _CALL_LISTS = ("tool_calls", "invalid_tool_calls")
 # How LangChain's own summarisation marks its message.
 _SUMMARY_MARK = {"lc_source": "summarization"}
 _SUMMARY_OPENINGS = ("Here is a summary of the conversation to date:", "A condensed summary follows:")
+_HOLDERS = ("values", "channel_values", "state", "input", "inputs", "outputs")
 _CONSTRUCTOR = ["langchain", "schema", "messages"]
 
 
@@ -46,10 +47,7 @@ class LangChain(RecordDialect):
     title = "LangChain messages"
     holds = of_words("chat errors thinking usage model metadata".split())
     unwritten = NEVER_WRITTEN
-    paths: tuple[JsonPath, ...] = (
-        ("messages",),
-        *((holder, "messages") for holder in ("values", "channel_values", "state", "input", "inputs", "outputs")),
-    )
+    paths = (("messages",), *((holder, "messages") for holder in _HOLDERS))
 
     def record_score(self, value: Any) -> int:
         """3 for a serialised message or one with keys that only LangChain has; 2 for a plain one."""
@@ -182,22 +180,20 @@ def _block(block: Any) -> LocatedPart:
 
 def _calls(inner: Mapping[str, Any], place: JsonPath) -> list[LocatedPart]:
     """The calls in LangChain's own lists, else as the provider wrote them."""
+    raw: JsonPath = ("additional_kwargs", "tool_calls")
     calls = [(key, i, call) for key in _CALL_LISTS for i, call in enumerate(listed(inner.get(key)))]
-    if calls:
-        return [LocatedPart(read_call(call), _places(inner, place, key, i, call)) for key, i, call in calls]
-    raw = ("additional_kwargs", "tool_calls")
-    written = enumerate(listed(at(inner, raw)))
-    return [LocatedPart(read_call(call), (_arguments_place(call, (*place, *raw, i)),)) for i, call in written]
-
-
-def _places(inner: Mapping[str, Any], place: JsonPath, key: str, i: int, call: Any) -> tuple[JsonPath, ...]:
-    """Where the arguments of a call stand: in the list, in the content, and as the provider wrote them."""
-    found = [(*place, key, i, "args")] if isinstance(call, dict) and "args" in call else []
-    for copies in (("content",), ("additional_kwargs", "tool_calls")):
-        for j, copy in enumerate(listed(at(inner, copies))):
-            if isinstance(copy, dict) and _id(call) and _id(copy) == _id(call):
-                found.append(_arguments_place(copy, (*place, *copies, j)))
-    return tuple(where for where in found if where)
+    if not calls:
+        raw_calls = enumerate(listed(at(inner, raw)))
+        return [LocatedPart(read_call(call), (_arguments_place(call, (*place, *raw, i)),)) for i, call in raw_calls]
+    written = ((where, enumerate(listed(at(inner, where)))) for where in (("content",), raw))
+    copies = [((*place, *where, j), copy) for where, there in written for j, copy in there]
+    found = []
+    for key, i, call in calls:
+        # In the list, in the content, and as the provider wrote them.
+        own = [(*place, key, i, "args")] if isinstance(call, dict) and "args" in call else []
+        again = (_arguments_place(copy, where) for where, copy in copies if _id(call) and _id(copy) == _id(call))
+        found.append(LocatedPart(read_call(call), (*own, *again)))
+    return found
 
 
 def _arguments_place(call: Any, place: JsonPath) -> JsonPath:

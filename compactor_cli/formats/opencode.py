@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from string import hexdigits
 from typing import Any
 
@@ -47,18 +48,16 @@ class _OpenCodeSite:
 
     def messages(self, item: Insertion) -> Iterator[dict[str, Any]]:
         """A summary is asked for by a user's message and answered; anything else is one message."""
+        role, text = item.role, {"type": "text", "text": item.text}
+        marks: dict[str, Any] = {"finish": "stop"} if role is Role.ASSISTANT else {}
         if item.is_summary:
-            part: dict[str, Any] = {"type": "compaction", "auto": False}
-            if self.first:
-                part["tail_start_id"] = self.first
-            yield self._message(Role.USER, part)
+            kept = {"tail_start_id": self.first} if self.first else {}
+            yield self._message(Role.USER, {"type": "compaction", "auto": False, **kept}, {})
             marks = {"mode": "compaction", "agent": "compaction", "summary": True, "finish": "stop"}
-            yield self._message(Role.ASSISTANT, {"type": "text", "text": item.text}, marks)
-        else:
-            marks = {"finish": "stop"} if item.role is Role.ASSISTANT else {}
-            yield self._message(item.role, {"type": "text", "text": item.text}, marks)
+            role = Role.ASSISTANT
+        yield self._message(role, text, marks)
 
-    def _message(self, role: Role, part: Mapping[str, Any], marks: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def _message(self, role: Role, part: Mapping[str, Any], marks: Mapping[str, Any]) -> dict[str, Any]:
         own_id, created = self._next()
         newest = self.newest.get(role.value, {})
         info: dict[str, Any] = {"role": role.value, "time": {"created": created}}
@@ -71,7 +70,7 @@ class _OpenCodeSite:
         else:
             info |= {key: newest[key] for key in ("agent", "model") if key in newest}
             self.parent = own_id
-        info |= {**(marks or {}), "id": own_id, "sessionID": self.session}
+        info |= {**marks, "id": own_id, "sessionID": self.session}
         part_id = "prt_" + own_id.removeprefix("msg_")[:_TIME_CHARS] + _letters(f"part {own_id}")
         own_part = {**part, "id": part_id, "sessionID": self.session, "messageID": own_id}
         return {"info": info, "parts": [own_part]}
@@ -220,17 +219,13 @@ def _tool(part: Mapping[str, Any], place: JsonPath) -> list[LocatedPart]:
     asked = LocatedPart(call, ((*place, "state", "input"),) if at(state, ("input",)) else ())
     if status in ("pending", "running", ""):
         return [asked]
-    files = at(state, ("attachments",))
+    result = ToolResult(id=call_id, text=_PRUNED, name=name, is_error=status == "error")
+    if at(state, ("time", "compacted")):
+        return [asked, LocatedPart(result)]
     key = "error" if status == "error" and at(state, ("output",)) is None else "output"
-    pruned = bool(at(state, ("time", "compacted")))
-    result = ToolResult(
-        id=call_id,
-        text=_PRUNED if pruned else string(at(state, (key,))),
-        name=name,
-        is_error=status == "error",
-        media_count=len(files) if isinstance(files, list) and not pruned else 0,
-    )
-    return [asked, LocatedPart(result, () if pruned else ((*place, "state", key),))]
+    files = len(listed(at(state, ("attachments",))))
+    result = replace(result, text=string(at(state, (key,))), media_count=files)
+    return [asked, LocatedPart(result, ((*place, "state", key),))]
 
 
 DIALECT = OpenCode(pieces)

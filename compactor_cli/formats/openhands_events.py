@@ -49,21 +49,6 @@ def _forgotten(event: Value) -> Iterator[Any]:
         yield from (number for number in range(start, min(stop, start + 1_000_000) + 1) if number != own)
 
 
-def _action_pieces(event: Value, place: JsonPath) -> list[LocatedPart]:
-    """What the user or the agent said, and the call it made."""
-    kind, args = event["action"], event["args"]
-    inside = (*place, "args")
-    if kind in ("message", "system"):
-        urls = (url for url in listed(args.get("image_urls")) if isinstance(url, str))
-        images = (LocatedPart(Media(kind="image", size_bytes=len(url))) for url in urls)
-        return [*_text(args, inside, "content"), *images]
-    if kind == "condensation":
-        return _text(args, inside, "summary")
-    if kind in ("finish", "reject"):
-        return _text(args, inside, "final_thought") or _text(args, inside, "thought") or _text(event, place, "message")
-    return [*_text(args, inside, "thought"), _call(event, place)]
-
-
 def _text(holder: Mapping[str, Any], place: JsonPath, key: str) -> list[LocatedPart]:
     text = holder.get(key)
     return [located.text(text, (*place, key))] if isinstance(text, str) and text else []
@@ -90,11 +75,25 @@ def _own_id(number: Any) -> str:
 
 
 def _event_pieces(event: Value, place: JsonPath) -> list[LocatedPart]:
-    """What was said or done, or a tool's answer; an error that answers no call is a text."""
+    """What the user or the agent said and the call it made, or a tool's answer."""
     if _role(event) is Role.META:
         return []
-    if _is_action(event):
-        return _action_pieces(event, place)
+    if not _is_action(event):
+        return _answer(event, place)
+    kind, args, inside = event["action"], event["args"], (*place, "args")
+    if kind in ("message", "system"):
+        urls = (url for url in listed(args.get("image_urls")) if isinstance(url, str))
+        images = (LocatedPart(Media(kind="image", size_bytes=len(url))) for url in urls)
+        return [*_text(args, inside, "content"), *images]
+    if kind == "condensation":
+        return _text(args, inside, "summary")
+    if kind in ("finish", "reject"):
+        return _text(args, inside, "final_thought") or _text(args, inside, "thought") or _text(event, place, "message")
+    return [*_text(args, inside, "thought"), _call(event, place)]
+
+
+def _answer(event: Value, place: JsonPath) -> list[LocatedPart]:
+    """A tool's answer; an error that answers no call is a text."""
     metadata, cause = event.get("tool_call_metadata"), event.get("cause")
     if not isinstance(cause, int) and not isinstance(metadata, dict):
         return _text(event, place, "content")
@@ -304,29 +303,22 @@ def _kind(value: Any) -> str:
 
 
 def _v1_message(value: Any, gone: set[str]) -> Message:
-    role = _v1_role(value)
-    if role is Role.META:
+    kind = _kind(value)
+    role = _KIND_ROLES.get(kind, Role.META)
+    is_condensation = role is Role.USER
+    if kind == "MessageEvent":
+        role = _ROLES.get(string(at(value, ("llm_message", "role"))), Role.META)
+    if role is Role.META or (is_condensation and not string(value.get("summary"))):
         return _META
     found = parts_of(_v1_pieces(value))
-    summary = summary_of(role, found)
-    if _kind(value).startswith("Condensation"):
-        summary = marked_summary("openhands", found)
     return Message(
         role=role,
         parts=found,
-        group=string(value.get("llm_response_id")) if _kind(value) == "ActionEvent" else "",
+        group=string(value.get("llm_response_id")) if kind == "ActionEvent" else "",
         timestamp=string(value.get("timestamp")),
-        summary=summary,
-        superseded=value.get("id") in gone if isinstance(value.get("id"), str) else False,
+        summary=marked_summary("openhands", found) if is_condensation else summary_of(role, found),
+        superseded=string(value.get("id")) in gone,
     )
-
-
-def _v1_role(value: Any) -> Role:
-    kind = _kind(value)
-    if kind == "MessageEvent":
-        return _ROLES.get(string(at(value, ("llm_message", "role"))), Role.META)
-    role = _KIND_ROLES.get(kind, Role.META)
-    return Role.META if role is Role.USER and not string(value.get("summary")) else role
 
 
 def _v1_pieces(value: Any) -> list[LocatedPart]:

@@ -85,19 +85,17 @@ class Path(ParentTree):
         path = self.sent()
         marks = [at for at, i in enumerate(path) if self.values[i].get("type") == "compaction"]
         gone = set(self.entries) - set(path)
-        if marks:
-            first = self._first_kept(path[: marks[-1]], self.values[path[marks[-1]]])
-            gone |= set(path[:first]) | {path[at] for at in marks[:-1]}
-        return frozenset(gone)
-
-    def _first_kept(self, before: Sequence[int], compaction: Value) -> int:
-        """Where on the path the kept entries start: after all of it, if the entry named is not there."""
-        index = compaction.get("firstKeptEntryIndex")
-        if isinstance(index, int):
-            target = self.objects[index] if 0 <= index < len(self.objects) else -1
+        if not marks:
+            return frozenset(gone)
+        before, compaction = path[: marks[-1]], self.values[path[marks[-1]]]
+        number = compaction.get("firstKeptEntryIndex")
+        if isinstance(number, int):
+            target = self.objects[number] if 0 <= number < len(self.objects) else -1
         else:
             target = self.index.get(string(compaction.get("firstKeptEntryId")), -1)
-        return before.index(target) if target in before else len(before)
+        # Nothing before it is kept, if the entry named is not there.
+        first = before.index(target) if target in before else len(before)
+        return frozenset(gone.union(before[:first], (path[at] for at in marks[:-1])))
 
 
 def _path_of(records: Sequence[Record]) -> Path:
@@ -130,21 +128,12 @@ class _PiSite(LinkedSite):
         entry = {"type": "custom", "id": own, "parentId": parent, "timestamp": self.timestamp}
         return {**entry, "customType": "compact", "data": {}}
 
-    def entries(
-        self,
-        insertions: Sequence[Insertion],
-        ids: Sequence[str],
-        parents: Sequence[str | None],
-        times: Sequence[str],
-        first_kept: dict[str, Any],
-    ) -> Iterator[dict[str, Any]]:
-        """The compaction, then messages."""
-        for item, own, parent, time in zip(insertions, ids, parents, times, strict=True):
-            entry = {**({"id": own, "parentId": parent} if self.path.has_ids else {}), "timestamp": time}
-            yield self._entry(item, entry, first_kept)
-
-    def _entry(self, item: Insertion, entry: dict[str, Any], first_kept: dict[str, Any]) -> dict[str, Any]:
+    def entry(
+        self, item: Insertion, own: str, parent: str | None, time: str, first_kept: dict[str, Any]
+    ) -> dict[str, Any]:
+        """A compaction that names what is kept, or a message."""
         values = self.path.values
+        entry = {**({"id": own, "parentId": parent} if self.path.has_ids else {}), "timestamp": time}
         if item.is_summary:
             # The size of the last request before the cut, as the client itself had it.
             sizes = (_usage_size(usage_of(values[i])) for i in self.covered if _is_answer(values[i]))
@@ -210,7 +199,7 @@ def _written(part: Part) -> dict[str, Any]:
     if isinstance(part, ToolCall):
         return {"type": "toolCall", "id": part.id, "name": part.name, "arguments": arguments_object(part)}
     image = image_of(part) if isinstance(part, Media) else None
-    return {"type": "image", "data": image.data, "mimeType": image.media_type} if image else {}
+    return {"type": "image", "data": image[1], "mimeType": image[0]} if image else {}
 
 
 _SIDE_TYPES = frozenset({"model_change", "thinking_level_change", "custom", "label", "session_info"})
@@ -275,7 +264,8 @@ class Pi(SessionDialect):
         parents = [site.head_id([i for i in cut.before if i in entries]) or None, *ids[:-1]]
         # Without a head, that of the tail, before which nothing is sent.
         first_kept = site.first_kept((*site.head, *site.tail), cut.before)
-        new = site.entries(insertions, ids, parents, [site.timestamp] * len(ids), first_kept)
+        both = zip(insertions, ids, parents, strict=True)
+        new = (site.entry(item, own, parent, site.timestamp, first_kept) for item, own, parent in both)
         holes = path.holes(site.chain if path.has_ids else (), site.after)
         return dumped(transcript, (*new, *(site.bridge(own, parent) for own, parent in holes)))
 
@@ -290,9 +280,9 @@ class Pi(SessionDialect):
         ids = _ids(transcript, insertions)
         parents = [site.path.id(site.path.newest) or None, *ids[:-1]]
         newest = newest_time(site.path.values)
-        times = [later(newest, n) for n in range(1, len(ids) + 1)]
         first_kept = site.first_kept(site.tail, site.path.objects)
-        return dumped(transcript, site.entries(insertions, ids, parents, times, first_kept))
+        entries = enumerate(zip(insertions, ids, parents, strict=True), 1)
+        return dumped(transcript, (site.entry(*entry, later(newest, n), first_kept) for n, entry in entries))
 
     def counted_tokens(self, value: Value) -> int:
         """The ``usage`` of an answer."""
@@ -361,10 +351,9 @@ def _message(value: Value, is_superseded: bool) -> Message:
 
 def _role_and_pieces(value: Value) -> tuple[Role, list[LocatedPart]]:
     kind = value.get("type")
-    if kind in _SUMMARIES:
-        return Role.USER, [LocatedPart(part) for part in content_parts(value.get("summary"))]
-    if kind == "custom_message":
-        return Role.USER, [LocatedPart(part) for part in content_parts(value.get("content"))]
+    if kind in _SUMMARIES or kind == "custom_message":
+        content = value.get("content" if kind == "custom_message" else "summary")
+        return Role.USER, [LocatedPart(part) for part in content_parts(content)]
     message = value.get("message") if kind == "message" else None
     if not isinstance(message, dict):
         return Role.META, []

@@ -42,7 +42,13 @@ class Chain(ParentTree):
 
     def __init__(self, values: Sequence[Value]) -> None:
         super().__init__(values)
-        self.sent = self._sent()
+        with_id = [i for i in range(len(values)) if self.id(i)]
+        if with_id and self.breaks_off(with_id[-1]) is None:
+            # Pieces of one record have one uuid.
+            path = {self.id(i) for i in self.ancestors(with_id[-1])}
+            with_id = [i for i in with_id if self.id(i) in path]
+        # All records if the chain breaks off at a missing parent: it is then not known what the client shows.
+        self.sent = tuple(with_id)
         marks = [i for i in self.sent if _is_compression(values[i])]
         self.boundary = marks[-1] if marks else -1
         self.copies: dict[int, int] = {}
@@ -57,15 +63,6 @@ class Chain(ParentTree):
         conversation = {i for i, value in enumerate(self.values) if is_of_conversation(value) or _is_compression(value)}
         before = {i for i in self.sent if i < self.boundary} - set(self.copies.values())
         return frozenset((conversation - set(self.sent)) | (conversation & before))
-
-    def _sent(self) -> tuple[int, ...]:
-        """All records if the chain breaks off at a missing parent: it is then not known what the client shows."""
-        with_id = [i for i in range(len(self.values)) if self.id(i)]
-        if not with_id or self.breaks_off(with_id[-1]) is not None:
-            return tuple(with_id)
-        # Pieces of one record have one uuid.
-        path = {self.id(i) for i in self.ancestors(with_id[-1])}
-        return tuple(i for i in with_id if self.id(i) in path)
 
 
 def is_of_conversation(value: Value) -> bool:
@@ -111,11 +108,6 @@ class _QwenSite:
                 above = next((j for j in self.chain.ancestors(parent) if j in after), None)
                 found[self.chain.parent_id(i)] = self.chain.id(above)
         return dict(sorted(found.items(), key=lambda item: item[1] != ""))
-
-    def head_uuid(self) -> str | None:
-        """The uuid of the last record of the head on the chain."""
-        sent = set(self.chain.sent)
-        return next(filter(None, (self.chain.id(i) for i in reversed(self.cut.before) if i in sent)), None)
 
     def envelope(self) -> dict[str, Any]:
         """What the newest record says about the session and the folder, without which the client fails."""
@@ -181,12 +173,14 @@ class QwenCode(SessionDialect):
         """Messages in the chain between head and tail."""
         if not insertions:
             return ()
-        site = _QwenSite(transcript, cut)
-        ids = derived_uuids(transcript, insertions)
+        site, ids = _QwenSite(transcript, cut), derived_uuids(transcript, insertions)
         holes = site.holes()
         taken = next(iter(holes), "")
         ids[-1] = taken or ids[-1]
-        parents = [site.head_uuid(), *ids[:-1]]
+        # The last record of the head on the chain, if there is one.
+        sent = set(site.chain.sent)
+        head = (site.chain.id(i) for i in reversed(cut.before) if i in sent)
+        parents = [next(filter(None, head), None), *ids[:-1]]
         records = [*map(site.message, insertions, ids, parents)]
         records += [site.bridge(own, holes[own] or ids[-1]) for own in holes if own != taken]
         return dumped(transcript, records)

@@ -22,21 +22,13 @@ _SPEC = ""
 _SPEC_SUFFIX = ".toml"
 
 
-class _Entry(NamedTuple):
-    """A dialect: its name, its module (``module:VALUE`` where that has several), and keys of which each of its values
-    has one (``[]``: or is an array).
-    """
-
-    name: str
-    module: str
-    keys: frozenset[str]
-
-
 # Where programs of one's own have their messages.
 _OWN = "history trajectory turns dialog dialogue chat chat_history message_history transcript data result output []"
-# The order decides between dialects that know a value equally well: marks of their own first, plain chat last.
-_DIALECTS = tuple(
-    _Entry(name, module, frozenset(keys.split()))
+# Each dialect with its module (``module:VALUE`` where that has several), and keys of which each of its values has one
+# (``[]``: or is an array). The order decides between dialects that know a value equally well: marks of their own first,
+# plain chat last.
+_DIALECTS = {
+    name: (module, frozenset(keys.split()))
     for name, module, keys in (
         ("claude-code", "claude_code:CLAUDE_CODE", "type loglines"),
         ("codex", "codex", "type timestamp record_type"),
@@ -81,7 +73,7 @@ _DIALECTS = tuple(
         ("dialogue", _SPEC, "speaker sender role turns utterances chat_messages chat_history dialogue trajectory []"),
         ("enveloped", "chat:ENVELOPED", "message msg data payload body entry record event"),
     )
-)
+}
 
 # What the dialects say of a role and a text: chats are made of such lines, and nothing is imported to judge them.
 _PLAIN_KEYS = {"role", "content"}
@@ -103,14 +95,11 @@ _PLAIN_SCORES = {
 # ``messages`` speaks for the dialect, it is not imported to judge the row.
 _MESSAGES = "messages"
 _MESSAGE_KEYS = {
-    name: frozenset(keys.split())
-    for name, keys in (
-        ("gemini-contents", "parts text"),
-        ("langchain", "lc type"),
-        ("opencode", "info"),
-        ("pydantic-ai", "kind"),
-        ("autogen", "type"),
-    )
+    "gemini-contents": frozenset({"parts", "text"}),
+    "langchain": frozenset({"lc", "type"}),
+    "opencode": frozenset({"info"}),
+    "pydantic-ai": frozenset({"kind"}),
+    "autogen": frozenset({"type"}),
 }
 
 # How the files of some dialects end; documents of the others end in .json, and sessions in .jsonl.
@@ -120,7 +109,7 @@ DOCUMENTS = tuple(f"*{suffix}{packed}" for suffix in (".json", *_SUFFIXES.values
 
 def names() -> tuple[str, ...]:
     """The names that `get` knows, without importing a dialect."""
-    return tuple(entry.name for entry in _DIALECTS)
+    return tuple(_DIALECTS)
 
 
 def find(name: str) -> Dialect | None:
@@ -138,14 +127,14 @@ def get(name: str) -> Dialect:
     Raises UsageError naming the nearest one that exists or what is wrong in the specification, PluginFailed where a
     plug-in cannot be imported.
     """
-    entry = next((entry for entry in _DIALECTS if entry.name == name), None)
-    if name.endswith(_SPEC_SUFFIX) or (entry and entry.module == _SPEC):
+    module, _ = _DIALECTS.get(name, (None, None))
+    if name.endswith(_SPEC_SUFFIX) or module == _SPEC:
         # Imported only here: most files are of a dialect that needs no interpreter.
         from compactor_cli.formats.spec import load
 
         return load(name)
-    if entry:
-        module, _, attribute = entry.module.partition(":")
+    if module:
+        module, _, attribute = module.partition(":")
         built_in: Dialect = getattr(import_module(f"compactor_cli.formats.{module}"), attribute or "DIALECT")
         return built_in
     if name in plugin_names(PluginGroup.DIALECTS):
@@ -165,7 +154,7 @@ def dialects_for(value: Any) -> Iterator[Dialect]:
         known = _known_by_keys(tuple(value))
         return (get(name) for name, keys in known if not first or not keys or not keys.isdisjoint(first))
     is_array = isinstance(value, list)
-    return (get(entry.name) for entry in _DIALECTS if is_array and _ARRAY in entry.keys)
+    return (get(name) for name, (_, keys) in _DIALECTS.items() if is_array and _ARRAY in keys)
 
 
 def plain_scores(value: Any) -> Mapping[str, int] | None:
@@ -181,7 +170,7 @@ def _known_by_keys(keys: tuple[str, ...]) -> tuple[tuple[str, frozenset[str]], .
     """The dialects that know any of these keys; records of one kind have the same ones, thousands of times. With each
     the keys of which the first message must have one; none where this need not be.
     """
-    found = ((entry.name, entry.keys.intersection(keys)) for entry in _DIALECTS)
+    found = ((name, own.intersection(keys)) for name, (_, own) in _DIALECTS.items())
     return tuple(
         (name, _MESSAGE_KEYS.get(name, frozenset()) if by == {_MESSAGES} else frozenset()) for name, by in found if by
     )

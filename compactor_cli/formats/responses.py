@@ -114,7 +114,11 @@ def item_pieces(item: Value) -> list[LocatedPart]:
         key = "content" if item.get("content") is not None else "message"
         return located.content(item.get(key), key, read=_block)
     if kind == "reasoning":
-        return list(_reasoning(item))
+        texts = [*content_parts(item.get("summary")), *content_parts(item.get("content"))]
+        words = "\n".join(part.text for part in texts if isinstance(part, Text))
+        secret = string(item.get("encrypted_content"))
+        sealed = LocatedPart(Media(kind="encrypted_reasoning", size_bytes=len(secret)))
+        return [*([located.thinking(words)] if words else []), *([sealed] if secret else [])]
     if kind in _CALLS:
         return [LocatedPart(_call(item, _CALLS[kind]), ((_CALLS[kind],),), _shortened_arguments)]
     if kind in _RESULTS:
@@ -132,8 +136,8 @@ def item_pieces(item: Value) -> list[LocatedPart]:
         call = _call(item, _ANSWERED_CALLS[kind])
         images = 1 if string(item.get("result")) else 0
         return [LocatedPart(call), LocatedPart(ToolResult(id=call.id, text="", name=call.name, media_count=images))]
-    secret = Media(kind=kind, size_bytes=len(string(item.get("encrypted_content"))))
-    return [LocatedPart(secret)] if kind in OPAQUE else []
+    summary = Media(kind=kind, size_bytes=len(string(item.get("encrypted_content"))))
+    return [LocatedPart(summary)] if kind in OPAQUE else []
 
 
 def item_parts(item: Value) -> tuple[Part, ...]:
@@ -146,14 +150,6 @@ def _block(block: Any) -> LocatedPart:
     if isinstance(block, dict) and block.get("type") == "refusal":
         return located.text(block.get("refusal"), ("refusal",))
     return located.block(block)
-
-
-def _reasoning(item: Value) -> Iterator[LocatedPart]:
-    texts = [*content_parts(item.get("summary")), *content_parts(item.get("content"))]
-    if words := "\n".join(part.text for part in texts if isinstance(part, Text)):
-        yield located.thinking(words)
-    if secret := string(item.get("encrypted_content")):
-        yield LocatedPart(Media(kind="encrypted_reasoning", size_bytes=len(secret)))
 
 
 def _call(item: Value, key: str) -> ToolCall:

@@ -34,7 +34,7 @@ from compactor_cli.formats.chat import alternating
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.jsontext import dumped, with_key
-from compactor_cli.formats.located import LocatedPart, array_path, like_keys, parts_of, shorten
+from compactor_cli.formats.located import LocatedPart, RecordDialect, array_path, like_keys, parts_of
 from compactor_cli.formats.sessions import derived_hex, derived_uuid
 from compactor_cli.formats.spec_rules import Test, condition, lookup, place_of, reader, steps
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolResult, Transcript
@@ -82,7 +82,9 @@ class _Templates:
         self._spec = spec
         self._is_message = is_message
         self._is_near = condition(spec["near"]) if "near" in spec else is_message
-        self._variants = {Role.USER: _variants(spec["user"]), Role.ASSISTANT: _variants(spec["assistant"])}
+        # The templates for one speaker: a record, or several with what they are for.
+        given = {role: spec[role.value] for role in (Role.USER, Role.ASSISTANT)}
+        self._variants = {role: one if isinstance(one, list) else [{"record": one}] for role, one in given.items()}
 
     def write(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """One record for each insertion, with ids that link to each other where the format has such."""
@@ -109,24 +111,15 @@ class _Templates:
         template = next(fitting, variants[-1])
         is_like = condition(template["like"]) if "like" in template else None
         like: Any = next(filter(is_like, messages), {}) if is_like else known["near"]
-        record = filled(template["record"], known)
-        left_out = [key for key in self._spec.get("optional", ()) if key not in like]
-        return like_keys(_ordered({key: record[key] for key in record if key not in left_out}, like), like)
-
-
-def _variants(given: Any) -> list[Mapping[str, Any]]:
-    """The templates for one speaker: a record, or several with what they are for."""
-    return given if isinstance(given, list) else [{"record": given}]
-
-
-def _ordered(record: Mapping[str, Any], like: Any) -> dict[str, Any]:
-    """Lists of one object with its keys in the order of the first in the list that stands there."""
-    found: dict[str, Any] = {}
-    for key, value in record.items():
-        old = like.get(key) if isinstance(like, dict) else None
-        is_single = isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict)
-        found[key] = [like_keys(value[0], old[0])] if is_single and isinstance(old, list) and old else value
-    return found
+        found: dict[str, Any] = {}
+        for key, value in filled(template["record"], known).items():
+            old = like.get(key) if isinstance(like, dict) else None
+            if key not in like and key in self._spec.get("optional", ()):
+                continue
+            # Of a list of one object, its keys in the order of the first in the list that stands there.
+            is_single = isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict)
+            found[key] = [like_keys(value[0], old[0])] if is_single and isinstance(old, list) and old else value
+        return like_keys(found, like)
 
 
 def _named(rule: Mapping[str, Any], known: Mapping[str, Any], messages: Sequence[Any]) -> Any:
@@ -191,10 +184,11 @@ def load(name: str) -> SpecDialect:
     return ChatSpec(name, spec) if spec.get("base") == "chat" else SpecDialect(name, spec)
 
 
-class SpecDialect:
+class SpecDialect(RecordDialect):
     """A `Dialect` that follows a specification."""
 
     def __init__(self, name: str, spec: Mapping[str, Any]) -> None:
+        super().__init__(self._all_pieces)
         self.name = name
         self.title: str = spec["title"]
         self.holds = of_words(spec.get("holds", ()))
@@ -265,10 +259,6 @@ class SpecDialect:
         """New records by the templates of the specification, or shaped like the file's own."""
         return self._write(transcript, cut, insertions)
 
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The record with these texts replaced wherever they stand."""
-        return shorten(record, texts, self._all_pieces)
-
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
         """The keys around the records that say how many there are, brought in line."""
         frame = composed.frame
@@ -314,8 +304,8 @@ class SpecDialect:
         """The summary that an element of a message is, the client's own."""
         if self._carried is None:
             return None
-        listed, is_summary = lookup(value, self._carried["each"]), condition(self._carried["when"])
-        texts = (string(lookup(each, self._carried["text"])) for each in listed or () if is_summary(each))
+        found, is_summary = lookup(value, self._carried["each"]), condition(self._carried["when"])
+        texts = (string(lookup(each, self._carried["text"])) for each in found or () if is_summary(each))
         text = next(filter(None, texts), "")
         return PreviousSummary(origin=self.name, text=text) if text else None
 
