@@ -18,7 +18,7 @@ from compactor_cli.digest.digest import Digest
 from compactor_cli.digest.loss import Dropped, dropped
 from compactor_cli.evaluate.digested import summary_request
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.formats.sent import sent, sent_messages
+from compactor_cli.formats.sessions import sent, sent_messages
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.model.marker import record_id

@@ -53,7 +53,7 @@ from compactor_cli.cli.console import (
     wants_color,
 )
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.formats.sent import RESUMED_WHEN_INTERRUPTED, find_problems
+from compactor_cli.formats.sessions import RESUMED_WHEN_INTERRUPTED, find_problems
 from compactor_cli.group.exchanges import Half, group
 from compactor_cli.model.errors import CompactError, InputError, OutputError, UsageError
 from compactor_cli.model.marker import Marker, find_marker

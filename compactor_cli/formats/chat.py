@@ -43,22 +43,10 @@ from compactor_cli.formats.sessions import Value, derived_hex
 from compactor_cli.model.transcript import Media, Message, PreviousSummary, Record, Role, Text, ToolResult, Transcript
 
 ROLES = {
-    "system": Role.SYSTEM,
-    "developer": Role.SYSTEM,
-    "user": Role.USER,
-    "human": Role.USER,
-    "assistant": Role.ASSISTANT,
-    "model": Role.ASSISTANT,
-    "ai": Role.ASSISTANT,
-    "gpt": Role.ASSISTANT,
-    "tool_call": Role.ASSISTANT,
-    "function_call": Role.ASSISTANT,
-    "tool": Role.TOOL,
-    "function": Role.TOOL,
-    "observation": Role.TOOL,
-    "tool_response": Role.TOOL,
-    "tool_result": Role.TOOL,
-    "ipython": Role.TOOL,
+    **dict.fromkeys(("system", "developer"), Role.SYSTEM),
+    **dict.fromkeys(("user", "human"), Role.USER),
+    **dict.fromkeys(("assistant", "model", "ai", "gpt", "tool_call", "function_call"), Role.ASSISTANT),
+    **dict.fromkeys(("tool", "function", "observation", "tool_response", "tool_result", "ipython"), Role.TOOL),
 }
 _META = Message(role=Role.META)
 # Bookkeeping among the messages: what a run of mini-swe-agent ended with, a platform's own notes.

@@ -135,24 +135,15 @@ _PROMPTS = ("queue-operation", "last-prompt")
 _ENVELOPE = ("uuid", "parentUuid", "sessionId", "isSidechain")
 _TREE_TYPES = frozenset({"user", "assistant", "system", "attachment", "progress"})
 # Types of lines next to the tree, with a key that each of them has.
-_SIDE_TYPES = {
-    "summary": "leafUuid",
-    "file-history-snapshot": "snapshot",
-    "queue-operation": "operation",
-    "last-prompt": "leafUuid",
-    "permission-mode": "permissionMode",
-    "custom-title": "customTitle",
-    "ai-title": "aiTitle",
-    "agent-name": "agentName",
-    "pr-link": "prUrl",
-    "mode": "mode",
-    "worktree-state": "worktreeSession",
-    "content-replacement": "replacements",
-    "attribution-snapshot": "sessionId",
-    "api-request-shape": "sessionId",
-    "api-request-blob": "sessionId",
-    "api-request": "sessionId",
-}
+_SIDE_TYPES = dict(
+    pair.split("=")
+    for pair in (
+        "summary=leafUuid last-prompt=leafUuid file-history-snapshot=snapshot queue-operation=operation"
+        " permission-mode=permissionMode mode=mode custom-title=customTitle ai-title=aiTitle agent-name=agentName"
+        " pr-link=prUrl worktree-state=worktreeSession content-replacement=replacements attribution-snapshot=sessionId"
+        " api-request-shape=sessionId api-request-blob=sessionId api-request=sessionId"
+    ).split()
+)
 
 
 class ClaudeCode(RecordDialect):
@@ -170,9 +161,9 @@ class ClaudeCode(RecordDialect):
         """``loglines`` of a session that was shared from the web client."""
         return ("loglines",) if isinstance(value, dict) and isinstance(value.get("loglines"), list) else None
 
-    def score(self, value: Any) -> int:
+    def record_score(self, value: Any) -> int:
         """3 for two keys of the envelope, or a line that only this client writes; 2 for a bare envelope."""
-        if not isinstance(value, dict) or "systemPayload" in value:
+        if "systemPayload" in value:
             return 0
         kind = string(value.get("type"))
         if kind in _SIDE_TYPES:
@@ -356,9 +347,9 @@ class ClaudeStream(RecordDialect):
         is_stream = isinstance(value, list) and any(self.score(item) == 3 for item in value[:2])
         return () if is_stream else None
 
-    def score(self, value: Any) -> int:
+    def record_score(self, value: Any) -> int:
         """3 for the first and the last line, stream events, and messages with ``session_id``; 2 for bare messages."""
-        if not isinstance(value, dict) or any(key in value for key in _TREE_KEYS):
+        if any(key in value for key in _TREE_KEYS):
             return 0
         kind = value.get("type")
         if kind == "system":

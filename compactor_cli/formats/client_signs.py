@@ -19,7 +19,6 @@ from compactor_cli.formats.contents import json_value, listed, string
 from compactor_cli.formats.located import at
 from compactor_cli.model.marker import text_before_marker, without_marker
 from compactor_cli.model.transcript import Part, PreviousSummary, Role, Text, ToolCall, Transcript
-from compactor_cli.model.value import dataclass
 
 # What Claude Code writes in the model's name where it had no answer of it, and how its summaries open.
 NOT_SPOKEN = re.compile(r"No response requested\.\Z|API Error\b|Claude AI usage limit reached\b")
@@ -70,38 +69,26 @@ TYPED_COMMAND = re.compile(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
 TYPED_OUTPUT = re.compile(r"<bash-std(?:out|err)>(.*?)</bash-std(?:out|err)>", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attachments:
-    """How a client writes what is loaded and what runs in the background.
+class Attachments(NamedTuple):
+    """How a client writes what is loaded and what runs in the background; as Claude Code 2.0 to 2.1 do.
 
     ``skill_tool`` loads a skill, of whose folder (``skill_folder``, group 1) a result tells. A call with
     ``background_argument`` starts work whose id is in its result (``started``); ``look_tools`` look at it. It is over
     when such a result is ``ended``, when a ``notice`` (id and status) says so, or by one of ``stop_tools``.
     """
 
-    skill_tool: str
-    skill_folder: re.Pattern[str]
-    background_argument: str
-    started: re.Pattern[str]
-    notice_sign: str
-    notice: re.Pattern[str]
-    look_tools: tuple[str, ...]
-    ended: re.Pattern[str]
-    stop_tools: tuple[str, ...]
+    skill_tool: str = "Skill"
+    skill_folder: re.Pattern[str] = re.compile(r"\ABase directory for this skill: (\S+)")
+    background_argument: str = "run_in_background"
+    started: re.Pattern[str] = re.compile(r"\bagentId: (\w+)|\bbackground with ID: (\w+)")
+    notice_sign: str = "<task-id>"
+    notice: re.Pattern[str] = re.compile(r"<task-id>(\w+)</task-id>.*?<status>(\w+)</status>", re.DOTALL)
+    look_tools: tuple[str, ...] = ("TaskOutput", "AgentOutputTool", "BashOutput")
+    ended: re.Pattern[str] = re.compile(r"<status>(?!running|pending)\w+</status>")
+    stop_tools: tuple[str, ...] = ("TaskStop", "KillShell", "KillBash")
 
 
-# Claude Code 2.0 to 2.1.
-ATTACHMENTS = Attachments(
-    skill_tool="Skill",
-    skill_folder=re.compile(r"\ABase directory for this skill: (\S+)"),
-    background_argument="run_in_background",
-    started=re.compile(r"\bagentId: (\w+)|\bbackground with ID: (\w+)"),
-    notice_sign="<task-id>",
-    notice=re.compile(r"<task-id>(\w+)</task-id>.*?<status>(\w+)</status>", re.DOTALL),
-    look_tools=("TaskOutput", "AgentOutputTool", "BashOutput"),
-    ended=re.compile(r"<status>(?!running|pending)\w+</status>"),
-    stop_tools=("TaskStop", "KillShell", "KillBash"),
-)
+ATTACHMENTS = Attachments()
 
 
 def working_directory(transcript: Transcript) -> str:
@@ -263,24 +250,10 @@ def previous_summary(role: Role, text: str) -> PreviousSummary | None:
 
 
 # The argument with the words, by the tool's short name.
-_REPORTS = {
-    "attemptcompletion": "result",
-    "finish": "message",
-    "finalanswer": "answer",
-    "submit": "answer",
-    "respond": "content",
-    "sendmessage": "message",
-    "messagenotifyuser": "text",
-}
-_QUESTIONS = {
-    "askuserquestion": "questions",
-    "askfollowupquestion": "question",
-    "askuser": "questions",
-    "requestuserinput": "questions",
-    "askquestion": "question",
-    "question": "questions",
-    "messageaskuser": "text",
-}
+_REPORTS = {"attemptcompletion": "result", "finish": "message", "sendmessage": "message", "messagenotifyuser": "text"}
+_REPORTS |= {"finalanswer": "answer", "submit": "answer", "respond": "content"}
+_QUESTIONS = dict.fromkeys(("askuserquestion", "askuser", "requestuserinput", "question"), "questions")
+_QUESTIONS |= {"askfollowupquestion": "question", "askquestion": "question", "messageaskuser": "text"}
 # A message with an address is sent to somebody else.
 _ADDRESSES = frozenset(("to", "recipient", "channel", "channel_id", "chat_id", "user_id", "email", "phone"))
 

@@ -234,10 +234,8 @@ class Codex(SessionDialect):
     holds = SESSION | Capabilities.SYSTEM | Capabilities.SUMMARIES
     unwritten = SIGNED | Capabilities.ERRORS
 
-    def score(self, value: Any) -> int:
+    def record_score(self, value: Any) -> int:
         """3 for a line of the envelope; 2 for what older rollouts hold; 1 for a message or result of their kind."""
-        if not isinstance(value, dict):
-            return 0
         kind = string(value.get("type"))
         if isinstance(value.get("payload"), dict):
             return 3 if kind in _LINE_TYPES else 2 if kind and "timestamp" in value else 0

@@ -50,14 +50,8 @@ from compactor_cli.model.transcript import (
 
 # Requests, tuning rows of Vertex AI, and the reports that Gemini CLI writes of errors (``context``).
 _PATHS = "contents request.contents body.contents history messages conversation.messages context"
-_ROLES = {
-    "user": Role.USER,
-    "model": Role.ASSISTANT,
-    "gemini": Role.ASSISTANT,
-    "function": Role.TOOL,
-    "tool": Role.TOOL,
-    "system": Role.SYSTEM,
-}
+_ROLES = {"user": Role.USER, "model": Role.ASSISTANT, "gemini": Role.ASSISTANT, "system": Role.SYSTEM}
+_ROLES |= {"function": Role.TOOL, "tool": Role.TOOL}
 _CALLS = ("functionCall", "function_call", "toolCall", "tool_call")
 _RESULTS = ("functionResponse", "function_response", "toolResponse", "tool_response")
 _CODE = ("executableCode", "executable_code")
@@ -317,10 +311,8 @@ class GeminiCli(SessionDialect):
         is_document = _is_header(value) and isinstance(value.get("messages"), list)
         return ("messages",) if is_document else None
 
-    def score(self, value: Any) -> int:
+    def record_score(self, value: Any) -> int:
         """3 for a header, a control line or an answer; 2 for other messages."""
-        if not isinstance(value, dict):
-            return 0
         if _is_header(value) or "$set" in value or "$rewindTo" in value:
             return 3
         if not _is_message(value) or "content" not in value or "message" in value:

@@ -109,21 +109,18 @@ class Harness:
         if self._begun_block and self._begun_block.match(text):
             return ""
         if self.command and f"<{self.command[0]}>" in text:
-            text = self._with_command(text)
+            # A command that was typed, as it was typed, before what else the text says; of one to the client, nothing.
+            found: list[str] = []
+            for tag in self.command:
+                if element := re.search(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL):
+                    found.append(element[1].strip())
+                    text = text.replace(element[0], "", 1)
+            typed = "" if found and found[0] in self.commands else " ".join(filter(None, found))
+            text = f"{typed}\n{text.strip()}"
         for tag in self.wrappers:
             if text.lstrip().startswith(f"<{tag}>"):
                 text = text.replace(f"<{tag}>", "").replace(f"</{tag}>", "")
         return text
-
-    def _with_command(self, text: str) -> str:
-        """A command that was typed, as it was typed, before what else the text says; of one to the client, nothing."""
-        found: list[str] = []
-        for tag in self.command:
-            if element := re.search(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL):
-                found.append(element[1].strip())
-                text = text.replace(element[0], "", 1)
-        typed = "" if found and found[0] in self.commands else " ".join(filter(None, found))
-        return f"{typed}\n{text.strip()}"
 
 
 # pi puts a skill's text in the place of the command that asked for it.

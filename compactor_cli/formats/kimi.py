@@ -176,10 +176,8 @@ class KimiWire(SessionDialect):
     title = "Kimi Code wire log"
     holds = SESSION | Capabilities.SYSTEM | Capabilities.SUMMARIES | Capabilities.TOOLS
 
-    def score(self, value: Any) -> int:
+    def record_score(self, value: Any) -> int:
         """3 for the first line and for events of the client's families with their time."""
-        if not isinstance(value, dict):
-            return 0
         family, dot, _ = string(value.get("type")).partition(".")
         is_event = bool(dot) and family in _FAMILIES and isinstance(value.get("time"), int)
         return 3 if self.starts(value) or is_event else 0
@@ -344,10 +342,8 @@ class KimiCli(SessionDialect):
     holds = CHAT | Capabilities.THINKING | Capabilities.USAGE | Capabilities.SUMMARIES
     unwritten = NEVER_WRITTEN
 
-    def score(self, value: Any) -> int:
+    def record_score(self, value: Any) -> int:
         """3 for the client's own roles; 1 for any other message."""
-        if not isinstance(value, dict):
-            return 0
         key = _OWN_ROLES.get(string(value.get("role")))
         return 3 if key and key in value else 1 if chat.is_chat(value) else 0
 

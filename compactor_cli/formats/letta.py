@@ -23,7 +23,8 @@ _ROW_KEYS = (_INDICES, _IDS, "messages_total")
 _OWN_KEYS = frozenset({"tool_returns", "group_id"})
 _KEPT_NULL = ("tool_call_id", "name")
 _EMPTY_LISTS = ("tool_calls", "tool_returns")
-_TIMES = ("created_at", "updated_at", "date")
+_COPIED = ("created_at", "updated_at", "date", "group_id", "model", "agent_id", "type")
+_WRITTEN_KEYS = frozenset({"role", "content", "id", *_KEPT_NULL, *_EMPTY_LISTS, *_COPIED})
 # How Letta's own summary begins, within the JSON that such messages hold.
 _NATIVE = "The following is a summary of the previous"
 
@@ -66,8 +67,17 @@ class Letta(RecordDialect):
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with all keys of their neighbours: the importer wants them."""
         values = objects(transcript.records)
-        near = next((values[i] for i in cut.near if values[i]), {})
-        return dumped(transcript, (_written(item, transcript.sha256, near) for item in insertions))
+        near: Mapping[str, Any] = next((values[i] for i in cut.near if values[i]), {})
+        has_blocks, messages = isinstance(near.get("content"), list), []
+        for item in insertions:
+            message: dict[str, Any] = {"role": "", "content": "", **near}
+            message["role"] = item.role.value
+            message["content"] = [{"type": "text", "text": item.text}] if has_blocks else item.text
+            empty = dict.fromkeys(_KEPT_NULL) | {key: [] for key in _EMPTY_LISTS}
+            empty["id"] = f"message-{derived_hex(transcript.sha256, item.text, 32)}"
+            message |= {key: value for key, value in empty.items() if key in near}
+            messages.append({key: value for key, value in message.items() if key in _WRITTEN_KEYS})
+        return dumped(transcript, messages)
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
         """The list of messages in context with the new ones in it and the removed ones out of it."""
@@ -95,22 +105,6 @@ def _in_context(records: Sequence[Record], row: Any) -> frozenset[int]:
         wanted = {own_id for own_id in ids if isinstance(own_id, str)}
         return frozenset(i for i, record in enumerate(records) if string(at(record.value, ("id",))) in wanted) or every
     return every
-
-
-def _written(item: Insertion, sha256: str, near: Mapping[str, Any]) -> dict[str, Any]:
-    has_blocks = isinstance(near.get("content"), list)
-    content: Any = [{"type": "text", "text": item.text}] if has_blocks else item.text
-    message: dict[str, Any] = {}
-    for key, value in ({"role": "", "content": ""} | dict(near)).items():
-        if key in ("role", "content"):
-            message[key] = item.role.value if key == "role" else content
-        elif key == "id":
-            message[key] = f"message-{derived_hex(sha256, item.text, 32)}"
-        elif key in _EMPTY_LISTS:
-            message[key] = []
-        elif key in _KEPT_NULL or key in (*_TIMES, "group_id", "model", "agent_id", "type"):
-            message[key] = None if key in _KEPT_NULL else value
-    return message
 
 
 DIALECT = Letta(chat.pieces)

@@ -77,7 +77,7 @@ class RecordDialect:
         self._pieces_of = pieces_of
 
     def record_score(self, value: Any) -> int:
-        """What `score` says of a record."""
+        """What `score` says of an object as a record."""
         return 0
 
     def starts(self, value: Any) -> bool:
@@ -89,12 +89,14 @@ class RecordDialect:
         return array_path(value, self.paths, self._leads) if self.paths else None
 
     def _leads(self, elements: Any) -> bool:
-        return self.record_score(first_object(elements)) > 0
+        first = first_object(elements)
+        return first is not None and self.record_score(first) > 0
 
     def score(self, value: Any) -> int:
-        """That of a record; ``row_score`` for a row with an array of them."""
-        is_row = isinstance(value, dict) and self.paths
-        return self.record_score(value) or (self.row_score if is_row and self.array_path(value) is not None else 0)
+        """That of a record; ``row_score`` for a row with an array of them; 0 for what is not an object."""
+        if not isinstance(value, dict):
+            return 0
+        return self.record_score(value) or (self.row_score if self.paths and self.array_path(value) is not None else 0)
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model that the newest record names, else the row."""

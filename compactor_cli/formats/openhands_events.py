@@ -123,6 +123,10 @@ class OpenHands(RecordDialect):
         """3 for an event, or a pair of them."""
         return 3 if _is_event(value) or _is_pair(value) else 0
 
+    def score(self, value: Any) -> int:
+        """That of a row too; 3 for a pair, which is an array."""
+        return 3 if _is_pair(value) else super().score(value)
+
     def _leads(self, elements: Any) -> bool:
         return self.record_score(next((one for one in listed(elements) if isinstance(one, (dict, list))), None)) > 0
 

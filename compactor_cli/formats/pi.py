@@ -217,10 +217,8 @@ class Pi(SessionDialect):
     unwritten = NEVER_WRITTEN
     links_records = True
 
-    def score(self, value: Any) -> int:
+    def record_score(self, value: Any) -> int:
         """3 for the header, an entry with ``parentId`` or an entry only pi writes; 2 for an entry without ids."""
-        if not isinstance(value, dict):
-            return 0
         kind = value.get("type")
         if self.starts(value) or (kind == "compaction" and "summary" in value):
             return 3

@@ -149,10 +149,8 @@ class QwenCode(SessionDialect):
     links_records = True
     models = (("model",),)
 
-    def score(self, value: Any) -> int:
+    def record_score(self, value: Any) -> int:
         """3 for a message or a system record in the client's envelope; 2 for a message in less of it."""
-        if not isinstance(value, dict):
-            return 0
         marks = sum(key in value for key in _ENVELOPE)
         if value.get("type") == "system":
             has_payload = "systemPayload" in value or isinstance(at(value, ("message", "parts")), list)

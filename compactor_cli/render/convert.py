@@ -22,7 +22,7 @@ from compactor_cli.formats.conversation import (
 )
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.registry import all_dialects, get
-from compactor_cli.formats.sent import sent
+from compactor_cli.formats.sessions import sent
 from compactor_cli.group.exchanges import Grouping, group
 from compactor_cli.model.errors import InputError, InvariantError, UsageError
 from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript

@@ -8,7 +8,7 @@ from opening import inserted, message, open_one, shortened
 
 from compactor_cli.formats.base import Refreshing
 from compactor_cli.formats.registry import get
-from compactor_cli.formats.sent import sent
+from compactor_cli.formats.sessions import sent
 from compactor_cli.model.transcript import Media, Role, Text, Thinking, ToolCall, ToolResult
 
 
