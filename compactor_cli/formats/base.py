@@ -42,27 +42,8 @@ NAMES = dict(zip(Capabilities, _LONG, strict=True))
 # The heads of the table, in the same order.
 SHORT_NAMES = "sys call par wrds id err thnk img time use tool modl side sum meta".split()
 
-_CONVERSATION = Capabilities.CALLS | Capabilities.SEVERAL | Capabilities.WORDS
-# Messages of a model's API, without and with what stands around them in a request.
-CHAT = _CONVERSATION | Capabilities.SYSTEM | Capabilities.IDS | Capabilities.IMAGES
-REQUEST = CHAT | Capabilities.TOOLS | Capabilities.MODEL | Capabilities.METADATA
-# Session files of a client.
-SESSION = (
-    _CONVERSATION
-    | Capabilities.IDS
-    | Capabilities.ERRORS
-    | Capabilities.THINKING
-    | Capabilities.IMAGES
-    | Capabilities.TIMES
-    | Capabilities.USAGE
-    | Capabilities.MODEL
-)
-# Logs of runs.
-RUN = _CONVERSATION | Capabilities.SYSTEM | Capabilities.MODEL | Capabilities.METADATA
-
 # By the words of a specification.
 WORDS = {flag.name.lower(): flag for flag in Capabilities if flag.name}
-WORDS |= {"session": SESSION, "chat": CHAT, "request": REQUEST, "run": RUN}
 
 
 def of_words(words: Iterable[str]) -> Capabilities:
@@ -72,6 +53,15 @@ def of_words(words: Iterable[str]) -> Capabilities:
         flag = WORDS[word.removeprefix("-")]
         found = found & ~flag if word.startswith("-") else found | flag
     return found
+
+
+# Messages of a model's API, without and with what stands around them in a request.
+CHAT = of_words("calls several words system ids images".split())
+REQUEST = CHAT | of_words("tools model metadata".split())
+# Session files of a client, and logs of runs.
+SESSION = of_words("calls several words ids errors thinking images times usage model".split())
+RUN = of_words("calls several words system model metadata".split())
+WORDS |= {"session": SESSION, "chat": CHAT, "request": REQUEST, "run": RUN}
 
 
 def names_of(holds: Capabilities) -> tuple[str, ...]:
@@ -151,57 +141,47 @@ class Dialect(Protocol):
     @property
     def name(self) -> str:
         """Short name for ``--format`` (``claude-code``)."""
-        ...
 
     @property
     def title(self) -> str:
         """What people call it (``Claude Code session``)."""
-        ...
 
     @property
     def holds(self) -> Capabilities:
         """What the format has a place for."""
-        ...
 
     def array_path(self, value: Any) -> JsonPath | None:
         """Where in this line's value the array of messages lies, if the line is a whole conversation.
 
         ``()`` is a bare array. None: the line is one record of a session.
         """
-        ...
 
     def score(self, value: Any) -> int:
         """How surely this value (a line, or an element at ``array_path``) is of this dialect.
 
         0 no · 1 possible (a plain role and text) · 2 likely · 3 certain (a mark that no other dialect has).
         """
-        ...
 
     def starts(self, value: Any) -> bool:
         """Whether this line can only be the first of a session (``session_meta``, ``{"type":"session"}``)."""
-        ...
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record. Unknown records become META; nothing is raised for odd content."""
-        ...
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model that the transcript itself last used, or an empty string."""
-        ...
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """The new records, each the bytes of one line or array element without terminator.
 
         Deterministic: ids and times are derived from the transcript, never from clock or chance.
         """
-        ...
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The record with the texts of these parts (numbered as in ``read``) replaced.
 
         Everything else of the record keeps its value; only such records are serialised anew.
         """
-        ...
 
 
 def objects(records: Sequence[Record]) -> list[Mapping[str, Any]]:
@@ -245,15 +225,12 @@ class Refreshing(Protocol):
 
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
         """What must not stay of the records that would: what repeats messages, or takes back what is gone."""
-        ...
 
     def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
         """The records by which the client takes the conversation's size, of those that stay: the size in tokens."""
-        ...
 
     def recount(self, record: Record, size_tokens: int) -> bytes:
         """The record with its counter at this size; everything else keeps its value."""
-        ...
 
 
 @runtime_checkable
@@ -263,7 +240,6 @@ class Appending(Protocol):
     @property
     def appends_head(self) -> bool:
         """Whether the boundary can hold a head before the summary; if not, the summary stands for it."""
-        ...
 
     def append(
         self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
@@ -273,4 +249,3 @@ class Appending(Protocol):
         The client then sends ``cut.before`` (if `appends_head`), the insertions and ``cut.after``, and takes the
         conversation to be of ``size_tokens``. Deterministic, as `Dialect.insert` is.
         """
-        ...

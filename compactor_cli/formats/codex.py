@@ -35,7 +35,6 @@ from compactor_cli.model.transcript import Message, Part, PreviousSummary, Recor
 
 # What the client says of an item besides the item itself: a copy may lack it.
 _LABELS = frozenset({"id", "internal_chat_message_metadata_passthrough", "metadata", "phase", "status"})
-_TIME_KEYS = frozenset({"timestamp", "created_at", "ordinal"})
 
 
 class History:
@@ -98,7 +97,7 @@ def _key(item: Value) -> str:
 
 def _proper(item: Value) -> Value:
     """The item as it may stand in a history: a content that is not a list makes clients skip the compaction."""
-    bare = {key: value for key, value in item.items() if key not in _TIME_KEYS}
+    bare = {key: value for key, value in item.items() if key not in ("timestamp", "created_at", "ordinal")}
     if item_type(item) != "message" or isinstance(item.get("content"), list):
         return bare
     kind = "output_text" if item.get("role") == "assistant" else "input_text"
@@ -127,7 +126,6 @@ PREFIX = (
     " that has already been done and avoid duplicating work. Here is the summary produced by the other language"
     " model, use the information in this summary to assist with your own analysis:"
 )
-_ENVELOPED = ("session_meta", "response_item")
 
 # Type and payload of a record.
 _Line = tuple[str, Mapping[str, Any]]
@@ -142,7 +140,7 @@ def _recounted(value: Value, size_tokens: int) -> dict[str, Any]:
 
 
 def _is_enveloped(values: Sequence[Value]) -> bool:
-    return any(value.get("type") in _ENVELOPED and _payload_of(value) for value in values)
+    return any(value.get("type") in ("session_meta", "response_item") and _payload_of(value) for value in values)
 
 
 def _compaction(
@@ -337,19 +335,15 @@ class Codex(SessionDialect):
             turn = {"cwd": "/", "model": conversation.model}
             lines.append({"timestamp": start, "type": "turn_context", "payload": turn})
         for message, time in zip(conversation.messages, times, strict=True):
-            items = (_item(item, message) for item in written(message))
-            lines += ({"timestamp": time, "type": "response_item", "payload": item} for item in items)
+            for item in written(message):
+                # As the client takes them: system prompts of others are a developer's, summaries open as its own.
+                if item.get("role") == "system":
+                    item["role"] = "developer"
+                elif message.summary and item["type"] == "message":
+                    text = message.text.removeprefix(PREFIX).lstrip()
+                    item["content"] = [{"type": "input_text", "text": f"{PREFIX}\n{text}"}]
+                lines.append({"timestamp": time, "type": "response_item", "payload": item})
         return lines
-
-
-def _item(item: dict[str, Any], message: Message) -> dict[str, Any]:
-    """The item as the client takes it: system prompts of others are a developer's, summaries open as its own."""
-    if item.get("role") == "system":
-        return {**item, "role": "developer"}
-    if message.summary and item["type"] == "message":
-        text = message.text.removeprefix(PREFIX).lstrip()
-        return {**item, "content": [{"type": "input_text", "text": f"{PREFIX}\n{text}"}]}
-    return item
 
 
 def _message(history: History, i: int, group: str) -> Message:

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from compactor_cli.formats.base import Capabilities
 from compactor_cli.formats.chat import BRIDGE
@@ -75,11 +75,9 @@ class Writing(Protocol):
     @property
     def unwritten(self) -> Capabilities:
         """What the format holds and `write` cannot: counters of requests never made, signatures of a provider."""
-        ...
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """The conversation as JSON values, one a line: a row, or the records of a session."""
-        ...
 
 
 # Nobody counted the tokens of what is written, and subagents speak in files of their own.
@@ -342,15 +340,9 @@ def _bedrock_block(part: Part) -> dict[str, Any]:
     return {"image": {"format": image[0].rpartition("/")[2], "source": {"bytes": image[1]}}}
 
 
-class RequestWriter(NamedTuple):
-    """How a conversation is written for an API, and what of it is not."""
-
-    unwritten: Capabilities
-    write: Callable[[Conversation], Sequence[Any]]
-
-
-WRITERS = {
-    "openai-chat": RequestWriter(NEVER_WRITTEN, _openai_chat),
-    "anthropic": RequestWriter(SIGNED, _anthropic),
-    "bedrock": RequestWriter(SIGNED, _bedrock),
+# What of a conversation is not written for an API, and how the rest is.
+WRITERS: Mapping[str, tuple[Capabilities, Callable[[Conversation], Sequence[Any]]]] = {
+    "openai-chat": (NEVER_WRITTEN, _openai_chat),
+    "anthropic": (SIGNED, _anthropic),
+    "bedrock": (SIGNED, _bedrock),
 }

@@ -126,10 +126,8 @@ _LOOKED_AT_RECORDS = 50
 
 # One plain message within a session of another format is an oddity of that session.
 _LEAST_FOREIGN_SCORE = 2
-_NAMED_KEYS = 8
 # What lines are that might be of several dialects, and have a mark of none.
 _PLAIN = "openai-chat"
-_SYSTEM_ROLES = ("system", "developer")
 
 
 def open_transcripts(
@@ -378,7 +376,7 @@ def _hash(record: Record) -> str:
 
 
 def _is_system(value: Any) -> bool:
-    return isinstance(value, dict) and (value.get("role") or value.get("from")) in _SYSTEM_ROLES
+    return isinstance(value, dict) and (value.get("role") or value.get("from")) in ("system", "developer")
 
 
 def _unknown(record: Record, forced: Dialect | None) -> UnknownShape:
@@ -401,7 +399,7 @@ def _in_text(value: Any) -> str:
 
 def _seen(value: Any) -> str:
     if isinstance(value, dict):
-        keys = ", ".join(list(value)[:_NAMED_KEYS])
+        keys = ", ".join(list(value)[:8])
         return f"an object with the keys {keys}" if keys else "an empty object"
     if isinstance(value, list) and value:
         return f"an array, first in it {_seen(value[0])}"

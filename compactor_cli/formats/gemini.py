@@ -199,7 +199,7 @@ def _name(block: Mapping[str, Any]) -> str:
     return string(block.get("name")) or string(block.get("toolType")) or string(block.get("tool_type"))
 
 
-def _code(inner: Mapping[str, Any], key: str, place: tuple[str | int, ...], is_paired: bool) -> LocatedPart:
+def _code(inner: Mapping[str, Any], key: str, place: JsonPath, is_paired: bool) -> LocatedPart:
     """Code that ran at the provider's, and what it gave; one without the other is reported as text."""
     inner_key = "output" if key in _CODE_RESULTS else "code"
     text, there = string(inner.get(inner_key)), ((*place, inner_key),) if isinstance(inner.get(inner_key), str) else ()

@@ -22,7 +22,6 @@ from compactor_cli.formats.sessions import derived_hex
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, Transcript
 
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL}
-_SOURCES = ("input", "generate", "operator")
 _ATTACHED = "attachment://"
 _REFERENCE = re.compile(rb"attachment://([0-9a-f]+)")
 # What Inspect's own summaries stand between.
@@ -52,7 +51,7 @@ class InspectAI(RecordDialect):
         if not _is_message(value):
             return 3 if self.array_path(value) is not None else 0
         is_result = value["role"] == "tool" and isinstance(value.get("function"), str)
-        return 2 if value.get("source") in _SOURCES or is_result else 0
+        return 2 if value.get("source") in ("input", "generate", "operator") or is_result else 0
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record."""

@@ -32,7 +32,6 @@ APPEND = "context.append_message"
 EVENT = "context.append_loop_event"
 COMPACTION = "context.apply_compaction"
 _STEP_EVENTS = ("content.part", "tool.call", "step.end")
-_BROKEN_OFF = ("interrupted", "error")
 
 
 class Folded:
@@ -91,7 +90,7 @@ class Folded:
             if kind == "tool.call":
                 self._pending.add(string(event.get("toolCallId")))
             self._says |= kind == "tool.call" or (kind == "content.part" and _has_content(event.get("part")))
-            if kind == "step.end" and event.get("finishReason") not in _BROKEN_OFF and not self._pending:
+            if kind == "step.end" and event.get("finishReason") not in ("interrupted", "error") and not self._pending:
                 self._settle()
 
     def _settle(self) -> None:

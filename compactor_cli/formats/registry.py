@@ -19,7 +19,6 @@ from compactor_cli.model.plugins import PluginGroup, load_plugin, plugin_failed,
 _ARRAY = "[]"
 # In place of a module: the dialect is a specification, a file of its name.
 _SPEC = ""
-_SPEC_SUFFIX = ".toml"
 
 
 # Where programs of one's own have their messages.
@@ -128,7 +127,7 @@ def get(name: str) -> Dialect:
     plug-in cannot be imported.
     """
     module, _ = _DIALECTS.get(name, (None, None))
-    if name.endswith(_SPEC_SUFFIX) or module == _SPEC:
+    if name.endswith(".toml") or module == _SPEC:
         # Imported only here: most files are of a dialect that needs no interpreter.
         from compactor_cli.formats.spec import load
 

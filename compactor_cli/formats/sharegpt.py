@@ -237,19 +237,18 @@ class HermesTrajectory(ShareGPT):
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A row of turns with tags."""
-        return ({**_row_of(conversation), "conversations": [*map(_tagged_turn, conversation.messages)]},)
-
-
-def _tagged_turn(message: Message) -> dict[str, str]:
-    thought = thinking_of(message)
-    lines = [f"<think>\n{thought}\n</think>"] if thought else []
-    lines += [message.text] if message.text else []
-    for call in message.calls:
-        lines.append(f"<tool_call>\n{dumps({'name': call.name, 'arguments': call.arguments})}\n</tool_call>")
-    for result in message.results:
-        answer = {"tool_call_id": result.id, "name": result.name, "content": result.text}
-        lines.append(f"<tool_response>\n{dumps(answer)}\n</tool_response>")
-    return {"from": _SPEAKERS[message.role], "value": "\n".join(lines)}
+        turns = []
+        for message in conversation.messages:
+            thought = thinking_of(message)
+            lines = [f"<think>\n{thought}\n</think>"] if thought else []
+            lines += [message.text] if message.text else []
+            for call in message.calls:
+                lines.append(f"<tool_call>\n{dumps({'name': call.name, 'arguments': call.arguments})}\n</tool_call>")
+            for result in message.results:
+                answer = {"tool_call_id": result.id, "name": result.name, "content": result.text}
+                lines.append(f"<tool_response>\n{dumps(answer)}\n</tool_response>")
+            turns.append({"from": _SPEAKERS[message.role], "value": "\n".join(lines)})
+        return ({**_row_of(conversation), "conversations": turns},)
 
 
 HERMES_TRAJECTORY = HermesTrajectory()

@@ -20,59 +20,38 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.formats import chat, located
-from compactor_cli.formats.base import (
-    Capabilities,
-    Insertion,
-    InsertionPoint,
-    JsonPath,
-    first_object,
-    objects,
-    of_words,
-    pad_missing_results,
-)
+from compactor_cli.formats.base import Insertion, InsertionPoint, first_object, objects, of_words, pad_missing_results
 from compactor_cli.formats.chat import alternating
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.jsontext import dumped, with_key
-from compactor_cli.formats.located import LocatedPart, RecordDialect, array_path, like_keys, parts_of
+from compactor_cli.formats.located import LocatedPart, RecordDialect, like_keys, parts_of
 from compactor_cli.formats.sessions import derived_hex, derived_uuid
 from compactor_cli.formats.spec_rules import Test, condition, lookup, place_of, reader, steps
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolResult, Transcript
 
 if TYPE_CHECKING:
-    from compactor_cli.formats.conversation import Conversation, RequestWriter
+    from compactor_cli.formats.base import Capabilities, JsonPath
+    from compactor_cli.formats.conversation import Conversation
 
-Writer = Callable[[Transcript, InsertionPoint, Sequence[Insertion]], tuple[bytes, ...]]
 _RoleRule = tuple[Test, Mapping[str, Any]]
 PLACEHOLDER = re.compile(r"\{([\w.|-]+)\}")
-_DEFAULT_IDS = "sha256:24"
-_CHAT = {"role": "role", "text": "content"}
 
 
-def writer(spec: Mapping[str, Any], is_message: Test) -> Writer:
-    """What writes insertions: by templates, or (where there are none) shaped like the file's own messages."""
-    write = _Templates(spec, is_message).write if "user" in spec else _like_own(spec.get("keys", _CHAT), is_message)
-    if not spec.get("alternates"):
-        return write
-    return lambda transcript, cut, insertions: write(transcript, cut, alternating(transcript, cut, insertions))
-
-
-def _like_own(keys: Mapping[str, Any], is_message: Test) -> Writer:
-    def write(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        both = zip(transcript.records, transcript.messages, strict=True)
-        spoken = ((record.value, message.role) for record, message in both if isinstance(record.value, dict))
-        own = [(value, role) for value, role in spoken if is_message(value)]
-        first = own[0][0] if own else {}
-        alternatives = (keys["role"].split("|"), keys["text"].split("|"))
-        role_key, text_key = (next((key for key in each if key in first), each[0]) for each in alternatives)
-        names = {role: list(keys.get(role.value, (role.value,))) for role in (Role.USER, Role.ASSISTANT)}
-        if keys.get("own_names"):
-            for role, usual in names.items():
-                own_names = (value[role_key] for value, speaker in own if speaker is role and role_key in value)
-                names[role] = [*dict.fromkeys(own_names), *usual]
-        return chat.new_messages(transcript, cut, insertions, chat.TurnShape(role_key, text_key, names))
-
-    return write
+def _own_shape(keys: Mapping[str, Any], is_message: Test, transcript: Transcript) -> chat.TurnShape:
+    """How the file's own messages are written, of what these keys allow."""
+    both = zip(transcript.records, transcript.messages, strict=True)
+    spoken = ((record.value, message.role) for record, message in both if isinstance(record.value, dict))
+    own = [(value, role) for value, role in spoken if is_message(value)]
+    first = own[0][0] if own else {}
+    alternatives = (keys["role"].split("|"), keys["text"].split("|"))
+    role_key, text_key = (next((key for key in each if key in first), each[0]) for each in alternatives)
+    names = {role: list(keys.get(role.value, (role.value,))) for role in (Role.USER, Role.ASSISTANT)}
+    if keys.get("own_names"):
+        for role, usual in names.items():
+            own_names = (value[role_key] for value, speaker in own if speaker is role and role_key in value)
+            names[role] = [*dict.fromkeys(own_names), *usual]
+    return chat.TurnShape(role_key, text_key, names)
 
 
 class _Templates:
@@ -94,7 +73,7 @@ class _Templates:
         known: dict[str, Any] = {"near": near, "first": messages[0] if messages else {}}
         for name, rule in self._spec.get("values", {}).items():
             known[name] = _named(rule, known, messages)
-        _, _, digits = self._spec.get("ids", _DEFAULT_IDS).partition(":")
+        _, _, digits = self._spec.get("ids", "sha256:24").partition(":")
         seeds = [(transcript.sha256, item.text) for item in insertions]
         ids = [derived_hex(*seed, int(digits)) if digits else derived_uuid(*seed) for seed in seeds]
         parents: Sequence[Any] = [None] * len(ids)
@@ -199,20 +178,19 @@ class SpecDialect(RecordDialect):
         self._row_scores = _scores(self._row.get("scores", [{"is": self._row.get("score", 2)}]))
         self._is_row = condition(self._row.get("when", _ANY))
         self._starts = condition(spec["starts"]) if "starts" in spec else None
-        self._arrays: list[JsonPath] = [steps(path) for path in spec.get("arrays", ())]
+        self.paths = tuple(steps(path) for path in spec.get("arrays", ()))
         self._roles = [(condition(rule.get("when", _ANY)), rule) for rule in message.get("roles", ())]
         self._summary = condition(spec["summary"]["when"]) if "summary" in spec else None
         self._carried = message.get("summary")
         self._is_array = condition(self._row.get("array", _ANY))
         self._pieces = reader(spec.get("parts", ()))
         self._persons = reader(spec.get("parts", ()), persons_only=True)
-        self._write = writer(spec.get("insert", _ANY), self._is_message)
+        self._insert = spec.get("insert", _ANY)
+        self._templates = _Templates(self._insert, self._is_message) if "user" in self._insert else None
 
     def array_path(self, value: Any) -> JsonPath | None:
         """The first of the arrays that begins with a message; of a bare array, the empty path."""
-        if not self._arrays or not self._is_row(value):
-            return None
-        return array_path(value, self._arrays, self._holds_messages)
+        return super().array_path(value) if self._is_row(value) else None
 
     def score(self, value: Any) -> int:
         """What the first rule says that knows a message; for what holds an array of them, what ``row.score`` says."""
@@ -256,8 +234,12 @@ class SpecDialect(RecordDialect):
         return name.rpartition(self._row["model_after"])[2] if "model_after" in self._row else name
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """New records by the templates of the specification, or shaped like the file's own."""
-        return self._write(transcript, cut, insertions)
+        """New records by the templates of the specification, or (where there are none) shaped like the file's own."""
+        placed = alternating(transcript, cut, insertions) if self._insert.get("alternates") else insertions
+        if self._templates:
+            return self._templates.write(transcript, cut, placed)
+        shape = _own_shape(self._insert.get("keys", {"role": "role", "text": "content"}), self._is_message, transcript)
+        return chat.new_messages(transcript, cut, placed, shape)
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
         """The keys around the records that say how many there are, brought in line."""
@@ -267,7 +249,7 @@ class SpecDialect(RecordDialect):
                 frame = with_key(frame, key, len(composed.records))
         return replace(composed, frame=frame)
 
-    def _holds_messages(self, elements: Any) -> bool:
+    def _leads(self, elements: Any) -> bool:
         """Whether an array is of this format; in a row known by its own keys, it may be empty or begin oddly."""
         if "when" not in self._row:
             return self._is_message(first_object(elements)) and self._is_array(elements)
@@ -335,7 +317,7 @@ class ChatSpec(SpecDialect):
         """The first of the arrays that holds messages; an empty one counts."""
         if "when" in self._spec.get("message", _ANY):
             return super().array_path(value)
-        return chat.array_at(value, self._arrays) if self._is_row(value) else None
+        return chat.array_at(value, self.paths) if self._is_row(value) else None
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; a user message that only brings results is a tool's."""
@@ -360,13 +342,13 @@ class WritingSpec(ChatSpec):
     @property
     def unwritten(self) -> Capabilities:
         """What the format holds and `write` cannot."""
-        return self._writer().unwritten
+        return self._writer()[0]
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A request of the API."""
-        return self._writer().write(conversation)
+        return self._writer()[1](conversation)
 
-    def _writer(self) -> RequestWriter:
+    def _writer(self) -> tuple[Capabilities, Callable[[Conversation], Sequence[Any]]]:
         """Imported only here: hardly anything is converted."""
         from compactor_cli.formats.conversation import WRITERS
 
