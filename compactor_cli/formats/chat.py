@@ -33,14 +33,13 @@ from compactor_cli.formats.contents import (
     role_of,
     shortened_call,
     shortened_result,
-    size_bytes,
     string,
     text_key,
 )
 from compactor_cli.formats.jsontext import dumped
 from compactor_cli.formats.located import LocatedPart, RecordDialect
 from compactor_cli.formats.sessions import Value, derived_hex
-from compactor_cli.model.transcript import Media, Message, PreviousSummary, Record, Role, Text, ToolResult, Transcript
+from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, ToolResult, Transcript
 
 ROLES = {
     **dict.fromkeys(("system", "developer"), Role.SYSTEM),
@@ -164,7 +163,7 @@ def _reasoning(value: Value) -> Iterator[LocatedPart]:
         yield located.thinking(text)
         return
     opaque = ((key, value.get(key)) for key in _OPAQUE_KEYS)
-    yield from (LocatedPart(Media(kind=key, size_bytes=size_bytes(found))) for key, found in opaque if found)
+    yield from (located.media(key, found) for key, found in opaque if found)
 
 
 def _result(value: Value) -> ToolResult:

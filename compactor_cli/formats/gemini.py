@@ -22,7 +22,7 @@ from compactor_cli.formats import located
 from compactor_cli.formats.base import REQUEST, SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.formats.chat import ROW_MODELS, alternating
 from compactor_cli.formats.client_signs import summary_among, summary_of
-from compactor_cli.formats.contents import listed, role_of, size_bytes, string
+from compactor_cli.formats.contents import listed, role_of, string
 from compactor_cli.formats.conversation import (
     SIGNED,
     Conversation,
@@ -35,18 +35,7 @@ from compactor_cli.formats.conversation import (
 from compactor_cli.formats.jsontext import dumped
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of
 from compactor_cli.formats.sessions import SessionDialect, Value, derived_uuids, is_shown, later, newest_time, parsed
-from compactor_cli.model.transcript import (
-    Media,
-    Message,
-    Part,
-    Record,
-    Role,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Transcript,
-)
+from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 
 # Requests, tuning rows of Vertex AI, and the reports that Gemini CLI writes of errors (``context``).
 _PATHS = "contents request.contents body.contents history messages conversation.messages context"
@@ -176,7 +165,7 @@ def _piece(block: Any, place: tuple[str | int, ...], has_code_pairs: bool) -> Lo
     if isinstance(block, str):
         return located.text(block, place)
     if not isinstance(block, dict):
-        return LocatedPart(Media(kind=type(block).__name__, size_bytes=0))
+        return located.media(type(block).__name__, None)
     if isinstance(block.get("text"), str):
         is_thought = block.get("thought") is True
         return located.thinking(block["text"]) if is_thought else located.text(block["text"], (*place, "text"))
@@ -192,7 +181,7 @@ def _piece(block: Any, place: tuple[str | int, ...], has_code_pairs: bool) -> Lo
     if key := _key(block, (*_CODE, *_CODE_RESULTS)):
         return _code(block[key], key, (*place, key), has_code_pairs)
     kind = next((key for key in block if key not in ("thought", "thoughtSignature")), "unknown")
-    return LocatedPart(Media(kind=kind, size_bytes=size_bytes(block)))
+    return located.media(kind, block)
 
 
 def _name(block: Mapping[str, Any]) -> str:

@@ -49,6 +49,11 @@ def text(words: Any, *places: JsonPath) -> LocatedPart:
     return LocatedPart(Text(text=string(words)), places)
 
 
+def media(kind: str, value: Any) -> LocatedPart:
+    """What is shown as something else than text, as large as the texts in it. It cannot be shortened."""
+    return LocatedPart(Media(kind=kind, size_bytes=size_bytes(value)))
+
+
 def thinking(words: Any) -> LocatedPart:
     """What the model thought. It stands nowhere: a text that was changed loses its signature."""
     return LocatedPart(Thinking(text=string(words)))
@@ -182,7 +187,7 @@ def block(value: Any) -> LocatedPart:
     if isinstance(value, str):
         return text(value, ())
     if not isinstance(value, dict):
-        return LocatedPart(Media(kind=type(value).__name__, size_bytes=0))
+        return media(type(value).__name__, None)
     kind = string(value.get("type"))
     if kind in _TEXT_KINDS:
         return text(value.get("text"), ("text",))
@@ -199,7 +204,7 @@ def block(value: Any) -> LocatedPart:
         return text(value["text"], ("text",))
     places = [*(inner for inner in value.values() if isinstance(inner, dict)), value]
     bulky = (place[key] for place in places for key in _BULKY_KEYS if isinstance(place.get(key), str))
-    return LocatedPart(Media(kind=kind or "unknown", size_bytes=size_bytes(next(bulky, value))))
+    return media(kind or "unknown", next(bulky, value))
 
 
 def content(value: Any, *place: str | int, read: Callable[[Any], LocatedPart] = block) -> list[LocatedPart]:
@@ -222,9 +227,9 @@ def result(value: Any, place: JsonPath, *, call_id: Any, name: Any = "", is_erro
     """A tool's answer that stands at ``place``: a string, blocks, or an object (of one text, that text)."""
     only = value.get(_only_key(value)) if isinstance(value, dict) else None
     words = only if isinstance(only, str) else result_text(value)
-    media = 0 if isinstance(value, str) else media_count(value)
+    count = 0 if isinstance(value, str) else media_count(value)
     own_id, own_name = string(call_id), string(name)
-    return LocatedPart(ToolResult(id=own_id, text=words, name=own_name, is_error=is_error, media_count=media), (place,))
+    return LocatedPart(ToolResult(id=own_id, text=words, name=own_name, is_error=is_error, media_count=count), (place,))
 
 
 def like_keys(message: Mapping[str, Any], like: Any) -> dict[str, Any]:
@@ -344,7 +349,7 @@ def _untyped(value: Mapping[str, Any]) -> LocatedPart | None:
     if isinstance(reasoning, dict) and isinstance(words := at(reasoning, ("reasoningText", "text")), str):
         return thinking(words)
     kind = "reasoning" if isinstance(reasoning, dict) else next((key for key in _OPAQUE_SIZES if key in value), "")
-    return LocatedPart(Media(kind=kind, size_bytes=size_bytes(value))) if kind else None
+    return media(kind, value) if kind else None
 
 
 def _server_result(value: Mapping[str, Any]) -> LocatedPart:

@@ -17,11 +17,11 @@ from typing import Any
 from compactor_cli.formats import located
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.client_signs import marked_summary, summary_of
-from compactor_cli.formats.contents import arguments, listed, size_bytes, string
+from compactor_cli.formats.contents import arguments, listed, string
 from compactor_cli.formats.jsontext import dump, dumped, parse
 from compactor_cli.formats.located import LocatedPart, at, parts_of
 from compactor_cli.formats.sessions import SessionDialect
-from compactor_cli.model.transcript import Media, Message, Record, Role, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import Message, Record, Role, ToolCall, ToolResult, Transcript
 
 # Ids are a kind, 12 hex digits that grow with time, and 14 letters and digits.
 _TIME_CHARS = 12
@@ -207,7 +207,7 @@ def pieces(value: Any) -> list[LocatedPart]:
         elif kind == "tool":
             found += _tool(part, ("parts", i))
         elif kind not in _UNSHOWN_TYPES:
-            found.append(LocatedPart(Media(kind=kind or "unknown", size_bytes=size_bytes(part))))
+            found.append(located.media(kind or "unknown", part))
     return found
 
 

@@ -21,7 +21,7 @@ from compactor_cli.formats.contents import arguments, listed, string
 from compactor_cli.formats.jsontext import dumped
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of
 from compactor_cli.formats.sessions import Value, derived_uuid, is_shown, time_near
-from compactor_cli.model.transcript import Media, Message, Record, Role, ToolCall, Transcript
+from compactor_cli.model.transcript import Message, Record, Role, ToolCall, Transcript
 
 # Actions and observations of the client itself: no model is shown them.
 _ACTIONS_IGNORED = frozenset({"change_agent_state", "null", "recall", "pause", "resume", "stop", "add_task", "loop"})
@@ -83,8 +83,7 @@ def _event_pieces(event: Value, place: JsonPath) -> list[LocatedPart]:
     kind, args, inside = event["action"], event["args"], (*place, "args")
     if kind in ("message", "system"):
         urls = (url for url in listed(args.get("image_urls")) if isinstance(url, str))
-        images = (LocatedPart(Media(kind="image", size_bytes=len(url))) for url in urls)
-        return [*_text(args, inside, "content"), *images]
+        return [*_text(args, inside, "content"), *(located.media("image", url) for url in urls)]
     if kind == "condensation":
         return _text(args, inside, "summary")
     if kind in ("finish", "reject"):

@@ -31,7 +31,7 @@ from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_t
 from compactor_cli.formats.jsontext import dumped
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, content_parts, like_keys, parts_of
 from compactor_cli.formats.sessions import Value
-from compactor_cli.model.transcript import Media, Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
 # Calls, with the key that holds their arguments: in rollouts as well, and in the API alone.
@@ -117,8 +117,8 @@ def item_pieces(item: Value) -> list[LocatedPart]:
         texts = [*content_parts(item.get("summary")), *content_parts(item.get("content"))]
         words = "\n".join(part.text for part in texts if isinstance(part, Text))
         secret = string(item.get("encrypted_content"))
-        sealed = LocatedPart(Media(kind="encrypted_reasoning", size_bytes=len(secret)))
-        return [*([located.thinking(words)] if words else []), *([sealed] if secret else [])]
+        sealed = [located.media("encrypted_reasoning", secret)] if secret else []
+        return [located.thinking(words), *sealed] if words else sealed
     if kind in _CALLS:
         return [LocatedPart(_call(item, _CALLS[kind]), ((_CALLS[kind],),), _shortened_arguments)]
     if kind in _RESULTS:
@@ -136,8 +136,7 @@ def item_pieces(item: Value) -> list[LocatedPart]:
         call = _call(item, _ANSWERED_CALLS[kind])
         images = 1 if string(item.get("result")) else 0
         return [LocatedPart(call), LocatedPart(ToolResult(id=call.id, text="", name=call.name, media_count=images))]
-    summary = Media(kind=kind, size_bytes=len(string(item.get("encrypted_content"))))
-    return [LocatedPart(summary)] if kind in OPAQUE else []
+    return [located.media(kind, string(item.get("encrypted_content")))] if kind in OPAQUE else []
 
 
 def item_parts(item: Value) -> tuple[Part, ...]:

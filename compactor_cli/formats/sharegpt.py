@@ -17,15 +17,7 @@ from compactor_cli.formats import chat
 from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, pad_missing_results
 from compactor_cli.formats.chat import BRIDGE, alternating
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import (
-    TextPiece,
-    json_value,
-    named_call,
-    result_text,
-    rewritten,
-    shortened_call,
-    string,
-)
+from compactor_cli.formats.contents import TextPiece, json_value, named_call, result_text, rewritten, shortened_call
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located import RecordDialect
@@ -85,7 +77,8 @@ def _tagged(tag: str, inner: str) -> Part:
     answer = json_value(inner)
     answer = answer if isinstance(answer, dict) else {}
     text = result_text(answer["content"]) if "content" in answer else inner
-    return ToolResult(id="", text=text, name=string(answer.get("name")))
+    name = answer.get("name")
+    return ToolResult(id="", text=text, name=name if isinstance(name, str) else "")
 
 
 def _shortened(part: Part, written: str, text: str) -> str:
@@ -189,7 +182,7 @@ def _message(value: Any) -> Message:
 
 def _pieces(value: Mapping[str, Any], role: Role) -> list[TextPiece]:
     """The value in pieces; a call or an observation that is not tagged is one piece."""
-    text = value["value"] if isinstance(value["value"], str) else result_text(value["value"])
+    text = result_text(value["value"])
     if value["from"] in _CALLERS:
         return _calls(text)
     found = pieces(text, role)

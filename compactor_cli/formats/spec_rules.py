@@ -21,9 +21,9 @@ from typing import Any
 
 from compactor_cli.formats import gemini, located
 from compactor_cli.formats.base import JsonPath
-from compactor_cli.formats.contents import arguments, listed, size_bytes, string
+from compactor_cli.formats.contents import arguments, listed, string
 from compactor_cli.formats.located import LocatedPart, at
-from compactor_cli.model.transcript import Media, Text, ToolCall
+from compactor_cli.model.transcript import Text, ToolCall
 
 Test = Callable[[Any], bool]
 _MISSING: Any = object()
@@ -272,7 +272,7 @@ def _json(value: Any, base: JsonPath, path: str, rule: Rule) -> Iterator[Located
 
 
 def _media(value: Any, base: JsonPath, path: str, rule: Rule) -> Iterator[LocatedPart]:
-    yield LocatedPart(Media(kind=string(lookup(value, path)) or "unknown", size_bytes=size_bytes(value)))
+    yield located.media(string(lookup(value, path)) or "unknown", value)
 
 
 MAKERS: Mapping[str, _Maker] = {
