@@ -18,24 +18,10 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from compactor_cli.formats import located
+from compactor_cli.formats import contents, located
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, objects, of_words, pad_missing_results
 from compactor_cli.formats.client_signs import previous_summary, summary_of
-from compactor_cli.formats.contents import (
-    CALL_LISTS,
-    arguments_place,
-    has_calls,
-    listed,
-    media_count,
-    named_call,
-    read_call,
-    result_text,
-    role_of,
-    shortened_call,
-    shortened_result,
-    string,
-    text_key,
-)
+from compactor_cli.formats.contents import CALL_LISTS, listed, result_text, shortened_result, string, text_key
 from compactor_cli.formats.jsontext import dumped
 from compactor_cli.formats.located import LocatedPart, RecordDialect
 from compactor_cli.formats.sessions import Value, derived_hex
@@ -102,7 +88,7 @@ def read(value: Any) -> Message:
         return Message(role=role, parts=words, timestamp=string(value.get("timestamp")), summary=summary)
     parts = tuple([piece.part for piece in _pieces(value, role)])
     return Message(
-        role=role_of(role, parts),
+        role=contents.role_of(role, parts),
         parts=parts,
         timestamp=string(value.get("timestamp")),
         summary=_compaction(content) or (summary_of(role, parts) if role in _SUMMARISING else None),
@@ -129,8 +115,8 @@ def _pieces(value: Value, role: Role) -> list[LocatedPart]:
     if role is Role.TOOL and isinstance(content, str):
         return [LocatedPart(_result(value), (("content",),), shortened_result)]
     if value["role"] in _CALL_ROLES:
-        call = named_call(result_text(content))
-        inside = [LocatedPart(call, (("content",),), lambda old, text: shortened_call(result_text(old), text))]
+        call = contents.named_call(result_text(content))
+        inside = [LocatedPart(call, (("content",),), lambda old, text: contents.shortened_call(result_text(old), text))]
     else:
         inside = located.content(content, "content", read=located.any_block)
     if role is Role.TOOL:
@@ -140,7 +126,7 @@ def _pieces(value: Value, role: Role) -> list[LocatedPart]:
     found = [*_reasoning(value), *inside]
     if (refusal := value.get("refusal")) and isinstance(refusal, str):
         found.append(located.text(refusal, ("refusal",)))
-    if not has_calls(value):
+    if not contents.has_calls(value):
         return found
     calls: list[tuple[Any, JsonPath]] = [
         (call, (key, i)) for key in CALL_LISTS for i, call in enumerate(listed(value.get(key)))
@@ -149,8 +135,8 @@ def _pieces(value: Value, role: Role) -> list[LocatedPart]:
     if isinstance(value.get("function_call"), dict):
         calls.append((value["function_call"], ("function_call",)))
     for call, place in calls:
-        inner = arguments_place(call)
-        found.append(LocatedPart(read_call(call), ((*place, *inner),) if inner else ()))
+        inner = contents.arguments_place(call)
+        found.append(LocatedPart(contents.read_call(call), ((*place, *inner),) if inner else ()))
     return found
 
 
@@ -173,7 +159,7 @@ def _result(value: Value) -> ToolResult:
         text=result_text(content),
         name=_first_string(value, "name", "tool_name", "toolName"),
         is_error=any(value.get(key) not in (None, False, "") for key in _ERROR_KEYS if key in value),
-        media_count=0 if isinstance(content, str) else media_count(content),
+        media_count=0 if isinstance(content, str) else contents.media_count(content),
     )
 
 

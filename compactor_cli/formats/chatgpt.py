@@ -12,24 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from compactor_cli.formats import located
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, of_words, pad_missing_results
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import listed, string
 from compactor_cli.formats.jsontext import with_key
 from compactor_cli.formats.located import RecordDialect, at
 from compactor_cli.formats.sessions import derived_uuid
-from compactor_cli.model.transcript import (
-    Media,
-    Message,
-    Part,
-    Record,
-    Role,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Transcript,
-)
+from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.read.jsonl import parse_record
 
 _NODE_KEYS = frozenset({"message", "parent", "children"})
@@ -150,7 +140,8 @@ def _parts(message: Mapping[str, Any], role: Role) -> list[Part]:
         return [ToolCall(id="", name=recipient, arguments="\n".join(texts))]
     if not any(texts) and not media:
         return []
-    return [Text(text=piece) if isinstance(piece, str) else Media(kind="image", size_bytes=0) for piece in pieces]
+    image = located.media("image", None).part
+    return [Text(text=piece) if isinstance(piece, str) else image for piece in pieces]
 
 
 def _parents(

@@ -32,16 +32,7 @@ from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, anthropic_content, merged
 from compactor_cli.formats.jsontext import dump, dumped, parse
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, content_parts, parts_of
-from compactor_cli.formats.sessions import (
-    LinkedSite,
-    Value,
-    derived_uuid,
-    derived_uuids,
-    is_shown,
-    later,
-    newest_time,
-    usage_of,
-)
+from compactor_cli.formats.sessions import LinkedSite, Value, derived_uuid, derived_uuids, is_shown, usage_of
 from compactor_cli.model.transcript import Message, Record, Role, Transcript
 
 _COPIED = ("isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "agentId")
@@ -222,8 +213,7 @@ class ClaudeCode(RecordDialect):
         root = derived_uuid(transcript.sha256, "boundary")
         site.removed = list(range(len(site.tree.values)))
         records = [site.boundary(root, site.preserved(ids[-1])), *map(site.record, insertions, ids, [root, *ids[:-1]])]
-        newest = newest_time(site.tree.values)
-        return dumped(transcript, ({**record, "timestamp": later(newest, n)} for n, record in enumerate(records, 1)))
+        return dumped(transcript, ({**record, "timestamp": site.later(n)} for n, record in enumerate(records, 1)))
 
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
         """Requests as they were sent, which repeat the whole conversation, and prompts that were answered long ago."""

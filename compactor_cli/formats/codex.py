@@ -12,23 +12,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from compactor_cli.formats import responses
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import listed, string
 from compactor_cli.formats.conversation import SIGNED, Conversation
 from compactor_cli.formats.jsontext import dump, dumped, parse
 from compactor_cli.formats.located import LocatedPart, at
-from compactor_cli.formats.responses import (
-    ITEM_TYPES,
-    answers,
-    is_context,
-    is_opaque,
-    item_parts,
-    item_pieces,
-    item_role,
-    item_type,
-    written,
-)
+from compactor_cli.formats.responses import ITEM_TYPES, is_context, is_opaque, item_parts, item_role, item_type, written
 from compactor_cli.formats.sessions import SessionDialect, Value, covered, insertion_time, matched, parsed
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, Transcript
@@ -255,7 +246,7 @@ class Codex(SessionDialect):
         """One message per record; what the last compaction replaced is ``superseded``."""
         values = objects(records)
         history = History(values)
-        groups = answers([_item_of(value) for value in values])
+        groups = responses.answers([_item_of(value) for value in values])
         return tuple(_message(history, i, group) for i, group in enumerate(groups))
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
@@ -364,7 +355,7 @@ def _message(history: History, i: int, group: str) -> Message:
 def _pieces(value: Mapping[str, Any]) -> list[LocatedPart]:
     item = _item_of(value)
     inside = ("payload",) if isinstance(value.get("payload"), dict) else ()
-    return [piece.below(*inside) for piece in item_pieces(item)] if item else []
+    return [piece.below(*inside) for piece in responses.item_pieces(item)] if item else []
 
 
 DIALECT = Codex(_pieces)

@@ -86,9 +86,10 @@ NEVER_WRITTEN = Capabilities.USAGE | Capabilities.SIDECHAINS
 SIGNED = NEVER_WRITTEN | Capabilities.THINKING
 
 
-def image_of(media: Media) -> tuple[str, str] | None:
-    """The media type and the base64 of the image that a data URL holds; None for an address."""
-    found = re.fullmatch(r"data:([\w.+/-]+);base64,(.*)", media.url, re.DOTALL)
+def image_of(part: Part) -> tuple[str, str] | None:
+    """The media type and the base64 of an image whose URL holds them; None for an address, and for other parts."""
+    url = part.url if isinstance(part, Media) else ""
+    found = re.fullmatch(r"data:([\w.+/-]+);base64,(.*)", url, re.DOTALL)
     return (found[1], found[2]) if found else None
 
 
@@ -335,9 +336,8 @@ def _bedrock_block(part: Part) -> dict[str, Any]:
     if isinstance(part, ToolResult):
         status = "error" if part.is_error else "success"
         return {"toolResult": {"toolUseId": plain_id(part.id), "content": [{"text": part.text}], "status": status}}
-    if not isinstance(part, Media) or (image := image_of(part)) is None:
-        return {}
-    return {"image": {"format": image[0].rpartition("/")[2], "source": {"bytes": image[1]}}}
+    image = image_of(part)
+    return {"image": {"format": image[0].rpartition("/")[2], "source": {"bytes": image[1]}}} if image else {}
 
 
 # What of a conversation is not written for an API, and how the rest is.

@@ -18,20 +18,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats import located
+from compactor_cli.formats import conversation, located
 from compactor_cli.formats.base import REQUEST, SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.formats.chat import ROW_MODELS, alternating
 from compactor_cli.formats.client_signs import summary_among, summary_of
 from compactor_cli.formats.contents import listed, role_of, string
-from compactor_cli.formats.conversation import (
-    SIGNED,
-    Conversation,
-    arguments_object,
-    image_of,
-    merged,
-    spoken_parts,
-    without_system,
-)
+from compactor_cli.formats.conversation import Conversation, arguments_object, merged, spoken_parts, without_system
 from compactor_cli.formats.jsontext import dumped
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of
 from compactor_cli.formats.sessions import SessionDialect, Value, derived_uuids, is_shown, later, newest_time, parsed
@@ -56,7 +48,7 @@ class GeminiContents(RecordDialect):
     name = "gemini-contents"
     title = "Gemini contents"
     holds = REQUEST | Capabilities.ERRORS | Capabilities.THINKING
-    unwritten = SIGNED
+    unwritten = conversation.SIGNED
     paths = tuple(tuple(path.split(".")) for path in _PATHS.split())
     row_models = ROW_MODELS
 
@@ -107,7 +99,7 @@ def _written(part: Part) -> dict[str, Any]:
     if isinstance(part, ToolResult):
         result_body = {"error" if part.is_error else "output": part.text}
         return {"functionResponse": {"id": part.id, "name": part.name, "response": result_body}}
-    if image := image_of(part):
+    if image := conversation.image_of(part):
         return {"inlineData": {"mimeType": image[0], "data": image[1]}}
     return {"fileData": {"fileUri": part.url}}
 
@@ -292,7 +284,7 @@ class GeminiCli(SessionDialect):
     name = "gemini-cli"
     title = "Gemini CLI session"
     holds = SESSION
-    unwritten = SIGNED
+    unwritten = conversation.SIGNED
     models = (("model",),)
 
     def array_path(self, value: Any) -> JsonPath | None:

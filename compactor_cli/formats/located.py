@@ -11,19 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
+from compactor_cli.formats import contents
 from compactor_cli.formats.base import JsonPath, first_object
-from compactor_cli.formats.contents import (
-    arguments,
-    arguments_like,
-    listed,
-    media_count,
-    named_call,
-    read_call,
-    result_text,
-    shortened_result,
-    size_bytes,
-    string,
-)
+from compactor_cli.formats.contents import arguments, listed, read_call, result_text, size_bytes, string
 from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.model.transcript import Media, Part, Record, Text, Thinking, ToolCall, ToolResult
 
@@ -143,12 +133,12 @@ def shorten(record: Record, texts: Mapping[int, str], pieces_of: Callable[[Any],
 def written(part: Part, old: Any, new: str) -> Any:
     """The text of a part, of the type that stood in its place."""
     if isinstance(part, ToolCall):
-        return arguments_like(old, new)
+        return contents.arguments_like(old, new)
     if not isinstance(part, ToolResult):
         return [{"type": "text", "text": new}] if isinstance(old, list) else new
     if isinstance(old, dict) and not isinstance(old.get("text"), str):
         return {_only_key(old) or "output": new}
-    return shortened_result(old, new)
+    return contents.shortened_result(old, new)
 
 
 def _only_key(value: Mapping[str, Any]) -> str:
@@ -227,7 +217,7 @@ def result(value: Any, place: JsonPath, *, call_id: Any, name: Any = "", is_erro
     """A tool's answer that stands at ``place``: a string, blocks, or an object (of one text, that text)."""
     only = value.get(_only_key(value)) if isinstance(value, dict) else None
     words = only if isinstance(only, str) else result_text(value)
-    count = 0 if isinstance(value, str) else media_count(value)
+    count = 0 if isinstance(value, str) else contents.media_count(value)
     own_id, own_name = string(call_id), string(name)
     return LocatedPart(ToolResult(id=own_id, text=words, name=own_name, is_error=is_error, media_count=count), (place,))
 
@@ -264,7 +254,7 @@ def _other_block(value: Mapping[str, Any]) -> LocatedPart | None:
     if kind == "text" and isinstance(inner, str):
         return text(inner, ("value",))
     if kind == "tool_call" and isinstance(inner, str):
-        return LocatedPart(named_call(inner))
+        return LocatedPart(contents.named_call(inner))
     if kind == "reasoning" and isinstance(words := inner if isinstance(inner, str) else value.get("text"), str):
         return thinking(words)
     if kind == "think":

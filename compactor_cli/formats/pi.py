@@ -14,37 +14,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from compactor_cli.formats import located
+from compactor_cli.formats import located, sessions
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
-from compactor_cli.formats.client_signs import summary_of
+from compactor_cli.formats.client_signs import marked_summary
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, image_of
 from compactor_cli.formats.jsontext import dump, dumped, parse
 from compactor_cli.formats.located import LocatedPart, at, content_parts, first_string, parts_of
-from compactor_cli.formats.sessions import (
-    LinkedSite,
-    ParentTree,
-    SessionDialect,
-    Value,
-    covered,
-    derived_uuid,
-    is_shown,
-    later,
-    newest_time,
-    usage_of,
-)
-from compactor_cli.model.transcript import (
-    Media,
-    Message,
-    Part,
-    PreviousSummary,
-    Record,
-    Role,
-    Text,
-    Thinking,
-    ToolCall,
-    Transcript,
-)
+from compactor_cli.formats.sessions import LinkedSite, ParentTree, SessionDialect, Value, is_shown, usage_of
+from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, Transcript
 
 
 class Path(ParentTree):
@@ -119,7 +97,7 @@ class _PiSite(LinkedSite):
         self.path = path = _path_of(transcript.records)
         newest_first = sorted(set(cut.after).intersection(path.entries), key=lambda i: (i in path.unread, -i))
         super().__init__(transcript, cut, path, next(iter(newest_first), None))
-        self.covered = covered(cut, len(transcript.records))
+        self.covered = sessions.covered(cut, len(transcript.records))
         self.head = [i for i in cut.before if is_shown(transcript.messages[i])]
         self.tail = [i for i in cut.after if path.values[i].get("type") != "session"]
 
@@ -162,7 +140,7 @@ def _is_answer(value: Value) -> bool:
 
 
 def _ids(transcript: Transcript, insertions: Sequence[Insertion]) -> list[str]:
-    return [derived_uuid(transcript.sha256, i)[:8] for i in range(len(insertions))]
+    return [sessions.derived_uuid(transcript.sha256, i)[:8] for i in range(len(insertions))]
 
 
 # What the client wants of an answer: nobody counted its tokens.
@@ -198,7 +176,7 @@ def _written(part: Part) -> dict[str, Any]:
         return {"type": "thinking", "thinking": part.text}
     if isinstance(part, ToolCall):
         return {"type": "toolCall", "id": part.id, "name": part.name, "arguments": arguments_object(part)}
-    image = image_of(part) if isinstance(part, Media) else None
+    image = image_of(part)
     return {"type": "image", "data": image[1], "mimeType": image[0]} if image else {}
 
 
@@ -277,10 +255,9 @@ class Pi(SessionDialect):
         site = _PiSite(transcript, cut)
         ids = _ids(transcript, insertions)
         parents = [site.path.id(site.path.newest) or None, *ids[:-1]]
-        newest = newest_time(site.path.values)
         first_kept = site.first_kept(site.tail, site.path.objects)
         entries = enumerate(zip(insertions, ids, parents, strict=True), 1)
-        return dumped(transcript, (site.entry(*entry, later(newest, n), first_kept) for n, entry in entries))
+        return dumped(transcript, (site.entry(*entry, site.later(n), first_kept) for n, entry in entries))
 
     def counted_tokens(self, value: Value) -> int:
         """The ``usage`` of an answer."""
@@ -338,9 +315,7 @@ def _message(value: Value, is_superseded: bool) -> Message:
         return Message(role=role, timestamp=timestamp)
     # An extension wrote this in the user's name, or it is a command that the user ran by themselves.
     by_client = value.get("type") == "custom_message" or at(value, ("message", "role")) in _BY_CLIENT
-    summary = None
-    if value.get("type") == "compaction":
-        summary = summary_of(role, parts) or PreviousSummary(origin="pi", text=string(value.get("summary")))
+    summary = marked_summary("pi", parts) if value.get("type") == "compaction" else None
     own = "" if by_client else None
     return Message(
         role=role, parts=parts, timestamp=timestamp, summary=summary, superseded=is_superseded, own_words=own

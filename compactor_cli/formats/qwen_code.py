@@ -12,25 +12,14 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from compactor_cli.formats import sessions
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.formats.client_signs import summary_among, summary_of
 from compactor_cli.formats.contents import listed, role_of, string
 from compactor_cli.formats.gemini import pieces as content_pieces
 from compactor_cli.formats.jsontext import dump, dumped, parse
 from compactor_cli.formats.located import LocatedPart, at, parts_of
-from compactor_cli.formats.sessions import (
-    ParentTree,
-    SessionDialect,
-    Value,
-    derived_uuid,
-    derived_uuids,
-    insertion_time,
-    is_shown,
-    later,
-    matched,
-    newest_time,
-    parsed,
-)
+from compactor_cli.formats.sessions import ParentTree, SessionDialect, Value, later, matched, newest_time, parsed
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Transcript
 
 _MESSAGE_TYPES = ("user", "assistant", "tool_result")
@@ -95,7 +84,7 @@ class _QwenSite:
         self.chain = Chain(parsed(transcript))
         self.transcript = transcript
         self.cut = cut
-        self.timestamp = insertion_time(self.chain.values, cut)
+        self.timestamp = sessions.insertion_time(self.chain.values, cut)
 
     def holes(self) -> dict[str, str]:
         """Uuids of removed records that kept ones link to, with the kept record above them (empty: there is none
@@ -128,7 +117,7 @@ class _QwenSite:
 
     def contents(self, indices: Sequence[int]) -> Iterator[Value]:
         """The messages of these records that the client sends."""
-        for i in (i for i in indices if is_shown(self.transcript.messages[i])):
+        for i in (i for i in indices if sessions.is_shown(self.transcript.messages[i])):
             value = self.chain.values[i]
             yield from (value["message"],) if is_of_conversation(value) else history(value)
 
@@ -171,7 +160,7 @@ class QwenCode(SessionDialect):
         """Messages in the chain between head and tail."""
         if not insertions:
             return ()
-        site, ids = _QwenSite(transcript, cut), derived_uuids(transcript, insertions)
+        site, ids = _QwenSite(transcript, cut), sessions.derived_uuids(transcript, insertions)
         holes = site.holes()
         taken = next(iter(holes), "")
         ids[-1] = taken or ids[-1]
@@ -198,7 +187,7 @@ class QwenCode(SessionDialect):
         counts = {"originalTokenCount": before, "newTokenCount": size_tokens}
         info = {**counts, "compressionStatus": 1, "triggerReason": "manual"}
         record = {
-            "uuid": derived_uuid(transcript.sha256, "compression"),
+            "uuid": sessions.derived_uuid(transcript.sha256, "compression"),
             "parentUuid": site.chain.id(site.chain.sent[-1]) if site.chain.sent else None,
             **site.envelope(),
             "timestamp": later(newest_time(site.chain.values), 1),

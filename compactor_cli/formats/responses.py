@@ -13,20 +13,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from compactor_cli.formats import located
+from compactor_cli.formats import contents, located
 from compactor_cli.formats.base import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath, first_object
 from compactor_cli.formats.chat import ROW_MODELS
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import (
-    arguments,
-    arguments_like,
-    json_value,
-    listed,
-    media_count,
-    result_text,
-    shortened_result,
-    string,
-)
+from compactor_cli.formats.contents import arguments, listed, media_count, result_text, shortened_result, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_text, spoken_parts
 from compactor_cli.formats.jsontext import dumped
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, content_parts, like_keys, parts_of
@@ -162,7 +153,7 @@ def _call(item: Value, key: str) -> ToolCall:
 
 def _shortened_arguments(old: Any, text: str) -> Any:
     """Of a custom tool, what it is called with may be any text."""
-    return text if isinstance(old, str) else arguments_like(old, text)
+    return text if isinstance(old, str) else contents.arguments_like(old, text)
 
 
 def _result(item: Value, key: str) -> ToolResult:
@@ -182,7 +173,7 @@ def _result(item: Value, key: str) -> ToolResult:
 
 def _wrapped(output: Any) -> dict[str, Any] | None:
     """The object in the output of older shells: ``"{\\"output\\":…,\\"metadata\\":{…}}"``."""
-    value = json_value(output) if isinstance(output, str) and output.startswith("{") else None
+    value = contents.json_value(output) if isinstance(output, str) and output.startswith("{") else None
     return value if isinstance(value, dict) and isinstance(value.get("output"), str) else None
 
 

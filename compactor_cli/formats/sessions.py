@@ -92,6 +92,10 @@ class LinkedSite:
         # That of the last removed record: clients may take the newest record for the end of the chain.
         self.timestamp = insertion_time(tree.values, cut)
 
+    def later(self, milliseconds: int) -> str:
+        """The time these milliseconds after the newest of the session."""
+        return later(newest_time(self._links.values), milliseconds)
+
     def head_id(self, head: Sequence[int]) -> str:
         """The id of the kept record above the removed ones, else of the last of these; empty without a head."""
         if not head:

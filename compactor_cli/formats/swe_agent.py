@@ -19,19 +19,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats import chat, located
+from compactor_cli.formats import chat, contents, located
 from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.formats.client_signs import previous_summary
-from compactor_cli.formats.contents import (
-    TextPiece,
-    arguments,
-    has_calls,
-    media_count,
-    result_text,
-    rewritten,
-    shortened_result,
-    string,
-)
+from compactor_cli.formats.contents import TextPiece, arguments, has_calls, rewritten, shortened_result, string
 from compactor_cli.formats.jsontext import dump, dumped, gone_lines, lines_between, parse, scrubbed, with_key
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of, shorten
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
@@ -198,7 +189,9 @@ def _message(value: Any, follows_action: bool) -> Message:
         ids, content = value.get("tool_call_ids"), value.get("content")
         call_id = string(value.get("tool_call_id")) or (string(ids[0]) if isinstance(ids, list) and ids else "")
         name = message.results[0].name if message.results else ""
-        result = ToolResult(id=call_id, text=result_text(content), name=name, media_count=media_count(content))
+        result = ToolResult(
+            id=call_id, text=contents.result_text(content), name=name, media_count=contents.media_count(content)
+        )
         return Message(role=Role.TOOL, parts=(result,))
     if follows_action and message.role is Role.USER and (text := _text_of(value.get("content"))):
         return Message(role=Role.TOOL, parts=(ToolResult(id="", text=text),))
