@@ -389,13 +389,15 @@ def _narration() -> re.Pattern[str]:
 _COURTESY_PARTS = (
     *("feel free", "let me know", "if you need", " can i ", " may i ", "anything else", "welcome", "thank"),
     *("happy to help", "glad to", "here to help", "apologi", "appreciate", "have a ", "i understand your", "please "),
+    " you with ",
 )
 _COURTESY = re.compile(
     r"\b(?:feel free|let me know|if you need (?:any )?(?:further|more) (?:assistance|help)"
     r"|(?:how|what) (?:can|may|else can) I (?:help|assist|do)|anything else"
     r"|you'?re welcome|happy to help|glad to|here to help|thank(?:s| you) (?:for|again|so much)|I apologi[sz]e"
     r"|I (?:really )?appreciate (?:your|the|it|all)\b"
-    r"|have a (?:great|nice|good|wonderful)|I understand your|please (?:wait|hold|bear))"
+    r"|have a (?:great|nice|good|wonderful)|I understand your|please (?:wait|hold|bear)"
+    r"|(?:help|assist) you with [^.!?,]{1,40}[.!]?$)"
     r"|请随时|很高兴|还有什么|不客气",
     re.IGNORECASE,
 )

@@ -141,3 +141,9 @@ def test_a_sentence_goes_on_after_what_is_left_out_within_it() -> None:
         "It counts from 0 (`0/`, `1/`, ...) which matches the code.",
         "that is fine.",
     ]
+
+
+def test_an_offer_of_help_is_a_courtesy_and_what_help_is_made_of_is_none() -> None:
+    assert statements.is_courtesy("I can help you with modifying your flights.")
+    assert statements.is_courtesy("I’d be happy to help you with that!")
+    assert not statements.is_courtesy("I can help you with your booking, and look into a compensation for HAT018.")
