@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import NamedTuple
 
 from compactor_cli.digest.atoms import AtomKind, find_atoms
@@ -61,7 +63,8 @@ class DealtWith(NamedTuple):
 def dealt_with(events: Sequence[Event], operations: Sequence[FileOperation]) -> Mapping[int, Sequence[DealtWith]]:
     """The entries of numbered lists of findings and plans that a later edit deals with, by event, the newest first.
 
-    With them, the statements that name a file together with a name that a later edit took out of it.
+    With them, the statements that name a file together with a name that a later edit took out of it, and those that
+    find something missing or wrong and share half of their names with an edit.
 
     An edit of its file deals with an entry where it holds one of its names, or where no other entry is about that file;
     edits do with one that is about no file where they hold half of its names.
@@ -79,11 +82,14 @@ def dealt_with(events: Sequence[Event], operations: Sequence[FileOperation]) -> 
         if left_out:
             gone.setdefault(one.path.rpartition("/")[2], []).append((one.event, left_out))
     found: dict[tuple[int, int], DealtWith] = {}
-    left = _MAX_LISTS
+    left = faults = _MAX_LISTS
     for number in range(len(events) - 1, -1, -1):
         event = events[number]
         if event.kind is not EventKind.ASSISTANT:
             continue
+        if faults > 0 and (repaired := list(_repaired(event, number, edits))):
+            found |= {(number, one.places[0]): one for one in repaired}
+            faults -= 1
         if any(file in event.text for file in gone):
             found |= {(number, one.places[0]): one for one in _overtaken(event, number, gone)}
         if left > 0 and len(_NUMBERED.findall(event.text)) >= _MIN_ENTRIES:
@@ -103,6 +109,23 @@ def _overtaken(event: Event, number: int, gone: Mapping[str, Sequence[tuple[int,
         files = _subject(f"{lead}\n{piece}")[0] if names else ()
         if any(at > number and not left_out.isdisjoint(names) for file in files for at, left_out in gone.get(file, ())):
             yield DealtWith(number, event.record, piece, (place,))
+
+
+def _repaired(event: Event, number: int, edits: Sequence[tuple[int, str, str]]) -> Iterator[DealtWith]:
+    """The sentences that find something missing or wrong, of whose names one of the next edits holds half."""
+    start = bisect_right(edits, number, key=itemgetter(0))
+    later = [changed for _, file, changed in edits[start : start + _MAX_NEXT_EDITS] if not file.endswith(PROSE)]
+    for place, (piece, form, _) in enumerate(statements_of(event.text) if later else ()):
+        names = _subject(piece)[1] if form is StatementForm.SENTENCE and _FAULT.search(piece) else ()
+        if len(names) > 1 and any(2 * sum(name in changed for name in names) >= len(names) for changed in later):
+            yield DealtWith(number, event.record, piece, (place,))
+
+
+_FAULT = re.compile(
+    r"(?<!was )(?<!were )\b(?:never|missing|ignor(?:es?|ing)|loses?|drops?|(?:does|is|are) not)\b"
+    r"|\b(?:does|is|are)n't\b"
+)
+_MAX_NEXT_EDITS = 12
 
 
 def _edit_text(call: Event, path: str) -> str:

@@ -87,3 +87,13 @@ def test_a_proposal_is_not_marked_for_one_of_its_many_names() -> None:
         "2. Whole trees, read anew each time\n3. A document of what is missing"
     )
     assert marked(plan, user("begin anew"), edited("src/store.py", "class GaugeState:")) == 0
+
+
+def test_a_sentence_that_finds_something_missing_is_marked_where_an_edit_holds_half_of_its_names() -> None:
+    fault = "`addRows` opens the store of the harbour for each of the gauges but never calls `closeStore` for it again."
+    mended = edited("src/store.py", "addRows(rows); closeStore()")
+    shown = rendered(digest(conversation(ASKED, says(fault), mended, says("Mended.")), 3_000).summary)
+    assert f"{fault} (edited later)" in shown
+    assert marked(says(fault), CLOCK, says("The clock is right.")) == 0
+    past = fault.replace("but never calls", "and was never seen to call")
+    assert marked(says(past), mended, says("Mended.")) == 0
