@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -185,14 +185,18 @@ def find_causes(
         is_named = names or len(_MARKED.findall(text)) > 1
         if text and is_named and not any(2 * len(names & one.names) >= len(names) > 0 for one in found):
             edited = tuple(dict.fromkeys(_edited_for(names, number, edits, events)))
-            # Where nothing was edited, what was explained of the same names later may be another cause.
-            is_past = names and any(2 * sum(name in later for name in names) >= len(names) for later in explained)
             is_fault = not _FOUND_IT.match(text) or _NAMES_FIX.search(text)
-            if is_fault and (edited or not is_past):
+            # Where nothing was edited, what was explained of the same names later may be another cause.
+            if is_fault and (edited or not _is_named_again(names, explained[-_MAX_EXPLAINED:])):
                 found.append(Cause(text=text, event=number, record=event.record, names=names, edited=edited))
         if len(event.text) >= _MIN_EXPLAINING_CHARS:
             explained.append(event.text)
     return tuple(reversed(found))
+
+
+def _is_named_again(names: Collection[str], texts: Iterable[str]) -> bool:
+    """Whether one of these texts holds half of some names."""
+    return bool(names) and any(2 * sum(name in text for name in names) >= len(names) for text in texts)
 
 
 def _edited_for(
@@ -206,7 +210,7 @@ def _edited_for(
 
 
 _MARKED = re.compile(r"`[^`\n]+`")
-_MIN_EXPLAINING_CHARS = 200
+_MIN_EXPLAINING_CHARS, _MAX_EXPLAINED = 200, 60
 
 
 def _cause_in(pieces: Sequence[str]) -> str:
