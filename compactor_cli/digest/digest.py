@@ -8,7 +8,14 @@ from dataclasses import replace
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.choice import Choice, candidates_of
 from compactor_cli.digest.facts import dialogue_statements, remembered_commands
-from compactor_cli.digest.history import HIERARCHY_RATIO, asked_line, history_items, remembered_items, turn_lines
+from compactor_cli.digest.history import (
+    HIERARCHY_RATIO,
+    asked_line,
+    history_items,
+    made_lines,
+    remembered_items,
+    turn_lines,
+)
 from compactor_cli.digest.loss import loss
 from compactor_cli.digest.memory import Memory, serialise
 from compactor_cli.digest.names import name_items
@@ -27,6 +34,8 @@ _MAX_TRIMS = 12
 _MIN_HISTORY_TOKENS = 24
 _MAX_REMEMBERED = 1_500
 _MIN_NAMED_TOKENS = 600
+# What the lines of turns that made something may take of the history.
+_MADE_RATIO = 0.3
 _SAME_CHARS = 16
 Sections = dict[Section, tuple[Item, ...]]
 
@@ -116,6 +125,8 @@ class _Writer:
         if self.request.kept_by == HIERARCHICAL:
             lines = turn_lines(self.analysis, min(left, int(available * HIERARCHY_RATIO)), self.token_cache)
             names_tokens = min(names_tokens, left // 6)
+        elif self._with_names:
+            lines = made_lines(self.analysis, self._quoted(sections), int(left * _MADE_RATIO), self.token_cache)
         candidates = self._candidates(left)
         # What was asked is not the answer: the words of a request tell nothing of what a statement says in them.
         stated: Sections = {section: items for section, items in sections.items() if section is not Section.USER}
@@ -156,20 +167,25 @@ class _Writer:
 
     def _with_history(self, sections: Sections, chosen: Sequence[Statement], lines: dict[int, Item]) -> Sections:
         previous = (*remembered_items(chosen), *sections.get(Section.PREVIOUS, ()))
-        # Of a dialogue the user's words are chosen with the rest.
-        with_names = self.request.budget_tokens >= _MIN_NAMED_TOKENS and not self.analysis.is_dialogue
-        # What a turn is opened by is quoted there, with what came of it.
-        wants, texts = sections.get(Section.USER, ()), {one.record: one.text for one in self.analysis.messages}
-        quoted = {
-            one.records[0]: one
-            for one in wants
-            if one.records and one.text[:_SAME_CHARS] in texts.get(one.records[0], "")
-        }
-        history = history_items(self.analysis, chosen, lines, quoted, with_names=with_names)
+        history = history_items(self.analysis, chosen, lines, self._quoted(sections), with_names=self._with_names)
         opened = {item.text for item in history}
-        words = self.analysis.words
+        words, wants = self.analysis.words, sections.get(Section.USER, ())
         unquoted = tuple(item for item in wants if opened.isdisjoint((item.text, asked_line(item, words))))
         return {**sections, Section.USER: unquoted, Section.HISTORY: history, Section.PREVIOUS: previous}
+
+    @property
+    def _with_names(self) -> bool:
+        """Whether turns are opened by what was asked: of a dialogue the user's words are chosen with the rest."""
+        return self.request.budget_tokens >= _MIN_NAMED_TOKENS and not self.analysis.is_dialogue
+
+    def _quoted(self, sections: Sections) -> dict[int, Item]:
+        """What is quoted of the user's messages with what came of it, by record: a turn is opened by it."""
+        texts = {one.record: one.text for one in self.analysis.messages}
+        return {
+            one.records[0]: one
+            for one in sections.get(Section.USER, ())
+            if one.records and one.text[:_SAME_CHARS] in texts.get(one.records[0], "")
+        }
 
     def _to_remember(self, candidates: Sequence[Statement]) -> list[Statement]:
         """The statements of most weight, newest first among equals, in order."""

@@ -23,6 +23,7 @@ from compactor_cli.digest.statements import (
     Statement,
     StatementForm,
     TokenCache,
+    chosen,
     lead_of,
     listed,
     one_line,
@@ -103,7 +104,7 @@ HIERARCHY_RATIO = 0.5
 
 def history_items(
     analysis: Analysis,
-    chosen: Sequence[Statement],
+    told: Sequence[Statement],
     lines: Mapping[int, Item],
     quoted: Mapping[int, Item],
     *,
@@ -117,24 +118,40 @@ def history_items(
     """
     items: list[Item] = []
     by_turn: dict[int, list[Statement]] = {}
-    for statement in chosen:
+    for statement in told:
         if statement.event >= 0:
             by_turn.setdefault(analysis.events[statement.event].turn, []).append(statement)
     messages = {message.turn: message for message in analysis.messages if not message.stopped}
-    newest = newest_request(analysis)
     for turn in analysis.turns:
         statements = by_turn.get(turn.number, [])
         line = lines.get(turn.number)
-        record = analysis.events[turn.first].record
-        outcome = analysis.outcomes.get(turn.number)
-        is_shown_elsewhere = record in quoted or (newest is not None and newest.turn == turn.number)
-        if line is None and with_names and (statements or (outcome and outcome.is_made and not is_shown_elsewhere)):
+        if line is None and with_names and statements:
+            record = analysis.events[turn.first].record
             line = _opening_line(turn, messages.get(turn.number), quoted.get(record), analysis)
         if line is not None:
             items.append(line)
         grouped = _exchange if analysis.is_dialogue else _grouped
         items.extend(grouped(statements, 1 if line else 0, analysis))
     return tuple(items)
+
+
+def made_lines(
+    analysis: Analysis, quoted: Collection[int], budget_tokens: int, token_cache: TokenCache
+) -> dict[int, Item]:
+    """The lines of the newest turns that made something (a commit, an address), by turn, as many as fit.
+
+    Left out is what is ``quoted`` (records) elsewhere with what came of it.
+    """
+    messages = {message.turn: message for message in analysis.messages if not message.stopped}
+    newest = newest_request(analysis)
+    lines: dict[Item, int] = {}
+    for turn in reversed(analysis.turns):
+        outcome, record = analysis.outcomes.get(turn.number), analysis.events[turn.first].record
+        if not (outcome and outcome.is_made) or record in quoted or (newest and newest.turn == turn.number):
+            continue
+        if line := _opening_line(turn, messages.get(turn.number), None, analysis):
+            lines[line] = turn.number
+    return {lines[line]: line for line in chosen(lines, budget_tokens, token_cache)}
 
 
 def _opening_line(
@@ -176,9 +193,9 @@ def _exchange(statements: Sequence[Statement], depth: int, analysis: Analysis) -
     return [Item(text="\n".join(parts), records=records, depth=depth)] if parts else []
 
 
-def remembered_items(chosen: Sequence[Statement]) -> tuple[Item, ...]:
+def remembered_items(told: Sequence[Statement]) -> tuple[Item, ...]:
     """Statements of records that are gone, under the labels they had."""
-    return tuple(_grouped([statement for statement in chosen if statement.event < 0], 0, None))
+    return tuple(_grouped([statement for statement in told if statement.event < 0], 0, None))
 
 
 def turn_lines(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> dict[int, Item]:
