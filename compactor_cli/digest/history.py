@@ -104,7 +104,7 @@ HIERARCHY_RATIO = 0.5
 
 def history_items(
     analysis: Analysis,
-    told: Sequence[Statement],
+    taken: Sequence[Statement],
     lines: Mapping[int, Item],
     quoted: Mapping[int, Item],
     *,
@@ -118,7 +118,7 @@ def history_items(
     """
     items: list[Item] = []
     by_turn: dict[int, list[Statement]] = {}
-    for statement in told:
+    for statement in taken:
         if statement.event >= 0:
             by_turn.setdefault(analysis.events[statement.event].turn, []).append(statement)
     messages = {message.turn: message for message in analysis.messages if not message.stopped}
@@ -193,9 +193,9 @@ def _exchange(statements: Sequence[Statement], depth: int, analysis: Analysis) -
     return [Item(text="\n".join(parts), records=records, depth=depth)] if parts else []
 
 
-def remembered_items(told: Sequence[Statement]) -> tuple[Item, ...]:
+def remembered_items(taken: Sequence[Statement]) -> tuple[Item, ...]:
     """Statements of records that are gone, under the labels they had."""
-    return tuple(_grouped([statement for statement in told if statement.event < 0], 0, None))
+    return tuple(_grouped([statement for statement in taken if statement.event < 0], 0, None))
 
 
 def turn_lines(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> dict[int, Item]:

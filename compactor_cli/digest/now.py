@@ -58,7 +58,7 @@ from compactor_cli.model.summary import Item
 _SPEAKERS = (EventKind.USER, EventKind.ASSISTANT)
 _MAX_TASK_TOKENS = 900
 _MAX_REPLIED_CHARS = 240
-_MAX_QUESTIONS = 4
+_MAX_QUESTIONS, _MAX_STANDING = 4, 3
 _MAX_QUESTION_CHARS = 400
 _MAX_CALL_CHARS = 160
 # Of a dialogue, what the assistant said last stands among what happened, unless it is a question that waits.
@@ -109,7 +109,8 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
     newest = newest_request(analysis)
     if newest is None:
         return
-    yield _quoted(words.request, newest, budget_tokens, analysis, token_cache)
+    first = _quoted(words.request, newest, budget_tokens, analysis, token_cache)
+    yield first
     if newest.points_at:
         # The entry that it names, and not what else the list holds.
         asked = f" {ELLIPSIS} {newest.replies_to}" if newest.replies_to.endswith(QUESTION_MARKS) else ""
@@ -125,8 +126,12 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         shown_text = marked(max(gist, replied, key=len), newest.asked, analysis.dealt_with, words)
         text = f"{words.replying}{words.colon}{shown_text}"
         yield Item(text=text, records=records_of((newest.asked,)))
-    if standing := standing_request(newest, analysis):
-        yield _quoted(words.earlier, standing, budget_tokens // 2, analysis, token_cache)
+    standing = standing_requests(newest, analysis)
+    left = budget_tokens - token_cache.item(first)
+    for number, one in enumerate(standing):
+        item = _quoted(words.earlier, one, left // (len(standing) - number), analysis, token_cache)
+        left -= token_cache.item(item)
+        yield item
 
 
 def _replied_to(newest: UserMessage, analysis: Analysis) -> str:
@@ -147,11 +152,27 @@ def _has_acted(newest: UserMessage, analysis: Analysis) -> bool:
     return any(is_service_call(event) and not is_lookup(event.name) for event in since)
 
 
-def standing_request(newest: UserMessage, analysis: Analysis) -> UserMessage | None:
-    """What stands before a newest message that is no request by itself; None where it is one, or there is none."""
-    before = (one for one in reversed(analysis.messages) if one.record < newest.record)
-    found = next((one for one in before if _stands_alone(one, analysis)), None)
-    return None if _stands_alone(newest, analysis) else found
+def standing_requests(newest: UserMessage, analysis: Analysis) -> list[UserMessage]:
+    """What a newest message that is no request by itself goes back to, the newest first; none where it is one."""
+    found: list[UserMessage] = []
+    message = newest
+    for before in reversed([one for one in analysis.messages if one.record < newest.record]):
+        is_whole = _stands_alone(message, analysis) and not _goes_back(message, before, analysis)
+        if is_whole or len(found) == _MAX_STANDING:
+            break
+        if _stands_alone(before, analysis):
+            found.append(before)
+            message = before
+    return found
+
+
+def _goes_back(message: UserMessage, before: UserMessage, analysis: Analysis) -> bool:
+    """Whether a message is about what is under way: a question of why, or said in one go with the one before."""
+    if analysis.is_dialogue:
+        return False
+    between = range(before.record + 1, message.record)
+    is_answered = any(one.record in between and one.kind is not EventKind.USER for one in analysis.events)
+    return message.asks_why or (before.record >= 0 and not is_answered)
 
 
 def _stands_alone(message: UserMessage, analysis: Analysis) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from itertools import chain
 
 from compactor_cli.digest import now
 from compactor_cli.digest.analysis import Analysis
@@ -17,7 +18,7 @@ from compactor_cli.digest.files import content_items, file_items
 from compactor_cli.digest.history import whole_summaries
 from compactor_cli.digest.open import attached_items, fixed_items, open_items
 from compactor_cli.digest.settled import settled_items
-from compactor_cli.digest.statements import TokenCache
+from compactor_cli.digest.statements import TokenCache, without_data
 from compactor_cli.digest.wants import newest_request, wants_items
 from compactor_cli.model.summary import Item, Section
 from compactor_cli.model.value import dataclass
@@ -86,7 +87,7 @@ def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> 
             room -= lent
         build = row.build
         if row.section is Section.USER:
-            build = partial(wants_items, shown=texts_of(found))
+            build = partial(wants_items, shown=tuple(chain.from_iterable(found.values())))
         found[row.section] = build(analysis, room, token_cache) if room > _MIN_TOKENS else ()
     found[Section.PLAN] += attached_items(analysis.attached, int(tokens * _ATTACHED_RATIO), token_cache, analysis.words)
     if analysis.restore_files:
@@ -107,7 +108,8 @@ def _lent(tokens: int, analysis: Analysis, token_cache: TokenCache) -> int:
     if newest is None or len(analysis.messages) == 1:
         return share if newest else 0
     spare = now.request_tokens(_share(Section.TASK, tokens, analysis), analysis)
-    return max(0, min(share // 2, token_cache.text(newest.text) - spare))
+    asked = (newest, *now.standing_requests(newest, analysis))
+    return max(0, min(share // 2, sum(token_cache.text(without_data(one.text)) for one in asked) - spare))
 
 
 def _share(section: Section, tokens: int, analysis: Analysis) -> int:
@@ -130,7 +132,7 @@ SECTIONS: tuple[SectionPlan, ...] = (
     SectionPlan(section=Section.FILES, build=_files, large=0.09, small=0.10, conversation=0.02, drop=5),
     SectionPlan(section=Section.DECISIONS, build=settled_items, large=0.05, small=0.0, conversation=0.02, drop=2),
     SectionPlan(section=Section.COMMANDS, build=fact_items, large=0.08, small=0.05, conversation=0.34, drop=1),
-    SectionPlan(section=Section.USER, build=wants_items, large=0.20, small=0.10, conversation=0.15, drop=8),
+    SectionPlan(section=Section.USER, build=wants_items, large=0.26, small=0.10, conversation=0.15, drop=8),
     SectionPlan(section=Section.ERRORS, build=fixed_items, large=0.06, small=0.03, conversation=0.02, drop=3),
 )
 # What is dropped first where the whole is over its budget; the sections without a row of their own among them.

@@ -210,6 +210,21 @@ def verbatim(text: str) -> str:
     return "\n".join(lines)
 
 
+# A line with this many names of members is data.
+_MEMBERS_OF_DATA = 3
+
+
+def without_data(text: str) -> str:
+    """A text with an ellipsis for the lines of data that were pasted into it."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if line.count('":') < _MEMBERS_OF_DATA:
+            lines.append(line)
+        elif lines and not lines[-1].endswith(ELLIPSIS):
+            lines[-1] += f" {ELLIPSIS}"
+    return "\n".join(lines)
+
+
 def listed(line: str) -> str:
     """A line whose own list mark cannot be taken for that of a template's list."""
     body = line.lstrip()

@@ -39,6 +39,7 @@ from compactor_cli.digest.statements import (
     tail,
     verbatim,
     water_level,
+    without_data,
 )
 from compactor_cli.formats.client_signs import PROJECT_FILE, SENT_RULES
 from compactor_cli.model.summary import Item
@@ -56,13 +57,16 @@ _CHARS_PER_WORD = 8
 _MAX_REPLY_CHARS = 80
 _ENDING_CHARS = 1_500
 _MAX_CALL_CHARS = 100
-_MIN_QUOTE_TOKENS = 30
+_MIN_QUOTE_TOKENS = 40
 # Records after which the words of a refusal are dealt with.
 _ANSWERED_RECORDS = 30
 # What rules may take of the section, and the length from which a message may not be quoted whole.
 _RULES_RATIO, _LONG_CHARS = 0.2, 400
+# A longer message has other matters too.
+_MAX_LASTING_CHARS, _FIRST = 1_200, 9.0
 # What the requests of a long message may take of its room.
 _ASKED_RATIO = 0.8
+_SAME_CHARS = 12
 # A request of fewer words needs those before it.
 _MIN_WORDS = 3
 # Shorter replies (yes, go on) are shown with what they reply to only.
@@ -98,6 +102,11 @@ class UserMessage:
         is_reply = self.is_short and (self.replies_to.endswith(QUESTION_MARKS) or not is_whole)
         is_reply = is_reply and not self.text.startswith("/")
         return bool(self.text) and not (self.stopped or self.interrupts or is_reply or is_remark(self.text))
+
+    @property
+    def asks_why(self) -> bool:
+        """Whether it asks why something is done as it is."""
+        return self.text.endswith(QUESTION_MARKS) and _WHY.match(self.text) is not None
 
 
 def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tuple[UserMessage, ...]:
@@ -307,6 +316,30 @@ def is_rule(sentence: str) -> bool:
     return _RULE.search(sentence) is not None
 
 
+# What counts for all work to come, and what objects to the work under way.
+_LIMIT = re.compile(
+    r"\b(?:only|never|always|don'?t|do not|anything else|nothing else|prefer)\b"
+    r"|不要|别|只能|必须|しないで|だけ",
+    re.IGNORECASE,
+)
+_LEADS = r"\A\W*(?:(?:so+|ok(?:ay)?|hm+|and|but|oh|ah|yes|yeah)\b\W*)*"
+_WHY = re.compile(
+    rf"{_LEADS}(?:(?:wait|no)\b\W*)*(?:why|how come|isn'?t|aren'?t|shouldn'?t|wouldn'?t)\b", re.IGNORECASE
+)
+_OBJECTION = re.compile(
+    rf"{_LEADS}(?:no|wait|why|stop|actually|wrong)\b"
+    r"|\b(?:instead|rather|revert|undo|actually|not (?:what|like|that)|wtf|should(?:n'?t| not))\b|不对",
+    re.IGNORECASE,
+)
+
+
+def lasting(text: str) -> int:
+    """How far the words of a message reach: 2 for all work to come (a limit), 1 beyond the step (an objection), 0."""
+    if len(text) > _MAX_LASTING_CHARS:
+        return 0
+    return 2 if _LIMIT.search(text) else 1 if _OBJECTION.search(text) else 0
+
+
 _RULE_CHARS = range(12, 240)
 _TAG = re.compile(r"</?[\w-]+>")
 # How a long message begins says what it is about, before rules that every message of its kind ends with.
@@ -343,8 +376,10 @@ def condensed(
     """A message whole where it fits; else how it begins, its rules and requests in order, and what ``more`` chooses.
 
     ``more`` gets the pieces that are left, what is taken, and the tokens that are left. An ellipsis stands for every
-    gap. A message of one or two sentences is cut to its beginning and its end.
+    gap. Data that was pasted goes first. A message of one or two sentences is cut to its beginning and its end.
     """
+    if token_cache.text(text) > tokens:
+        text = without_data(text)
     cut = clipped(text, tokens, token_cache)
     if cut == text:
         return cut
@@ -418,49 +453,54 @@ def joined(pieces: Iterable[Statement]) -> str:
 
 
 def wants_items(
-    analysis: Analysis, budget_tokens: int, token_cache: TokenCache, *, shown: Iterable[str] = ()
+    analysis: Analysis, budget_tokens: int, token_cache: TokenCache, *, shown: Iterable[Item] = ()
 ) -> tuple[Item, ...]:
-    """The user's messages in order and verbatim; newest and first ones preferred, the longest cut to the same size.
+    """The user's messages in order and verbatim, the longest cut to the same size; see `_affordable`.
 
-    Left out are those that one of the texts ``shown`` quotes whole, and the newest, which Now quotes.
+    Left out are those that one of the items ``shown`` quotes, whole or as its own.
 
     Replies of a few words come where the others leave room: they are read with what they reply to elsewhere.
     """
     quoted = tuple(shown)
-    newest = newest_request(analysis) if quoted else None
-    shown_messages = [
-        m
-        for m in analysis.messages
-        if m.stopped or not (m is newest or is_in_history(m, analysis) or any(m.text in text for text in quoted))
-    ]
+    messages = _unquoted(analysis, quoted)
     # What a message that is quoted whole says needs no line of its own.
-    quoted_text = "\n".join(
-        (*quoted, *(m.text for m in _affordable(shown_messages, budget_tokens) if len(m.text) < _LONG_CHARS))
-    )
+    whole = [m.text for m in _affordable(messages, budget_tokens, analysis, token_cache) if len(m.text) < _LONG_CHARS]
+    quoted_text = "\n".join((*(item.text for item in quoted), *whole))
     rules = dict.fromkeys(item for item in rules_of(analysis) if item.text not in quoted_text)
     ruled = chosen(rules, int(budget_tokens * _RULES_RATIO), token_cache)
     budget_tokens -= sum(map(token_cache.item, ruled))
-    places = {id(message): place for place, message in enumerate(shown_messages)}
-    kept = _affordable([m for m in shown_messages if not m.is_short], budget_tokens)
+    items = _quotes(messages, budget_tokens, analysis, token_cache)
+    left = budget_tokens - sum(map(token_cache.item, items.values()))
+    for place, message in reversed([*enumerate(messages)]):
+        if place in items or not message.is_short or len(message.text) < _MIN_SHORT_CHARS:
+            continue
+        asked = opening(message.replies_to, 70) if message.replies_to.endswith(QUESTION_MARKS) else ""
+        text = f"{asked} → {analysis.words.quoted(message.text)}" if asked else message.text
+        item = _user_item(message, text, analysis)
+        if (cost := token_cache.item(item)) <= left:
+            items[place] = item
+            left -= cost
+    return (*ruled, *(items[place] for place in sorted(items) if items[place].text))
+
+
+def _quotes(
+    messages: Sequence[UserMessage], budget_tokens: int, analysis: Analysis, token_cache: TokenCache
+) -> dict[int, Item]:
+    """The quotations by the places of their messages, the longest cut to the same size."""
+    places = {id(message): place for place, message in enumerate(messages)}
+    spoken = [message for message in messages if not message.is_short or lasting(message.text)]
+    kept = _affordable(spoken, budget_tokens, analysis, token_cache)
     costs = [
         token_cache.item(_user_item(message, message.text[: budget_tokens * 12 + 200], analysis)) for message in kept
     ]
     level = water_level(costs, budget_tokens)
-    items = {
-        places[id(message)]: _user_item(
-            message,
-            message.text
-            if cost <= level
-            else condensed(
-                message.text,
-                level - 8 - token_cache.text(outcome_of(message, analysis, with_edits=False)[0]),
-                token_cache,
-                lambda pieces, _, left: _fitting(pieces, left, token_cache),
-            ),
-            analysis,
-        )
-        for message, cost in zip(kept, costs, strict=True)
-    }
+    items: dict[int, Item] = {}
+    for message, cost in zip(kept, costs, strict=True):
+        text = message.text
+        if cost > level:
+            room = level - 8 - token_cache.text(outcome_of(message, analysis, with_edits=False)[0])
+            text = condensed(text, room, token_cache, lambda pieces, _, left: _fitting(pieces, left, token_cache))
+        items[places[id(message)]] = _user_item(message, text, analysis)
     left = budget_tokens - sum(map(token_cache.item, items.values()))
     for message in reversed(kept):  # that files were edited says less than the user's words
         place = places[id(message)]
@@ -469,14 +509,22 @@ def wants_items(
         if items[place].text == message.text and more <= left:
             items[place] = whole
             left -= more
-    for message in reversed([m for m in shown_messages if m.is_short and len(m.text) >= _MIN_SHORT_CHARS]):
-        asked = opening(message.replies_to, 70) if message.replies_to.endswith(QUESTION_MARKS) else ""
-        text = f"{asked} → {analysis.words.quoted(message.text)}" if asked else message.text
-        item = _user_item(message, text, analysis)
-        if places[id(message)] not in items and (cost := token_cache.item(item)) <= left:
-            items[places[id(message)]] = item
-            left -= cost
-    return (*ruled, *(items[place] for place in sorted(items) if items[place].text))
+    return items
+
+
+def _unquoted(analysis: Analysis, items: Sequence[Item]) -> list[UserMessage]:
+    """The messages that none of the items quotes, whole or as its own."""
+    own = {
+        (record, item.text.partition(analysis.words.colon)[2][:_SAME_CHARS])
+        for item in items
+        for record in item.records
+    }
+    texts = "\n".join(item.text for item in items)
+    return [
+        m
+        for m in analysis.messages
+        if m.stopped or not ((m.record, m.text[:_SAME_CHARS]) in own or is_in_history(m, analysis) or m.text in texts)
+    ]
 
 
 def is_in_history(message: UserMessage, analysis: Analysis) -> bool:
@@ -506,15 +554,24 @@ def outcome_of(message: UserMessage, analysis: Analysis, *, with_edits: bool = T
     return (f" → {outcome.text}", outcome.records) if outcome else ("", ())
 
 
-def _affordable(messages: Sequence[UserMessage], budget_tokens: int) -> list[UserMessage]:
-    """As many messages as can have a useful size: the newest, the first, then newest to oldest."""
-    most = budget_tokens // _MIN_QUOTE_TOKENS
-    if len(messages) <= most:
-        return list(messages)
-    if most < 1:
-        return []
-    first, rest = list(messages[: most > 1]), messages[1:]
-    return first + list(rest[len(rest) - (most - len(first)) :])
+def _affordable(
+    messages: Sequence[UserMessage], budget_tokens: int, analysis: Analysis, token_cache: TokenCache
+) -> list[UserMessage]:
+    """The messages that can have a useful size: the first, then the newest, what reaches far before its age."""
+    kept = min((event.record for event in analysis.kept if event.kind is EventKind.USER), default=1 << 40)
+    first = next((one for one in messages[:1] if one.record < kept), None)
+
+    def rank(message: UserMessage) -> float:
+        newness = message.record / len(analysis.events)
+        return newness + lasting(message.text) / 4 + _FIRST * (message is first)
+
+    found: list[UserMessage] = []
+    for message in sorted(messages, key=rank, reverse=True):
+        least = min(_MIN_QUOTE_TOKENS, token_cache.item(_user_item(message, message.text[:_LONG_CHARS], analysis)))
+        if least <= budget_tokens:
+            found.append(message)
+            budget_tokens -= least
+    return sorted(found, key=lambda message: message.record)
 
 
 def newest_request(analysis: Analysis) -> UserMessage | None:

@@ -26,7 +26,7 @@ from compactor_cli.digest.history import history_items
 from compactor_cli.digest.language import LANGUAGES, words_of
 from compactor_cli.digest.loss import loss
 from compactor_cli.digest.names import name_items
-from compactor_cli.digest.now import standing_request
+from compactor_cli.digest.now import standing_requests
 from compactor_cli.digest.sections import build_sections
 from compactor_cli.digest.settled import proposes
 from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm, TokenCache, clipped, records_of
@@ -226,7 +226,7 @@ class _Chooser:
         if newest and Section.TASK not in self.text.missing:
             share = int(tokens * _SHARES[Section.USER]) - _ITEM_TOKENS
             room = max(tokens // 4, min(_SENTENCE_TOKENS, share))
-            for one in filter(None, (standing_request(newest, self.analysis), newest)):
+            for one in (*standing_requests(newest, self.analysis)[:1], newest):
                 words = clipped(one.text, room, self.token_cache)
                 yield Item(text=words, records=records_of((one.record,)))
 

@@ -274,3 +274,20 @@ def test_what_the_user_has_given_need_not_be_asked_for_again() -> None:
     shown = rendered(digest(session, 110).summary)
     assert "on its way to Columbus" in shown
     assert "need to know" not in shown
+
+
+def test_many_commits_leave_room_for_what_was_explained() -> None:
+    told = "The export drops the second hour of October because it takes it for a duplicate."
+    asked = "please store the times of gauge number {0} in UTC and commit that with a message of your own"
+    turns = (
+        (
+            user(asked.format(n)),
+            *ran(f"git commit -m 'Store gauge {n}'", f"[main {n:07x}a] Store gauge {n}"),
+            says("Ok."),
+        )
+        for n in range(1_000, 1_040)
+    )
+    session = conversation(*turns, user("why are 120 readings missing in the export?"), says(told), says("Ok."))
+    shown = " ".join(texts(digest(session, 900), Section.HISTORY))
+    assert told in shown or told in " ".join(texts(digest(session, 900), Section.TASK))
+    assert "Store gauge 1039" in shown

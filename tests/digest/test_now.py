@@ -349,3 +349,20 @@ def test_what_the_user_has_agreed_to_and_nobody_has_done_yet_stands_whole() -> N
     shown = rendered(digest(conversation(*asked, *done), 300).summary)
     assert "send_certificate(amount 50) → sent" in shown
     assert "Would you like me" not in shown.partition("## What happened")[0]
+
+
+def test_a_doubt_about_the_work_stands_with_the_request_it_goes_back_to() -> None:
+    asked = "Move the readings of all gauges into one table and keep the export as it is."
+    work = (says("I add a second handler."), ran("make", "ok"))
+    one = digest(conversation(user("Read it."), says("Done."), user(asked), *work, user("why are there 2 handlers?")))
+    shown = texts(one, Section.TASK)
+    assert shown[0].endswith("why are there 2 handlers?")
+    assert any(asked in text for text in shown[1:])
+
+
+def test_two_messages_said_in_one_go_are_both_what_is_asked() -> None:
+    first, second = "Then we need to tackle the clock drift.", "Continue and give me a plan of how to fix it."
+    one = digest(conversation(user("Read it."), says("Done."), user(first), user(second), ran("make", "ok")))
+    shown = texts(one, Section.TASK)
+    assert shown[0].endswith(second)
+    assert any(first in text for text in shown[1:])

@@ -31,7 +31,14 @@ def test_the_users_lists_stay_word_for_word() -> None:
 def test_a_long_message_keeps_both_ends_and_leaves_room_for_the_others() -> None:
     paste = " ".join(f"word{number}" for number in range(4_000))
     session = conversation(
-        user("First, " + LONG), user("start " + paste + " the end"), user(LONG + "mid"), user(LONG + "last"), BUILD
+        user("First, " + LONG),
+        says("ok"),
+        user("start " + paste + " the end"),
+        says("ok"),
+        user(LONG + "mid"),
+        says("ok"),
+        user(LONG + "last"),
+        BUILD,
     )
     shown = texts(digest(session, 2_000), Section.USER)
     assert [shown[0], shown[2]] == ["First, " + LONG.strip(), LONG + "mid"]
@@ -42,8 +49,8 @@ def test_a_long_message_keeps_both_ends_and_leaves_room_for_the_others() -> None
 
 
 def test_the_first_and_the_newest_go_before_the_ones_between() -> None:
-    session = conversation(*(user(f"{LONG}number {number}") for number in range(40)), BUILD)
-    shown = [item.records[0] for item in items(digest(session, 1_000), Section.USER)]
+    session = conversation(*((user(f"{LONG}number {number}"), says("ok")) for number in range(40)), BUILD)
+    shown = [item.records[0] // 2 for item in items(digest(session, 1_000), Section.USER)]
     assert shown == [0, *range(40 - len(shown), 39)]
     assert 2 < len(shown) < 20
 
@@ -126,7 +133,7 @@ def test_of_a_long_message_the_requests_are_kept_before_what_it_reports() -> Non
     told = "The readings of the gauges came in late and the table on the page was empty for most of the night. "
     asked = "Please keep the old page until the new one is accepted."
     long = f"Here is what happened yesterday. {told * 9}{asked} {told.replace('gauges', 'valves') * 9}"
-    session = conversation(user(f"First, {LONG}"), user(long), user(LONG + "last"), BUILD)
+    session = conversation(user(f"First, {LONG}"), says("ok"), user(long), says("ok"), user(LONG + "last"), BUILD)
     shown = texts(digest(session, 600), Section.USER)
     assert any(asked in text and "…" in text for text in shown)
 
@@ -269,3 +276,20 @@ def test_a_refusal_whose_call_is_in_no_record_shows_the_users_words_and_fails_no
     asked = user("What does the tariff cost?"), says("Which tariff do you mean?"), user("The one of the new depot.")
     assert "ask Jana about the tariff first" in rendered(digest(conversation(told, *asked)).summary)
     assert texts(digest(conversation(wordless, says("What next?"))), Section.USER) == []
+
+
+def test_a_limit_that_the_user_set_early_is_kept_before_newer_words() -> None:
+    limit = "i would only want end to end tests for the store, anything else is useless"
+    later = ((user(f"{LONG}number {number}"), says("ok")) for number in range(40))
+    session = conversation(user("Read the store."), says("ok"), user(limit), says("ok"), *later, BUILD)
+    assert limit in texts(digest(session, 1_000), Section.USER)
+
+
+def test_of_a_message_with_pasted_data_the_words_around_it_are_quoted() -> None:
+    data = '{"type":"message","role":"assistant","content":[{"type":"call","id":"' + "7f3a" * 400 + '"}]}'
+    pasted = f"we need to tackle this bug:\n{data}\nthe reason is that a reading stands between call and answer"
+    session = conversation(user(LONG), says("ok"), user(pasted), BUILD)
+    shown = " ".join(texts(digest(session, 900), Section.TASK))
+    assert "we need to tackle this bug: …" in shown
+    assert "a reading stands between call and answer" in shown
+    assert '"role"' not in shown
