@@ -463,9 +463,7 @@ def _member(key: str, value: Any, analysis: Analysis | None = None) -> str:
 
 
 # Letters next to digits or other letters of a name; a bare number, date or short word needs its key.
-_SPEAKS = re.compile(
-    r"[A-Za-z]{2}.*[\d_@ ]|\d.*[A-Za-z]{2}|^#?[A-Z]\d{3}|^[A-Z][a-z]+$|^[a-z]{6,}|^\d{1,2}:\d\d|[^\x00-\x7f]{2}"
-)
+_SPEAKS = re.compile(r"[A-Za-z]{2}.*[\d_@ ]|\d.*[A-Za-z]{2}|^#?[A-Z]\d{3}|^[A-Z][a-z]+$|^[a-z]{6,}|[^\x00-\x7f]{2}")
 
 
 def _is_scalar(value: Any) -> bool:

@@ -323,3 +323,9 @@ def test_a_look_up_that_failed_stands_until_one_of_the_same_kind_went_well() -> 
     assert "find_user_by_email(ada@example.com) → failed: Error: user not found" in shown
     again = call("find_user_by_email", "3", email="ada@example.org"), answer("ada_lovelace_72", "3")
     assert "not found" not in told(*failed, says("Which other address have you?"), user("example.org"), *again)
+
+
+def test_a_time_stands_with_what_it_is_the_time_of() -> None:
+    flight = '{"number": "HAT263", "departure": "15:00:00", "arrival": "17:00:00"}'
+    shown = told(call("get_flight", "1"), answer(flight, "1"), says("HAT263 is there by 17:00:00."), user("fine"))
+    assert "arrival 17:00:00" in shown
