@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from compactor_cli.model.plan import USAGE, Action, Edit, Plan
 from compactor_cli.model.report import InputReport, Outcome, TranscriptReport
-from compactor_cli.model.transcript import Media, Message, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import Message, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.tokens import Counter, count_messages
 
@@ -72,33 +72,8 @@ MAX_FAILURES = 200
 MAX_BINS = 18
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bin:
-    """Transcripts of ``from_tokens`` up to twice that: how many before and after, and these in percent of the most."""
-
-    label: str
-    from_tokens: int
-    before: int
-    after: int
-    before_percent: float
-    after_percent: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Saving:
-    """The inputs of one folder, or one input; the percents are of the largest row, to be drawn as bars."""
-
-    name: str
-    inputs: int
-    before: int
-    after: int
-    before_percent: float
-    after_percent: float
-
-    @property
-    def saved(self) -> int:
-        """Percent of the tokens."""
-        return round(100 * (1 - self.after / self.before)) if self.before else 0
+# What a template is given of one thing, by the names that it has there.
+Shown = dict[str, Any]
 
 
 def run_page(
@@ -119,6 +94,9 @@ def run_page(
     bins = _bins(sizes)
     before, after = sum(size for size, _ in sizes), sum(size for _, size in sizes)
     failures = [report for report in inputs if report.error]
+    folders: dict[str, list[InputReport]] = {}
+    for report in inputs:
+        folders.setdefault(os.path.dirname(report.path) or ".", []).append(report)  # noqa: PTH120 -- paths may be "-"
     return render_page(
         "run.html",
         title=title,
@@ -133,7 +111,7 @@ def run_page(
         bins=bins,
         target=target_tokens,
         target_percent=_position(bins, target_tokens),
-        projects=_projects(inputs),
+        projects=_savings(folders.items()) if len(folders) > 1 else [],
         largest=_savings(((report.path, (report,)) for report in inputs), by_after=True)[:MAX_LARGEST],
         retained=[_retention(name, report) for name, report in retained[:MAX_ROWS]],
         failures=[
@@ -144,7 +122,7 @@ def run_page(
     )
 
 
-def _bins(sizes: Sequence[tuple[int, int]]) -> list[Bin]:
+def _bins(sizes: Sequence[tuple[int, int]]) -> list[Shown]:
     """Sizes before and after, by doublings; the smallest ones together in the first."""
     filled = [size for pair in sizes for size in pair if size]
     if not filled:
@@ -156,65 +134,42 @@ def _bins(sizes: Sequence[tuple[int, int]]) -> list[Bin]:
         for side, size in enumerate(pair):
             counts[max(0, max(size, 1).bit_length() - 1 - first)][side] += 1
     most = max(max(pair) for pair in counts)
-    return [
-        Bin(
-            label=_short(1 << (first + i)),
-            from_tokens=1 << (first + i),
-            before=before,
-            after=after,
-            before_percent=round(100 * before / most, 1),
-            after_percent=round(100 * after / most, 1),
-        )
-        for i, (before, after) in enumerate(counts)
-    ]
+    bins: list[Shown] = []
+    for i, (before, after) in enumerate(counts):
+        tokens = 1 << (first + i)
+        unit, name = next(((unit, name) for unit, name in ((1 << 20, "M"), (1 << 10, "k")) if tokens >= unit), (1, ""))
+        percents = {"before_percent": round(100 * before / most, 1), "after_percent": round(100 * after / most, 1)}
+        label = f"{tokens // unit}{name}"
+        bins.append({"label": label, "from_tokens": tokens, "before": before, "after": after, **percents})
+    return bins
 
 
-def _short(tokens: int) -> str:
-    for unit, name in ((1 << 20, "M"), (1 << 10, "k")):
-        if tokens >= unit:
-            return f"{tokens // unit}{name}"
-    return str(tokens)
-
-
-def _position(bins: Sequence[Bin], tokens: int) -> float | None:
+def _position(bins: Sequence[Shown], tokens: int) -> float | None:
     """Where on the axis this many tokens are, in percent of its width; None where that is not on it."""
     if not bins or not tokens:
         return None
-    place = math.log2(tokens / bins[0].from_tokens) / len(bins)
+    place = math.log2(tokens / bins[0]["from_tokens"]) / len(bins)
     return round(100 * place, 2) if 0 <= place <= 1 else None
 
 
-def _projects(inputs: Sequence[InputReport]) -> list[Saving]:
-    """By folder, where there are several."""
-    folders: dict[str, list[InputReport]] = {}
-    for report in inputs:
-        folders.setdefault(os.path.dirname(report.path) or ".", []).append(report)  # noqa: PTH120 -- paths may be "-"
-    return _savings(folders.items()) if len(folders) > 1 else []
+def _savings(groups: Iterable[tuple[str, Sequence[InputReport]]], *, by_after: bool = False) -> list[Shown]:
+    """The largest savings, or what is largest still; the percents are of the largest row, to be drawn as bars."""
+    rows: list[Shown] = []
+    for name, reports in groups:
+        before, after = (sum(getattr(item, size) for item in reports) for size in ("tokens_before", "tokens_after"))
+        if before:
+            saved = round(100 * (1 - after / before))
+            rows.append({"name": name, "inputs": len(reports), "before": before, "after": after, "saved": saved})
+    rows.sort(key=lambda row: (-row["after"] if by_after else row["after"] - row["before"], row["name"]))
+    rows = rows[:MAX_ROWS]
+    most = max((row["before"] for row in rows), default=1)
+    for row in rows:
+        row |= {f"{side}_percent": round(100 * row[side] / most, 2) for side in ("before", "after")}
+        row["name"] = printable(row["name"])
+    return rows
 
 
-def _savings(groups: Iterable[tuple[str, Sequence[InputReport]]], *, by_after: bool = False) -> list[Saving]:
-    """The largest savings, or what is largest still."""
-    rows = [
-        (name, len(reports), sum(item.tokens_before for item in reports), sum(item.tokens_after for item in reports))
-        for name, reports in groups
-    ]
-    rows.sort(key=lambda row: (-row[3] if by_after else row[3] - row[2], row[0]))
-    rows = [row for row in rows if row[2]][:MAX_ROWS]
-    most = max((row[2] for row in rows), default=1)
-    return [
-        Saving(
-            name=printable(name),
-            inputs=inputs,
-            before=before,
-            after=after,
-            before_percent=round(100 * before / most, 2),
-            after_percent=round(100 * after / most, 2),
-        )
-        for name, inputs, before, after in rows
-    ]
-
-
-def _retention(name: str, report: TranscriptReport) -> dict[str, object]:
+def _retention(name: str, report: TranscriptReport) -> Shown:
     kinds = sorted(report.retention.items(), key=lambda item: item[1])
     return {
         "name": printable(name),
@@ -248,32 +203,12 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BarSlice:
-    """A piece of a strip, in units of its width; ``record`` is what it leads to, from 1 (0: the summary)."""
-
-    x: float
-    width: float
-    fate: Fate
-    record: int
-    title: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PageFragment:
     """A run of a line of the summary: plain, a link to ``record`` (from 1), or code."""
 
     text: str
     record: int = 0
     is_code: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageLine:
-    """A line of the summary: ``kind`` is heading, item, text, or marker."""
-
-    kind: str
-    depth: int
-    pieces: tuple[PageFragment, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,10 +243,13 @@ def session_page(
     """The page. ``summary`` is the text that replaces the covered records; empty if there is none."""
     tokens = count_messages(counter, transcript.messages)
     fates = _fates(plan, len(transcript.records))
+    sized = [
+        (number, count, fate, f"{number} · {message.role.value} · {count:,} tokens · {_word(fate)}")
+        for number, (message, count, fate) in enumerate(zip(transcript.messages, tokens, fates, strict=True), 1)
+    ]
     after = _tokens_after(transcript, plan, tokens, fates, counter)
     scale = PAGE_WIDTH / max(sum(tokens), 1)
     changes = report.outcome is Outcome.COMPACTED
-    records = tuple(_records(transcript, plan, tokens, fates))
     summary_tokens = report.tokens_after - sum(after) if summary else 0
     return render_page(
         "session.html",
@@ -321,13 +259,13 @@ def session_page(
         changes=changes,
         kept=fates.count(Fate.KEPT),
         percent=round(100 * (1 - report.tokens_after / report.tokens_before)) if report.tokens_before else 0,
-        before=_before(transcript, tokens, fates, scale),
+        before=_slices(sized, scale),
         after=_after(plan, after, fates, summary_tokens, scale) if changes else (),
         turns=_turns(transcript, tokens, scale),
         legend=_legend(fates, tokens, after, summary_tokens),
-        summary=tuple(_summary_lines(summary, len(transcript.records))),
+        summary=list(_summary_lines(summary, len(transcript.records))),
         kinds=_kinds(report),
-        groups=_groups(records),
+        groups=_groups(_records(transcript, plan, tokens, fates)),
     )
 
 
@@ -359,72 +297,55 @@ def _tokens_after(
     return after
 
 
-def _before(transcript: Transcript, tokens: Sequence[int], fates: Sequence[Fate], scale: float) -> tuple[BarSlice, ...]:
+def _after(plan: Plan, tokens: Sequence[int], fates: Sequence[Fate], summary_tokens: int, scale: float) -> list[Shown]:
     sized = [
-        (number, count, fate, f"{number} · {message.role.value} · {count:,} tokens · {_word(fate)}")
-        for number, (message, count, fate) in enumerate(zip(transcript.messages, tokens, fates, strict=True), 1)
+        (number, count, fate, f"{number} · {count:,} tokens · {_word(fate)}")
+        for number, (count, fate) in enumerate(zip(tokens, fates, strict=True), 1)
     ]
-    return tuple(_slices(sized, scale))
+    if summary_tokens:
+        sized.insert(plan.summary_at, (0, summary_tokens, Fate.SUMMARY, f"the summary · {summary_tokens:,} tokens"))
+    return _slices(sized, scale)
 
 
-def _after(
-    plan: Plan, tokens: Sequence[int], fates: Sequence[Fate], summary_tokens: int, scale: float
-) -> tuple[BarSlice, ...]:
-    summary = (0, summary_tokens, Fate.SUMMARY, f"the summary · {summary_tokens:,} tokens")
-    sized: list[tuple[int, int, Fate, str]] = []
-    for i, count in enumerate(tokens):
-        if summary_tokens and i == plan.summary_at:
-            sized.append(summary)
-        sized.append((i + 1, count, fates[i], f"{i + 1} · {count:,} tokens · {_word(fates[i])}"))
-    if summary_tokens and plan.summary_at >= len(tokens):
-        sized.append(summary)
-    return tuple(_slices(sized, scale))
+def _slices(sized: Iterable[tuple[int, int, Fate, str]], scale: float) -> list[Shown]:
+    """Number, tokens, fate and title of records (0: the summary) as slices side by side, in units of the strip's width.
 
-
-def _slices(sized: Sequence[tuple[int, int, Fate, str]], scale: float) -> Iterator[BarSlice]:
-    """The records side by side; what is too narrow to be seen is joined with its neighbours of the same fate."""
-    x = width = 0.0
-    first: tuple[int, int, Fate, str] | None = None
-    last = 0
-    for item in sized:
-        if not item[1]:
-            continue
-        if first and (item[2] is not first[2] or width >= MIN_SLICE):
-            yield _joined(first, last, x, width)
-            x, width, first = x + width, 0.0, None
-        first = first or item
-        last = item[0]
-        width += item[1] * scale
-    if first:
-        yield _joined(first, last, x, width)
-
-
-def _joined(first: tuple[int, int, Fate, str], last: int, x: float, width: float) -> BarSlice:
-    title = first[3] if last == first[0] else f"{first[0]}-{last} · {_word(first[2])}"
-    return BarSlice(x=round(x, 2), width=round(width, 2), fate=first[2], record=first[0], title=printable(title))
-
-
-def _turns(transcript: Transcript, tokens: Sequence[int], scale: float) -> tuple[BarSlice, ...]:
-    """Where the user spoke, as marks over the strip."""
-    found: list[BarSlice] = []
+    What is too narrow to be seen is joined with its neighbours of the same fate.
+    """
+    slices: list[Shown] = []
+    for number, count, fate, title in sized:
+        if slices and slices[-1]["fate"] is fate and slices[-1]["width"] < MIN_SLICE and count:
+            slices[-1]["width"] += count * scale
+            slices[-1]["title"] = f"{slices[-1]['record']}-{number} · {_word(fate)}"
+        elif count:
+            slices.append({"record": number, "fate": fate, "width": count * scale, "title": title})
     x = 0.0
-    for i, (message, count) in enumerate(zip(transcript.messages, tokens, strict=True)):
+    for piece in slices:
+        width = piece["width"]
+        piece |= {"x": round(x, 2), "width": round(width, 2), "title": printable(piece["title"])}
+        x += width
+    return slices
+
+
+def _turns(transcript: Transcript, tokens: Sequence[int], scale: float) -> list[Shown]:
+    """Where the user spoke, as marks over the strip."""
+    found: list[Shown] = []
+    x = 0.0
+    for number, (message, count) in enumerate(zip(transcript.messages, tokens, strict=True), 1):
         if message.role.value == "user" and count and message.text.strip() and not message.results:
             title = printable(" ".join(message.text[:300].split())[:120])
-            found.append(BarSlice(x=round(x, 2), width=0.0, fate=Fate.KEPT, record=i + 1, title=f"{i + 1} · {title}"))
+            found.append({"x": round(x, 2), "record": number, "title": f"{number} · {title}"})
         x += count * scale
-    return tuple(found)
+    return found
 
 
-def _legend(
-    fates: Sequence[Fate], tokens: Sequence[int], after: Sequence[int], summary_tokens: int
-) -> list[dict[str, object]]:
+def _legend(fates: Sequence[Fate], tokens: Sequence[int], after: Sequence[int], summary_tokens: int) -> list[Shown]:
     """What each colour means, and how many records and tokens have it."""
     counts, before_tokens, after_tokens = Tally(fates), Tally[Fate](), Tally[Fate]()
     for fate, count, later in zip(fates, tokens, after, strict=True):
         before_tokens[fate] += count
         after_tokens[fate] += later
-    rows: list[dict[str, object]] = [
+    rows: list[Shown] = [
         {
             "fate": fate,
             "word": _word(fate) if before_tokens[fate] else f"{_word(fate)} (bookkeeping)",
@@ -444,21 +365,21 @@ def _word(fate: Fate) -> str:
     return fate.value.replace("-", " ")
 
 
-def _summary_lines(summary: str, records: int) -> Iterator[PageLine]:
-    """The summary as headings, items and paragraphs; references to records are links."""
+def _summary_lines(summary: str, records: int) -> Iterator[Shown]:
+    """The summary as headings, items, paragraphs and its marker line; references to records are links."""
     for line in summary.splitlines():
         text = line.strip()
         if not text:
             continue
-        depth = (len(line) - len(line.lstrip())) // 2
+        depth = min((len(line) - len(line.lstrip())) // 2, 4)
         if heading := re.match(r"(#+)\s+(.*)", text):
-            yield PageLine(kind="heading", depth=len(heading[1]), pieces=tuple(_pieces(heading[2], records)))
+            yield {"kind": "heading", "depth": len(heading[1]), "pieces": list(_pieces(heading[2], records))}
         elif item := re.match(r"[-*•]\s+(.*)", text):
-            yield PageLine(kind="item", depth=min(depth, 4), pieces=tuple(_pieces(item[1], records)))
+            yield {"kind": "item", "depth": depth, "pieces": list(_pieces(item[1], records))}
         elif re.match(r"\[compact/\d+ ", text):
-            yield PageLine(kind="marker", depth=0, pieces=(PageFragment(text=printable(text)),))
+            yield {"kind": "marker", "depth": 0, "pieces": [PageFragment(text=printable(text))]}
         else:
-            yield PageLine(kind="text", depth=min(depth, 4), pieces=tuple(_pieces(text, records)))
+            yield {"kind": "text", "depth": depth, "pieces": list(_pieces(text, records))}
 
 
 def _pieces(text: str, records: int) -> Iterator[PageFragment]:
@@ -487,9 +408,9 @@ def _links(reference: str, records: int) -> Iterator[PageFragment]:
     yield PageFragment(text=reference[at:])
 
 
-def _kinds(report: TranscriptReport) -> list[dict[str, object]]:
+def _kinds(report: TranscriptReport) -> list[Shown]:
     """What of the summarised records is found in the summary, by kind, the worst first; and what is not."""
-    rows: list[dict[str, object]] = []
+    rows: list[Shown] = []
     for kind, share in sorted(report.retention.items(), key=lambda item: item[1]):
         lost = report.lost.get(kind, ())
         shown = [printable(text[:400]) for text in lost[:MAX_LOST_SHOWN]]
@@ -533,27 +454,24 @@ def _parts(message: Message, record: int, edits: dict[tuple[int, int], Edit]) ->
         elif isinstance(part, Thinking):
             yield ShownPart(label="thinking", text=_clipped(part.text), now=now)
         elif isinstance(part, ToolCall):
+            arguments = part.arguments
+            if not isinstance(arguments, str):
+                # One a line; texts as they read, everything else as JSON.
+                values = (
+                    (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+                    for name, value in arguments.items()
+                )
+                arguments = "\n".join(f"{name}: {value}" for name, value in values)
             label = f"calls {printable(part.name)}"
-            yield ShownPart(label=label, text=_clipped(_arguments(part)), is_code=True, now=now)
+            yield ShownPart(label=label, text=_clipped(arguments), is_code=True, now=now)
         elif isinstance(part, ToolResult):
             media = f", {part.media_count} images or files" if part.media_count else ""
-            label = (
-                f"{'error' if part.is_error else 'result'}{f' of {printable(part.name)}' if part.name else ''}{media}"
+            kind, name = "error" if part.is_error else "result", f" of {printable(part.name)}" if part.name else ""
+            yield ShownPart(
+                label=f"{kind}{name}{media}", text=_clipped(part.text), is_code=True, now=now, is_error=part.is_error
             )
-            yield ShownPart(label=label, text=_clipped(part.text), is_code=True, now=now, is_error=part.is_error)
-        elif isinstance(part, Media):
+        else:
             yield ShownPart(label=f"{printable(part.kind)}, {part.size_bytes:,} bytes", text="")
-
-
-def _arguments(call: ToolCall) -> str:
-    """One argument a line; texts as they read, everything else as JSON."""
-    if isinstance(call.arguments, str):
-        return call.arguments
-    values = (
-        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
-        for name, value in call.arguments.items()
-    )
-    return "\n".join(f"{name}: {value}" for name, value in values)
 
 
 def _clipped(text: str) -> str:
@@ -564,27 +482,21 @@ def _clipped(text: str) -> str:
     return printable(f"{text[:FIRST_CHARS]}\n\n… {left_out:,} characters are not shown here …\n\n{text[-LAST_CHARS:]}")
 
 
-def _groups(records: Sequence[ShownRecord]) -> list[dict[str, object]]:
+def _groups(records: Iterable[ShownRecord]) -> list[Shown]:
     """Runs of records of one fate, to be folded together; bookkeeping goes with what is around it."""
     groups: list[list[ShownRecord]] = []
     for record in records:
-        fate = record.fate
-        is_loose = record.role == "bookkeeping" or fate is Fate.LEFT_OUT
-        if groups and (is_loose or _main_fate(groups[-1]) in (fate, None)):
+        is_loose = record.role == "bookkeeping" or record.fate is Fate.LEFT_OUT
+        if groups and (is_loose or _main_fate(groups[-1]) in (record.fate, None)):
             groups[-1].append(record)
         else:
             groups.append([record])
-    return [
-        {
-            "fate": _main_fate(group) or group[0].fate,
-            "word": _word(_main_fate(group) or group[0].fate),
-            "first": group[0].number,
-            "last": group[-1].last,
-            "tokens": sum(record.tokens for record in group),
-            "records": group,
-        }
-        for group in groups
-    ]
+    rows: list[Shown] = []
+    for group in groups:
+        fate = _main_fate(group) or group[0].fate
+        shown: Shown = {"fate": fate, "word": _word(fate), "first": group[0].number, "last": group[-1].last}
+        rows.append({**shown, "tokens": sum(record.tokens for record in group), "records": group})
+    return rows
 
 
 def _main_fate(group: Sequence[ShownRecord]) -> Fate | None:
