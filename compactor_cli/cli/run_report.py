@@ -52,47 +52,6 @@ REPORT_SCHEMA = 2
 _NOT_ASCII = re.compile(r"[^\x00-\x7e]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRecord:
-    """What a report holds of a run. ``started``: Unix seconds; ``metrics``: of all rows, where they were asked for."""
-
-    started: float
-    settings: Settings | None
-    inputs: Sequence[InputReport]
-    model: Mapping[str, Any] | None = None
-    metrics: Mapping[str, Any] | None = None
-
-
-def write_report(path: str, run: RunRecord, *, exit_code: int, error: str) -> None:
-    """Write the report (``-`` is standard output) as JSON by the schema ``report``, an input a line."""
-    from compactor_cli.schema import faults
-
-    finished = time.time()
-    report = {
-        "schema": REPORT_SCHEMA,
-        "version": __version__,
-        "started": moment(run.started),
-        "finished": moment(finished),
-        "seconds": round(finished - run.started, 3),
-        "exit_code": exit_code,
-        "error": error,
-        "totals": totals(run.inputs),
-        "metrics": run.metrics,
-        "settings": dataclasses.asdict(run.settings) if run.settings else None,
-        "model": run.model,
-    }
-    lines = ",\n".join(f"    {_json(short(item), indented=False)}" for item in run.inputs)
-    inputs = f"[\n{lines}\n  ]" if lines else "[]"
-    text = f'{_json(report, indented=True)[:-2]},\n  "inputs": {inputs}\n}}\n'
-    with output_file(path, mode=PRIVATE_FILE_MODE) as file:
-        file.write(text.encode())
-    written = json.loads(text)
-    written["inputs"] = written["inputs"][:MOST_CHECKED]
-    if wrong := faults("report", written):
-        advice = "this is a defect, please report it"
-        raise InvariantError(f"the report is not by its schema: {wrong[0]}", next_step=advice)
-
-
 def _json(value: object, *, indented: bool) -> str:
     """In ASCII: names of files may hold bytes that are not UTF-8."""
     try:
@@ -145,14 +104,36 @@ class RunReport:
         """The run is over: emit that, and write the report."""
         self.emit(RunEnded(inputs=self.inputs, exit_code=exit_code, error=error, model=self.model))
         if self.report:
-            run = RunRecord(
-                started=self.started,
-                settings=self.settings,
-                inputs=self.inputs,
-                model=self.model,
-                metrics=self.metrics.value() if self.metrics else None,
-            )
-            write_report(self.report, run, exit_code=exit_code, error=error)
+            self._write(exit_code, error)
+
+    def _write(self, exit_code: int, error: str) -> None:
+        """The report (to standard output for ``-``) as JSON by the schema ``report``, an input a line."""
+        from compactor_cli.schema import faults
+
+        finished = time.time()
+        report = {
+            "schema": REPORT_SCHEMA,
+            "version": __version__,
+            "started": moment(self.started),
+            "finished": moment(finished),
+            "seconds": round(finished - self.started, 3),
+            "exit_code": exit_code,
+            "error": error,
+            "totals": totals(self.inputs),
+            "metrics": self.metrics.value() if self.metrics else None,
+            "settings": dataclasses.asdict(self.settings) if self.settings else None,
+            "model": self.model,
+        }
+        lines = ",\n".join(f"    {_json(short(item), indented=False)}" for item in self.inputs)
+        inputs = f"[\n{lines}\n  ]" if lines else "[]"
+        text = f'{_json(report, indented=True)[:-2]},\n  "inputs": {inputs}\n}}\n'
+        with output_file(self.report, mode=PRIVATE_FILE_MODE) as file:
+            file.write(text.encode())
+        written = json.loads(text)
+        written["inputs"] = written["inputs"][:MOST_CHECKED]
+        if wrong := faults("report", written):
+            advice = "this is a defect, please report it"
+            raise InvariantError(f"the report is not by its schema: {wrong[0]}", next_step=advice)
 
 
 STDOUT = "-"
@@ -207,7 +188,18 @@ class EventFile:
         # What was paid, by transcript while it is worked on, then by input.
         self._costs_usd: defaultdict[str, float] = defaultdict(float)
         self._paid_usd: defaultdict[str, float] = defaultdict(float)
-        self._descriptor = _opened(where)
+        try:
+            if found := _DESCRIPTOR.fullmatch("fd:1" if where == "-" else where):
+                # One of its own, not passed on to other programs.
+                self._descriptor = os.dup(int(found[1]))
+                os.write(self._descriptor, b"")
+            else:
+                how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+                self._descriptor = os.open(where, how, PRIVATE_FILE_MODE)
+        except (OSError, OverflowError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "no such descriptor"
+            advice = "name a file, or an open descriptor: --events fd:3 3> events.jsonl"
+            raise UsageError(f"events cannot be written there ({reason})", next_step=advice, place=where) from error
 
     def __enter__(self) -> Self:
         return self
@@ -283,20 +275,6 @@ def _picked(report: TranscriptReport | InputReport, names: list[str]) -> dict[st
     return {name: dict(value) if isinstance(value, Mapping) else value for name, value in found.items()}
 
 
-def _opened(where: str) -> int:
-    """A descriptor of its own, not passed on to other programs. Raises UsageError."""
-    try:
-        if found := _DESCRIPTOR.fullmatch("fd:1" if where == "-" else where):
-            descriptor = os.dup(int(found[1]))
-            os.write(descriptor, b"")
-            return descriptor
-        return os.open(where, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE_FILE_MODE)
-    except (OSError, OverflowError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "no such descriptor"
-        advice = "name a file, or an open descriptor: --events fd:3 3> events.jsonl"
-        raise UsageError(f"events cannot be written there ({reason})", next_step=advice, place=where) from error
-
-
 _PERCENTILES = (5, 25, 50, 75, 95)
 # Failures are counted all, and listed this many.
 _LISTED = 1_000
@@ -326,15 +304,14 @@ class Metrics:
 
     def __call__(self, event: Event, /) -> None:
         """Count it."""
-        if isinstance(event, TranscriptEnded):
-            self._add(event.path, event.report)
-        elif isinstance(event, RunEnded):
+        if isinstance(event, RunEnded):
             is_prometheus = self._path.endswith(PROMETHEUS)
             text = self.prometheus(event) if is_prometheus else json.dumps(self.value(), indent=2) + "\n"
             with output_file(self._path) as file:
                 file.write(text.encode())
-
-    def _add(self, path: str, report: TranscriptReport) -> None:
+        if not isinstance(event, TranscriptEnded):
+            return
+        report = event.report
         self._outcomes[report.outcome.value] += 1
         self._over_target += bool(report.over_target)
         self._before.append(report.tokens_before)
@@ -347,7 +324,7 @@ class Metrics:
             self._summaries[report.summary_source] += 1
             self._summaries["fell back"] += bool(report.fell_back)
         if report.outcome is Outcome.FAILED and len(self._failures) < _LISTED:
-            self._failures.append({"input": path, "line": report.line, "reason": report.reason})
+            self._failures.append({"input": event.path, "line": report.line, "reason": report.reason})
 
     def prometheus(self, ended: RunEnded) -> str:
         """What the textfile collector of Prometheus' node_exporter reads: the last run, as gauges."""
