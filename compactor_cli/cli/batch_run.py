@@ -27,6 +27,7 @@ from compactor_cli.model.settings import Settings
 from compactor_cli.model.value import dataclass
 from compactor_cli.presets import values
 from compactor_cli.presets.values import settings_from
+from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.sources import Walk, find_sources
 from compactor_cli.read.streams import Slice, reads_within
 from compactor_cli.run.jobs import FinishedPolicy, RunConfig
@@ -94,7 +95,7 @@ def run(operands: Sequence[str], given: Mapping[str, Any], own: Mapping[str, Any
         console.warn(warning)
     if run_options.redact_output:
         console.warn("--redact-output: rows that hold secrets do not stay byte for byte; the inputs keep them")
-    shards = _share(planned(arguments), arguments.own.get("shard", ""))
+    shards = planned(arguments)
     run_config = model_config(run_options, arguments.settings) if run_options.model else None
     if run_config:
         # Machines of a cluster may have keys in environments of their own.
@@ -126,7 +127,7 @@ def run(operands: Sequence[str], given: Mapping[str, Any], own: Mapping[str, Any
 
 
 def planned(arguments: ParsedArguments) -> tuple[Shard, ...]:
-    """The shards of all inputs."""
+    """The shards of all inputs; of a share, its own."""
     run_options = arguments.run_options
     walk = Walk(
         include=run_options.include or INCLUDE,
@@ -144,7 +145,14 @@ def planned(arguments: ParsedArguments) -> tuple[Shard, ...]:
     split = arguments.own.get("split")
     split_bytes = DEFAULT_SPLIT_BYTES if split is None else values.size_bytes(split, "--split")
     with reads_within(lambda: run_options.limits):
-        return plan_shards(sources, run_options.output_dir, split_bytes)
+        shards = plan_shards(sources, run_options.output_dir, split_bytes)
+    text = arguments.own.get("shard", "")
+    if not text:
+        return shards
+    found = _SHARE.fullmatch(text)
+    if not found or int(found[1]) > int(found[2]):
+        raise UsageError(f"“{text}” is not a share", next_step="write I/N, from 1/N to N/N", place="--shard")
+    return share(shards, int(found[1]), int(found[2]))
 
 
 def shard_options(arguments: ParsedArguments) -> RunConfig:
@@ -153,7 +161,7 @@ def shard_options(arguments: ParsedArguments) -> RunConfig:
     return RunConfig(
         settings=arguments.settings,
         dialect=run_options.format,
-        on_invalid=run_options.invalid,
+        on_invalid=OnInvalid(run_options.on_invalid),
         archive_dir=_absolute_name(run_options.archive_dir),
         key_file=_absolute_name(run_options.key_file),
         column=arguments.own.get("column", ""),
@@ -161,15 +169,6 @@ def shard_options(arguments: ParsedArguments) -> RunConfig:
         redacts_output=run_options.redact_output,
         finished=FinishedPolicy.REDO if run_options.force else FinishedPolicy.SKIP,
     )
-
-
-def _share(shards: Sequence[Shard], text: str) -> tuple[Shard, ...]:
-    if not text:
-        return tuple(shards)
-    found = _SHARE.fullmatch(text)
-    if not found or int(found[1]) > int(found[2]):
-        raise UsageError(f"“{text}” is not a share", next_step="write I/N, from 1/N to N/N", place="--shard")
-    return share(shards, int(found[1]), int(found[2]))
 
 
 def _executor(
@@ -181,7 +180,13 @@ def _executor(
 ) -> Generator[ShardResult, None, None]:
     options = dataclasses.replace(shard_options(arguments), models=run_config)
     if arguments.own.get("executor") == "ray":
-        return _on_ray(arguments, shards, options, console, stack)
+        from compactor_cli.run.shards import RayRun
+
+        run = RayRun(options, address=arguments.own.get("address", ""), processes=arguments.run_options.processes)
+        if run_config:
+            stack.callback(lambda: print_spent(run.spent, arguments.run_options.model, console))
+        # Workers have working directories of their own.
+        return run.results([_absolute(shard) for shard in shards])
     processes = min(arguments.run_options.processes, len(shards))
     if run_config and processes > 1:
         emit_end = partial(print_spent, model=arguments.run_options.model, console=console)
@@ -191,18 +196,6 @@ def _executor(
     models = stack.enter_context(ModelRun(run_config))
     stack.callback(print_models, models, console)
     return run_here(shards, dataclasses.replace(options, model_run=models))
-
-
-def _on_ray(
-    arguments: ParsedArguments, shards: Sequence[Shard], options: RunConfig, console: Console, stack: ExitStack
-) -> Generator[ShardResult, None, None]:
-    from compactor_cli.run.shards import RayRun
-
-    run = RayRun(options, address=arguments.own.get("address", ""), processes=arguments.run_options.processes)
-    if options.models:
-        stack.callback(lambda: print_spent(run.spent, arguments.run_options.model, console))
-    # Workers have working directories of their own.
-    return run.results([_absolute(shard) for shard in shards])
 
 
 def _absolute_name(path: str) -> str:

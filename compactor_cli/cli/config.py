@@ -26,9 +26,8 @@ from compactor_cli.model.settings import KEPT_BY, NEWEST, Budget, Settings
 from compactor_cli.model.value import dataclass
 from compactor_cli.presets import DEFAULT, is_preset_file, load_preset, values
 from compactor_cli.presets.values import nearest, read_head, read_tail, settings_from, with_head, with_tail
-from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.sources import Walk, config_folder
-from compactor_cli.read.streams import Compression, ReadLimits
+from compactor_cli.read.streams import ReadLimits
 from compactor_cli.run.jobs import Originals, Purpose
 from compactor_cli.run.outputs import STDOUT
 
@@ -158,38 +157,36 @@ def configure(given: Mapping[str, Any], environ: Mapping[str, str], folder: Path
 
 
 def _command_line(given: Mapping[str, Any]) -> Layer:
+    """The options that are given, and what ``--set`` names: an option, or a value of a table (``keep.tail_turns``)."""
     tables: dict[str, Any] = {}
     options: dict[str, Any] = {}
     for entry in given.get(SET.name, ()):
-        key, equals, value = entry.partition("=")
+        key, equals, text = (part.strip() for part in entry.partition("="))
         if not equals:
             raise UsageError(f"“{entry}” sets nothing", next_step="write KEY=VALUE, as rpm=60", place="--set")
-        _set(key.strip().replace("-", "_"), value.strip(), tables, options)
+        name = key.replace("-", "_")
+        table, dot, rest = name.partition(".")
+        where = f"--set {name}"
+        if not dot and name in BY_NAME:
+            value: Any = text.split(os.pathsep) if BY_NAME[name].kind is OptionKind.LIST else text
+            options[name] = read_value(BY_NAME[name], value, where)
+        elif table in (*TABLES, *BOTH):
+            value = _toml_value(text, where) if text[:1] in ("[", "{") else text
+            for key in reversed(rest.split(".") if dot else ()):
+                value = {key: value}
+            tables[table] = tables.get(table, {}) | value if dot else value
+        else:
+            raise _unknown(name, name, "--set")
     plain = {name: value for name, value in given.items() if name != SET.name}
     options |= {name: read_value(BY_NAME[name], value, f"--{BY_NAME[name].key}") for name, value in plain.items()}
     return Layer(where="command line", options=options, tables=tables)
 
 
-def _set(name: str, text: str, tables: dict[str, Any], options: dict[str, Any]) -> None:
-    """Put what ``--set`` names where it belongs: an option's value, or one of a table (``keep.tail_turns``)."""
-    table, dot, rest = name.partition(".")
-    where = f"--set {name}"
-    if not dot and name in BY_NAME:
-        option = BY_NAME[name]
-        options[name] = read_value(option, text.split(os.pathsep) if option.kind is OptionKind.LIST else text, where)
-    elif table in (*TABLES, *BOTH):
-        value: Any = text
-        if text[:1] in ("[", "{"):
-            try:
-                value = tomllib.loads(f"value = {text}")["value"]
-            except tomllib.TOMLDecodeError as error:
-                advice = 'write ["a", "b"]'
-                raise UsageError(f"not valid TOML: {error}", next_step=advice, place=where) from error
-        for key in reversed(rest.split(".") if dot else ()):
-            value = {key: value}
-        tables[table] = tables.get(table, {}) | value if dot else value
-    else:
-        raise _unknown(name, name, "--set")
+def _toml_value(text: str, where: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"not valid TOML: {error}", next_step='write ["a", "b"]', place=where) from error
 
 
 def _environment(environ: Mapping[str, str]) -> tuple[Layer, tuple[str, ...]]:
@@ -424,16 +421,6 @@ class RunOptions(DeclaredOptions):
         if self.archive is None:
             return Originals.ARCHIVED if self.archive_dir else Originals.REPLACED
         return Originals.ARCHIVED if self.archive else Originals.NOT_KEPT
-
-    @property
-    def invalid(self) -> OnInvalid:
-        """What to do with lines that are not JSON."""
-        return OnInvalid(self.on_invalid)
-
-    @property
-    def compression(self) -> Compression:
-        """The compression of outputs whose name promises none."""
-        return Compression(self.compress)
 
     @property
     def stdout_is_taken(self) -> bool:

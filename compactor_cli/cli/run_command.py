@@ -17,21 +17,28 @@ from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, holds_temporaries, lock, make_folders, output_error
 from compactor_cli.cli.config import Configuration, RunOptions, check, configure
 from compactor_cli.cli.console import Console, Level, Progress, counted, is_terminal, wants_color
-from compactor_cli.cli.run_config import account_for, asked_line, check_memory, hooks_and_memory, plugged, with_models
+from compactor_cli.cli.run_config import (
+    account_for,
+    check_memory,
+    estimate_line,
+    hooks_and_memory,
+    plugged,
+    with_models,
+)
 from compactor_cli.cli.run_report import RunReport, output_file
 from compactor_cli.cli.views import PageFile, ResultLines, warn_of_fallbacks
 from compactor_cli.model.errors import CompactError, UsageError
-from compactor_cli.model.report import Event, InputEnded, InputReport, RunBegan
+from compactor_cli.model.report import Event, InputEnded, InputReport, Outcome, RunBegan
 from compactor_cli.model.settings import Settings, untouched
-from compactor_cli.read.sources import InputSource, find_sources, is_folder
-from compactor_cli.read.streams import STDIN, reads_within
+from compactor_cli.read.jsonl import OnInvalid
+from compactor_cli.read.sources import find_sources, is_folder
+from compactor_cli.read.streams import STDIN, Compression, reads_within
 from compactor_cli.run.jobs import PASSED_OVER, Job, Originals, Outputs, Purpose, RunConfig
 from compactor_cli.run.outputs import STDOUT, Destination, Target, TargetKind, plan_targets
 from compactor_cli.run.rows import View
 from compactor_cli.run.runner import AfterFailure, run_batch
 
 if TYPE_CHECKING:
-    from compactor_cli.formats.session_places import SessionFile
     from compactor_cli.run.resume import PlanFile, UnchangedCache
 
 WOULD_CHANGE = 1
@@ -120,43 +127,38 @@ def _run(operands: Sequence[str], run_options: RunOptions, configuration: Config
     warn_of_fallbacks(reports, console)
     if reports and all(report.reason == PASSED_OVER for report in reports):
         raise _nothing_found(operands, len(reports))
-    from compactor_cli.model.report import Report
-
-    whole = Report(version="", settings={}, inputs=tuple(reports))
-    if run_options.check and not whole.exit_code:
-        return WOULD_CHANGE if whole.would_change else 0
+    codes = [report.exit_code for report in reports if report.exit_code]
+    if codes:
+        return 3 if 3 in codes else codes[0]
+    if run_options.check:
+        return WOULD_CHANGE if any(report.outcome is Outcome.COMPACTED for report in reports) else 0
     fell_back = any(item.fell_back for report in reports for item in report.transcripts)
-    return whole.exit_code or (FELL_BACK if run_options.strict and fell_back else 0)
+    return FELL_BACK if run_options.strict and fell_back else 0
 
 
 def _last_session(operands: Sequence[str], run_options: RunOptions, run_report: RunReport) -> tuple[str, ...]:
-    """The path of the session that --last names. Raises UsageError."""
+    """The path of the newest session of this folder, of the client that --last names or of any. Raises UsageError."""
+    from compactor_cli.formats.session_places import belongs_to, clients_named, find_sessions
+
     if operands or run_options.files_from:
         raise UsageError("--last is the input, and others are named too", next_step="leave one of them out")
-    session = _newest_session(run_options.last)
+    name = run_options.last
+    known = clients_named(() if name.lower() == "any" else (name,), os.environ, Path.home())
+    found = find_sessions(known)
+    folder = Path.cwd().resolve()
+    session = next((session for session in found if belongs_to(session, folder)), None)
+    if session is None:
+        title = known[0].title if len(known) == 1 else "any client"
+        exports = "".join(f"; {item.title} writes one with: {item.export}" for item in known if item.has_database)
+        elsewhere = f"{counted(len(found), 'session')} of other folders: compactor sessions lists them" if found else ""
+        advice = (elsewhere or f"looked in {', '.join(str(client.root) for client in known)}") + exports
+        raise UsageError(f"there is no session of {title} for this folder", next_step=advice, place="--last")
     replaces = run_options.append or run_options.in_place
     if replaces and time.time() - session.modified < OPEN_SECONDS:
         advice = "if its client is still open, leave it first: it does not see what is written now"
         Console("compact", run_options.level, run_options.color).warn(f"{session.path}: changed just now; {advice}")
     run_report.resume_command = session.resume_command if replaces else ""
     return (str(session.path),)
-
-
-def _newest_session(name: str) -> SessionFile:
-    """The newest session of this folder, of the client of that name or of any. Raises UsageError."""
-    from compactor_cli.formats.session_places import belongs_to, clients_named, find_sessions
-
-    known = clients_named(() if name.lower() == "any" else (name,), os.environ, Path.home())
-    found = find_sessions(known)
-    folder = Path.cwd().resolve()
-    for session in found:
-        if belongs_to(session, folder):
-            return session
-    title = known[0].title if len(known) == 1 else "any client"
-    exports = "".join(f"; {client.title} writes one with: {client.export}" for client in known if client.has_database)
-    elsewhere = f"{counted(len(found), 'session')} of other folders: compactor sessions lists them" if found else ""
-    advice = (elsewhere or f"looked in {', '.join(str(client.root) for client in known)}") + exports
-    raise UsageError(f"there is no session of {title} for this folder", next_step=advice, place="--last")
 
 
 def _what_keeps_secrets(run_options: RunOptions) -> str:
@@ -209,30 +211,26 @@ def _jobs(operands: Sequence[str], run_options: RunOptions, console: Console) ->
         raise _nothing_found(operands, len(passed_over))
     if passed_over and console.level < Level.DONE:
         console.done(f"{counted(len(passed_over), 'name')} passed over, hidden or of no transcript: -v shows them")
-    targets = _targets(sources, run_options)
-    return tuple(Job(source=source, target=target) for source, target in zip(sources, targets, strict=True))
-
-
-def _nothing_found(operands: Sequence[str], passed_over: int) -> UsageError:
-    what = f"no transcript is below {', '.join(operands)} ({counted(passed_over, 'name')} passed over)"
-    return UsageError(what, next_step="-v shows what is passed over; --hidden and --include take more")
-
-
-def _targets(sources: Sequence[InputSource], run_options: RunOptions) -> tuple[Target, ...]:
     # What is shown only because it is a terminal is refused where a pipe would refuse it.
     if run_options.purpose is not Purpose.ACT and (run_options.only_look or not run_options.shows_result):
         kind = TargetKind.IN_PLACE if run_options.in_place else TargetKind.STDOUT
         kind = TargetKind.APPEND if run_options.append else kind
-        return tuple(Target(path=source.path, kind=kind) for source in sources)
+        return tuple(Job(source=source, target=Target(path=source.path, kind=kind)) for source in sources)
     destination = Destination(
         output=run_options.output,
         output_dir=run_options.output_dir,
         in_place=run_options.in_place,
         append=run_options.append,
         force=run_options.force,
-        compress=run_options.compression,
+        compress=Compression(run_options.compress),
     )
-    return plan_targets(sources, destination)
+    targets = plan_targets(sources, destination)
+    return tuple(Job(source=source, target=target) for source, target in zip(sources, targets, strict=True))
+
+
+def _nothing_found(operands: Sequence[str], passed_over: int) -> UsageError:
+    what = f"no transcript is below {', '.join(operands)} ({counted(passed_over, 'name')} passed over)"
+    return UsageError(what, next_step="-v shows what is passed over; --hidden and --include take more")
 
 
 def _run_config(run_options: RunOptions, settings: Settings, plan_file: PlanFile | None) -> RunConfig:
@@ -247,7 +245,7 @@ def _run_config(run_options: RunOptions, settings: Settings, plan_file: PlanFile
         **hooks_and_memory(run_options),
         purpose=run_options.purpose,
         dialect=run_options.format,
-        on_invalid=run_options.invalid,
+        on_invalid=OnInvalid(run_options.on_invalid),
         min_age_seconds=run_options.min_age_seconds,
         originals=run_options.originals,
         archive_dir=run_options.archive_dir,
@@ -275,7 +273,9 @@ def _view(run_options: RunOptions) -> View | None:
             diff_view(transcript, row.plan, row.summary_text, row.report.tokens_after, color) if row.changed else ""
         )
     if run_options.dry_run and run_options.plan_out != STDOUT:
-        return lambda transcript, row: plan_view(transcript, row.plan) + asked_line(row, run_options.model)
+        return lambda transcript, row: (
+            plan_view(transcript, row.plan) + (estimate_line(row.estimate, run_options.model) if row.estimate else "")
+        )
     return None
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from compactor_cli.llm.limits import Spent
     from compactor_cli.llm.model import ModelOptions
     from compactor_cli.llm.prompts import Stage
-    from compactor_cli.model.report import Compaction, Listener
+    from compactor_cli.model.report import Listener
     from compactor_cli.model.summary import Estimate, Summariser
     from compactor_cli.run.model_run import ModelConfig, ModelRun
 
@@ -85,11 +85,6 @@ def account_for(run_config: RunConfig, console: Console, *, inputs: int) -> Mapp
         sys.stdout.write(f"in all:\n{estimate_line(run.planned, run.run_config.model_options.model)}")
     spent = dataclasses.asdict(run.client.spend.spent)
     return {"model": run.name, **spent, "requests_planned": run.planned.requests}
-
-
-def asked_line(row: Compaction, model: str) -> str:
-    """What a model would be asked for this transcript; empty if nothing."""
-    return estimate_line(row.estimate, model) if row.estimate else ""
 
 
 def model_config(run_options: RunOptions, settings: Settings) -> ModelConfig:
@@ -191,9 +186,6 @@ def estimate_line(estimate: Estimate, model: str) -> str:
     )
 
 
-DIGEST = "digest"
-
-
 def plugged(run_options: RunOptions, settings: Settings) -> dict[str, Any]:
     """Fields of `RunConfig`. Raises UsageError for names that nothing installed has."""
     found: dict[str, Any] = {}
@@ -206,7 +198,7 @@ def plugged(run_options: RunOptions, settings: Settings) -> dict[str, Any]:
         from compactor_cli.plugged import load_engine
 
         found["engine"] = load_engine(run_options.engine, run_options.when_failing)
-    if run_options.summariser not in ("", DIGEST):
+    if run_options.summariser not in ("", "digest"):
         if run_options.summariser not in plugin_names(PluginGroup.SUMMARISERS):
             load_plugin(PluginGroup.SUMMARISERS, run_options.summariser)
         found["summariser"] = partial(plugged_summariser, run_options.summariser, run_options.when_failing)

@@ -276,7 +276,7 @@ def count(source: InputSource, run_options: RunOptions, settings: Settings) -> T
     found = TranscriptStats(path=source.path, window_tokens=named_window_tokens(settings.trigger))
     counters: dict[str, Counter] = {}
     with open_stream(source.path) as stream:
-        records = records_in(stream, run_options.invalid)
+        records = records_in(stream, OnInvalid(run_options.on_invalid))
         for transcript in open_transcripts(records, dialect=run_options.format, prefix=records.prefix):
             counter = counters.setdefault(transcript.model, counter_for(settings.tokenizer, transcript.model))
             _add(found, transcript, counter)

@@ -123,26 +123,6 @@ class InputReport:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """One run."""
-
-    version: str
-    settings: Mapping[str, Any]
-    inputs: tuple[InputReport, ...] = ()
-
-    @property
-    def exit_code(self) -> int:
-        """3 if any input failed; else the first other non-zero code; else 0."""
-        codes = [item.exit_code for item in self.inputs if item.exit_code]
-        return 3 if 3 in codes else next(iter(codes), 0)
-
-    @property
-    def would_change(self) -> bool:
-        """Whether any input was, or would be, changed."""
-        return any(item.outcome is Outcome.COMPACTED for item in self.inputs)
-
-
 def totals(inputs: Iterable[InputReport]) -> dict[str, Any]:
     """Inputs and conversations by outcome, and the sizes of all of them."""
     reports = tuple(inputs)
