@@ -181,20 +181,17 @@ class Progress:
         if self._bar is not None:
             self._bar.update(count)
         elif time.monotonic() - self._started > AFTER_SECONDS:
-            self._bar = self._open()
+            from tqdm import tqdm
+
+            # The monitor is a thread, and a process with threads is not to be forked.
+            tqdm.monitor_interval = 0
+            shown: dict[str, Any] = {"desc": self._label, "unit": self._unit, "unit_scale": self._unit == "B"}
+            self._bar = tqdm(total=self._total or None, initial=self._count, leave=False, disable=None, **shown)
 
     def make_room(self) -> None:
         """Something else is about to be written to the terminal."""
         if self._bar is not None:
             self._bar.clear()
-
-    def _open(self) -> tqdm[Never]:
-        from tqdm import tqdm
-
-        # The monitor is a thread, and a process with threads is not to be forked.
-        tqdm.monitor_interval = 0
-        shown: dict[str, Any] = {"desc": self._label, "unit": self._unit, "unit_scale": self._unit == "B"}
-        return tqdm(total=self._total or None, initial=self._count, leave=False, disable=None, **shown)
 
 
 # At least this much of a clipped path is shown.

@@ -112,25 +112,31 @@ _IN, _OUT, _KEEP, _LOOK, _LLM, _RUN = Group
 _ANY, _ONLY, _NET = Scope.ANYWHERE, Scope.COMMAND_LINE, Scope.NETWORK
 
 
+def _read_flags(text: str, kind: OptionKind) -> tuple[tuple[str, ...], str]:
+    """The flags, and the placeholder after them or that of the kind."""
+    words = text.split()
+    flags = tuple(word for word in words if word.startswith("-"))
+    return flags, "".join(words[len(flags) :]) or _METAVARS.get(kind, "")
+
+
 def option(
     group: Group,
     default: T,
     help: str,  # noqa: A002 -- click's word
     flags: str = "",
     scope: Scope = Scope.NOT_PROJECT,
-    metavar: str = "",
     *,
     kind: OptionKind | None = None,
     choices: tuple[str, ...] = (),
     values: str = "",
 ) -> T:
-    """A field of `DeclaredOptions`. Flags stand as in the help; the kind goes by the default where none is named."""
+    """A field of `DeclaredOptions`. ``flags`` as in the help, the placeholder too; the default gives the kind."""
     if kind is None:
         kind = OptionKind.CHOICE if choices else _KINDS[type(default)]
     if "/" in flags:
         kind = OptionKind.PAIR
-    metavar = metavar or _METAVARS.get(kind, "")
-    declared = Option("", group, kind, help, tuple(flags.split()), scope, metavar, choices, default, values=values)
+    names, metavar = _read_flags(flags, kind)
+    declared = Option("", group, kind, help, names, scope, metavar, choices, default, values=values)
     field: Any = dataclasses.field(default=default, metadata={"option": declared})
     return field  # type: ignore[no-any-return]
 
@@ -146,23 +152,21 @@ class DeclaredOptions:
         _IN,
         "",
         "Take the newest session of this folder: of claude, codex, …, or of any (see: compactor sessions).",
-        "--last",
+        "--last CLIENT",
         _ONLY,
-        "CLIENT",
         values="cli.about:client_names",
     )
-    files_from: str = option(_IN, "", "Read more operands from FILE (- is stdin).", "--files-from", _ONLY, "FILE")
+    files_from: str = option(_IN, "", "Read more operands from FILE (- is stdin).", "--files-from FILE", _ONLY)
     null: bool = option(_IN, False, "Names in --files-from end with NUL.", "-0 --null", _ONLY)
-    include: tuple[str, ...] = option(_IN, (), "With -r: take names like GLOB.", "--include", Scope.READS, "GLOB")
-    exclude: tuple[str, ...] = option(_IN, (), "With -r: leave out names like GLOB.", "--exclude", _ANY, "GLOB")
+    include: tuple[str, ...] = option(_IN, (), "With -r: take names like GLOB.", "--include GLOB", Scope.READS)
+    exclude: tuple[str, ...] = option(_IN, (), "With -r: leave out names like GLOB.", "--exclude GLOB", _ANY)
     hidden: bool = option(_IN, False, "With -r: read hidden files and folders too.", "--hidden", _ONLY)
     format: str = option(
         _IN,
         "",
         "Read as this dialect (see: compactor formats).",
-        "--format",
+        "--format NAME",
         _ANY,
-        "NAME",
         values="formats.registry:names",
     )
     on_invalid: str = option(
@@ -177,9 +181,8 @@ class DeclaredOptions:
         _IN,
         None,
         "Skip files changed more recently; default 10m with -i and -r.",
-        "--min-age",
+        "--min-age AGE",
         Scope.CARE,
-        "AGE",
         kind=_K.SECONDS,
     )
     max_line: int = option(
@@ -191,18 +194,17 @@ class DeclaredOptions:
     max_ratio: int = option(_IN, 1_000, "Unpacked to packed (default 1000; 0: any).", "", Scope.LIMITS, kind=_K.COUNT)
 
     output: str = option(
-        _OUT, "", "Write to FILE, whole or not at all (- prints it, on a terminal too).", "-o --output", _ONLY, "FILE"
+        _OUT, "", "Write to FILE, whole or not at all (- prints it, on a terminal too).", "-o --output FILE", _ONLY
     )
-    output_dir: str = option(_OUT, "", "Write below DIR, the tree mirrored.", "--output-dir", _ONLY, "DIR")
+    output_dir: str = option(_OUT, "", "Write below DIR, the tree mirrored.", "--output-dir DIR", _ONLY)
     in_place: bool = option(_OUT, False, "Archive each file, then replace it.", "-i --in-place", _ONLY)
     append: bool = option(_OUT, False, "Write the client's own boundary after each file's bytes.", "--append", _ONLY)
     to: str = option(
         _OUT,
         "",
         "Write as this dialect (see: compactor formats), or as markdown or text.",
-        "--to",
+        "--to NAME",
         _ONLY,
-        "NAME",
         values="cli.about:written_dialects",
     )
     arrow: bool = option(_OUT, False, "Rows for Arrow: tools, arguments, objects as JSON strings.", "", _ONLY)
@@ -213,9 +215,7 @@ class DeclaredOptions:
         "",
         _ONLY,
     )
-    summary_rows: str = option(
-        _OUT, "", "Write each summariser's call as a row (- is stdout).", "", Scope.WRITES, "FILE"
-    )
+    summary_rows: str = option(_OUT, "", "Write each summariser's call as a row (- is stdout).", "FILE", Scope.WRITES)
     no_compact: bool = option(_OUT, False, "Leave nothing out: with --to, only convert.", "--no-compact", _ONLY)
     redact_output: bool = option(
         _OUT,
@@ -225,7 +225,7 @@ class DeclaredOptions:
         Scope.RECORDS,
     )
     force: bool = option(_OUT, False, "Overwrite; replace hard-linked or read-only files.", "-f --force", _ONLY)
-    archive_dir: str = option(_OUT, "", "Keep originals below DIR.", "--archive-dir", Scope.ARCHIVE, "DIR")
+    archive_dir: str = option(_OUT, "", "Keep originals below DIR.", "--archive-dir DIR", Scope.ARCHIVE)
     archive: bool | None = option(
         _OUT,
         None,
@@ -248,23 +248,19 @@ class DeclaredOptions:
         _KEEP,
         "",
         "Settings by name or FILE.toml (see: compactor presets).",
-        "--preset",
+        "--preset NAME",
         _ANY,
-        "NAME",
         values="presets:preset_names",
     )
     memory: str = option(
         _KEEP,
         "",
         "The agent's own note of the session is the summary, no model is asked; {name}: the input's name.",
-        "",
-        Scope.READS,
         "FILE",
+        Scope.READS,
     )
-    engine: str = option(
-        _KEEP, "", "A plug-in decides what is kept and what is written.", "--engine", Scope.CODE, "NAME"
-    )
-    summariser: str = option(_KEEP, "", "A plug-in writes the summary.", "", Scope.CODE, "NAME")
+    engine: str = option(_KEEP, "", "A plug-in decides what is kept and what is written.", "--engine NAME", Scope.CODE)
+    summariser: str = option(_KEEP, "", "A plug-in writes the summary.", "NAME", Scope.CODE)
     strict: bool = option(
         _KEEP,
         False,
@@ -275,27 +271,24 @@ class DeclaredOptions:
 
     dry_run: bool = option(_LOOK, False, "Write nothing; print the plan.", "-n --dry-run", _ONLY)
     diff: bool = option(_LOOK, False, "Write nothing; show before and after.", "--diff", _ONLY)
-    plan_out: str = option(_LOOK, "", "Write nothing but the plan, to FILE (- is stdout).", "--plan-out", _ONLY, "FILE")
+    plan_out: str = option(_LOOK, "", "Write nothing but the plan, to FILE (- is stdout).", "--plan-out FILE", _ONLY)
     check: bool = option(_LOOK, False, "Write nothing; exit 1 if something would change.", "--check", _ONLY)
-    plan: str = option(_LOOK, "", "Apply a saved plan exactly.", "--plan", _ONLY, "FILE")
+    plan: str = option(_LOOK, "", "Apply a saved plan exactly.", "--plan FILE", _ONLY)
     interactive: bool = option(
         _LOOK, False, "Ask about each summary: yes, no, or what to change.", "--interactive", _ONLY
     )
 
-    model: str = option(
-        _LLM, "", "A model writes the summary; auto: the transcript's own.", "-m --model", _NET, "MODEL"
-    )
-    api_base: str = option(_LLM, "", "Ask this server (OpenAI-compatible).", "--api-base", _NET, "URL")
-    key_file: str = option(_LLM, "", "Read keys from FILE, not the environment.", "--key-file", Scope.KEYS, "FILE")
-    fallback_model: str = option(_LLM, "", "Ask this model where the first fails.", "", _NET, "MODEL")
-    model_for: str = option(_LLM, "", "By task: leaf=MODEL,merge=MODEL.", "", _NET, "LIST")
+    model: str = option(_LLM, "", "A model writes the summary; auto: the transcript's own.", "-m --model MODEL", _NET)
+    api_base: str = option(_LLM, "", "Ask this server (OpenAI-compatible).", "--api-base URL", _NET)
+    key_file: str = option(_LLM, "", "Read keys from FILE, not the environment.", "--key-file FILE", Scope.KEYS)
+    fallback_model: str = option(_LLM, "", "Ask this model where the first fails.", "MODEL", _NET)
+    model_for: str = option(_LLM, "", "By task: leaf=MODEL,merge=MODEL.", "LIST", _NET)
     embedding_model: str = option(
         _LLM,
         "",
         "With --keep semantic: this model's embeddings decide what is near; local:FOLDER asks one on this machine.",
-        "",
-        _NET,
         "MODEL",
+        _NET,
     )
     on_failure: str = option(
         _LLM,
@@ -313,7 +306,7 @@ class DeclaredOptions:
         _NET,
         choices=("update", "rebuild", "keep"),
     )
-    instructions: str = option(_LLM, "", "Add the text of FILE to the prompt.", "", _NET, "FILE")
+    instructions: str = option(_LLM, "", "Add the text of FILE to the prompt.", "FILE", _NET)
     verify_pass: bool = option(
         _LLM,
         False,
@@ -322,16 +315,16 @@ class DeclaredOptions:
         _NET,
     )
     max_cost: float = option(_LLM, 0.0, "Stop asking before this is spent.", "--max-cost", _NET, kind=_K.MONEY)
-    price: str = option(_LLM, "", "USD per million tokens, instead of the known price.", "", _NET, "IN,OUT")
+    price: str = option(_LLM, "", "USD per million tokens, instead of the known price.", "IN,OUT", _NET)
     max_requests: int = option(_LLM, 0, "Stop asking after N requests.", "", _NET, kind=_K.COUNT)
-    max_tokens_sent: int = option(_LLM, 0, "Stop asking after N tokens.", "", _NET, "N", kind=_K.TOKENS)
+    max_tokens_sent: int = option(_LLM, 0, "Stop asking after N tokens.", "N", _NET, kind=_K.TOKENS)
     timeout: float = option(
         _LLM, 600.0, "Longest wait for a reply, all in all (default 10m).", "", _NET, kind=_K.SECONDS
     )
     max_reply: int = option(_LLM, 4 << 20, "Longest text of a reply (default 4M; 0: any).", "", _NET, kind=_K.BYTES)
     llm_concurrency: int = option(_LLM, 8, "Requests at once (default 8).", "", _NET, kind=_K.COUNT)
     rpm: int = option(_LLM, 0, "Requests per minute.", "", _NET, kind=_K.COUNT)
-    tpm: int = option(_LLM, 0, "Tokens per minute.", "", _NET, "N", kind=_K.TOKENS)
+    tpm: int = option(_LLM, 0, "Tokens per minute.", "N", _NET, kind=_K.TOKENS)
     reset_breaker: bool = option(_LLM, False, "Ask a server again that failed before.", "", _ONLY)
     cache: bool = option(_LLM, True, "Keep replies, so that nothing is paid twice (default).", "", _NET, kind=_K.PAIR)
     redact: bool = option(_LLM, True, "Take secrets out before sending (default).", "--redact/--no-redact", _NET)
@@ -347,25 +340,22 @@ class DeclaredOptions:
     keep_going: bool = option(
         _RUN, True, "After a failed input: go on (default) or stop.", "--keep-going/--fail-fast", _ANY
     )
-    hook_before: str = option(_RUN, "", "Run CMD before each compaction; it may object.", "", Scope.COMMANDS, "CMD")
-    hook_after: str = option(_RUN, "", "Run CMD after each output took effect.", "", Scope.COMMANDS, "CMD")
+    hook_before: str = option(_RUN, "", "Run CMD before each compaction; it may object.", "CMD", Scope.COMMANDS)
+    hook_after: str = option(_RUN, "", "Run CMD after each output took effect.", "CMD", Scope.COMMANDS)
     hook_timeout: float = option(
         _RUN, 60.0, "How long a hook may take (default 60s).", "", Scope.COMMANDS, kind=_K.SECONDS
     )
-    report: str = option(_RUN, "", "Write what happened as JSON (- is stdout).", "--report", Scope.WRITES, "FILE")
-    html: str = option(
-        _RUN, "", "Write a page to look at: before, after, what is lost.", "--html", Scope.WRITES, "FILE"
-    )
+    report: str = option(_RUN, "", "Write what happened as JSON (- is stdout).", "--report FILE", Scope.WRITES)
+    html: str = option(_RUN, "", "Write a page to look at: before, after, what is lost.", "--html FILE", Scope.WRITES)
     metrics: str = option(
         _RUN,
         "",
         "Write sizes, ratios, failures of all rows as JSON; x.prom: for Prometheus.",
-        "--metrics",
+        "--metrics FILE",
         Scope.WRITES,
-        "FILE",
     )
     events: str = option(
-        _RUN, "", "Write events as they happen, as JSON lines (- is stdout).", "--events", Scope.WRITES, "FILE|fd:N"
+        _RUN, "", "Write events as they happen, as JSON lines (- is stdout).", "--events FILE|fd:N", Scope.WRITES
     )
     color: str = option(_RUN, "auto", "Colours for people.", "", _ANY, choices=("auto", "always", "never"))
     quiet: int = option(_RUN, 0, "No progress, no warnings; -qq: no errors.", "-q --quiet", _ONLY, kind=_K.TALLY)
@@ -382,13 +372,12 @@ def _setting(
     help: str,  # noqa: A002 -- click's word
     flags: str = "",
     scope: Scope = Scope.NOT_PROJECT,
-    metavar: str = "",
     *,
     values: str = "",
 ) -> Option:
     """An option that is the field of `Settings` at this path."""
-    metavar = metavar or _METAVARS.get(kind, "")
-    return Option(name, _KEEP, kind, help, tuple(flags.split()), scope, metavar, into=into, values=values)
+    names, metavar = _read_flags(flags, kind)
+    return Option(name, _KEEP, kind, help, names, scope, metavar, into=into, values=values)
 
 
 SETTINGS = (
@@ -409,9 +398,8 @@ SETTINGS = (
         _K.TEXT,
         "What the tail's tokens go to: newest (default); half of them to what matters most (smart) or is nearest to"
         " the task (semantic); hierarchical: newest, and a line for each turn and topic before; or a plug-in.",
-        "--keep",
+        "--keep NAME",
         _ANY,
-        "NAME",
         values="model.settings:KEPT_BY",
     ),
     _setting(
@@ -423,8 +411,8 @@ SETTINGS = (
         _ANY,
         values="presets.values:CURVES",
     ),
-    _setting("focus", "focus", _K.TEXT, "Keep details about this first.", "--focus", Scope.WORDS, "TEXT"),
-    _setting("model_window", "trigger.window_model", _K.TEXT, "The window of this model.", "", _ANY, "MODEL"),
+    _setting("focus", "focus", _K.TEXT, "Keep details about this first.", "--focus TEXT", Scope.WORDS),
+    _setting("model_window", "trigger.window_model", _K.TEXT, "The window of this model.", "MODEL", _ANY),
     _setting(
         "at_phase",
         "trigger.at_phase",
@@ -438,24 +426,14 @@ SETTINGS = (
         "language",
         _K.TEXT,
         "Language of the summary: auto, en, zh, …",
-        "",
-        _ANY,
         "LANG",
+        _ANY,
         values="cli.about:languages",
     ),
     _setting(
-        "template",
-        "template",
-        _K.TEXT,
-        "Shape of the summary.",
-        "",
-        _ANY,
-        "NAME",
-        values="render.template:template_names",
+        "template", "template", _K.TEXT, "Shape of the summary.", "NAME", _ANY, values="render.template:template_names"
     ),
-    _setting(
-        "tokenizer", "tokenizer", _K.TEXT, "What counts tokens.", "", _ANY, "NAME", values="plan.models:VOCABULARIES"
-    ),
+    _setting("tokenizer", "tokenizer", _K.TEXT, "What counts tokens.", "NAME", _ANY, values="plan.models:VOCABULARIES"),
     _setting("restore_files", "restore_files", _K.COUNT, "Carry the last state of N files worked on.", "", _ANY),
     _setting("min_retention", "min_retention_ratio", _K.RATIO, "Fail where less of the middle survives.", "", _ANY),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -132,32 +132,29 @@ def version_option() -> click.Option:
 
 
 def _print_version(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:
-    if is_wanted and not context.resilient_parsing:
-        click.echo("\n".join(_lines(context.info_name or "compact")))
-        context.exit()
-
-
-def _lines(program: str) -> Iterator[str]:
+    if not is_wanted or context.resilient_parsing:
+        return
     # Slow to import, and every run imports this module.
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as version_of
 
     from compactor_cli import __version__
 
-    yield f"{program} {__version__}"
-    yield f"Python {sys.version.split()[0]}"
+    lines = [f"{context.info_name or 'compact'} {__version__}", f"Python {sys.version.split()[0]}"]
     for name, purpose in _PARTS:
         try:
-            yield f"{name} {version_of(name)}: {purpose}"
+            lines.append(f"{name} {version_of(name)}: {purpose}")
         except PackageNotFoundError:
-            yield f"{name} is not installed: {purpose}"
+            lines.append(f"{name} is not installed: {purpose}")
     from compactor_cli.plan.models import VOCABULARIES, vocabulary_folder
     from compactor_cli.plan.tokens import BYTES_PER_TOKEN
 
     if names := ", ".join(name for name in VOCABULARIES if vocabulary_folder(name)):
-        yield f"tokens: exact for models with the vocabularies {names}; by the same ones, estimates for others"
+        lines.append(f"tokens: exact for models with the vocabularies {names}; by the same ones, estimates for others")
     else:
-        yield f"tokens: estimated (UTF-8 bytes / {BYTES_PER_TOKEN}), for no vocabulary is on this machine"
+        lines.append(f"tokens: estimated (UTF-8 bytes / {BYTES_PER_TOKEN}), for no vocabulary is on this machine")
+    click.echo("\n".join(lines))
+    context.exit()
 
 
 HELP = """Compact transcripts of LLM agents: keep what the agent needs next, archive the rest.

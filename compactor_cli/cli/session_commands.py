@@ -42,7 +42,7 @@ from compactor_cli.group.exchanges import group, turns
 from compactor_cli.model.errors import CompactError, InvalidLine, UnknownShape, UsageError
 from compactor_cli.model.plan import Mode
 from compactor_cli.model.settings import Settings
-from compactor_cli.model.transcript import Media, Message, Role, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import Media, Message, Role, Text, Thinking, ToolCall, ToolResult
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.models import window_tokens
 from compactor_cli.plan.planner import planned_report
@@ -279,27 +279,23 @@ def count(source: InputSource, run_options: RunOptions, settings: Settings) -> T
         records = records_in(stream, OnInvalid(run_options.on_invalid))
         for transcript in open_transcripts(records, dialect=run_options.format, prefix=records.prefix):
             counter = counters.setdefault(transcript.model, counter_for(settings.tokenizer, transcript.model))
-            _add(found, transcript, counter)
+            grouping = group(transcript.messages)
+            tokens = sum(count_messages(counter, transcript.messages))
+            if transcript.dialect not in found.formats:
+                found.formats.append(transcript.dialect)
+            found.conversations += 1
+            found.records += len(transcript.records)
+            found.messages += sum(message.role is not Role.META for message in transcript.messages)
+            found.tokens += tokens
+            found.turns += len(turns(transcript.messages))
+            paired = {pair.call.record for pair in grouping.pairs}
+            found.exchanges += sum(not paired.isdisjoint(exchange) for exchange in grouping.exchanges)
+            found.orphans += len(grouping.orphan_calls) + len(grouping.orphan_results)
+            found.token_method = counter.method
+            if window := found.window_tokens or window_tokens(transcript.model):
+                found.pressure_ratio = max(found.pressure_ratio or 0.0, round(tokens / window, 4))
         found.invalid_lines = records.invalid_count
     return found
-
-
-def _add(found: TranscriptStats, transcript: Transcript, counter: Counter) -> None:
-    grouping = group(transcript.messages)
-    tokens = sum(count_messages(counter, transcript.messages))
-    if transcript.dialect not in found.formats:
-        found.formats.append(transcript.dialect)
-    found.conversations += 1
-    found.records += len(transcript.records)
-    found.messages += sum(message.role is not Role.META for message in transcript.messages)
-    found.tokens += tokens
-    found.turns += len(turns(transcript.messages))
-    paired = {pair.call.record for pair in grouping.pairs}
-    found.exchanges += sum(not paired.isdisjoint(exchange) for exchange in grouping.exchanges)
-    found.orphans += len(grouping.orphan_calls) + len(grouping.orphan_results)
-    found.token_method = counter.method
-    if window := found.window_tokens or window_tokens(transcript.model):
-        found.pressure_ratio = max(found.pressure_ratio or 0.0, round(tokens / window, 4))
 
 
 def _stats_table(counted: Sequence[TranscriptStats]) -> str:

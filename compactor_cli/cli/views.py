@@ -58,7 +58,7 @@ def where(transcript: Transcript) -> str:
     if not transcript.records:
         return "-"
     place = transcript.records[0].place
-    name = "standard input" if place.path == "-" else place.path
+    name = _name(place.path)
     is_whole = place.line == 1 and transcript.frame.container is Container.LINES
     return visible(name if is_whole else str(replace(place, path=name)))
 
@@ -88,11 +88,19 @@ def plan_view(transcript: Transcript, plan: Plan) -> str:
 def diff_view(transcript: Transcript, plan: Plan, summary: str, tokens_after: int, color: bool) -> str:
     """Before and after: kept records counted, left-out ones named, the summary in full."""
     name = where(transcript)
-    head = [
+    lines = [
         painted(f"--- {name}  {plan.tokens_before:,} tokens", Color.RED, color),
         painted(f"+++ {name}  {tokens_after:,} tokens", Color.GREEN, color),
     ]
-    return "\n".join([*head, *_hunks(transcript, plan, summary, color)]) + "\n"
+    added = [painted(f"+ {visible(line)}".rstrip(), Color.GREEN, color) for line in summary.splitlines()]
+    for region in _regions(plan):
+        if region[0].start >= plan.summary_at:
+            lines += added
+            added = []
+        lines.append(painted(f"@@ {_range(region)}: {_fate(region)} @@", Color.CYAN, color))
+        if not _is_kept(region[0]):
+            lines += _gone(transcript, plan, region, color)
+    return "\n".join([*lines, *added]) + "\n"
 
 
 def result_view(transcript: Transcript, plan: Plan, summary: str, report: TranscriptReport, color: bool) -> str:
@@ -145,21 +153,8 @@ def _fate(region: tuple[Span, ...]) -> str:
     return ", ".join(words)
 
 
-def _hunks(transcript: Transcript, plan: Plan, summary: str, color: bool) -> Iterator[str]:
-    added = [painted(f"+ {visible(line)}".rstrip(), Color.GREEN, color) for line in summary.splitlines()]
-    for region in _regions(plan):
-        if region[0].start >= plan.summary_at:
-            yield from added
-            added = []
-        yield painted(f"@@ {_range(region)}: {_fate(region)} @@", Color.CYAN, color)
-        yield from _gone(transcript, plan, region, color)
-    yield from added
-
-
 def _gone(transcript: Transcript, plan: Plan, region: tuple[Span, ...], color: bool) -> Iterator[str]:
-    """The first and the last of the records that do not stay as they are."""
-    if _is_kept(region[0]):
-        return
+    """The first and the last of these records."""
     edits = {edit.record: edit for edit in plan.edits if edit.part != USAGE}
     indices = range(region[0].start, region[-1].stop)
     shown = [i for i in indices if i in edits or not transcript.messages[i].is_meta]
@@ -215,7 +210,14 @@ class ResultLines:
         if isinstance(event, InputEnded):
             self._print_input(event.report)
         elif isinstance(event, RunEnded) and not event.error and self._options.purpose is Purpose.ACT:
-            print_totals(event.inputs, event.at - self._began, self._console)
+            reports, seconds = event.inputs, event.at - self._began
+            if len(reports) > 1:
+                counts = Counter(report.outcome for report in reports)
+                outcomes = ", ".join(f"{counts[outcome]:,} {outcome.value}" for outcome in Outcome if counts[outcome])
+                change = _change(
+                    *(sum(getattr(item, f"tokens_{at}") for item in reports) for at in ("before", "after"))
+                )
+                self._console.done(f"{len(reports):,} inputs: {outcomes} · {change} · {seconds:,.1f} s")
             if self._resume_command and not event.exit_code:
                 self._console.done(f"go on with it: {self._resume_command}")
 
@@ -223,14 +225,14 @@ class ResultLines:
         """Errors and warnings of one input, then its result on one line."""
         console, purpose = self._console, self._options.purpose
         has_result = purpose is Purpose.ACT or self._options.shows_result
-        name = "standard input" if report.path == STDIN else report.path
+        name = _name(report.path)
         _print_problems(name, report, self._settings.trigger, purpose, console)
         if report.outcome is Outcome.SKIPPED and report.reason == "live":
             console.done(f"{name}: skipped, it was changed just now: --min-age 0 takes it anyway")
         elif report.outcome is Outcome.SKIPPED:
             console.note(f"{name}: skipped ({report.reason})")
         elif report.outcome is Outcome.UNCHANGED and has_result:
-            line = f"{name}: unchanged, {unchanged_line(report, self._settings)}"
+            line = f"{name}: unchanged, {_unchanged_line(report, self._settings)}"
             (console.done if self._inputs == 1 else console.note)(line)
         elif report.outcome is Outcome.COMPACTED and has_result:
             console.done(f"{name}: {self._result_line(report)}", kind="compacted")
@@ -251,17 +253,7 @@ class ResultLines:
         return " · ".join(filter(None, parts))
 
 
-def print_totals(reports: Sequence[InputReport], seconds: float, console: Console) -> None:
-    """Print what became of all inputs, if there are several."""
-    if len(reports) < 2:
-        return
-    counts = Counter(report.outcome for report in reports)
-    outcomes = ", ".join(f"{counts[outcome]:,} {outcome.value}" for outcome in Outcome if counts[outcome])
-    before, after = (sum(getattr(report, name) for report in reports) for name in ("tokens_before", "tokens_after"))
-    console.done(f"{len(reports):,} inputs: {outcomes} · {_change(before, after)} · {seconds:,.1f} s")
-
-
-def unchanged_line(report: InputReport, settings: Settings) -> str:
+def _unchanged_line(report: InputReport, settings: Settings) -> str:
     """How large it is, why it stays as it is, and how it becomes smaller anyway."""
     if len(report.transcripts) != 1 or sum(report.counts.values()) > 1:
         reason = report.reason or f"none of its {counted(sum(report.counts.values()), 'conversation')} needs compacting"
@@ -390,20 +382,20 @@ class PageFile:
 
     def __call__(self, event: Event, /) -> None:
         """Take it in."""
-        if isinstance(event, TranscriptEnded):
-            self._add(event.path, event.report)
-        elif isinstance(event, RunEnded) and (event.inputs or not event.error):
+        if isinstance(event, RunEnded) and (event.inputs or not event.error):
             page = self._page(event)
             with output_file(self._path) as file:
                 file.write(page.encode())
-
-    def _add(self, path: str, report: TranscriptReport) -> None:
+        if not isinstance(event, TranscriptEnded):
+            return
+        report = event.report
         self._before.append(report.tokens_before)
         self._after.append(report.tokens_after)
         self._uncounted += report.reason.startswith("at most ")
         if not report.retention:
             return
-        name = str(Place(path=_name(path), line=report.line, row=report.row)) if report.line > 1 else _name(path)
+        name = _name(event.path)
+        name = str(Place(path=name, line=report.line, row=report.row)) if report.line > 1 else name
         # The negative: a heap lets go of its smallest, here of what kept most.
         kept_ratio = sum(report.retention.values()) / len(report.retention)
         item = (-kept_ratio, -len(self._before), name, report)
