@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
-from itertools import accumulate
-from math import fsum, log, sqrt
+from itertools import accumulate, chain
+from math import fsum, log, prod, sqrt
 
 from compactor_cli.formats.harness import user_text
 from compactor_cli.model.transcript import Media, Message, Role, Text, ToolCall, ToolResult
@@ -94,20 +94,15 @@ class _Open:
         self.waiting[call.record, call.part] = call
 
     def take(self, result: Half) -> Half | None:
-        found = self._with_id(result.id) if result.id else None
+        found = None
+        queues = self.by_id.get(result.id, []) if result.id else []
+        while queues and not (found := self._first(queues[-1])):
+            queues.pop()
         found = found or self._in_burst(result)
         if found:
             del self.waiting[found.record, found.part]
         self.burst_is_over = True
         return found
-
-    def _with_id(self, key: str) -> Half | None:
-        queues = self.by_id.get(key, [])
-        while queues:
-            if found := self._first(queues[-1]):
-                return found
-            queues.pop()
-        return None
 
     def _in_burst(self, result: Half) -> Half | None:
         """The first call whose name and id do not speak against this result."""
@@ -168,24 +163,19 @@ def pair(messages: Sequence[Message]) -> Pairing:
                     alone.append(result)
                 else:
                     pairs.append(Pair(call=call, result=result))
-    return _with_early_results(messages, pairs, list(unanswered.waiting.values()), alone)
-
-
-def _with_early_results(
-    messages: Sequence[Message], pairs: list[Pair], calls: list[Half], results: list[Half]
-) -> Pairing:
-    """Rule 3: results that were written before their call."""
-    early = _early_pairs(messages, calls, results) if calls and results else []
+    calls = list(unanswered.waiting.values())
+    early = _early_pairs(messages, calls, alone) if calls and alone else []
     called, answered = {item.call for item in early}, {item.result for item in early}
     every = sorted([*pairs, *early], key=lambda item: (item.result.record, item.result.part)) if early else pairs
     return Pairing(
         pairs=tuple(every),
         calls_alone=tuple(call for call in calls if call not in called),
-        results_alone=tuple(result for result in results if result not in answered),
+        results_alone=tuple(result for result in alone if result not in answered),
     )
 
 
 def _early_pairs(messages: Sequence[Message], calls: list[Half], results: list[Half]) -> list[Pair]:
+    """Rule 3: results that were written before their call."""
     turn_of = list(accumulate(map(int, map(is_user_words, messages))))
     by_id: dict[str, list[Half]] = {}
     for result in reversed(results):
@@ -347,16 +337,8 @@ _BLOCK_TURNS = 3
 _RATIO = 0.6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
-    """Turns ``start <= i < stop``, by their place among those that were given."""
-
-    start: int
-    stop: int
-
-
-def topics(vocabularies: Sequence[Collection[str]]) -> tuple[Topic, ...]:
-    """The topics of turns given by their words: in order, none empty, each turn in exactly one.
+def topics(vocabularies: Sequence[Collection[str]]) -> tuple[range, ...]:
+    """The topics of turns given by their words, by the turns' places: in order, none empty, each in exactly one.
 
     A topic begins where cohesion with the turns before is a local minimum, below its mean minus half of its
     standard deviation and well below what it is around; so no topic is found in less than four turns, and the first
@@ -365,11 +347,8 @@ def topics(vocabularies: Sequence[Collection[str]]) -> tuple[Topic, ...]:
     """
     if not vocabularies:
         return ()
-    gaps = _cohesion(vocabularies)
-    starts = [0, *(gap + 1 for gap in _valleys(gaps))]
-    return tuple(
-        Topic(start=start, stop=stop) for start, stop in zip(starts, [*starts[1:], len(vocabularies)], strict=True)
-    )
+    starts = [0, *(gap + 1 for gap in _valleys(_cohesion(vocabularies)))]
+    return tuple(map(range, starts, [*starts[1:], len(vocabularies)]))
 
 
 def _cohesion(vocabularies: Sequence[Collection[str]]) -> list[float]:
@@ -381,14 +360,11 @@ def _cohesion(vocabularies: Sequence[Collection[str]]) -> list[float]:
     total = len(vocabularies)
     weights = {word: log(1 + total / turns) ** 2 for word, turns in turns_with.items() if turns > 1}
     bags = [[word for word in set(vocabulary) if word in weights] for vocabulary in vocabularies]
-    return [
-        _cosine(_counted(bags[max(0, at - _BLOCK_TURNS) : at]), _counted(bags[at : at + _BLOCK_TURNS]), weights)
-        for at in range(1, total)
-    ]
-
-
-def _counted(bags: Iterable[Iterable[str]]) -> Counter[str]:
-    return Counter(word for bag in bags for word in bag)
+    gaps: list[float] = []
+    for at in range(1, total):
+        before, after = bags[max(0, at - _BLOCK_TURNS) : at], bags[at : at + _BLOCK_TURNS]
+        gaps.append(_cosine(Counter(chain(*before)), Counter(chain(*after)), weights))
+    return gaps
 
 
 def _cosine(one: Mapping[str, int], other: Mapping[str, int], weights: Mapping[str, float]) -> float:
@@ -396,11 +372,8 @@ def _cosine(one: Mapping[str, int], other: Mapping[str, int], weights: Mapping[s
     if not one or not other:
         return 1.0
     shared = fsum(turns * other[word] * weights[word] for word, turns in one.items() if word in other)
-    return shared / sqrt(_square(one, weights) * _square(other, weights))
-
-
-def _square(counts: Mapping[str, int], weights: Mapping[str, float]) -> float:
-    return fsum(turns * turns * weights[word] for word, turns in counts.items())
+    squares = (fsum(turns * turns * weights[word] for word, turns in side.items()) for side in (one, other))
+    return shared / sqrt(prod(squares))
 
 
 def _valleys(gaps: Sequence[float]) -> list[int]:

@@ -38,20 +38,7 @@ def parse(raw: bytes) -> Any:
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:
-        return _parse_odd(raw.decode("utf-8", "replace"))
-
-
-def parse_record(raw: bytes) -> Any:
-    """The value of a record: of a line, of an element of an array, or of a member of an object (``"key": value``)."""
-    try:
-        return parse(raw)
-    except ValueError:
-        if not raw.startswith(b'"'):
-            raise
-        return next(iter(parse(b"{" + raw + b"}").values()))
-
-
-def _parse_odd(text: str) -> Any:
+        text = raw.decode("utf-8", "replace")
     try:
         value = json.loads(text, parse_int=_integer)
         plain = json.dumps(value, ensure_ascii=False)
@@ -63,6 +50,16 @@ def _parse_odd(text: str) -> Any:
     except RecursionError:
         raise ValueError("nested too deeply") from None
     return value
+
+
+def parse_record(raw: bytes) -> Any:
+    """The value of a record: of a line, of an element of an array, or of a member of an object (``"key": value``)."""
+    try:
+        return parse(raw)
+    except ValueError:
+        if not raw.startswith(b'"'):
+            raise
+        return next(iter(parse(b"{" + raw + b"}").values()))
 
 
 def _integer(digits: str) -> int | float:
@@ -155,9 +152,16 @@ class RecordReader(Iterator[Record]):
         self.on_invalid = on_invalid
         self.invalid_count = 0
         rest = iter(lines)
-        self.prefix, number, first = _first(rest)
-        self._first_number = number
-        self._lines = _lines(rest, number, first)
+        blanks: list[bytes] = []
+        self._first_number, first = 0, b""
+        for number, line in enumerate(rest, 1):
+            lead = blanks_end(line)
+            blanks.append(line[:lead])
+            if lead < len(line):
+                self._first_number, first = number, line[lead:]
+                break
+        self.prefix = b"".join(blanks)
+        self._lines = _lines(rest, self._first_number, first)
         self._records = self._read()
 
     def __iter__(self) -> Iterator[Record]:
@@ -184,15 +188,14 @@ class RecordReader(Iterator[Record]):
             yield self._record(line, value)
 
     def _read(self) -> Iterator[Record]:
-        yield from self._begin(self._lines)
+        first = next(self._lines, None)
+        if first is not None:
+            yield from self._begin(first, self._lines)
         for line in self._lines:
             yield from self.of_line(line)
 
-    def _begin(self, lines: Iterator[RawLine]) -> Iterator[Record]:
+    def _begin(self, line: RawLine, lines: Iterator[RawLine]) -> Iterator[Record]:
         """The first line, or the whole input where that line only opens a document."""
-        line = next(lines, None)
-        if line is None:
-            return
         is_first = line.number == self._first_number
         if not is_first or line.is_last or not line.may_open or _is_json(line.body) or object_spans(line.body):
             yield from self._odd(line)
@@ -227,7 +230,19 @@ class RecordReader(Iterator[Record]):
             yield self._record(line, value)
 
     def _glued(self, line: RawLine) -> Iterator[Record]:
-        for piece in _pieces(line):
+        """The objects glued together in a line and, after them, what is not JSON."""
+        pieces: list[RawLine] = []
+        body, number = line.body, line.number
+        start = 0
+        for begin, stop in object_spans(body):
+            following = blanks_end(body, stop)
+            ending = body[stop:following] if following < len(body) else body[stop:] + line.ending
+            pieces.append(RawLine(number, body[begin:stop], ending))
+            number += body.count(b"\n", begin, following)
+            start = following
+        if start < len(body):
+            pieces.append(RawLine(number, body[start:], line.ending))
+        for piece in pieces:
             try:
                 value = parse(piece.body)
             except ValueError:
@@ -243,7 +258,11 @@ class RecordReader(Iterator[Record]):
         return Record(raw=line.body, ending=line.ending, value=value, place=Place(path=self.path, line=line.number))
 
     def _error(self, line: RawLine) -> InvalidLine:
-        what, number = _reason(line.body)
+        what, number = "not JSON", 1
+        try:
+            orjson.loads(line.body)
+        except orjson.JSONDecodeError as error:
+            what, number = f"not JSON ({error.msg}, column {error.colno})", error.lineno
         advice = "fix the line, or use --on-invalid keep or drop"
         if line.is_last:
             what = f"the last line is torn: {what}"
@@ -271,17 +290,6 @@ def records_in(stream: Stream, on_invalid: OnInvalid = OnInvalid.FAIL, path: str
     return read_records(stream.lines(), path or stream.path, on_invalid, stream.limits.line_bytes)
 
 
-def _first(lines: Iterator[bytes]) -> tuple[bytes, int, bytes]:
-    """The blanks before the first value, the number of its line, and the line from there on."""
-    prefix: list[bytes] = []
-    for number, line in enumerate(lines, 1):
-        lead = blanks_end(line)
-        prefix.append(line[:lead])
-        if lead < len(line):
-            return b"".join(prefix), number, line[lead:]
-    return b"".join(prefix), 0, b""
-
-
 def _lines(lines: Iterator[bytes], number: int, line: bytes) -> Iterator[RawLine]:
     """Lines, each with all the blanks up to the next one as its ending; ``line`` is the first."""
     if not line:
@@ -301,35 +309,12 @@ def _lines(lines: Iterator[bytes], number: int, line: bytes) -> Iterator[RawLine
     yield RawLine(number, body, b"".join(endings))
 
 
-def _pieces(line: RawLine) -> Iterator[RawLine]:
-    """A line parted into the objects glued together in it and, after them, what is not JSON."""
-    body, number = line.body, line.number
-    start = 0
-    for begin, stop in object_spans(body):
-        following = blanks_end(body, stop)
-        ending = body[stop:following] if following < len(body) else body[stop:] + line.ending
-        yield RawLine(number, body[begin:stop], ending)
-        number += body.count(b"\n", begin, following)
-        start = following
-    if start < len(body):
-        yield RawLine(number, body[start:], line.ending)
-
-
 def _is_json(body: bytes) -> bool:
     try:
         parse(body)
     except ValueError:
         return False
     return True
-
-
-def _reason(body: bytes) -> tuple[str, int]:
-    """Why this is not JSON, and in which of its lines, counted from 1."""
-    try:
-        orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        return f"not JSON ({error.msg}, column {error.colno})", error.lineno
-    return "not JSON", 1
 
 
 def element_spans(
@@ -359,36 +344,46 @@ class _Scanner:
         """The array at ``path`` below the value that begins at ``start``, and the offset after that value."""
         opening = self.text[start : start + 1]
         if not path and opening == ("{" if self.of_object else "["):
-            return self._members(start) if self.of_object else self._array(start)
-        if opening == "[" and path and isinstance(path[0], int):
-            return self._in_array(start, path[0], path[1:])
-        if opening == "{" and path and isinstance(path[0], str):
-            return self._in_object(start, path[0], path[1:])
+            return self._elements(start)
+        if path and opening == ("[" if isinstance(path[0], int) else "{"):
+            return self._below(start, path)
         return None, value_end(self.text, start)
 
-    def _array(self, start: int) -> tuple[Spans, int]:
+    def _elements(self, start: int) -> tuple[Spans, int]:
+        """The elements of an array; of an object its members, each from its key to the end of its value."""
         spans: list[tuple[int, int]] = []
-        at = self._inside(start, "]")
+        closing = "}" if self.of_object else "]"
+        at = self._inside(start, closing)
         known = iter(self.values)
-        while self.text[at] != "]":
+        while self.text[at] != closing:
+            value_start = self._expect(blanks_end(self.raw, value_end(self.text, at)), ":") if self.of_object else at
             stop = self._known_end(at, next(known, None))
             if stop < 0:
                 # Written in another style than the fast one: so are the others.
-                known, stop = iter(()), value_end(self.text, at)
+                known, stop = iter(()), value_end(self.text, value_start)
             spans.append((at, stop))
-            at = self._next(stop, "]")
+            at = self._next(stop, closing)
         return (start + 1, tuple(spans), at), at + 1
 
-    def _members(self, start: int) -> tuple[Spans, int]:
-        """The members of an object, each from its key to the end of its value."""
-        spans: list[tuple[int, int]] = []
-        at = self._inside(start, "}")
-        while self.text[at] != "}":
-            value_start = self._expect(blanks_end(self.raw, value_end(self.text, at)), ":")
-            stop = value_end(self.text, value_start)
-            spans.append((at, stop))
-            at = self._next(stop, "}")
-        return (start + 1, tuple(spans), at), at + 1
+    def _below(self, start: int, path: tuple[str | int, ...]) -> tuple[Spans | None, int]:
+        """What `find` finds in the element or member that the first step of ``path`` names."""
+        found: Spans | None = None
+        step, closing = path[0], "]" if isinstance(path[0], int) else "}"
+        at = self._inside(start, closing)
+        count = 0
+        while self.text[at] != closing:
+            key: str | int = count
+            if closing == "}":
+                key_stop = value_end(self.text, at)
+                key = json.loads(self.raw[at:key_stop].decode("utf-8", "replace"))
+                at = self._expect(blanks_end(self.raw, key_stop), ":")
+            if key == step:
+                found, stop = self.find(at, path[1:])
+            else:
+                stop = value_end(self.text, at)
+            count += 1
+            at = self._next(stop, closing)
+        return found, at + 1
 
     def _known_end(self, at: int, value: Any) -> int:
         """The end of an object that is written as orjson writes ``value``; -1 if it is not.
@@ -402,38 +397,6 @@ class _Scanner:
         except orjson.JSONEncodeError:
             return -1
         return at + len(written) if self.raw.startswith(written, at) else -1
-
-    def _in_array(self, start: int, index: int, path: tuple[str | int, ...]) -> tuple[Spans | None, int]:
-        found: Spans | None = None
-        count = 0
-        at = self._inside(start, "]")
-        while self.text[at] != "]":
-            if count == index:
-                found, stop = self.find(at, path)
-            else:
-                stop = value_end(self.text, at)
-            count += 1
-            at = self._next(stop, "]")
-        return found, at + 1
-
-    def _in_object(self, start: int, key: str, path: tuple[str | int, ...]) -> tuple[Spans | None, int]:
-        found: Spans | None = None
-        at = self._inside(start, "}")
-        while self.text[at] != "}":
-            key_stop = value_end(self.text, at)
-            value_start = self._expect(blanks_end(self.raw, key_stop), ":")
-            if self._is_key(at, key_stop, key):
-                found, stop = self.find(value_start, path)
-            else:
-                stop = value_end(self.text, value_start)
-            at = self._next(stop, "}")
-        return found, at + 1
-
-    def _is_key(self, start: int, stop: int, key: str) -> bool:
-        written = self.raw[start:stop]
-        if b"\\" not in written:
-            return written[1:-1] == key.encode()
-        return bool(json.loads(written.decode("utf-8", "replace")) == key)
 
     def _inside(self, opening: int, closing: str) -> int:
         """The first element after ``opening``, or the closing bracket of an empty container."""

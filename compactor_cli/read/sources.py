@@ -66,10 +66,17 @@ def find_sources(
     """
     if files_from == STDIN and STDIN in operands:
         raise UsageError("standard input cannot be both the list of files and an input", next_step="name a file")
-    listed = _listed(files_from, null_separated) if files_from else ()
-    named = [*((path, Path(path).name) for path in operands), *((path, _inside(path)) for path in listed)]
-    found = (source for path, name in named for source in _expand(path, name, recursive, walk or Walk(), passed_over))
-    return tuple(_once(found))
+    named = [(path, Path(path).name) for path in operands]
+    for path in _listed(files_from, null_separated) if files_from else ():
+        # As a path that cannot lead out of a folder.
+        parts = (part for part in PurePosixPath(path).parts if part not in ("/", "//", "..", "."))
+        named.append((path, "/".join(parts)))
+    found: dict[tuple[int, int] | str, InputSource] = {}
+    for path, name in named:
+        for source in _expand(path, name, recursive, walk or Walk(), passed_over):
+            key = source.path if source.path == STDIN else _key(source.path) or source.path
+            found.setdefault(key, source)
+    return tuple(found.values())
 
 
 def _listed(path: str, null_separated: bool) -> tuple[str, ...]:
@@ -97,10 +104,16 @@ def _expand(
         raise UsageError("an operand is empty", next_step="check where its name comes from; . is this folder")
     if path == STDIN or not is_folder(path):
         yield InputSource(path=path, name=name, root="" if path == STDIN else str(Path(path).parent))
-    elif recursive:
-        yield from _tree(path, walk, passed_over)
-    else:
+    elif not recursive:
         raise UsageError("is a directory", place=path, next_step="use -r to read the files in it")
+    else:
+        skip = {key for folder in walk.skip if (key := _key(folder))}
+        for name, fate in sorted(_entries(path, "", walk, skip), key=lambda entry: os.fsencode(entry[0])):
+            inside = os.path.join(path, name)  # noqa: PTH118
+            if fate is _Fate.PASSED_OVER:
+                passed_over(inside)
+            else:
+                yield InputSource(path=inside, name=name, root=path, is_candidate=fate is _Fate.CANDIDATE)
 
 
 class _Fate(Enum):
@@ -109,16 +122,6 @@ class _Fate(Enum):
     TAKEN = auto()
     CANDIDATE = auto()
     PASSED_OVER = auto()
-
-
-def _tree(root: str, walk: Walk, passed_over: Callable[[str], object]) -> Iterator[InputSource]:
-    skip = {key for folder in walk.skip if (key := _key(folder))}
-    for name, fate in sorted(_entries(root, "", walk, skip), key=lambda entry: os.fsencode(entry[0])):
-        path = os.path.join(root, name)  # noqa: PTH118
-        if fate is _Fate.PASSED_OVER:
-            passed_over(path)
-        else:
-            yield InputSource(path=path, name=name, root=root, is_candidate=fate is _Fate.CANDIDATE)
 
 
 def _entries(folder: str, prefix: str, walk: Walk, skip: Collection[tuple[int, int]]) -> Iterator[tuple[str, _Fate]]:
@@ -138,27 +141,13 @@ def _entries(folder: str, prefix: str, walk: Walk, skip: Collection[tuple[int, i
             if not skip or _key(entry.path) not in skip:
                 yield from _entries(entry.path, f"{name}/", walk, skip)
         elif entry.is_file(follow_symlinks=False):
-            yield name, _fate(name, walk)
-
-
-def _fate(name: str, walk: Walk) -> _Fate:
-    if _matches(name, walk.include):
-        return _Fate.TAKEN
-    return _Fate.CANDIDATE if _matches(name, walk.candidates) else _Fate.PASSED_OVER
+            other = _Fate.CANDIDATE if _matches(name, walk.candidates) else _Fate.PASSED_OVER
+            yield name, _Fate.TAKEN if _matches(name, walk.include) else other
 
 
 def _matches(name: str, globs: Iterable[str]) -> bool:
     last = name.rpartition("/")[2]
     return any(fnmatchcase(name if "/" in glob else last, glob) for glob in globs)
-
-
-def _once(sources: Iterable[InputSource]) -> Iterator[InputSource]:
-    seen: set[tuple[int, int] | str] = set()
-    for source in sources:
-        key = source.path if source.path == STDIN else _key(source.path) or source.path
-        if key not in seen:
-            seen.add(key)
-            yield source
 
 
 def _key(path: str) -> tuple[int, int] | None:
@@ -168,11 +157,6 @@ def _key(path: str) -> tuple[int, int] | None:
         return None
     # Two pipes are two inputs, whatever their numbers say.
     return (status.st_dev, status.st_ino) if not stat.S_ISFIFO(status.st_mode) else None
-
-
-def _inside(path: str) -> str:
-    """A listed path as a path that cannot lead out of a folder."""
-    return "/".join(part for part in PurePosixPath(path).parts if part not in ("/", "//", "..", "."))
 
 
 def config_folder(environ: Mapping[str, str] = os.environ) -> Path:

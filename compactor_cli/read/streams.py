@@ -112,7 +112,16 @@ def packing(file: IO[bytes], compression: Compression) -> Iterator[IO[bytes]]:
         yield file
         return
     valve = _Valve(file)
-    packer = _packer(cast("IO[bytes]", valve), compression)
+    packer: Any
+    if compression is Compression.GZIP:
+        import gzip
+
+        packer = gzip.GzipFile("", "wb", GZIP_LEVEL, cast("IO[bytes]", valve), mtime=0)
+    else:
+        module = zstd()
+        options = {module.CompressionParameter.compression_level: ZSTD_LEVEL}
+        options[module.CompressionParameter.checksum_flag] = 1
+        packer = module.ZstdFile(valve, "wb", options=options)
     # Without any write, zstd would leave a file of no bytes, which is not a packed stream.
     packer.write(b"")
     try:
@@ -122,17 +131,6 @@ def packing(file: IO[bytes], compression: Compression) -> Iterator[IO[bytes]]:
         raise
     finally:
         packer.close()
-
-
-def _packer(file: IO[bytes], compression: Compression) -> IO[bytes]:
-    if compression is Compression.GZIP:
-        import gzip
-
-        return cast("IO[bytes]", gzip.GzipFile("", "wb", GZIP_LEVEL, file, mtime=0))
-    module = zstd()
-    parameter = module.CompressionParameter
-    options = {parameter.compression_level: ZSTD_LEVEL, parameter.checksum_flag: 1}
-    return cast("IO[bytes]", module.ZstdFile(file, "wb", options=options))
 
 
 def damage() -> tuple[type[Exception], ...]:
@@ -383,7 +381,10 @@ def open_stream(
     """
     limits = _own_limits[-1]() if limits is None else limits
     try:
-        file = _file(path, part, opener)
+        if path == STDIN:
+            file = io.FileIO(0, closefd=False)
+        else:
+            file = SlicedFile(path, part) if part else io.FileIO(path, opener=opener)
     except OSError as error:
         raise unreadable(error, path) from error
     try:
@@ -393,16 +394,12 @@ def open_stream(
         raise
 
 
-def _file(path: str, part: Slice | None, opener: Opener | None) -> io.FileIO:
-    if path == STDIN:
-        return io.FileIO(0, closefd=False)
-    return SlicedFile(path, part) if part else io.FileIO(path, opener=opener)
-
-
 def _stream(file: io.FileIO, path: str, observers: Sequence[Observer], limits: ReadLimits) -> Stream:
     try:
         status = os.fstat(file.fileno())
-        head = _head(file)
+        head = b""
+        while len(head) < MAGIC_BYTES and (more := file.read(MAGIC_BYTES - len(head))):
+            head += more
     except OSError as error:
         raise unreadable(error, path) from error
     compression = compression_of(head)
@@ -414,21 +411,8 @@ def _stream(file: io.FileIO, path: str, observers: Sequence[Observer], limits: R
     else:
         watched = _Watched(packed, path, observers)
     look = Look.of(status) if stat.S_ISREG(status.st_mode) else None
-    return Stream(
-        path=path,
-        reader=io.BufferedReader(watched, BUFFER_BYTES),
-        compression=compression,
-        look=look,
-        file=file,
-        limits=limits,
-    )
-
-
-def _head(file: io.FileIO) -> bytes:
-    head = b""
-    while len(head) < MAGIC_BYTES and (more := file.read(MAGIC_BYTES - len(head))):
-        head += more
-    return head
+    reader: io.BufferedReader = io.BufferedReader(watched, BUFFER_BYTES)
+    return Stream(path=path, reader=reader, compression=compression, look=look, file=file, limits=limits)
 
 
 def unreadable(error: BaseException, path: str) -> Unreadable:
@@ -495,10 +479,8 @@ class _Watched(io.RawIOBase):
             raise unreadable(error, self._path) from error
         except damage() as error:
             raise unreadable(error, self._path) from error
-        if count:
-            piece = buffer[:count]
-            for observe in self._observers:
-                observe(piece)
+        for observe in self._observers if count else ():
+            observe(buffer[:count])
         return count
 
 
