@@ -55,7 +55,11 @@ def _check_system() -> None:
 
 
 def _run(main: Callable[[Sequence[str]], int]) -> NoReturn:
-    _listen()
+    for name in _STOPPING:
+        number = getattr(signal, name)
+        # Signals that the caller ignores (nohup) stay ignored.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _stop)
     gc.set_threshold(*GC_THRESHOLDS)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Names of files may hold bytes, and texts characters, that the terminal's encoding has not.
@@ -75,15 +79,8 @@ def _run(main: Callable[[Sequence[str]], int]) -> NoReturn:
     sys.exit(code)
 
 
-def _listen() -> None:
-    """Turn the first signal into an exception; signals that the caller ignores (nohup) stay ignored."""
-    for name in _STOPPING:
-        number = getattr(signal, name)
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _stop)
-
-
 def _stop(number: int, frame: FrameType | None) -> None:
+    """Turn the first signal into an exception."""
     signal.signal(number, signal.SIG_DFL)
     raise Stopped(number)
 

@@ -292,22 +292,19 @@ class _Call:
 
     def result(self, conversation: GivenConversation, row: Compaction) -> Result[Any]:
         """What the caller is given."""
+        # As it is read back from the output, where its marker and frame are known.
+        messages = row.transcript.messages if row.transcript and row.summary_text else ()
+        read = [item.summary.text for item in messages if item.summary and item.summary.origin == "compact"]
+        summary = read[-1] if read else row.summary_text
         return Result(
             messages=conversation.rebuilt(row),
-            summary=_summary(row),
+            summary=summary.strip(),
             report=row.report,
             kept=row.plan.indices(Action.KEEP),
             pruned=row.plan.indices(Action.PRUNE),
             covered=row.plan.indices(Action.COVER),
             lost=row.report.lost,
         )
-
-
-def _summary(row: Compaction) -> str:
-    """The summary as it is read back from the output, where its marker and frame are known."""
-    messages = row.transcript.messages if row.transcript and row.summary_text else ()
-    found = [message.summary.text for message in messages if message.summary and message.summary.origin == "compact"]
-    return (found[-1] if found else row.summary_text).strip()
 
 
 _TABLES = Tables.__annotations__.keys()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -88,7 +88,17 @@ class CompactionWork:
     def summary(self, summariser: Summariser, load_state: LoadState) -> tuple[Answer, str]:
         """The answer of the summariser, and the text it is written as."""
         request, marker = self.request(load_state)
-        answer = _writer(self.plan, summariser).summarise(request)
+        # Who writes it: the given summariser, unless the plan wants something else.
+        names = {span.name for span in self.plan.spans if span.action is Action.COVER}
+        if EXCERPTS in names:
+            from compactor_cli.archive.search import Retrieval
+
+            summariser = Retrieval()
+        elif NOTICE in names:
+            from compactor_cli.archive.search import OmissionNotice
+
+            summariser = OmissionNotice()
+        answer = summariser.summarise(request)
         state = hashlib.sha256(answer.state).hexdigest()[:16] if answer.state else ""
         # Fitted under the longer preface either way, so that a summary is the same wherever the original goes.
         template = load_template(self.settings.template).sized(self.plan.summary_tokens, archived=self.archived)
@@ -177,20 +187,6 @@ class CompactionWork:
         )
 
 
-def _writer(plan: Plan, summariser: Summariser) -> Summariser:
-    """Who writes the summary: the given summariser, unless the plan wants something else."""
-    names = {span.name for span in plan.spans if span.action is Action.COVER}
-    if EXCERPTS in names:
-        from compactor_cli.archive.search import Retrieval
-
-        return Retrieval()
-    if NOTICE in names:
-        from compactor_cli.archive.search import OmissionNotice
-
-        return OmissionNotice()
-    return summariser
-
-
 def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Sequence[Insertion]) -> Transcript:
     """The transcript after the plan: its ``source()`` is what is to be written.
 
@@ -220,7 +216,12 @@ def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Se
         *(_inserted(raw, transcript) for raw in new),
         *(shortened[i] for i in cut.after),
     ]
-    composed = replace(transcript, records=tuple(_joined(pieces, transcript)), messages=(), sha256="")
+    # With separators that fit their container, in the style of the source.
+    mark, separator = _separator(transcript)
+    joined = [piece if mark in piece.ending else replace(piece, ending=separator) for piece in pieces]
+    if pieces:
+        joined[-1] = replace(pieces[-1], ending=transcript.records[-1].ending)
+    composed = replace(transcript, records=tuple(joined), messages=(), sha256="")
     composed = settled(dialect, transcript, composed)
     return replace(composed, messages=reread(dialect, transcript, composed.records, composed.row))
 
@@ -233,7 +234,7 @@ def _appended(
         what = f"nothing can be appended to this transcript ({dialect.title})"
         raise UsageError(what, next_step="use -i: the archive keeps the original")
     *others, last = transcript.records
-    separator = _separator(transcript)
+    _, separator = _separator(transcript)
     new = dialect.append(transcript, cut, insertions, plan.tokens_kept + plan.summary_tokens)
     ended = last if b"\n" in last.ending else replace(last, ending=last.ending + separator)
     return (*others, ended, *(replace(_inserted(raw, transcript), ending=separator) for raw in new))
@@ -256,21 +257,7 @@ def _inserted(raw: bytes, transcript: Transcript) -> Record:
     return Record(raw=raw, ending=b"", value=parse_record(raw), place=transcript.records[0].place)
 
 
-def _joined(pieces: Sequence[Record], transcript: Transcript) -> Iterable[Record]:
-    """The pieces with separators that fit their container, in the style of the source."""
-    mark = _mark(transcript)
-    separator = _separator(transcript)
-    last_ending = transcript.records[-1].ending
-    for piece in pieces[:-1]:
-        yield piece if mark in piece.ending else replace(piece, ending=separator)
-    yield from (replace(piece, ending=last_ending) for piece in pieces[-1:])
-
-
-def _mark(transcript: Transcript) -> bytes:
-    return b"," if transcript.frame.container is Container.ARRAY else b"\n"
-
-
-def _separator(transcript: Transcript) -> bytes:
-    """The bytes between two records in the source."""
-    mark = _mark(transcript)
-    return next((record.ending for record in transcript.records if mark in record.ending), mark)
+def _separator(transcript: Transcript) -> tuple[bytes, bytes]:
+    """What parts two records in their container, and all the bytes between two of them in the source."""
+    mark = b"," if transcript.frame.container is Container.ARRAY else b"\n"
+    return mark, next((record.ending for record in transcript.records if mark in record.ending), mark)

@@ -73,7 +73,9 @@ def compact_transcript(
         plan = make_plan(transcript, grouping, settings, counter, mode, importance or _importance(settings.keep))
     else:
         check_plan(plan, transcript, grouping)
-        _check_mode(plan, mode)
+        if plan.mode is not mode and plan.changes:
+            how = "appending" if plan.mode is Mode.APPEND else "rewriting"
+            raise UsageError(f"the plan was made for {how}", next_step="make a new plan with the same options")
     if not plan.changes:
         return unchanged(transcript, plan, counter, grouping)
     from compactor_cli.apply import NO_SUMMARY, WRITTEN, CompactionWork
@@ -98,9 +100,3 @@ def summary_request(
     grouping, counter = group(transcript.messages), OnceCounter(counter)
     work = CompactionWork(transcript=transcript, settings=settings, counter=counter, grouping=grouping, plan=plan)
     return work.request(load_state)[0]
-
-
-def _check_mode(plan: Plan, mode: Mode) -> None:
-    if plan.mode is not mode and plan.changes:
-        how = "appending" if plan.mode is Mode.APPEND else "rewriting"
-        raise UsageError(f"the plan was made for {how}", next_step="make a new plan with the same options")

@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from typing import Protocol
 
 from compactor_cli.engine import Compaction, LoadState, compact_transcript
-from compactor_cli.group.exchanges import Grouping, group
+from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InvariantError, PluginFailed
 from compactor_cli.model.marker import Marker
 from compactor_cli.model.plan import BOOKKEEPING, SUPERSEDED, Action, Edit, Mark, Mode, Plan, spans_of
@@ -23,7 +23,7 @@ from compactor_cli.model.value import dataclass
 from compactor_cli.plan.planner import appended, check_plan, refreshed
 from compactor_cli.plan.strategies import sealed_tokens
 from compactor_cli.plan.tokens import Counter, count_messages
-from compactor_cli.plan.trigger import TriggerDecision, Way, base_tokens, decide, is_settled
+from compactor_cli.plan.trigger import Way, base_tokens, decide, is_settled
 from compactor_cli.render.template import load_template, render
 
 # What messages take next to their texts, and what other hashes in the marker line may.
@@ -84,7 +84,7 @@ class PluginEngine:
         if self.engine is None:
             raise self.failure or PluginFailed(f"the engine {self.name} failed")
         try:
-            return _Planning.of(transcript, settings, counter, mode).plan(self.name, self.engine)
+            return _Planning(transcript, settings, counter).plan(self.name, self.engine, mode)
         except Exception as error:
             raise plugin_failed(PluginGroup.ENGINES, self.name, error) from error
 
@@ -126,33 +126,18 @@ def load_engine(name: str, when_failing: WhenFailing) -> PluginEngine:
     return PluginEngine(name=name, engine=engine, when_failing=when_failing)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Planning:
     """A transcript on its way to a plan."""
 
-    transcript: Transcript
-    settings: Settings
-    counter: Counter
-    mode: Mode
-    grouping: Grouping
-    tokens: tuple[int, ...]
-    decision: TriggerDecision
+    def __init__(self, transcript: Transcript, settings: Settings, counter: Counter) -> None:
+        self.transcript, self.settings, self.counter = transcript, settings, counter
+        self.grouping = group(transcript.messages)
+        self.tokens = tuple(count_messages(counter, transcript.messages))
+        self.total_tokens = sum(self.tokens)
+        base = base_tokens(transcript, self.tokens)
+        self.decision = decide(settings, tokens=self.total_tokens, base_tokens=base, model=transcript.model)
 
-    @classmethod
-    def of(cls, transcript: Transcript, settings: Settings, counter: Counter, mode: Mode) -> _Planning:
-        tokens = tuple(count_messages(counter, transcript.messages))
-        base = base_tokens(transcript, tokens)
-        return cls(
-            transcript=transcript,
-            settings=settings,
-            counter=counter,
-            mode=mode,
-            grouping=group(transcript.messages),
-            tokens=tokens,
-            decision=decide(settings, tokens=sum(tokens), base_tokens=base, model=transcript.model),
-        )
-
-    def plan(self, name: str, engine: Engine) -> tuple[Plan, str]:
+    def plan(self, name: str, engine: Engine, mode: Mode) -> tuple[Plan, str]:
         """The plan, checked, and the text. Raises InvariantError, and whatever the engine raises."""
         draft = None
         reason = self.decision.reason
@@ -160,29 +145,25 @@ class _Planning:
         is_unknown_share = bool(self.settings.target.ratio) and not self.transcript.original_tokens
         is_done = (self.decision.way is Way.NATURAL or is_unknown_share) and is_settled(self.transcript)
         if self.decision.compacts and not is_done:
-            draft = engine.compact(self._task())
+            task = Task(
+                transcript=self.transcript,
+                settings=self.settings,
+                tokens=self.tokens,
+                exchanges=self.grouping.exchanges,
+                room_tokens=(self.decision.target_tokens or self.total_tokens) - self._frame_tokens(),
+                count=self.counter.count,
+            )
+            draft = engine.compact(task)
             reason = f"by the engine {name}" if draft else f"the engine {name} leaves it as it is"
         plan = self._plan(draft or Draft(kept=range(len(self.tokens))), name, reason)
-        if self.mode is Mode.APPEND:
-            plan = appended(plan, self.grouping, self.settings)
-        else:
-            plan = refreshed(plan, self.transcript)
+        is_appended = mode is Mode.APPEND
+        plan = appended(plan, self.grouping, self.settings) if is_appended else refreshed(plan, self.transcript)
         check_plan(plan, self.transcript, self.grouping)
         return plan, draft.text if draft else ""
 
-    def _task(self) -> Task:
-        return Task(
-            transcript=self.transcript,
-            settings=self.settings,
-            tokens=self.tokens,
-            exchanges=self.grouping.exchanges,
-            room_tokens=(self.decision.target_tokens or sum(self.tokens)) - self._frame_tokens(),
-            count=self.counter.count,
-        )
-
     def _frame_tokens(self) -> int:
         """What the transcript holds around a text: preface, marker line, acknowledgement, sealed summaries."""
-        count, tokens = len(self.tokens), sum(self.tokens)
+        count, tokens = len(self.tokens), self.total_tokens
         marker = Marker(transcript=_PLACEHOLDER, first=1, last=count, records=count, tokens=tokens, end=_PLACEHOLDER)
         nothing = Summary(source=Source.PLUGIN, sections=())
         frame = render(nothing, load_template(self.settings.template), marker)
@@ -202,7 +183,7 @@ class _Planning:
             old = getattr(self.transcript.messages[i].parts[part], "text", "")
             kept_tokens += self.counter.count(text) - self.counter.count(old)
         summary_tokens = self.counter.count(draft.text) + self._frame_tokens() if gone else 0
-        target = self.decision.target_tokens or sum(self.tokens)
+        target = self.decision.target_tokens or self.total_tokens
         taken = kept_tokens + summary_tokens
         if gone and taken > target:
             raise InvariantError(f"what it keeps and writes takes {taken:,} tokens, over the target of {target:,}")
@@ -215,7 +196,7 @@ class _Planning:
             tier=self.decision.tier,
             window_tokens=self.decision.window_tokens,
             target_tokens=target,
-            tokens_before=sum(self.tokens),
+            tokens_before=self.total_tokens,
             tokens_kept=kept_tokens,
             tokens_middle=sum(self.tokens[i] for i in gone),
             summary_tokens=summary_tokens,

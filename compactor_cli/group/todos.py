@@ -111,7 +111,8 @@ def _steps(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
     for key in _LIST_KEYS:
         value = arguments.get(key)
         if isinstance(value, str) and "[" in value:
-            return _checklist(value)
+            found = re.findall(r"^\s*(?:[-*]\s+|\d+\.\s+)?\[([ xX~-]?)\]\s*(.+)$", value, re.MULTILINE)
+            return [(step, {"~": "-"}.get(mark, mark.lower())) for mark, step in found]
         if isinstance(value, (list, tuple)):
             return [step for entry in value if (step := _step(entry))[0]]
     return []
@@ -124,8 +125,3 @@ def _step(entry: Any) -> tuple[str, str]:
         return "", ""
     text = next((value for key in _TEXT_KEYS if isinstance(value := entry.get(key), str) and value.strip()), "")
     return text, str(entry.get("status") or entry.get("state") or "").lower()
-
-
-def _checklist(text: str) -> list[tuple[str, str]]:
-    found = re.findall(r"^\s*(?:[-*]\s+|\d+\.\s+)?\[([ xX~-]?)\]\s*(.+)$", text, re.MULTILINE)
-    return [(step, {"~": "-"}.get(mark, mark.lower())) for mark, step in found]

@@ -220,15 +220,11 @@ class Settings:
         # Of all values it takes longer than a row that needs nothing.
         return hash((self.preset, self.target))
 
+    @cache  # noqa: B019 -- few settings are made, and most live as long as the program
     def fingerprint(self) -> str:
         """16 hex digits that differ whenever two settings may give different output."""
-        return _fingerprint(self)
-
-
-@cache
-def _fingerprint(settings: Settings) -> str:
-    text = json.dumps(dataclasses.asdict(settings), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+        text = json.dumps(dataclasses.asdict(self), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def untouched(settings: Settings) -> Settings:

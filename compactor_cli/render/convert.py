@@ -23,7 +23,7 @@ from compactor_cli.formats.conversation import (
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.registry import all_dialects, get
 from compactor_cli.formats.sessions import sent
-from compactor_cli.group.exchanges import Grouping, group
+from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError, InvariantError, UsageError
 from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
@@ -40,7 +40,7 @@ def to_conversation(transcript: Transcript) -> Conversation:
     without their other half are left out, except for calls in flight.
     """
     order = sent(transcript)
-    builder = _Builder(_ids(transcript, group(transcript.messages), frozenset(order)))
+    builder = _Builder(*_ids(transcript, frozenset(order)))
     for i in order:
         message = transcript.messages[i]
         parts = with_images(message.parts, transcript.records[i].value)
@@ -75,15 +75,9 @@ _OF_REQUESTS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Ids:
-    """The ids that calls get, and what answers them; a call that is not in here is left out."""
-
-    of_call: Mapping[_Place, str]
-    answers: Mapping[_Place, ToolResult]
-
-
-def _ids(transcript: Transcript, grouping: Grouping, shown: frozenset[int]) -> _Ids:
+def _ids(transcript: Transcript, shown: frozenset[int]) -> tuple[dict[_Place, str], dict[_Place, ToolResult]]:
+    """The ids that calls get, and what answers them; a call that has no id in here is left out."""
+    grouping = group(transcript.messages)
     pairs = [pair for pair in grouping.pairs if pair.call.record in shown and pair.result.record in shown]
     results = {(pair.call.record, pair.call.part): pair.result for pair in pairs}
     running = {(half.record, half.part): half for half in grouping.in_flight if half.record in shown}
@@ -103,7 +97,7 @@ def _ids(transcript: Transcript, grouping: Grouping, shown: frozenset[int]) -> _
         part = transcript.messages[result.record].parts[result.part] if result else None
         if isinstance(part, ToolResult):
             answers[place] = replace(part, id=own, name=name or part.name)
-    return _Ids(of_call, answers)
+    return of_call, answers
 
 
 @dataclass(slots=True)
@@ -118,10 +112,6 @@ class _Step:
     def calls(self) -> bool:
         return any(isinstance(part, ToolCall) for part in self.parts)
 
-    @property
-    def only_thinks(self) -> bool:
-        return all(isinstance(part, Thinking) for part in self.parts)
-
 
 _ORDER: Mapping[type[Part], int] = {Thinking: 0, ToolCall: 2}
 
@@ -129,8 +119,8 @@ _ORDER: Mapping[type[Part], int] = {Thinking: 0, ToolCall: 2}
 class _Builder:
     """Steps in order."""
 
-    def __init__(self, ids: _Ids) -> None:
-        self.ids = ids
+    def __init__(self, ids: Mapping[_Place, str], answers: Mapping[_Place, ToolResult]) -> None:
+        self.ids, self.answers = ids, answers
         self.steps: list[_Step] = []
         self.is_answered = False
 
@@ -155,15 +145,15 @@ class _Builder:
             return None
         is_same = bool(message.group) and message.group == last.message.group
         is_parallel = last.calls and bool(message.calls) and not message.text and not self.is_answered
-        return last if is_same or is_parallel or last.only_thinks else None
+        return last if is_same or is_parallel or all(isinstance(part, Thinking) for part in last.parts) else None
 
     def _take(self, step: _Step, part: Part, place: _Place) -> None:
         if not isinstance(part, ToolCall):
             step.parts.append(part)
-        elif place in self.ids.of_call:
-            answers = [answer for answer in (self.ids.answers.get(place),) if answer]
+        elif place in self.ids:
+            answers = [answer for answer in (self.answers.get(place),) if answer]
             if step.message.role is Role.ASSISTANT:
-                step.parts.append(replace(part, id=self.ids.of_call[place]))
+                step.parts.append(replace(part, id=self.ids[place]))
                 step.results += answers
             else:
                 # A simulated user has tools as well; no provider knows such a thing.
@@ -221,9 +211,10 @@ def convert(transcript: Transcript, name: str) -> Conversion:
     dialect = get(name)
     assert isinstance(dialect, Writing)  # noqa: S101 -- for the type checker
     whole = to_conversation(transcript)
-    conversation, dropped = fitted(whole, dialect.holds & ~dialect.unwritten)
-    dropped += _not_carried(transcript, whole)
-    dropped += _adjacent(transcript, dialect.holds & ~dialect.unwritten)
+    holds = dialect.holds & ~dialect.unwritten
+    conversation, dropped = fitted(whole, holds)
+    dropped += _not_carried(transcript)
+    dropped += _adjacent(transcript, holds)
     output = _lines(dialect.write(conversation))
     read = _read_as(name, output)
     if read is None:
@@ -232,7 +223,13 @@ def convert(transcript: Transcript, name: str) -> Conversion:
         output = _lines(dialect.write(replace(conversation, extra={})))
         read = _read_as(name, output)
     if conversation.messages:
-        grouping = group((read or _read_by_name(name, output))[0].messages)
+        if not read:
+            # Without any call, one dialect may look like another (one that is known by its tags of calls): that is the
+            # same conversation anyway.
+            read = _opened(output, name)
+            if [item.messages for item in _opened(output)] != [item.messages for item in read]:
+                raise InvariantError(f"the output would not be read as {name}")
+        grouping = group(read[0].messages)
         if grouping.orphan_calls or grouping.orphan_results:
             raise InvariantError("the output would hold a tool call without its result")
     return Conversion(output=output, not_carried={what: count for what, count in dropped.items() if count})
@@ -335,7 +332,7 @@ def _one_by_one(calling: Message, answers: Mapping[str, ToolResult]) -> Iterator
             yield Message(role=Role.TOOL, parts=(answers[call.id],), timestamp=calling.timestamp)
 
 
-def _not_carried(transcript: Transcript, conversation: Conversation) -> Counter[str]:
+def _not_carried(transcript: Transcript) -> Counter[str]:
     """What of the transcript is not in the conversation."""
     messages = transcript.messages
     grouping = group(messages)
@@ -385,18 +382,6 @@ def _read_as(name: str, output: bytes) -> list[Transcript] | None:
     except InputError:
         return None
     return read if all(item.dialect == name for item in read) else None
-
-
-def _read_by_name(name: str, output: bytes) -> list[Transcript]:
-    """The output as this dialect. Raises InvariantError where its content alone would give another conversation.
-
-    Without any call, one dialect may look like another (one that is known by its tags of calls): that is the same
-    conversation anyway.
-    """
-    read = _opened(output, name)
-    if [item.messages for item in _opened(output)] != [item.messages for item in read]:
-        raise InvariantError(f"the output would not be read as {name}")
-    return read
 
 
 def _opened(output: bytes, name: str = "") -> list[Transcript]:

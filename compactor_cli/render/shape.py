@@ -194,27 +194,17 @@ def windows(transcript: Transcript) -> tuple[Transcript, ...]:
         return (transcript,)
     dialect = get(transcript.dialect)
     stages = []
-    for end in _ends(transcript):
+    for i, message in enumerate(transcript.messages):
+        # Where the boundary begins: at its summary, or at the client's mark right before it.
+        end = i if message.summary else 0
+        while end and (before := transcript.messages[end - 1]).is_meta and before.superseded:
+            end -= 1
+        if not end:
+            continue
         records = transcript.records[:end]
         digest = hashlib.sha256(b"".join(record.raw + record.ending for record in records)).hexdigest()
         messages = read_messages(dialect, records, transcript.row)
         stages.append(replace(transcript, records=records, messages=messages, sha256=digest))
     later = (*stages[1:], transcript)[: len(stages)]
-    own = [stage for stage, following in zip(stages, later, strict=True) if _shown(stage) - _shown(following)]
+    own = [stage for stage, following in zip(stages, later, strict=True) if {*sent(stage)} - {*sent(following)}]
     return (*own, transcript)
-
-
-def _ends(transcript: Transcript) -> Iterator[int]:
-    """Where the records of each boundary begin: its summary, and the client's mark right before it."""
-    for i, message in enumerate(transcript.messages):
-        if message.summary is None:
-            continue
-        end = i
-        while end and (before := transcript.messages[end - 1]).is_meta and before.superseded:
-            end -= 1
-        if end:
-            yield end
-
-
-def _shown(transcript: Transcript) -> set[int]:
-    return set(sent(transcript))

@@ -129,28 +129,24 @@ def load_template(name: str) -> Template:
             for name in ("preface", "brief", "unarchived")
         }
         return replace(template, **led)
+    headings: dict[Section, Heading] = {}
+    names: list[ByLanguage] = []
+    for entry in data["sections"]:
+        section, label = Section(entry.pop("section")), entry.pop("label", {})
+        known = tuple(entry.pop("known", ()))
+        if entry not in names:
+            names.append(entry)
+        headings[section] = Heading(name=entry, label=label, number=names.index(entry) + 1, known=known)
     return Template(
         style=Style(data["style"]),
         preface=data["preface"],
         opening=data.get("opening", {}),
         closing=data.get("closing", {}),
-        headings=_headings(data["sections"]),
+        headings=headings,
         states=data.get("states", {}),
         brief=data.get("brief", {}),
         unarchived=data.get("unarchived", {}),
     )
-
-
-def _headings(entries: Iterable[dict[str, Any]]) -> dict[Section, Heading]:
-    found: dict[Section, Heading] = {}
-    names: list[ByLanguage] = []
-    for entry in entries:
-        section, label = Section(entry.pop("section")), entry.pop("label", {})
-        known = tuple(entry.pop("known", ()))
-        if entry not in names:
-            names.append(entry)
-        found[section] = Heading(name=entry, label=label, number=names.index(entry) + 1, known=known)
-    return found
 
 
 def render(summary: Summary, template: Template, marker: Marker) -> str:
@@ -250,8 +246,13 @@ def read_sections(text: str, template: Template) -> tuple[SectionItems, ...]:
         section = labels.get(label["label"]) if label else heads.get(line)
         if section is not None:
             current = found.setdefault(section, [])
-        elif current is not None and not _CLOSING_TAG.match(line):
-            _read_line(line, current)
+        elif current is None or _CLOSING_TAG.match(line):
+            continue
+        elif (body := line.lstrip(" ")).startswith("- ") and len(line) - len(body) in (0, 2):
+            current.append(Item(text=body[2:], depth=(len(line) - len(body)) // 2))
+        elif body and current and line.startswith("  "):
+            last = current[-1]
+            current[-1] = replace(last, text=f"{last.text}\n{line[2 * last.depth + 2 :]}")
     return _sections(found, template)
 
 
@@ -297,8 +298,15 @@ def _read_foreign(text: str, template_name: str) -> dict[Section, list[Item]]:
             current = found.setdefault(names[name], [])
         elif line.startswith("#"):
             current = None  # a heading that no template knows
-        elif current is not None and line.strip() and not _CLOSING_TAG.match(line):
-            _read_foreign_line(line, current)
+        elif current is None or not line.strip() or _CLOSING_TAG.match(line):
+            continue
+        elif bullet := _BULLET.match(line):
+            depth = 1 if current and len(bullet["indent"]) > 1 else 0
+            current.append(Item(text=bullet["text"].strip(), depth=depth))
+        elif current and line.startswith(" "):
+            current[-1] = replace(current[-1], text=f"{current[-1].text}\n{line.strip()}")
+        else:
+            current.append(Item(text=line.strip()))
     return found
 
 
@@ -330,16 +338,6 @@ def _name_of(line: str, is_xml: bool) -> str:
     return re.sub(r"\s*\([^()]*\)$", "", found["name"].strip()).lower() if found else ""
 
 
-def _read_foreign_line(line: str, items: list[Item]) -> None:
-    bullet = _BULLET.match(line)
-    if bullet:
-        items.append(Item(text=bullet["text"].strip(), depth=1 if items and len(bullet["indent"]) > 1 else 0))
-    elif items and line.startswith(" "):
-        items[-1] = Item(text=f"{items[-1].text}\n{line.strip()}", depth=items[-1].depth)
-    else:
-        items.append(Item(text=line.strip()))
-
-
 def _sections(found: Mapping[Section, list[Item]], template: Template) -> tuple[SectionItems, ...]:
     return tuple(
         SectionItems(section=section, items=tuple(_unsigned(item, section, template) for item in items))
@@ -354,18 +352,6 @@ def _unsigned(item: Item, section: Section, template: Template) -> Item:
         words = words_of("en")
         for state, sign in template.states.items():
             if item.text.startswith(f"{sign} "):
-                state_text = item.text.removeprefix(f"{sign} ")
-                return Item(
-                    text=f"{getattr(words, state)}{words.colon}{state_text}", records=item.records, depth=item.depth
-                )
+                step = item.text.removeprefix(f"{sign} ")
+                return replace(item, text=f"{getattr(words, state)}{words.colon}{step}")
     return item
-
-
-def _read_line(line: str, items: list[Item]) -> None:
-    body = line.lstrip(" ")
-    if body.startswith("- ") and (len(line) - len(body)) in (0, 2):
-        items.append(Item(text=body[2:], depth=(len(line) - len(body)) // 2))
-    elif body and items and line.startswith("  "):
-        last = items[-1]
-        continued = line[2 * last.depth + 2 :]
-        items[-1] = Item(text=f"{last.text}\n{continued}", depth=last.depth)
