@@ -15,24 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from compactor_cli.archive import restore as originals
 from compactor_cli.archive.atomic import Existing, followed
 from compactor_cli.archive.recover import clear, find_compacted, lines_from, put_back
-from compactor_cli.archive.restore import (
-    MIN_PREFIX_CHARS,
-    ExpandedRecord,
-    each_once,
-    find,
-    is_archive,
-    known_archives,
-    listed,
-    load_transcript,
-    original_of,
-    restore_to,
-    stored_size,
-    transcripts_in,
-)
-from compactor_cli.archive.restore import expand as expanded
-from compactor_cli.archive.restore import restore as write_to
+from compactor_cli.archive.restore import MIN_PREFIX_CHARS, ExpandedRecord, each_once, is_archive
 from compactor_cli.archive.store import LOCAL_ARCHIVE, default_archive_dir, is_hex, moment
 from compactor_cli.archive.verify import candidates, remove
 from compactor_cli.archive.verify import verify as verify_archive
@@ -52,16 +38,15 @@ from compactor_cli.cli.console import (
     visible,
     wants_color,
 )
-from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.formats.detect import transcripts_of
 from compactor_cli.formats.sessions import RESUMED_WHEN_INTERRUPTED, find_problems
 from compactor_cli.group.exchanges import Half, group
 from compactor_cli.model.errors import CompactError, InputError, OutputError, UsageError
 from compactor_cli.model.marker import Marker, find_marker
-from compactor_cli.model.transcript import Message, Role, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.presets import values
-from compactor_cli.read.jsonl import OnInvalid, records_in
+from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.sources import is_folder
-from compactor_cli.read.streams import open_stream
 from compactor_cli.schema import faults, schema_names
 
 if TYPE_CHECKING:
@@ -91,19 +76,20 @@ def restore(name: str, output: str | None, force: bool, archive_dir: str | None)
     """
     if Path(name).exists() or len(name) < MIN_PREFIX_CHARS or not is_hex(name.lower()):
         # First the archive that this file would have been replaced from.
-        found = original_of(name, (*each_once([default_archive_dir(name, in_place=True)]), *archives(archive_dir)))
+        folders = (*each_once([default_archive_dir(name, in_place=True)]), *archives(archive_dir))
+        found = originals.original_of(name, folders)
     else:
-        found = find(archives(archive_dir), name)
+        found = originals.find(archives(archive_dir), name)
     if output and output != "-":
         console = Console("compactor")
         existing = Existing.REPLACE if force else Existing.REFUSE
-        restore_to(found, output, existing, warn=lambda text: console.warn(f"{output}: {text}"))
+        originals.restore_to(found, output, existing, warn=lambda text: console.warn(f"{output}: {text}"))
         console.done(f"{output}: restored")
         return 0
     if not output and is_terminal(sys.stdout):
         advice = f"name a file: -o FILE, or - for the terminal; to put it back: compactor undo {shlex.quote(name)}"
         raise UsageError("an original is not printed on a terminal", next_step=advice)
-    write_to(found, sys.stdout.buffer)
+    originals.restore(found, sys.stdout.buffer)
     sys.stdout.buffer.flush()
     return 0
 
@@ -142,7 +128,7 @@ def verify(operands: tuple[str, ...], dialect: str, archive_dir: str | None) -> 
 def archives(archive_dir: str | None) -> tuple[Path, ...]:
     """The archives to look in: the one that is named, else the one here and all that are known, if they exist."""
     chosen = archive_dir or configure({}, os.environ, Path.cwd()).options.get("archive_dir")
-    return (Path(chosen),) if chosen else each_once([Path(LOCAL_ARCHIVE), *known_archives()])
+    return (Path(chosen),) if chosen else each_once([Path(LOCAL_ARCHIVE), *originals.known_archives()])
 
 
 def _archive(name: str, console: Console) -> tuple[tuple[str, ...], str]:
@@ -159,15 +145,13 @@ def _archive(name: str, console: Console) -> tuple[tuple[str, ...], str]:
 def _file(name: str, dialect: str, console: Console) -> tuple[tuple[str, ...], str]:
     problems: list[str] = []
     conversations = records = 0
-    with open_stream(name) as stream:
-        lines = records_in(stream)
-        for transcript in open_transcripts(lines, dialect=dialect, prefix=lines.prefix):
-            interrupted, faulty = _faults(transcript)
-            problems += faulty
-            for warning in (*interrupted, *map(str, find_problems(transcript))):
-                console.warn(warning)
-            conversations += 1
-            records += len(transcript.records)
+    for transcript in transcripts_of(name, dialect, OnInvalid.FAIL):
+        interrupted, faulty = _faults(transcript)
+        problems += faulty
+        for warning in (*interrupted, *map(str, find_problems(transcript))):
+            console.warn(warning)
+        conversations += 1
+        records += len(transcript.records)
     line = f"{visible(name)}: sound, {counted(conversations, 'conversation')}, {counted(records, 'record')}"
     return tuple(problems), line
 
@@ -207,7 +191,7 @@ def archive() -> None:
 @ARCHIVE_DIR
 def list_originals(limit: int, as_json: bool, archive_dir: str | None) -> int:
     """List what was archived, the newest first, with the file it came from."""
-    items = sorted(listed(archives(archive_dir)), key=lambda item: item.entry.compacted_at, reverse=True)
+    items = sorted(originals.listed(archives(archive_dir)), key=lambda item: item.entry.compacted_at, reverse=True)
     shown = items[:limit] if limit else items
     if as_json:
         for item in shown:
@@ -234,11 +218,11 @@ def stats(as_json: bool, archive_dir: str | None) -> int:
     """Count the originals of each archive, and what they take on the disk."""
     rows: list[tuple[object, ...]] = []
     for folder in filter(is_archive, archives(archive_dir)):
-        entries = [item.entry for item in listed([folder])]
+        entries = [item.entry for item in originals.listed([folder])]
         sizes = {entry.sha256: entry.bytes for entry in entries}
         days = sorted(entry.compacted_at[:10] for entry in entries)
         ends = (days[0], days[-1]) if days else ("", "")
-        rows.append((len(sizes), sum(sizes.values()), stored_size(folder), *ends, str(folder)))
+        rows.append((len(sizes), sum(sizes.values()), originals.stored_size(folder), *ends, str(folder)))
     head = ("originals", "bytes", "stored", "first", "last", "archive")
     if as_json:
         for row in rows:
@@ -334,7 +318,7 @@ def expand(names: tuple[str, ...], as_json: bool, raw: bool, archive_dir: str | 
     """
     from compactor_cli.cli.session_commands import message_fields
 
-    found = expanded(archives(archive_dir), names)
+    found = originals.expand(archives(archive_dir), names)
     for original in found:
         if raw:
             sys.stdout.buffer.write(original.record.raw + b"\n")
@@ -425,29 +409,28 @@ def _json(value: dict[str, Any]) -> str:
 
 def _shown(original: ExpandedRecord) -> str:
     """The record for people: who and when, then all it holds; bookkeeping as raw JSON."""
+    from compactor_cli.llm.quoting import call_text
+
     message = original.message
     head = "  ".join(filter(None, (original.id, message.role.value, message.timestamp)))
-    body = "\n".join(_parts(message)) or original.record.raw.decode("utf-8", "replace")
+    texts: list[str] = []
+    for part in message.parts:
+        if isinstance(part, Text):
+            texts.append(part.text)
+        elif isinstance(part, Thinking):
+            texts.append(f"(thinking)\n{part.text}")
+        elif isinstance(part, ToolCall):
+            texts.append(call_text(part))
+        elif isinstance(part, ToolResult):
+            name = f" of {part.name}" if part.name else ""
+            texts.append(f"({'error' if part.is_error else 'result'}{name})\n{part.text}")
+        else:
+            texts.append(f"({part.kind}, {part.size_bytes:,} bytes)")
+    body = "\n".join(texts) or original.record.raw.decode("utf-8", "replace")
     if is_terminal(sys.stdout):
         # The text of a transcript must not steer a terminal.
         body = "\n".join(map(visible, body.split("\n")))
     return f"{painted(head, Color.CYAN, wants_color('auto', sys.stdout, os.environ))}\n{body.rstrip()}\n\n"
-
-
-def _parts(message: Message) -> Iterator[str]:
-    from compactor_cli.llm.quoting import call_text
-
-    for part in message.parts:
-        if isinstance(part, Text):
-            yield part.text
-        elif isinstance(part, Thinking):
-            yield f"(thinking)\n{part.text}"
-        elif isinstance(part, ToolCall):
-            yield call_text(part)
-        elif isinstance(part, ToolResult):
-            yield f"({'error' if part.is_error else 'result'}{f' of {part.name}' if part.name else ''})\n{part.text}"
-        else:
-            yield f"({part.kind}, {part.size_bytes:,} bytes)"
 
 
 def _marked(line: str, query: str, color: bool) -> str:
@@ -509,17 +492,14 @@ def _left_out(file: str, dialect: str, folders: Sequence[Path], unknown: set[str
     """
     from compactor_cli.agents.session_digest import left_out
 
-    found = original_of(file, folders)
-    originals = [item for item in transcripts_in(found.path, found.on_invalid) if item.records]
+    found = originals.original_of(file, folders)
+    stored = [item for item in originals.transcripts_in(found.path, found.on_invalid) if item.records]
     if found.length >= 0:
-        originals = [item for item in originals if item.sha256 == found.sha256]
+        stored = [item for item in stored if item.sha256 == found.sha256]
     if not Path(file).exists():
         raise InputError("there is no such file", place=file, next_step="name a compacted file")
-    with open_stream(file) as stream:
-        records = records_in(stream, OnInvalid.KEEP)
-        transcripts = open_transcripts(records, dialect=dialect, prefix=records.prefix)
-        compacted = [item for item in transcripts if item.records]
-    for original, now in _pairs(file, originals, compacted):
+    compacted = [item for item in transcripts_of(file, dialect) if item.records]
+    for original, now in _pairs(file, stored, compacted):
         seen: set[tuple[str, str]] = set()
         for earlier in _earlier(original, folders, unknown):
             for name, thing in left_out(earlier, now):
@@ -538,23 +518,23 @@ def _earlier(original: Transcript, folders: Sequence[Path], unknown: set[str]) -
         if marker is None:
             return
         try:
-            original = load_transcript(folders, marker.transcript)
+            original = originals.load_transcript(folders, marker.transcript)
         except InputError:
             unknown.add(marker.transcript)
             return
 
 
 def _pairs(
-    file: str, originals: Sequence[Transcript], compacted: Sequence[Transcript]
+    file: str, stored: Sequence[Transcript], compacted: Sequence[Transcript]
 ) -> Iterator[tuple[Transcript, Transcript]]:
     """Each conversation with its original: by the hash in its newest summary, else by its place in the file."""
-    by_hash = {item.sha256[:_HASH_CHARS]: item for item in originals}
-    is_aligned = len(originals) == len(compacted)
+    by_hash = {item.sha256[:_HASH_CHARS]: item for item in stored}
+    is_aligned = len(stored) == len(compacted)
     is_found = False
     for i, now in enumerate(compacted):
         marker = _newest_marker(now)
         original = by_hash.get(marker.transcript) if marker else None
-        original = original or (originals[i] if is_aligned else None)
+        original = original or (stored[i] if is_aligned else None)
         if original:
             is_found = True
             yield original, now

@@ -16,7 +16,7 @@ from typing import Any
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, lock, make_folders
 from compactor_cli.archive.recover import clear
-from compactor_cli.cli.config import RunOptions, check, configure
+from compactor_cli.cli.config import Configuration, RunOptions, check, configure
 from compactor_cli.cli.console import Console, Progress, table
 from compactor_cli.cli.run_command import FELL_BACK, check_names
 from compactor_cli.cli.run_config import model_config, print_models, print_spent
@@ -49,21 +49,8 @@ from compactor_cli.run.shards import (
 _SHARE = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedArguments:
-    """What was asked for: `options.OPTIONS` as run options and settings, and the options of shards as they were
-    given.
-    """
-
-    operands: tuple[str, ...]
-    run_options: RunOptions
-    settings: Settings
-    own: Mapping[str, str]
-    warnings: tuple[str, ...] = ()
-
-
-def read(operands: Sequence[str], given: Mapping[str, Any], own: Mapping[str, Any]) -> ParsedArguments:
-    """The run options, checked. Raises `UsageError`."""
+def read(given: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[RunOptions, Configuration]:
+    """The run options, checked, and what they come from. Raises `UsageError`."""
     configuration = configure(given, os.environ, Path.cwd())
     run_options = RunOptions(**configuration.options)
     check(run_options, configuration.named)
@@ -74,13 +61,7 @@ def read(operands: Sequence[str], given: Mapping[str, Any], own: Mapping[str, An
         raise UsageError(f"no executor is called {own['executor']}", next_step="local or ray", place="--executor")
     if "address" in own and own.get("executor") != "ray":
         raise UsageError("--address is about a Ray cluster", next_step="add --executor ray")
-    return ParsedArguments(
-        operands=tuple(operands),
-        run_options=run_options,
-        settings=configuration.settings,
-        own=own,
-        warnings=configuration.warnings,
-    )
+    return run_options, configuration
 
 
 def run(operands: Sequence[str], given: Mapping[str, Any], own: Mapping[str, Any]) -> int:
@@ -88,19 +69,18 @@ def run(operands: Sequence[str], given: Mapping[str, Any], own: Mapping[str, Any
 
     ``given``: the filter's options; ``own``: those of shards.
     """
-    arguments = read(operands, given, own)
-    run_options = arguments.run_options
+    run_options, configuration = read(given, own)
     console = Console("compactor", run_options.level, run_options.color)
-    for warning in arguments.warnings:
+    for warning in configuration.warnings:
         console.warn(warning)
     if run_options.redact_output:
         console.warn("--redact-output: rows that hold secrets do not stay byte for byte; the inputs keep them")
-    shards = planned(arguments)
-    run_config = model_config(run_options, arguments.settings) if run_options.model else None
+    shards = planned(operands, run_options, own)
+    run_config = model_config(run_options, configuration.settings) if run_options.model else None
     if run_config:
         # Machines of a cluster may have keys in environments of their own.
-        check_setup(run_config, has_keys_elsewhere=arguments.own.get("executor") == "ray")
-    if not {"shard", "address"} & arguments.own.keys():
+        check_setup(run_config, has_keys_elsewhere=own.get("executor") == "ray")
+    if not {"shard", "address"} & own.keys():
         # Locks of other machines are not always seen: what others may be writing is left alone.
         archives = [Path(run_options.archive_dir)] if run_options.archive_dir else []
         clear({Path(shard.output).parent for shard in shards}, archives, console.warn)
@@ -111,7 +91,8 @@ def run(operands: Sequence[str], given: Mapping[str, Any], own: Mapping[str, Any
         progress = stack.enter_context(shown)
         console.before_line = progress.make_room
         try:
-            with closing(_executor(arguments, shards, run_config, console, stack)) as executor:
+            options = dataclasses.replace(shard_options(run_options, configuration.settings, own), models=run_config)
+            with closing(_executor(shards, options, run_options, own, console, stack)) as executor:
                 for result in executor:
                     results.append(result)
                     print_shard(result, console)
@@ -121,14 +102,13 @@ def run(operands: Sequence[str], given: Mapping[str, Any], own: Mapping[str, Any
     metrics = summed(results)
     print_result(metrics, console)
     if run_options.report:
-        _write_report(run_options.report, arguments, metrics, results)
+        _write_report(run_options.report, configuration.settings, metrics, results)
     code = 3 if any(result.exit_code for result in results) else 0
     return code or (FELL_BACK if run_options.strict and metrics.fell_back else 0)
 
 
-def planned(arguments: ParsedArguments) -> tuple[Shard, ...]:
+def planned(operands: Sequence[str], run_options: RunOptions, own: Mapping[str, Any]) -> tuple[Shard, ...]:
     """The shards of all inputs; of a share, its own."""
-    run_options = arguments.run_options
     walk = Walk(
         include=run_options.include or INCLUDE,
         exclude=run_options.exclude,
@@ -136,17 +116,17 @@ def planned(arguments: ParsedArguments) -> tuple[Shard, ...]:
         skip=tuple(filter(None, (run_options.output_dir, run_options.archive_dir))),
     )
     sources = find_sources(
-        arguments.operands,
+        operands,
         recursive=run_options.recursive,
         walk=walk,
         files_from=run_options.files_from,
         null_separated=run_options.null,
     )
-    split = arguments.own.get("split")
+    split = own.get("split")
     split_bytes = DEFAULT_SPLIT_BYTES if split is None else values.size_bytes(split, "--split")
     with reads_within(lambda: run_options.limits):
         shards = plan_shards(sources, run_options.output_dir, split_bytes)
-    text = arguments.own.get("shard", "")
+    text = own.get("shard", "")
     if not text:
         return shards
     found = _SHARE.fullmatch(text)
@@ -155,16 +135,15 @@ def planned(arguments: ParsedArguments) -> tuple[Shard, ...]:
     return share(shards, int(found[1]), int(found[2]))
 
 
-def shard_options(arguments: ParsedArguments) -> RunConfig:
+def shard_options(run_options: RunOptions, settings: Settings, own: Mapping[str, Any]) -> RunConfig:
     """The options of all shards."""
-    run_options = arguments.run_options
     return RunConfig(
-        settings=arguments.settings,
+        settings=settings,
         dialect=run_options.format,
         on_invalid=OnInvalid(run_options.on_invalid),
         archive_dir=_absolute_name(run_options.archive_dir),
         key_file=_absolute_name(run_options.key_file),
-        column=arguments.own.get("column", ""),
+        column=own.get("column", ""),
         limits=run_options.limits,
         redacts_output=run_options.redact_output,
         finished=FinishedPolicy.REDO if run_options.force else FinishedPolicy.SKIP,
@@ -172,28 +151,28 @@ def shard_options(arguments: ParsedArguments) -> RunConfig:
 
 
 def _executor(
-    arguments: ParsedArguments,
     shards: Sequence[Shard],
-    run_config: ModelConfig | None,
+    options: RunConfig,
+    run_options: RunOptions,
+    own: Mapping[str, Any],
     console: Console,
     stack: ExitStack,
 ) -> Generator[ShardResult, None, None]:
-    options = dataclasses.replace(shard_options(arguments), models=run_config)
-    if arguments.own.get("executor") == "ray":
+    if own.get("executor") == "ray":
         from compactor_cli.run.shards import RayRun
 
-        run = RayRun(options, address=arguments.own.get("address", ""), processes=arguments.run_options.processes)
-        if run_config:
-            stack.callback(lambda: print_spent(run.spent, arguments.run_options.model, console))
+        run = RayRun(options, address=own.get("address", ""), processes=run_options.processes)
+        if options.models:
+            stack.callback(lambda: print_spent(run.spent, run_options.model, console))
         # Workers have working directories of their own.
         return run.results([_absolute(shard) for shard in shards])
-    processes = min(arguments.run_options.processes, len(shards))
-    if run_config and processes > 1:
-        emit_end = partial(print_spent, model=arguments.run_options.model, console=console)
+    if options.models is None:
+        return run_here(shards, options, processes=run_options.processes)
+    processes = min(run_options.processes, len(shards))
+    if processes > 1:
+        emit_end = partial(print_spent, model=run_options.model, console=console)
         return run_gated(shards, options, processes=processes, emit=emit_end)
-    if run_config is None:
-        return run_here(shards, options, processes=arguments.run_options.processes)
-    models = stack.enter_context(ModelRun(run_config))
+    models = stack.enter_context(ModelRun(options.models))
     stack.callback(print_models, models, console)
     return run_here(shards, dataclasses.replace(options, model_run=models))
 
@@ -238,11 +217,11 @@ def _rows(metrics: ShardMetrics) -> str:
     return f"{metrics.rows:,} conversations, {metrics.tokens_before:,} → {metrics.tokens_after:,} tokens"
 
 
-def _write_report(path: str, arguments: ParsedArguments, metrics: ShardMetrics, results: Sequence[ShardResult]) -> None:
+def _write_report(path: str, settings: Settings, metrics: ShardMetrics, results: Sequence[ShardResult]) -> None:
     """What happened, as JSON."""
     report = {
         "version": __version__,
-        "settings": dataclasses.asdict(arguments.settings),
+        "settings": dataclasses.asdict(settings),
         "metrics": dataclasses.asdict(metrics),
         "shards": [dataclasses.asdict(result) for result in sorted(results, key=lambda result: result.shard.output)],
     }
@@ -268,32 +247,33 @@ class BatchJob:
 def submit(operands: Sequence[str], given: Mapping[str, Any], own: Mapping[str, Any]) -> int:
     """Set down what is asked for and begin the first round; the exit code. The options are as of `run`."""
     rounds = values.count(own.get("rounds", DEFAULT_ROUNDS), "--rounds")
-    arguments = read(operands, given, own)
-    if not arguments.run_options.model:
+    run_options, configuration = read(given, own)
+    if not run_options.model:
         raise UsageError("batch jobs are for summaries by a model", next_step="name one with -m MODEL")
-    run_config = model_config(arguments.run_options, arguments.settings)
+    run_config = model_config(run_options, configuration.settings)
     way_of(run_config)
     check_setup(run_config)
-    folder = Path(arguments.run_options.output_dir).absolute()
+    folder = Path(run_options.output_dir).absolute()
     if (folder / NAME).exists():
         advice = f"compactor batch collect {folder}, or remove {folder / NAME} to begin anew"
         raise UsageError("batch jobs were begun here already", place=str(folder), next_step=advice)
-    shards = tuple(_absolute(shard) for shard in planned(arguments))
+    shards = tuple(_absolute(shard) for shard in planned(operands, run_options, own))
     make_folders(folder)
     with lock(folder), closing(BatchJobLog(folder)) as job_log:
         value = {
             "mark": f"compact-{os.urandom(6).hex()}",
-            "run_options": dataclasses.asdict(arguments.run_options),
-            "settings": dataclasses.asdict(arguments.settings),
-            "column": arguments.own.get("column", ""),
+            "run_options": dataclasses.asdict(run_options),
+            "settings": dataclasses.asdict(configuration.settings),
+            "column": own.get("column", ""),
             "instructions": run_config.model_options.instructions,
-            "key_file": _absolute_name(arguments.run_options.key_file),
+            "key_file": _absolute_name(run_options.key_file),
             "rounds": rounds,
             "shards": [dataclasses.asdict(shard) for shard in shards],
         }
         job_log.store_request(value)
         try:
-            return _advance(job_log, _task(job_log), Missing.SEND, shard_options(arguments))
+            options = shard_options(run_options, configuration.settings, own)
+            return _advance(job_log, _task(job_log), Missing.SEND, options)
         except UsageError:
             job_log.path.unlink()
             raise
@@ -368,8 +348,7 @@ def _task(job_log: BatchJobLog) -> BatchJob:
     settings = settings_from(arguments["settings"], Settings(), str(job_log.path))
     run_config = model_config(run_options, settings)
     model_options = dataclasses.replace(run_config.model_options, instructions=arguments["instructions"])
-    own = {"column": arguments["column"]}
-    options = shard_options(ParsedArguments(operands=(), run_options=run_options, settings=settings, own=own))
+    options = shard_options(run_options, settings, {"column": arguments["column"]})
     shards = ({**value, "part": Slice(**value["part"]) if value["part"] else None} for value in arguments["shards"])
     return BatchJob(
         mark=arguments["mark"],

@@ -29,7 +29,7 @@ from compactor_cli.cli.console import (
 )
 from compactor_cli.cli.program import parameters
 from compactor_cli.engine import plan_transcript
-from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.formats.detect import open_transcripts, transcripts_of
 from compactor_cli.formats.session_places import (
     Client,
     SessionFile,
@@ -120,14 +120,12 @@ def _measure(session: SessionFile, settings: Settings) -> MeasuredSession:
     """What is in it and what a plan would leave of it. Raises CompactError."""
     mode = Mode.APPEND if session.client.append else Mode.REWRITE
     tokens = saved = window = 0
-    with open_stream(str(session.path)) as stream:
-        records = records_in(stream, OnInvalid.KEEP)
-        for transcript in open_transcripts(records, dialect=session.client.format, prefix=records.prefix):
-            counter = counter_for(settings.tokenizer, transcript.model)
-            report = planned_report(transcript, plan_transcript(transcript, settings, counter=counter, mode=mode))
-            tokens += report.tokens_before
-            saved += report.tokens_before - report.tokens_after
-            window = max(window, window_tokens(transcript.model))
+    for transcript in transcripts_of(str(session.path), session.client.format):
+        counter = counter_for(settings.tokenizer, transcript.model)
+        report = planned_report(transcript, plan_transcript(transcript, settings, counter=counter, mode=mode))
+        tokens += report.tokens_before
+        saved += report.tokens_before - report.tokens_after
+        window = max(window, window_tokens(transcript.model))
     return MeasuredSession(session=session, tokens=tokens, window_tokens=window, saved_tokens=saved)
 
 
@@ -322,13 +320,11 @@ def view(file: str, dialect: str) -> int:
     its record, the role and its content: text, thinking, calls, results, media (images and files, counted, with
     those in results).
     """
-    with open_stream(file) as stream:
-        records = records_in(stream, OnInvalid.KEEP)
-        for transcript in open_transcripts(records, dialect=dialect, prefix=records.prefix):
-            for i, message in sent_messages(transcript):
-                line = json.dumps({"record": i + 1, **message_fields(message)}, ensure_ascii=False)
-                # A half of a surrogate pair has no bytes in UTF-8.
-                click.echo(line.encode("utf-8", "replace").decode())
+    for transcript in transcripts_of(file, dialect):
+        for i, message in sent_messages(transcript):
+            line = json.dumps({"record": i + 1, **message_fields(message)}, ensure_ascii=False)
+            # A half of a surrogate pair has no bytes in UTF-8.
+            click.echo(line.encode("utf-8", "replace").decode())
     return 0
 
 

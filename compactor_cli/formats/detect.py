@@ -22,7 +22,8 @@ from compactor_cli.model.plugins import PluginGroup, plugin_failed, plugin_names
 from compactor_cli.model.report import LISTED
 from compactor_cli.model.transcript import Container, Frame, Record, Transcript
 from compactor_cli.model.value import dataclass
-from compactor_cli.read.jsonl import INVALID, element_spans
+from compactor_cli.read.jsonl import INVALID, OnInvalid, element_spans, records_in
+from compactor_cli.read.streams import open_stream
 
 # This many elements of a row are looked at before the most likely dialect is taken.
 _LOOKED_AT_ELEMENTS = 50
@@ -160,6 +161,13 @@ def open_transcripts(
         if reader.forced and reader.forced.name in plugin_names(PluginGroup.DIALECTS):
             raise plugin_failed(PluginGroup.DIALECTS, reader.forced.name, error) from error
         raise
+
+
+def transcripts_of(path: str, dialect: str = "", on_invalid: OnInvalid = OnInvalid.KEEP) -> Iterator[Transcript]:
+    """The transcripts of a file, or of standard input (``-``), one at a time. Raises InputError."""
+    with open_stream(path) as stream:
+        records = records_in(stream, on_invalid)
+        yield from open_transcripts(records, dialect=dialect, prefix=records.prefix)
 
 
 class _TranscriptReader:

@@ -281,27 +281,25 @@ def _fitted(messages: Iterable[Message], holds: Capabilities, dropped: Counter[s
 
 
 def _is_kept(part: Part, message: Message, holds: Capabilities, dropped: Counter[str]) -> bool:
-    if isinstance(part, Thinking):
-        missing, what = Capabilities.THINKING not in holds, NAMES[Capabilities.THINKING]
+    """Whether the part can be carried over; what cannot, of it or as a whole, is counted."""
+    if isinstance(part, Text) and not part.text:
+        return False
+    lost = ""
+    if isinstance(part, Text):
+        lost = NAMES[Capabilities.WORDS] if message.calls and Capabilities.WORDS not in holds else ""
+    elif isinstance(part, Thinking):
+        lost = NAMES[Capabilities.THINKING] if Capabilities.THINKING not in holds else ""
     elif isinstance(part, Media):
-        missing = not part.url or Capabilities.IMAGES not in holds
-        what = NAMES[Capabilities.IMAGES] if is_image(part) else OPAQUE
-    elif isinstance(part, Text):
-        missing, what = bool(message.calls) and Capabilities.WORDS not in holds, NAMES[Capabilities.WORDS]
-        return (not missing and bool(part.text)) or _counted(dropped, what, bool(part.text))
-    else:
-        if isinstance(part, ToolResult):
-            dropped[IMAGES_IN_RESULTS] += part.media_count
-            dropped[NAMES[Capabilities.ERRORS]] += part.is_error and Capabilities.ERRORS not in holds
-        elif Capabilities.IDS not in holds:
-            dropped[NAMES[Capabilities.IDS]] += bool(part.id)
-        return True
-    return not missing or _counted(dropped, what, True)
-
-
-def _counted(dropped: Counter[str], what: str, is_something: bool) -> bool:
-    dropped[what] += is_something
-    return False
+        if not part.url or Capabilities.IMAGES not in holds:
+            lost = NAMES[Capabilities.IMAGES] if is_image(part) else OPAQUE
+    elif isinstance(part, ToolResult):
+        dropped[IMAGES_IN_RESULTS] += part.media_count
+        dropped[NAMES[Capabilities.ERRORS]] += part.is_error and Capabilities.ERRORS not in holds
+    elif Capabilities.IDS not in holds:
+        dropped[NAMES[Capabilities.IDS]] += bool(part.id)
+    if lost:
+        dropped[lost] += 1
+    return not lost
 
 
 def _sequential(messages: Iterable[Message], holds: Capabilities, dropped: Counter[str]) -> Iterator[Message]:
