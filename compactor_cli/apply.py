@@ -200,8 +200,7 @@ def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Se
     left_out = {i for i in plan.indices(Action.PRUNE) if i not in edits} | set(plan.indices(Action.COVER))
     staying = [i for i in range(len(transcript.records)) if i not in left_out]
     cut = InsertionPoint(
-        before=tuple(i for i in staying if i < plan.summary_at),
-        after=tuple(i for i in staying if i >= plan.summary_at),
+        before=tuple(i for i in staying if i < plan.summary_at), after=tuple(i for i in staying if i >= plan.summary_at)
     )
     if plan.mode is Mode.APPEND:
         records = _appended(transcript, plan, dialect, cut, insertions)

@@ -32,7 +32,7 @@ from compactor_cli.read.sources import Walk, find_sources
 from compactor_cli.read.streams import Slice, reads_within
 from compactor_cli.run.jobs import FinishedPolicy, RunConfig
 from compactor_cli.run.model_run import ModelConfig, ModelRun, check_setup
-from compactor_cli.run.provider import DEFAULT_ROUNDS, NAME, BatchJobLog, Missing, Provider, Step, way_of
+from compactor_cli.run.provider import DEFAULT_ROUNDS, NAME, BatchJobLog, Missing, Provider, way_of
 from compactor_cli.run.shards import (
     DEFAULT_SPLIT_BYTES,
     INCLUDE,
@@ -306,30 +306,26 @@ def status(output_dir: str) -> int:
 def _advance(
     job_log: BatchJobLog, task: BatchJob, missing: Missing, options: RunConfig, level: int | None = None
 ) -> int:
+    """Take the next step and say what it came to; the exit code."""
     console = Console("compactor", task.run_options.level if level is None else level, task.run_options.color)
     options = dataclasses.replace(options, models=task.run_config)
     folders = {job_log.path.parent, *(Path(shard.output).parent for shard in task.shards)}
     clear(folders, [Path(options.archive_dir)] if options.archive_dir else [], console.warn)
     try:
         step = Provider(job_log, task.run_config, task.mark).step(task.shards, options, missing, task.rounds)
-        return _print_progress(step, task, console)
+        finished = [result for result in step.results if result.exit_code != TryLater.exit_code]
+        for result in finished:
+            print_shard(result, console)
+        if step.waits:
+            under_way = sum(job.requests for job in step.jobs if job.status not in ENDED)
+            sent = f"round {step.jobs[-1].round}: {step.sent:,} requests sent" if step.sent else "not finished yet"
+            advice = f"compactor batch collect {task.run_options.output_dir}"
+            console.done(f"{sent}; {under_way:,} under way; {len(finished):,} outputs written: later, {advice}")
+            return TryLater.exit_code if not step.sent or step.jobs[-1].round > 1 else 0
+        metrics = summed(step.results)
+        print_result(metrics, console)
     finally:
         console.finish()
-
-
-def _print_progress(step: Step, task: BatchJob, console: Console) -> int:
-    """Say what the step came to; the exit code."""
-    finished = [result for result in step.results if result.exit_code != TryLater.exit_code]
-    for result in finished:
-        print_shard(result, console)
-    if step.waits:
-        under_way = sum(job.requests for job in step.jobs if job.status not in ENDED)
-        sent = f"round {step.jobs[-1].round}: {step.sent:,} requests sent" if step.sent else "not finished yet"
-        advice = f"compactor batch collect {task.run_options.output_dir}"
-        console.done(f"{sent}; {under_way:,} under way; {len(finished):,} outputs written: later, {advice}")
-        return TryLater.exit_code if not step.sent or step.jobs[-1].round > 1 else 0
-    metrics = summed(step.results)
-    print_result(metrics, console)
     if any(result.exit_code for result in finished):
         return 3
     return FELL_BACK if task.run_options.strict and metrics.fell_back else 0

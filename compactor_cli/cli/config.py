@@ -97,11 +97,7 @@ TABLES = frozenset(field.name for field in fields(Settings)) - BY_NAME.keys()
 BOTH = ("keep", "budget")
 # Of a project's file: the tables that it may hold, and why it may not hold what is neither an option nor a table.
 PROJECT_TABLES = frozenset({"trigger", "keep", "prune", "budget", "strategy", "rules", "fit", "language"})
-_REFUSED_WORDS = {
-    "api_key": Scope.KEYS,
-    "no_archive": Scope.ARCHIVE,
-    "acknowledgement": Scope.WORDS,
-}
+_REFUSED_WORDS = {"api_key": Scope.KEYS, "no_archive": Scope.ARCHIVE, "acknowledgement": Scope.WORDS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,9 +75,7 @@ def find_marker(text: str) -> Marker | None:
 
 def text_before_marker(text: str) -> str | None:
     """What leads to the marker in a text: the preface of a summary. None: there is no marker."""
-    if find_marker(text) is None:
-        return None
-    found = _LINE.search(text[:SEARCHED_CHARS])
+    found = _LINE.search(text[:SEARCHED_CHARS]) if find_marker(text) else None
     return text[: found.start()] if found else None
 
 
