@@ -11,7 +11,6 @@ import click
 
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.value import dataclass
-from compactor_cli.presets import load_preset, values
 
 if TYPE_CHECKING:
     from compactor_cli.cli.console import Progress
@@ -43,7 +42,9 @@ _PRESET = "preset:"
     "--baseline-cmd", "commands", multiple=True, metavar="CMD", help="A baseline that reads and writes JSONL."
 )
 @click.option(
-    "--budgets", metavar="SIZES", help="Shares of the middle or tokens; default 2%,5%,10%,20%,1k,2k,4k; asked: 1500,5%."
+    "--budgets",
+    metavar="SIZES",
+    help="Shares of the middle or tokens; default 2%,5%,10%,20%,1k,2k,4k; asked: 1500,5%.",
 )
 @click.option("--format", "dialect", default="", metavar="NAME", help="Only transcripts of this dialect.")
 @click.option("--limit", type=int, default=0, metavar="N", help="At most N files, spread over all.")
@@ -139,6 +140,7 @@ def _ask(
 def _measure(paths: tuple[str, ...], plot: str | None, as_json: bool, measured: dict[str, Any]) -> int:
     from compactor_cli.evaluate.run_eval import DEFAULT_BUDGETS, EvalOptions, run_eval
     from compactor_cli.evaluate.tables import render_table, to_json, write_plot
+    from compactor_cli.presets import values
 
     tail_tokens, parts = _tails(measured["tails"])
     if parts:
@@ -179,11 +181,15 @@ def _names(baselines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _sizes(budgets: str | None) -> tuple[Size, ...]:
+    from compactor_cli.presets import values
+
     return tuple(values.size(item, "--budgets") for item in budgets.split(",")) if budgets else ()
 
 
 def _tails(given: Sequence[str], everywhere: int = DEFAULT_TAIL_TOKENS) -> tuple[int, tuple[tuple[str, int], ...]]:
     """The tail's tokens, and those for paths that hold a part: ``8k``, ``chat=500``."""
+    from compactor_cli.presets import values
+
     parts: list[tuple[str, int]] = []
     for item in given:
         part, is_part, size = item.rpartition("=")
@@ -206,6 +212,7 @@ class _Preset:
         from compactor_cli.engine import compact_transcript
         from compactor_cli.model.settings import Size
         from compactor_cli.plan.tokens import counter_for
+        from compactor_cli.presets import load_preset
 
         target = Size(tokens=case.kept_tokens + budget_tokens)
         return compact_transcript(
@@ -220,6 +227,7 @@ class _Preset:
 def _preset_methods(baselines: Sequence[str]) -> tuple[Method, ...]:
     """The presets among the baselines."""
     from compactor_cli.evaluate.baselines import FilterMethod
+    from compactor_cli.presets import load_preset
 
     names = [name.removeprefix(_PRESET) for name in baselines if name.startswith(_PRESET)]
     for name in names:
