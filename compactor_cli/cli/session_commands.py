@@ -269,7 +269,7 @@ def count(source: InputSource, run_options: RunOptions, settings: Settings) -> T
     counters: dict[str, Counter] = {}
     with open_stream(source.path) as stream:
         records = records_in(stream, OnInvalid(run_options.on_invalid))
-        for transcript in open_transcripts(records, dialect=run_options.format, prefix=records.prefix):
+        for transcript in open_transcripts(records, dialect=run_options.format):
             counter = counters.setdefault(transcript.model, counter_for(settings.tokenizer, transcript.model))
             grouping = group(transcript.messages)
             tokens = sum(count_messages(counter, transcript.messages))

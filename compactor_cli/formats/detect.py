@@ -167,7 +167,7 @@ def transcripts_of(path: str, dialect: str = "", on_invalid: OnInvalid = OnInval
     """The transcripts of a file, or of standard input (``-``), one at a time. Raises InputError."""
     with open_stream(path) as stream:
         records = records_in(stream, on_invalid)
-        yield from open_transcripts(records, dialect=dialect, prefix=records.prefix)
+        yield from open_transcripts(records, dialect=dialect)
 
 
 class _TranscriptReader:
