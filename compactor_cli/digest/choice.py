@@ -66,7 +66,7 @@ OUTPUT_WORD_FACTOR = 0.5
 # Lines of one answer: more of them read as a heap of pieces, so they come only where tokens are left over, and all
 # together take no more than this: what they are lines of can be read again.
 MAX_OUTPUTS = (3, 200)
-MAX_OUTPUT_TOKENS = 1_500
+MAX_OUTPUT_TOKENS = 2_000
 # A line that was written says what the work did; one that was read is a piece of something larger.
 SCRAP_FACTOR, SOURCE_FACTOR, WRITTEN_FACTOR = 0.5, 0.4, 1.4
 # What a statement that names the focus is worth for that alone, and the share of the budget such statements may take.
