@@ -530,7 +530,7 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
     for mark, path in _REDIRECT.findall(segment):
         if _looks_like_file(path := path.strip("'\"")):
             yield FileAction.EDIT if mark == ">>" else FileAction.CREATE, path, ""
-    words = [word.strip("'\"") for word in _REDIRECT.sub(" ", segment).split()]
+    words = [found for word in _WORD.findall(_REDIRECT.sub(" ", segment)) if (found := word.strip("'\""))]
     while words and (words[0] in ("git", "sudo", "command") or re.fullmatch(r"\w+=\S*", words[0])):
         words = words[1:]
     if not words:
@@ -555,6 +555,10 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
         action = FileAction.EDIT if in_place else FileAction.READ
         files = operands[1:] if scripted else operands
         yield from ((action, path, "") for path in files if _looks_like_file(path) and "." in posixpath.basename(path))
+
+
+# What stands in quotation marks is one word, blanks and all.
+_WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|[^\s'"]|['"])+""")
 
 
 def _looks_like_file(word: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, texts, token_cache, user
 
+from compactor_cli.digest.commands import shell_operations
+from compactor_cli.digest.events import FileAction
 from compactor_cli.digest.files import FileState, file_items, file_operations, overwritten, replay, state_text
 from compactor_cli.digest.language import words_of
 from compactor_cli.model.summary import Section
@@ -257,3 +259,11 @@ def test_a_file_for_a_try_is_told_of_only_where_there_is_no_other() -> None:
     edit = (call("Edit", "e", file_path="gate.go", old_string="a", new_string="b"), answer("ok", "e"))
     assert texts(digest(conversation(user("mend it"), tried)), Section.FILES)[0].startswith("/tmp/try.go — created")
     assert "/tmp/try.go" not in "".join(texts(digest(conversation(user("mend it"), tried, edit)), Section.FILES))
+
+
+def test_the_paths_in_the_script_of_a_sed_command_are_no_files_that_it_edited() -> None:
+    command = """sed -i '' 's|from "./config.js"|from "../config.js"|g' src/clock.ts && sed -i -e 's/a b/c.d e/' x.py"""
+    assert [(action, path) for action, path, _, _ in shell_operations(command)] == [
+        (FileAction.EDIT, "src/clock.ts"),
+        (FileAction.EDIT, "x.py"),
+    ]
