@@ -96,7 +96,7 @@ def file_operations(events: Sequence[Event]) -> tuple[FileOperation, ...]:
     found: list[FileOperation] = []
     for number, event in enumerate(events):
         result = results.get(number)
-        is_done = not _is_undone(event, result) if result else number not in pending
+        is_done = not is_undone(event, result) if result else number not in pending
         if event.kind is EventKind.CALL and is_done:
             shown = viewed_file(result.text) if result else ""
             one = _operations(event, number, result, shown, windows.get(shown, ""))
@@ -115,7 +115,7 @@ def _is_path(path: str) -> bool:
     return 0 < len(path) <= _MAX_PATH_CHARS and "\n" not in path and path.lower() not in _NOT_PATHS
 
 
-def _is_undone(event: Event, result: Event) -> bool:
+def is_undone(event: Event, result: Event) -> bool:
     """Whether a call did nothing to files: refused, an error, or an edit whose result begins with one.
 
     A chain of commands of which the last failed did what stands before that.

@@ -23,6 +23,7 @@ from compactor_cli.digest.events import (
     results_of,
     short_name,
 )
+from compactor_cli.digest.files import is_undone
 from compactor_cli.digest.history import running_text
 from compactor_cli.digest.language import names
 from compactor_cli.digest.settled import asks, begins_with_assent
@@ -334,6 +335,8 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, i
             is_act = is_act or (event.tool is ToolKind.OTHER and not is_lookup(event.name))
             acts, record = acts + is_act, event.record
             ended = endings.get(run.outcome, "") if is_act and run else ""
+            if event.tool is ToolKind.EDIT and number in results and is_undone(event, results[number]):
+                ended = f"{analysis.words.failed}{analysis.words.colon}{opening(results[number].text, _MAX_CALL_CHARS)}"
             text = f"{_call_words(event)} → {ended}" if ended else _call_words(event)
         elif event.kind is EventKind.ASSISTANT and (stated := _stated(event, is_newest, event is last)):
             text, record = analysis.words.quoted(opening(" ".join(stated), _MAX_CALL_CHARS)), event.record

@@ -366,3 +366,12 @@ def test_two_messages_said_in_one_go_are_both_what_is_asked() -> None:
     shown = texts(one, Section.TASK)
     assert shown[0].endswith(second)
     assert any(first in text for text in shown[1:])
+
+
+def test_an_edit_that_failed_is_a_step_with_the_error_that_it_ended_with() -> None:
+    write = (
+        call("write_file", "w", path="/srv/hello.py"),
+        answer("No such file or directory: '/srv'", "w", is_error=True),
+    )
+    shown = texts(digest(conversation(user("Write hello.py."), says("I begin."), write)), Section.TASK)
+    assert any("/srv/hello.py → failed: No such file or directory: '/srv'" in text for text in shown)
