@@ -6,8 +6,8 @@
 Rows are spans of about ``--tokens`` tokens of the transcripts, one request each, against the loopback server of the
 tests, which answers after a second. Prints for each number of requests at once the summaries per second, those of bare
 aiohttp with the same bodies, and the CPU time of a summary: all of it, litellm's own for the same bodies, and what is
-left, which is the product's (quoting, redaction, check list, checks, ledger). The server has its answers ready. It is
-Python too and takes a core for itself.
+left, which is the product's (quoting, redaction, check list, checks, supplement). The server has its answers ready. It
+is Python too and takes a core for itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import multiprocessing
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from multiprocessing.queues import SimpleQueue
@@ -44,13 +44,13 @@ from compactor_cli.model.transcript import Transcript  # noqa: E402
 from compactor_cli.plan.tokens import count_messages, counter_for  # noqa: E402
 from compactor_cli.render.template import load_template, render  # noqa: E402
 from compactor_cli.run.model_run import (  # noqa: E402
-    GateAddress,
+    GateAnswer,
+    GateClient,
     ModelConfig,
     ModelRun,
     SharedRateLimiter,
     SharedSpend,
     local_gate,
-    wait,
 )
 
 # Its window takes a row whole; to the server every name that it does not know is a model that works.
@@ -95,9 +95,9 @@ def summaries(server: LlmServer, wanted: Sequence[Request], at_once: int, proces
     """Summaries per second, CPU milliseconds for each, and how many a model wrote."""
     context = multiprocessing.get_context("fork")
     ready, times = context.Barrier(processes), context.SimpleQueue()
-    with local_gate(RateLimits(), SpendLimits()) as address:
+    with local_gate(RateLimits(), SpendLimits()) as connect:
         shares = [wanted[number::processes] for number in range(processes)]
-        work = [(server, at_once // processes or 1, share, address, ready, times) for share in shares]
+        work = [(server, at_once // processes or 1, share, connect, ready, times) for share in shares]
         team = [context.Process(target=_summaries, args=one) for one in work]
         for process in team:
             process.start()
@@ -113,14 +113,14 @@ def _summaries(
     server: LlmServer,
     at_once: int,
     wanted: Sequence[Request],
-    address: GateAddress,
+    connect: Callable[[], GateClient],
     ready: Barrier,
     times: SimpleQueue,
 ) -> None:
     model_options = ModelOptions(model=MODEL, api_base=server.openai, key=Secret("sk-none"))
     rate_limits = RateLimits(concurrency=at_once)
-    with address.connected() as gate:
-        shared = SharedSpend(gate, wait), SharedRateLimiter(rate_limits, gate)
+    with connect() as gate:
+        shared = SharedSpend(gate, GateAnswer.result), SharedRateLimiter(rate_limits, gate)
         with ModelRun(
             ModelConfig(model_options=model_options, rate_limits=rate_limits), spend=shared[0], rate_limiter=shared[1]
         ) as run:

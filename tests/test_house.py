@@ -65,6 +65,20 @@ def test_imports_go_left(path: Path) -> None:
     assert not wrong, f"{path.name} in {room} imports {sorted(wrong)}"
 
 
+def test_benchmarks_import_what_the_package_has() -> None:
+    files = sorted(PACKAGE.parent.glob("benchmarks/**/*.py"))
+    missing = [
+        f"{path.name}:{node.lineno} {node.module}.{alias.name}"
+        for path in files
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == PACKAGE.name
+        for alias in node.names
+        if not hasattr(__import__(node.module, fromlist=[alias.name]), alias.name)
+    ]
+    assert files
+    assert not missing
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_modules_and_functions_stay_short(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
