@@ -467,7 +467,7 @@ def _whole(case: EvalCase, text: str, count: Count) -> tuple[str, Verdict]:
     ]
     verdict = max(verdicts, key=lambda one: (one.fault is None, len(one.outline.present)))
     outline = verdict.outline
-    missing = frozenset() if outline.prose else frozenset(h.section for h in check_input.headings) - outline.present
+    missing = outline.missing(check_input.headings)
     written = CompletedText(sections=outline.sections, prose=outline.prose, missing=missing)
     return body(completed(request, written, "en", analysis=facts.analysis).summary), verdict
 

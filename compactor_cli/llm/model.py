@@ -219,11 +219,10 @@ class ModelSummariser:
             writer.calls = {stage: self._client.fallback_of(call) or call for stage, call in writer.calls.items()}
             draft = writer.write()
         task, outline = writer.task, draft.verdict.outline
-        asked_for = {heading.section for heading in task.wording.headings if not heading.label}
         text = CompletedText(
             sections=outline.sections,
             prose="\n\n".join(filter(None, (task.prose, outline.prose))),
-            missing=frozenset() if outline.prose else frozenset(asked_for - outline.present),
+            missing=outline.missing(task.wording.headings),
         )
         language, analysis = task.wording.language, task.facts.analysis
         answer = completed(task.request, text, language, analysis=analysis, previous=task.earlier.previous)

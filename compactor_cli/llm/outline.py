@@ -70,6 +70,12 @@ class Outline:
     text: str
     prose: str = ""
 
+    def missing(self, headings: Iterable[OutlineHeading]) -> frozenset[Section]:
+        """The sections of these headings that it has not. What stands below a label may be left out, prose has none."""
+        if self.prose:
+            return frozenset()
+        return frozenset(heading.section for heading in headings if not heading.label) - self.present
+
 
 _ASIDE = re.compile(r"<(analysis|think|thinking|scratchpad)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _FENCED = re.compile(r"\A\s*```\w*\n(.*?)\n```\s*\Z", re.DOTALL)

@@ -8,7 +8,7 @@ from conversation import rendered
 from compactor_cli.llm import prompts
 from compactor_cli.llm.check_reply import ReplyFault
 from compactor_cli.llm.outline import headings_of, read_reply
-from compactor_cli.llm.prompts import ASKED, LANGUAGES, PromptInput, PromptWording, Stage
+from compactor_cli.llm.prompts import ASKED, LANGUAGES, PromptInput, PromptWording, Stage, written_headings
 from compactor_cli.render.template import template_names
 
 
@@ -118,3 +118,9 @@ def test_sections_in_tags_are_read() -> None:
         ("errors", "broken", ()),
         ("plan", "a", ()),
     ]
+    # Nothing unanswered is no section left out: only the heading above it had to be there.
+    expected = written_headings(kimi)
+    assert {heading.section.value for heading in expected if heading.label} == {"questions", "plan", "decisions"}
+    missing = {section.value for section in found.missing(expected)}
+    assert missing
+    assert not missing & {"task", "errors", "questions", "plan", "decisions"}
