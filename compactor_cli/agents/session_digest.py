@@ -101,7 +101,7 @@ def read_session(path: str, dialect: str = "") -> Transcript:
     """
     with open_stream(path) as stream:
         records = read_records(stream.reader, path, OnInvalid.KEEP)
-        found = list(islice(open_transcripts(records, dialect=dialect, prefix=records.prefix), 2))
+        found = list(islice(open_transcripts(records, dialect=dialect), 2))
     if len(found) == 2:
         raise InputError("it holds more than one conversation", place=path, next_step="give one of them")
     if not found or found[0].fault or not found[0].records:
