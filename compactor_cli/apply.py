@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from compactor_cli.engine import LoadState
 from compactor_cli.formats.base import Appending, Dialect, Insertion, InsertionPoint, Refreshing, reread, settled
 from compactor_cli.formats.registry import get
 from compactor_cli.group.exchanges import Grouping, orphans
 from compactor_cli.model.errors import InvariantError, UsageError
-from compactor_cli.model.marker import Marker
+from compactor_cli.model.marker import PLACEHOLDER_HASH, Marker
 from compactor_cli.model.plan import EXCERPTS, NOTICE, USAGE, Action, Mode, Plan, Tier
 from compactor_cli.model.report import Compaction, Outcome
 from compactor_cli.model.settings import UNBROKEN, Settings, Size
@@ -61,12 +62,8 @@ def check_output(compacted: Transcript, plan: Plan, tokens_after: int) -> None:
         raise InvariantError(f"the output would take {tokens_after} tokens, over its target {plan.target_tokens}")
 
 
-LoadState = Callable[[str], bytes | None]
-
 # What the last digits of hashes may add when the digest's state is named after the summary was fitted.
 _MARKER_SLACK_TOKENS = 8
-# As long as the name of a stored table, which is known when the summary is written.
-PLACEHOLDER_STATE = "7f3a9c1e5b8d2046"
 # Set in place of the summary once, to see what the dialect and the acknowledgement put around it, and which record is
 # then the last of the conversation: known for a summary in every dialect.
 _TRIAL = str(Marker(transcript="0" * 16, first=1, last=1, records=1, tokens=0, end=""))
@@ -126,7 +123,7 @@ class CompactionWork:
             covered=covered,
             kept=self.plan.indices(Action.KEEP),
             budget_tokens=self.plan.summary_tokens - around_tokens - _MARKER_SLACK_TOKENS,
-            render=partial(render, template=template, marker=replace(marker, state=PLACEHOLDER_STATE)),
+            render=partial(render, template=template, marker=replace(marker, state=PLACEHOLDER_HASH)),
             count=self.counter.count,
             focus=self.settings.focus or asked_focus(self.transcript.messages, self.settings.trigger.tool) or "",
             language=self.settings.language,

@@ -13,7 +13,7 @@ from typing import Protocol
 from compactor_cli.engine import Compaction, LoadState, compact_transcript
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InvariantError, PluginFailed
-from compactor_cli.model.marker import Marker
+from compactor_cli.model.marker import PLACEHOLDER_HASH, Marker
 from compactor_cli.model.plan import BOOKKEEPING, SUPERSEDED, Action, Edit, Mark, Mode, Plan, spans_of
 from compactor_cli.model.plugins import PluginGroup, WhenFailing, load_plugin, plugin_failed
 from compactor_cli.model.settings import Settings
@@ -28,7 +28,6 @@ from compactor_cli.render.template import load_template, render
 
 # What messages take next to their texts, and what other hashes in the marker line may.
 _SLACK_TOKENS = 32
-_PLACEHOLDER = "7f3a9c1e5b8d2046"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +163,8 @@ class _Planning:
     def _frame_tokens(self) -> int:
         """What the transcript holds around a text: preface, marker line, acknowledgement, sealed summaries."""
         count, tokens = len(self.tokens), self.total_tokens
-        marker = Marker(transcript=_PLACEHOLDER, first=1, last=count, records=count, tokens=tokens, end=_PLACEHOLDER)
+        unknown = PLACEHOLDER_HASH
+        marker = Marker(transcript=unknown, first=1, last=count, records=count, tokens=tokens, end=unknown)
         nothing = Summary(source=Source.PLUGIN, sections=())
         frame = render(nothing, load_template(self.settings.template), marker)
         around = self.counter.count(self.settings.acknowledgement) + sealed_tokens(self.transcript.messages)

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from compactor_cli.apply import PLACEHOLDER_STATE, marker_for
+from compactor_cli.apply import marker_for
 from compactor_cli.archive.index import text_of
 from compactor_cli.archive.restore import remember
 from compactor_cli.archive.store import Archive
@@ -21,7 +21,7 @@ from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.sessions import sent, sent_messages
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError, UsageError
-from compactor_cli.model.marker import record_id
+from compactor_cli.model.marker import PLACEHOLDER_HASH, record_id
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.summary import Request, Source, Summary
 from compactor_cli.model.transcript import Transcript
@@ -146,7 +146,7 @@ def digest_session(
     marker = marker_for(transcript, covered, tokens=base_tokens(transcript, tokens))
     previous = previous_marker(transcript)
     own_state = archive.load_state(previous.state) if archive and previous else None
-    longest = replace(marker, state=PLACEHOLDER_STATE) if archive else marker
+    longest = replace(marker, state=PLACEHOLDER_HASH) if archive else marker
     request = replace(
         summary_request(transcript, covered, budget, count, partial(render, template=template, marker=longest)),
         kept=kept,

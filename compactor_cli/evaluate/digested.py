@@ -17,7 +17,7 @@ from compactor_cli.evaluate.baselines import Count, Write
 from compactor_cli.evaluate.cuts import EvalCase, hashed, part_of
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import Place
-from compactor_cli.model.marker import Marker, without_marker
+from compactor_cli.model.marker import PLACEHOLDER_HASH, Marker, without_marker
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.summary import Answer, Request, Source, Summariser, Summary
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, Transcript
@@ -65,13 +65,13 @@ def summary_request(
 def framed(case: EvalCase, budget_tokens: int) -> WriteSummary:
     """How a summary of this case is written at this budget, frame included."""
     marker = Marker(
-        transcript=_NAMELESS,
+        transcript=PLACEHOLDER_HASH,
         first=case.middle[0] + 1,
         last=case.middle[-1] + 1,
         records=len(case.prefix.records),
         tokens=case.middle_tokens + case.kept_tokens,
-        end=_NAMELESS,
-        state=_NAMELESS,
+        end=PLACEHOLDER_HASH,
+        state=PLACEHOLDER_HASH,
     )
     return partial(render, template=load_template(TEMPLATE).sized(budget_tokens), marker=marker)
 
@@ -82,8 +82,6 @@ def frame_tokens(case: EvalCase, budget_tokens: int, count: Count) -> int:
 
 
 EMPTY = Summary(source=Source.DIGEST, sections=())
-# A hash takes about as many tokens as any other.
-_NAMELESS = "7f3a9c1e5b8d2046"
 _MARKER = Marker(transcript="0" * 16, first=1, last=1, records=1, tokens=0, end="0" * 16)
 
 

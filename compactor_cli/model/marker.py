@@ -17,6 +17,8 @@ from compactor_cli.model.value import dataclass
 
 # A marker deeper in a text is a quotation, not a mark: clients put at most a short preface before it.
 SEARCHED_CHARS = 2_000
+# In place of a hash that is not known yet: it takes about as many tokens as any other.
+PLACEHOLDER_HASH = "7f3a9c1e5b8d2046"
 
 _LINE = re.compile(
     r"^\[compact/1 transcript=(?P<transcript>[0-9a-f]{16})"
