@@ -32,7 +32,7 @@ from compactor_cli.presets.values import nearest
 from compactor_cli.read.sources import state_folder
 
 # A place in a text, and what is put in there.
-Insertion = tuple[int, str]
+TextInsertion = tuple[int, str]
 
 # Not importlib.resources: importing that takes longer than reading a file.
 _FOLDER = Path(__file__).parent / "clients"
@@ -124,7 +124,7 @@ class FileChange:
     path: Path
     before: str | None
     after: str | None
-    insertions: tuple[Insertion, ...] = ()
+    insertions: tuple[TextInsertion, ...] = ()
     is_new: bool = False
 
     def write(self) -> None:
@@ -181,7 +181,7 @@ def install(client: AgentClient, place: InstallPlace) -> Iterator[FileChange]:
         # What an earlier installation left, of whichever version, is put in anew.
         text, is_exact = _without(path, before or "", edits)
         is_new = before is None or (is_exact and _note(path)["created"])
-        insertions: list[Insertion] = []
+        insertions: list[TextInsertion] = []
         for edit in edits:
             added = _added(path, text, edit, _filled(edit.value, place.program))
             insertions += added
@@ -256,7 +256,7 @@ def _cut(path: Path, text: str, edit: SettingsEdit) -> str:
         raise
 
 
-def _added(path: Path, text: str, edit: SettingsEdit, value: Any) -> list[Insertion]:
+def _added(path: Path, text: str, edit: SettingsEdit, value: Any) -> list[TextInsertion]:
     """What puts an entry in, checked: read again, the file holds that and all it held before."""
     is_toml = path.suffix == ".toml"
     try:
@@ -406,7 +406,7 @@ def _no_json(text: str, at: int) -> UsageError:
     return UsageError(f"line {line} is no JSON, or names a key again", next_step=_BY_HAND)
 
 
-def json_added(text: str, path: KeyPath, value: Any, *, append: bool = False) -> list[Insertion]:
+def json_added(text: str, path: KeyPath, value: Any, *, append: bool = False) -> list[TextInsertion]:
     """What puts ``value`` at ``path`` (appended to the list there), which holds nothing yet, containers on the way
     included. Applied in order. Raises UsageError where something else stands on the way.
     """
@@ -427,7 +427,7 @@ def json_added(text: str, path: KeyPath, value: Any, *, append: bool = False) ->
     return _inserted(text, node, str(missing[0]) if missing else None, new)
 
 
-def _inserted(text: str, node: Node, key: str | None, value: Any) -> list[Insertion]:
+def _inserted(text: str, node: Node, key: str | None, value: Any) -> list[TextInsertion]:
     """What makes ``value`` the last item of a container, in the way the others stand there."""
     newline = "\r\n" if "\r\n" in text else "\n"
     last = list(node.items.values())[-1] if node.items else None
@@ -486,7 +486,7 @@ def json_removed(text: str, path: KeyPath) -> str:
     return text
 
 
-def toml_added(text: str, path: Sequence[str], table: dict[str, Any]) -> list[Insertion]:
+def toml_added(text: str, path: Sequence[str], table: dict[str, Any]) -> list[TextInsertion]:
     """What puts a table of strings and lists at ``path``, after everything else. Raises UsageError as `json_added`."""
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = [f"[{'.'.join(path)}]"]
@@ -536,14 +536,14 @@ def read_toml(text: str) -> dict[str, Any]:
         raise UsageError(f"not valid TOML: {error}", next_step=_BY_HAND) from None
 
 
-def applied(text: str, insertions: Sequence[Insertion]) -> str:
+def applied(text: str, insertions: Sequence[TextInsertion]) -> str:
     """The text with these put in, one after the other."""
     for at, added in insertions:
         text = text[:at] + added + text[at:]
     return text
 
 
-def taken_back(text: str, insertions: Sequence[Insertion]) -> str:
+def taken_back(text: str, insertions: Sequence[TextInsertion]) -> str:
     """What `applied` was given. Raises ValueError where these are not there."""
     for at, added in reversed(insertions):
         if text[at : at + len(added)] != added:

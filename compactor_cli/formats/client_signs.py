@@ -20,7 +20,7 @@ from compactor_cli.formats.located import at
 from compactor_cli.model.marker import text_before_marker, without_marker
 from compactor_cli.model.transcript import Part, PreviousSummary, Role, Text, ToolCall, Transcript
 
-# What Claude Code writes in the model's name where it had no answer of it, and how its summaries open.
+# What Claude Code writes in the model's name where it had no answer of it.
 NOT_SPOKEN = re.compile(r"No response requested\.\Z|API Error\b|Claude AI usage limit reached\b")
 # What agents have to write around what they say: the label of SWE-agent and mini-swe-agent in front, and the command
 # that is called anyway.
@@ -44,6 +44,7 @@ ABOUT_EDIT = re.compile(
     r"|^This is how your edit would have looked.*",
     re.MULTILINE | re.DOTALL,
 )
+# How summaries of Claude Code open.
 CONTINUED = "This session is being continued from a previous conversation"
 # Files in which a project tells agents how to work, and how such a file opens where a client sends it by itself.
 PROJECT_FILE = re.compile(

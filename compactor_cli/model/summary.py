@@ -74,7 +74,7 @@ class Summary:
     """What replaces the covered records.
 
     ``language`` is a BCP 47 primary tag (``en``, ``zh``, ``ja``). ``prose`` is a model's own text, set in
-    place of (MODEL, PLUGIN) or together with (MODEL plus ledger) the sections. ``lost`` names what of the middle
+    place of (MODEL, PLUGIN) or together with (MODEL with a supplement) the sections. ``lost`` names what of the middle
     did not make it, by kind (``paths``, ``commands``, ``numbers``, ``user rules``, ``open items``), and
     ``retention`` the share that did (0 to 1), by the same kinds.
     """

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
@@ -22,10 +22,6 @@ from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import parse, read_records, records_in
 from compactor_cli.read.streams import open_stream
 from compactor_cli.run.rows import COMMON_NAMES
-
-if TYPE_CHECKING:
-    pass
-
 
 # Where records are, for messages: there is no file.
 _PLACE = "messages"

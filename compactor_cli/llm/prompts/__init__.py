@@ -83,7 +83,7 @@ class PromptInput:
     tokens: int
     first: str = ""
     last: str = ""
-    ledger: str = ""
+    check_list: str = ""
     previous: str = ""
     part: int = 1
     parts: int = 1
@@ -128,7 +128,7 @@ def prompt(wording: PromptWording, prompt_input: PromptInput) -> str:
         "\n".join(filter(None, requirements)),
         _place(wording, prompt_input),
         _enclosed("previous summary", prompt_input.previous),
-        _enclosed("ledger", prompt_input.ledger),
+        _enclosed("ledger", prompt_input.check_list),
         shown,
         ending,
     ]
