@@ -85,13 +85,13 @@ def run(operands: Sequence[str], given: Mapping[str, Any], *, only_look: bool = 
 
 
 def _run(operands: Sequence[str], run_options: RunOptions, configuration: Configuration, run_report: RunReport) -> int:
+    from compactor_cli.plan.tokens import TiktokenCounter, counter_for
+
     console = Console("compact", run_options.level, run_options.color)
     for warning in configuration.warnings:
         console.warn(warning)
     console.why(f"settings from: {', '.join(configuration.sources)}")
     plan_file: PlanFile | None = None
-    from compactor_cli.plan.tokens import TiktokenCounter, counter_for
-
     if run_options.plan:
         from compactor_cli.run.resume import read_plan_file
 
