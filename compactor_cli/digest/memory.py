@@ -59,7 +59,7 @@ class Memory:
         return Memory(**{name: _tuples(values[name]) for name in known})
 
     def file_states(self) -> tuple[FileState, ...]:
-        """The carried ledger, as states without records."""
+        """The carried files, as states without records."""
         return tuple(
             FileState(path=path, is_created=created, edits=edits, reads=reads, is_deleted=deleted, moved_to=moved)
             for path, created, edits, reads, deleted, moved in self.files
@@ -147,7 +147,7 @@ def _lines(text: str) -> list[tuple[str, str]]:
 
 
 def _files(line: str) -> list[FileRow]:
-    """The files that a line of the ledger names."""
+    """The files that a line of the section of files names."""
     path, dash, facts = line.partition(" — ")
     for words in _WORDS:
         if dash and (row := _file(path, facts, words)):

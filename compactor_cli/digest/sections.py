@@ -29,7 +29,7 @@ HEADING_TOKENS = 6
 _MIN_TOKENS = 8
 # Between these sizes of a summary, shares go from the small column to the large one.
 SMALL_TOKENS, LARGE_TOKENS = 300, 1_500
-# Where very many files were changed, their paths may take more than the ledger's share.
+# Where very many files were changed, their paths may take more than the share of their section.
 _PATH_TOKENS = 12
 _MAX_FILES_RATIO = 0.16
 # Another client's summary that takes no more than this is carried whole: its author knew what mattered.

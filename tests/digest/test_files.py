@@ -1,4 +1,4 @@
-"""The file ledger: what became of every file, told from tools, patches and command lines."""
+"""The section of files: what became of every file, told from tools, patches and command lines."""
 
 from __future__ import annotations
 
