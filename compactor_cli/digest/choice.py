@@ -20,7 +20,7 @@ from compactor_cli.digest import language
 from compactor_cli.digest.atoms import atom_texts, find_atoms
 from compactor_cli.digest.events import REPORTING_TOOLS, Event, EventKind, ToolKind, is_own, short_name
 from compactor_cli.digest.files import overwritten
-from compactor_cli.digest.salience import Scores, Spoken
+from compactor_cli.digest.salience import Scores
 from compactor_cli.digest.settled import chooses, gives_reason, proposes
 from compactor_cli.digest.statements import (
     MAX_CHARS,
@@ -96,7 +96,13 @@ class Worth:
 
     def __init__(self, scores: Scores) -> None:
         self._table = scores.table
-        self._words = _worth_of_words(scores.table.spoken)
+        self._words: dict[str, float] = {}
+        spoken = scores.table.spoken
+        for word, times in spoken.times.items():
+            if language.is_term(word):
+                events = spoken.events.get(word, 0)
+                factor = NAME_FACTOR if spoken.names.get(word, 0) * 2 >= events else 1.0
+                self._words[word] = (1 + 0.5 * log(times)) * log(1 + spoken.total / max(1, events)) * factor
         self._values = [ATOM_VALUE * chance if chance >= _MIN_ATOM_CHANCE else 0.0 for chance in scores.rows]
 
     def facts(self, text: str, form: StatementForm = StatementForm.SENTENCE) -> dict[Fact, float]:
@@ -118,17 +124,6 @@ class Worth:
         if (place := table.lines.numbers.get(text)) is not None:
             return table.lines.atoms[place]
         return [row for atom in find_atoms(text) if (row := table.atoms.get(atom.text)) is not None]
-
-
-def _worth_of_words(spoken: Spoken) -> dict[str, float]:
-    """The worth of each word that carries meaning."""
-    found: dict[str, float] = {}
-    for word, times in spoken.times.items():
-        if language.is_term(word):
-            events = spoken.events.get(word, 0)
-            factor = NAME_FACTOR if spoken.names.get(word, 0) * 2 >= events else 1.0
-            found[word] = (1 + 0.5 * log(times)) * log(1 + spoken.total / max(1, events)) * factor
-    return found
 
 
 class Choice:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -187,16 +187,12 @@ def find_causes(
             edited = tuple(dict.fromkeys(_edited_for(names, number, edits, events)))
             is_fault = not _FOUND_IT.match(text) or _NAMES_FIX.search(text)
             # Where nothing was edited, what was explained of the same names later may be another cause.
-            if is_fault and (edited or not _is_named_again(names, explained[-_MAX_EXPLAINED:])):
+            again = (2 * sum(name in one for name in names) >= len(names) > 0 for one in explained[-_MAX_EXPLAINED:])
+            if is_fault and (edited or not any(again)):
                 found.append(Cause(text=text, event=number, record=event.record, names=names, edited=edited))
         if len(event.text) >= _MIN_EXPLAINING_CHARS:
             explained.append(event.text)
     return tuple(reversed(found))
-
-
-def _is_named_again(names: Collection[str], texts: Iterable[str]) -> bool:
-    """Whether one of these texts holds half of some names."""
-    return bool(names) and any(2 * sum(name in text for name in names) >= len(names) for text in texts)
 
 
 def _edited_for(

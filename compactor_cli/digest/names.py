@@ -84,7 +84,7 @@ def _tool_label(call: Event) -> str:
     text = (
         shown(command_of(call.arguments)) if is_command else argument(call.arguments, _LOOKUP_KEYS).partition("\n")[0]
     )
-    text = text if len(text) <= _MOST_CHARS else head(text, _MOST_CHARS)
+    text = head(text, _MOST_CHARS)
     return (f"`{text}`" if text else call.name) if is_command else f"{call.name} {text}".strip()
 
 

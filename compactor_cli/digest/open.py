@@ -75,7 +75,7 @@ def plan_state(events: Sequence[Event]) -> PlanState:
     for number, event in enumerate(events):
         if event.kind is EventKind.CALL and event.tool is ToolKind.PLAN and number not in failed:
             replay.call(event.name, event.arguments, answers.get(number, ""), event.record)
-    todos = tuple(replace(todo, text=_step_text(todo.text)) for todo in replay.todos.values())
+    todos = tuple(replace(todo, text=head(one_line(todo.text), _MOST_STEP_CHARS)) for todo in replay.todos.values())
     return PlanState(
         todos=todos,
         text="\n".join(listed(line.rstrip()) for line in replay.text.split("\n") if line.strip()),
@@ -93,11 +93,6 @@ def is_past(state: PlanState, messages: Iterable[UserMessage], operations: Itera
 
 
 _MIN_ASKED_SINCE = 2
-
-
-def _step_text(text: str) -> str:
-    line = one_line(text)
-    return line if len(line) <= _MOST_STEP_CHARS else head(line, _MOST_STEP_CHARS)
 
 
 def plan_items(

@@ -82,7 +82,8 @@ def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> 
         if row.section is Section.TASK:
             room += lent
         if row.section in (Section.USER, Section.ERRORS, Section.DECISIONS):
-            room += max(0, _unused(found, tokens, analysis, token_cache)) // 3
+            given = sum(one.budget(tokens, analysis.scores.coding) for one in SECTIONS if one.section in found)
+            room += max(0, given - sum(map(token_cache.item, chain.from_iterable(found.values())))) // 3
         if row.section is Section.USER:
             room -= lent
         build = row.build
@@ -114,11 +115,6 @@ def _lent(tokens: int, analysis: Analysis, token_cache: TokenCache) -> int:
 
 def _share(section: Section, tokens: int, analysis: Analysis) -> int:
     return sum(row.budget(tokens, analysis.scores.coding) for row in SECTIONS if row.section is section)
-
-
-def _unused(found: Mapping[Section, tuple[Item, ...]], tokens: int, analysis: Analysis, token_cache: TokenCache) -> int:
-    given = sum(row.budget(tokens, analysis.scores.coding) for row in SECTIONS if row.section in found)
-    return given - sum(token_cache.item(item) for items in found.values() for item in items)
 
 
 def _files(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:

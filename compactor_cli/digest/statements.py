@@ -140,22 +140,16 @@ def plain_line(line: str) -> str:
     if "**" in text:
         text = _BOLD.sub(itemgetter(1), text).strip()
     if text.startswith("|") and text.endswith("|"):
-        return _row(text)
-    return _JSON_MEMBER.sub(_plain_member, text) if text.startswith('"') else text
+        # Of the rule under a table's head nothing stays.
+        cells = [cell.strip() for cell in text.strip("|").split("|")]
+        return " | ".join(cell for cell in cells if cell.strip(":-"))
+    if text.startswith('"'):
+        return _JSON_MEMBER.sub(lambda found: f"{found[1]}: {found[2] or found[3] or ''}".strip(), text)
+    return text
 
 
 # A member of an object that is written out over several lines.
 _JSON_MEMBER = re.compile(r'"([^"]+)": *(?:[{[]|"(.*)"|([^{["].*?)),?')
-
-
-def _plain_member(found: re.Match[str]) -> str:
-    return f"{found[1]}: {found[2] or found[3] or ''}".strip()
-
-
-def _row(line: str) -> str:
-    """The cells of a table's row; nothing for the rule under its head."""
-    cells = [cell.strip() for cell in line.strip("|").split("|")]
-    return " | ".join(cell for cell in cells if cell.strip(":-"))
 
 
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|[" + FULL_STOPS + r"]+[」』”]*")
