@@ -84,15 +84,9 @@ def line_of(turn: DigestTurn, events: Sequence[Event], chars: int, changed: Sequ
 
 def shared_line(turns: Sequence[DigestTurn], events: Sequence[Event], chars: int) -> str:
     """One line for turns of one topic: what was asked in each, and what came of the last."""
-    names = " · ".join(filter(None, map(name_of, turns)))
+    names = " · ".join(f'"{asked}"' for turn in turns if (asked := opening(turn.asked, _NAME_CHARS)))
     outcome = line_of(replace(turns[-1], asked=""), events, max(40, chars - len(names)))
     return f"{names} → {outcome}" if names and outcome else names
-
-
-def name_of(turn: DigestTurn) -> str:
-    """The first words of what was asked, quoted."""
-    asked = opening(turn.asked, _NAME_CHARS)
-    return f'"{asked}"' if asked else ""
 
 
 _LINE_CHARS = 240

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from heapq import nsmallest
 from itertools import islice
@@ -121,9 +121,9 @@ def _droppable(analysis: Analysis) -> Iterator[Dropped]:
             yield Dropped(kind="open item", text=todo.text, score=_STANDING, record=todo.record)
     for error in reversed(analysis.errors):
         base = _PASSING if error.status is Status.FIXED else _STANDING
-        yield Dropped(kind="error", text=error.line, score=base, record=_first(error.records))
+        yield Dropped(kind="error", text=error.line, score=base, record=next(iter(error.records), -1))
     for decision in reversed(analysis.decisions):
-        yield Dropped(kind="decision", text=decision.text, score=_SETTLED, record=_first(decision.records))
+        yield Dropped(kind="decision", text=decision.text, score=_SETTLED, record=next(iter(decision.records), -1))
     for file in analysis.files:
         base = _SETTLED if file.is_changed else _PASSING
         yield Dropped(kind="file", text=file.path, score=base, record=max(file.records, default=-1))
@@ -131,10 +131,6 @@ def _droppable(analysis: Analysis) -> Iterator[Dropped]:
         base = _SETTLED if run.changes_world else _PASSING
         yield Dropped(kind="command", text=shown(run.command).rstrip(" " + ELLIPSIS), score=base, record=run.record)
     yield from _names(analysis)
-
-
-def _first(records: Sequence[int]) -> int:
-    return records[0] if records else -1
 
 
 def _names(analysis: Analysis) -> Iterator[Dropped]:

@@ -240,11 +240,10 @@ def attached(
 def attached_items(found: Attached, room_tokens: int, token_cache: TokenCache, words: FixedWords) -> tuple[Item, ...]:
     """A line for the skills and one for each running work, as many as there is room for."""
     names = ", ".join(name for name, _ in found.skills)
-    offers = (
-        [Item(text=f"{words.skills}{words.colon}{names}", records=records_of(record for _, record in found.skills))]
-        if names
-        else []
-    )
+    offers: list[Item] = []
+    if names:
+        records = records_of(record for _, record in found.skills)
+        offers.append(Item(text=f"{words.skills}{words.colon}{names}", records=records))
     for work in found.running:
         text = f"{words.background}{words.colon}{words.quoted(work.about)} ({work.id})"
         offers.append(Item(text=text, records=records_of((work.record,))))
