@@ -12,7 +12,7 @@ from compactor_cli.digest.checks import contains, is_test
 from compactor_cli.digest.choice import RECENCY, Choice
 from compactor_cli.digest.commands import ERROR_PATTERN, CommandOutcome, Run, error_line, shown
 from compactor_cli.digest.events import Event, EventKind, is_lookup, is_service_call, parameters, results_of
-from compactor_cli.digest.failures import is_shown
+from compactor_cli.digest.failures import fails_later, is_shown
 from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords, names, raw_terms
 from compactor_cli.digest.statements import (
@@ -77,6 +77,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         (run, times)
         for run, times in ranked
         if not _is_shown_elsewhere(run, errors, analysis.work.branch)
+        if not fails_later(run, analysis.errors, len(analysis.events))
         if not (is_throwaway(f"{elsewhere.get(run.event, '')}/") or _IN_PASSING.search(run.key))
     ]
     items = [

@@ -349,6 +349,12 @@ def _words(text: str) -> set[str]:
     return set(re.findall(r"[a-z]{4,}", apart.lower()))
 
 
+def fails_later(run: Run, errors: Sequence[ErrorRecord], number_of_events: int) -> bool:
+    """Whether a test that the command of a run names fails in a later one, whatever that one runs besides."""
+    later = (one for one in errors if one.event > run.event and is_open(one, number_of_events))
+    return any(name in run.command for one in later for name in _TEST_NAME.findall(one.line))
+
+
 def _chooses_tests_of(run: Run, other: Run) -> bool:
     """Whether a run chooses all tests that failed in another, by names or how they begin."""
     tests = _TEST_NAME.findall(run.line)

@@ -115,6 +115,10 @@ def _is_path(path: str) -> bool:
     return 0 < len(path) <= _MAX_PATH_CHARS and "\n" not in path and path.lower() not in _NOT_PATHS
 
 
+# "apply_patch verification failed: …", "Failed to find …"
+_FAILED = re.compile(r"\bfailed(?::| to\b)", re.IGNORECASE)
+
+
 def is_undone(event: Event, result: Event) -> bool:
     """Whether a call did nothing to files: refused, an error, or an edit whose result begins with one.
 
@@ -124,7 +128,8 @@ def is_undone(event: Event, result: Event) -> bool:
         return result.is_refusal
     refused = "introduced new syntax error" in result.text
     if event.tool is ToolKind.EDIT:
-        refused = refused or failed_with_code(result) or bool(ERROR_PATTERN.search(result.text.partition("\n")[0]))
+        line = result.text.partition("\n")[0]
+        refused = refused or failed_with_code(result) or bool(ERROR_PATTERN.search(line) or _FAILED.search(line))
     return result.is_error or result.is_refusal or refused
 
 

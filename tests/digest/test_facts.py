@@ -329,3 +329,11 @@ def test_a_time_stands_with_what_it_is_the_time_of() -> None:
     flight = '{"number": "HAT263", "departure": "15:00:00", "arrival": "17:00:00"}'
     shown = told(call("get_flight", "1"), answer(flight, "1"), says("HAT263 is there by 17:00:00."), user("fine"))
     assert "arrival 17:00:00" in shown
+
+
+def test_a_test_that_passed_alone_and_fails_with_the_others_later_is_no_passing_one() -> None:
+    alone = ran('go test -run "TestDrift$" ./tide', "ok  \ttide\t1.7s")
+    whole = ran("go test ./...", "--- FAIL: TestDrift (0.01s)\n    drift_test.go:95: drift is 3\nFAIL", is_error=True)
+    before, after = (digest(conversation(user("mend the drift"), alone, *more)) for more in ((), (whole,)))
+    assert any("TestDrift" in text for text in texts(before, Section.COMMANDS))
+    assert not any("TestDrift" in text for text in texts(after, Section.COMMANDS))

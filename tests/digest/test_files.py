@@ -267,3 +267,12 @@ def test_the_paths_in_the_script_of_a_sed_command_are_no_files_that_it_edited() 
         (FileAction.EDIT, "src/clock.ts"),
         (FileAction.EDIT, "x.py"),
     ]
+
+
+def test_a_patch_that_was_not_applied_edited_nothing() -> None:
+    patch = "*** Begin Patch\n*** Update File: src/tide.js\n@@\n-old\n+new\n*** End Patch"
+    failed = "apply_patch verification failed: Failed to find expected lines in src/tide.js:\n  old"
+    found = events_of(call("apply_patch", "1", input=patch), answer(failed, "1"))
+    assert [one.path for one in file_operations(found)] == []
+    found = events_of(call("apply_patch", "1", input=patch), answer("Success. Updated src/tide.js", "1"))
+    assert [one.path for one in file_operations(found)] == ["src/tide.js"]
