@@ -259,9 +259,8 @@ _MAX_ENTRY_CHARS, _MAX_COMMAND_CHARS = 120, 90
 def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
     """What is not finished: to-dos, errors, edits not committed or not tested; then the steps that are done."""
     undone, done = plan_items(analysis.plan, budget_tokens, token_cache, analysis.words)
-    unfixed = (
-        _error_item(error, analysis) for error in reversed(analysis.errors) if is_open(error, len(analysis.events))
-    )
+    open_errors = [error for error in reversed(analysis.errors) if is_open(error, len(analysis.events))]
+    unfixed = (_error_item(error, analysis) for error in _without_past_builds(open_errors))
     return chosen(
         (*undone, *unfixed, *_unfinished(analysis), *_carried_errors(analysis), *done),
         budget_tokens,
@@ -289,6 +288,22 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
         checks = words.comma.join(f"`{opening(shown(run.key), _MAX_COMMAND_CHARS)}`" for run in older[:_MAX_STALE])
         records = records_of(run.result_record for run in older[:_MAX_STALE])
         yield Item(text=f"{words.stale} {paths}{words.colon}{checks}", records=records)
+
+
+def _without_past_builds(errors: Sequence[ErrorRecord]) -> Iterator[ErrorRecord]:
+    """The errors, newest first, without what a compiler found before edits and a later run of it that failed, too."""
+    seen: set[str] = set()
+    for error in errors:
+        command = error.command.partition(" | ")[0]
+        if _PLACE.search(error.line):
+            if command in seen and error.status is Status.CHANGED_SINCE:
+                continue
+            seen.add(command)
+        yield error
+
+
+# Where compilers find an error: file, line and column.
+_PLACE = re.compile(r"\.\w+:\d+:\d+: ")
 
 
 def _carried_errors(analysis: Analysis) -> Iterator[Item]:

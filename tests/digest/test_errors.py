@@ -439,3 +439,10 @@ def test_a_test_that_failed_and_passed_when_run_alone_since_is_not_left_to_be_ru
     one = digest(conversation(user("fix the test of the resume"), failed, edit, alone), 3_000)
     assert not any("TestResume" in text for text in texts(one, Section.PLAN))
     assert any("TestResume" in text and "fixed by resume.go" in text for text in texts(one, Section.ERRORS))
+
+
+def test_of_builds_that_failed_one_after_the_other_the_newest_says_what_is_open() -> None:
+    first = ran("go build ./... 2>&1 | head -50", "tide/session.go:10:2: paths imported and not used", is_error=True)
+    second = ran("go build ./... 2>&1", "tide/resume.go:160:36: cannot use id (of string type)", is_error=True)
+    (unfixed,), _ = shown(first, EDIT, second)
+    assert "resume.go:160:36" in unfixed
