@@ -21,17 +21,19 @@ from typing import Any, NamedTuple
 from compactor_cli.formats import contents, located
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, objects, of_words, pad_missing_results
 from compactor_cli.formats.client_signs import previous_summary, summary_of
-from compactor_cli.formats.contents import CALL_LISTS, listed, result_text, shortened_result, string, text_key
+from compactor_cli.formats.contents import CALL_LISTS, listed, result_text, shortened_result, string, text_key, time_of
 from compactor_cli.formats.jsontext import dumped
 from compactor_cli.formats.located import LocatedPart, RecordDialect
 from compactor_cli.formats.sessions import Value, derived_hex
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, ToolResult, Transcript
 
+# With a hyphen in smolagents.
+_CALL_ROLES = ("tool_call", "tool-call", "function_call")
 ROLES = {
     **dict.fromkeys(("system", "developer"), Role.SYSTEM),
     **dict.fromkeys(("user", "human"), Role.USER),
-    **dict.fromkeys(("assistant", "model", "ai", "gpt", "tool_call", "function_call"), Role.ASSISTANT),
-    **dict.fromkeys(("tool", "function", "observation", "tool_response", "tool_result", "ipython"), Role.TOOL),
+    **dict.fromkeys(("assistant", "model", "ai", "gpt", *_CALL_ROLES), Role.ASSISTANT),
+    **dict.fromkeys("tool function observation tool_response tool-response tool_result ipython".split(), Role.TOOL),
 }
 _META = Message(role=Role.META)
 # Bookkeeping among the messages: what a run of mini-swe-agent ended with, a platform's own notes.
@@ -42,7 +44,6 @@ _ERROR_KEYS = ("is_error", "error")
 _REASONING = frozenset({*_REASONING_KEYS, *_OPAQUE_KEYS})
 # What may stand next to the content and has something to say.
 _SIBLING_KEYS = frozenset({*_REASONING, "refusal", *CALL_LISTS, "function_call"})
-_CALL_ROLES = ("tool_call", "function_call")
 _SUMMARISING = (Role.USER, Role.SYSTEM)
 # This many elements of an array are looked at for one that says anything.
 _LOOKED_AT = 50
@@ -85,12 +86,12 @@ def read(value: Any) -> Message:
         # A message that is nothing but a text: most are, and this is the short way for them.
         summary = previous_summary(role, content) if role in _SUMMARISING else None
         words = (Text(text=content),) if content else ()
-        return Message(role=role, parts=words, timestamp=string(value.get("timestamp")), summary=summary)
+        return Message(role=role, parts=words, timestamp=time_of(value.get("timestamp")), summary=summary)
     parts = tuple([piece.part for piece in _pieces(value, role)])
     return Message(
         role=contents.role_of(role, parts),
         parts=parts,
-        timestamp=string(value.get("timestamp")),
+        timestamp=time_of(value.get("timestamp")),
         summary=_compaction(content) or (summary_of(role, parts) if role in _SUMMARISING else None),
     )
 
@@ -128,15 +129,10 @@ def _pieces(value: Value, role: Role) -> list[LocatedPart]:
         found.append(located.text(refusal, ("refusal",)))
     if not contents.has_calls(value):
         return found
-    calls: list[tuple[Any, JsonPath]] = [
-        (call, (key, i)) for key in CALL_LISTS for i, call in enumerate(listed(value.get(key)))
-    ]
+    found += (located.any_call(call, key, i) for key in CALL_LISTS for i, call in enumerate(listed(value.get(key))))
     # The single one of before 2023-11.
     if isinstance(value.get("function_call"), dict):
-        calls.append((value["function_call"], ("function_call",)))
-    for call, place in calls:
-        inner = contents.arguments_place(call)
-        found.append(LocatedPart(contents.read_call(call), ((*place, *inner),) if inner else ()))
+        found.append(located.any_call(value["function_call"], "function_call"))
     return found
 
 
@@ -309,6 +305,7 @@ class Enveloped(RecordDialect):
     name = "enveloped"
     title = "Chat messages in envelopes"
     holds = of_words("request times metadata".split())
+    models = (*((key, "model") for key in _ENVELOPE_KEYS), ("model",))
 
     def score(self, value: Any) -> int:
         """1: nothing here is a mark of anybody."""
@@ -321,14 +318,8 @@ class Enveloped(RecordDialect):
     def read_one(self, record: Record) -> Message:
         """What one line says, with the time next to the message."""
         found, value = read(_inner(record.value)), record.value
-        times = (value.get(key) for key in _ENVELOPE_TIMES) if isinstance(value, dict) and not found.timestamp else ()
-        return replace(found, timestamp=next((time for time in times if isinstance(time, str)), found.timestamp))
-
-    def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """The model that the newest line or message names."""
-        values = (value for record in reversed(records) for value in (_inner(record.value), record.value))
-        names = (value.get("model") for value in values if isinstance(value, dict))
-        return next((name for name in names if name and isinstance(name, str)), "")
+        times = (time_of(value.get(key)) for key in _ENVELOPE_TIMES) if isinstance(value, dict) else ()
+        return replace(found, timestamp=found.timestamp or next(filter(None, times), ""))
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages like the file's own, in envelopes like its own."""

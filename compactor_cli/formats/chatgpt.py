@@ -15,10 +15,10 @@ from typing import Any
 from compactor_cli.formats import located
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, of_words, pad_missing_results
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import listed, string
+from compactor_cli.formats.contents import listed, string, time_of
 from compactor_cli.formats.jsontext import with_key
 from compactor_cli.formats.located import RecordDialect, at
-from compactor_cli.formats.sessions import derived_uuid
+from compactor_cli.formats.sessions import ParentTree, derived_uuid
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.read.jsonl import parse_record
 
@@ -49,14 +49,10 @@ class ChatGPT(RecordDialect):
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per node; what is not on the path to the current node is ``superseded``."""
         nodes = [record.value if _is_node(record.value) else {} for record in records]
-        by_id = {_id(node): node for node in nodes if node}
-        current = string(at(row, ("current_node",)))
-        here = current if current in by_id else next(reversed(by_id), "")
-        path: set[str] = set()
-        while here in by_id and here not in path:
-            path.add(here)
-            here = string(by_id[here].get("parent"))
-        return pad_missing_results(tuple(_message(node, _id(node) not in path) for node in nodes))
+        tree = ParentTree(nodes, ("id", "parent"))
+        current = tree.index.get(string(at(row, ("current_node",))), next(reversed(tree.index.values()), None))
+        path = set(tree.ancestors(current))
+        return pad_missing_results(tuple(_message(node, i not in path) for i, node in enumerate(nodes)))
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Nodes one after another; `settle` links them between what is left."""
@@ -121,7 +117,8 @@ def _message(node: Mapping[str, Any], is_off_path: bool) -> Message:
     if role is Role.META or not parts:
         return Message(role=Role.META)
     own = "" if at(message, ("metadata", "is_visually_hidden_from_conversation")) is True else None
-    return Message(role=role, parts=parts, summary=summary_of(role, parts), superseded=is_off_path, own_words=own)
+    time, summary = time_of(message.get("create_time")), summary_of(role, parts)
+    return Message(role=role, parts=parts, timestamp=time, summary=summary, superseded=is_off_path, own_words=own)
 
 
 def _parts(message: Mapping[str, Any], role: Role) -> list[Part]:

@@ -104,10 +104,10 @@ def working_directory(transcript: Transcript) -> str:
     return ""
 
 
-_DIRECTORY_KEYS = ("cwd", "working_dir", "workdir", "work_dir", "workingDirectory")
+DIRECTORY_KEYS = ("cwd", "working_dir", "workdir", "work_dir", "workingDirectory")
 # Codex, opencode and Copilot CLI say it deeper.
 _DEEPER = (("payload",), ("info", "path"), ("data", "context"))
-_DIRECTORY_SIGNS = frozenset((*_DIRECTORY_KEYS, *(place[0] for place in _DEEPER)))
+_DIRECTORY_SIGNS = frozenset((*DIRECTORY_KEYS, *(place[0] for place in _DEEPER)))
 
 
 def _named_directory(value: Any) -> str:
@@ -115,7 +115,7 @@ def _named_directory(value: Any) -> str:
         return ""
     deeper = (at(value, place) for place in _DEEPER)
     for source in (value, *(each for each in deeper if isinstance(each, Mapping))):
-        for key in _DIRECTORY_KEYS:
+        for key in DIRECTORY_KEYS:
             found = source.get(key)
             if isinstance(found, str) and _is_absolute(found):
                 return found.rstrip("/\\")

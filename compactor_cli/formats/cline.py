@@ -127,13 +127,14 @@ def _message(value: Any) -> Message:
 
 
 def _answering(message: Message, asked: list[ToolCall]) -> Message:
-    """The message with the ids of the calls that its results answer: of that name, else the next one."""
+    """The message with the calls that its results answer: of that id; without one of that name, else the next one."""
     parts: list[Part] = []
     for part in message.parts:
-        if isinstance(part, ToolResult) and not part.id and asked:
-            call = next((call for call in asked if call.name == part.name), asked[0])
-            asked.remove(call)
-            part = replace(part, id=call.id, name=call.name)
+        if isinstance(part, ToolResult):
+            own = (call for call in asked if (call.id == part.id if part.id else call.name == part.name))
+            if call := next(own, asked[0] if asked and not part.id else None):
+                asked.remove(call)
+                part = replace(part, id=call.id, name=call.name)
         parts.append(part)
     return replace(message, parts=tuple(parts))
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import orjson
 
 from compactor_cli.model.transcript import Part, Role, Text, ToolCall, ToolResult
 
+# Numbers that are seconds, of the years 1973 to 2286: smaller ones count something else, larger ones are milliseconds.
+_SECONDS = (10**8, 10**10)
 # The names that providers have for them, without ``input_`` before or ``_url`` after.
 _MEDIA_KINDS = frozenset({"image", "document", "file", "audio", "video"})
 
@@ -129,6 +132,16 @@ def listed(value: Any) -> list[Any]:
 def string(value: Any) -> str:
     """The value if it is a string, else an empty one."""
     return value if isinstance(value, str) else ""
+
+
+def time_of(value: Any) -> str:
+    """A time: a text as it stands; of a number, the seconds or milliseconds since 1970, in ISO 8601; else empty."""
+    if value is None or isinstance(value, str):  # of nearly all messages
+        return value or ""
+    if not isinstance(value, int | float) or not _SECONDS[0] <= value < 1000 * _SECONDS[1]:
+        return ""
+    moment = datetime.fromtimestamp(value if value < _SECONDS[1] else value / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 _ARGUMENT_KEYS = ("arguments", "args", "input", "parameters")

@@ -250,23 +250,24 @@ class _TranscriptReader:
         self.last = dialect
         session = _Session(dialect, first)
         while record := self._next():
-            if session.ends_before(record) or self._is_foreign(record, dialect):
+            if session.ends_before(record) or self._is_foreign(record, session):
                 self.coming.appendleft(record)
                 break
             session.add(record)
         return session.transcript()
 
-    def _is_foreign(self, record: Record, dialect: Dialect) -> bool:
+    def _is_foreign(self, record: Record, session: _Session) -> bool:
         """Whether a record is a row, or carries no information to the session's dialect and begins a session of
         another.
         """
+        dialect = session.dialect
         is_row = dialect.array_path(record.value) is not None
         if not isinstance(record.value, (dict, list)) or (dialect.score(record.value) and not is_row):
             return False
         row = find_row(record.value, self.forced)
         if row or self.forced:
             return row is not None and len(row.elements) > 0
-        if not self._is_known(record.value):
+        if not self._is_known(record.value) or session.has_parent_of(record.value):
             return False
         return self._surest(chain((record,), self._ahead()), _LEAST_FOREIGN_SCORE) not in (dialect, None)
 
@@ -348,8 +349,13 @@ class _Session:
         key = self._key_of(record.value)
         if not key or not self.key or key == self.key:
             return False
-        has_parent = record.value.get("parentUuid") or record.value.get("parentId")
-        return not has_parent and self._is_begun()
+        return not _parent_id(record.value) and self._is_begun()
+
+    def has_parent_of(self, value: Any) -> bool:
+        """Whether a record links to one of this session: so do those that are damaged."""
+        parent = _parent_id(value)
+        values = (record.value for record in reversed(self.records) if parent and isinstance(record.value, dict))
+        return any(parent in (value.get("uuid"), value.get("id")) for value in values)
 
     def _is_begun(self) -> bool:
         """Whether anything was said. Several first lines in a row are one beginning (a forked session)."""
@@ -372,6 +378,10 @@ class _Session:
             sha256=digest.hexdigest(),
             model=self.dialect.model(records),
         )
+
+
+def _parent_id(value: Any) -> Any:
+    return (value.get("parentUuid") or value.get("parentId")) if isinstance(value, dict) else None
 
 
 def _unread(record: Record, **known: Any) -> Transcript:

@@ -149,7 +149,8 @@ def harnesses() -> Mapping[str, Harness]:
 _OWN_FIELDS = ("own_blocks", "own_openings")
 # What stands around a person's reason to turn a call down.
 _REASON = re.compile(
-    r"(?:the user said:\n|<feedback>\s*|User feedback: |following feedback: |\"feedback\":\s*\")"
+    r"(?:the user said:\n|reason for the rejection: |<feedback>\s*|User feedback: |following feedback: "
+    r"|\"feedback\":\s*\")"
     r"(.*?)\s*(?:\n\nNote: |</feedback>|\"\}\Z|\Z)",
     re.DOTALL,
 )

@@ -15,7 +15,7 @@ from typing import Any
 from compactor_cli.formats import located
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, of_words
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import listed, read_call, string
+from compactor_cli.formats.contents import listed, string
 from compactor_cli.formats.jsontext import LEFT_OUT, dumped, gone_lines, scrubbed, with_key
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of
 from compactor_cli.formats.sessions import derived_hex
@@ -123,9 +123,7 @@ def pieces(value: Any, row: Any = None) -> list[LocatedPart]:
         found.append(located.text(_text(content, row), ("content",)))
     for i, block in enumerate(listed(content)):
         found += _block(block, ("content", i), row)
-    for i, call in enumerate(listed(value.get("tool_calls"))):
-        has_place = isinstance(call, dict) and "arguments" in call
-        found.append(LocatedPart(read_call(call), (("tool_calls", i, "arguments"),) if has_place else ()))
+    found += (located.any_call(call, "tool_calls", i) for i, call in enumerate(listed(value.get("tool_calls"))))
     return found
 
 

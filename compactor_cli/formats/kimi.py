@@ -15,13 +15,12 @@ Observed with kimi-cli 1.51.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from compactor_cli.formats import chat, located
 from compactor_cli.formats.base import CHAT, SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.formats.client_signs import marked_summary, summary_of
-from compactor_cli.formats.contents import listed, string
+from compactor_cli.formats.contents import listed, string, time_of
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, openai_lines, thinking_of, without_system
 from compactor_cli.formats.jsontext import dump, dumped, parse
 from compactor_cli.formats.located import LocatedPart, at, first_string, parts_of
@@ -262,10 +261,7 @@ class KimiWire(SessionDialect):
 
 
 def _message(value: Value, i: int, folded: Folded, sent: frozenset[int]) -> Message:
-    timestamp, milliseconds = "", value.get("time")
-    if isinstance(milliseconds, int) and 0 < milliseconds < 1 << 46:
-        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-        timestamp = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    timestamp = time_of(value.get("time"))
     is_gone = folded.step_of.get(i, i) not in sent
     if i in folded.compactions:
         own = value.get("contextSummary")

@@ -13,10 +13,10 @@ from typing import Any
 from compactor_cli.formats import located
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, of_words
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import listed, read_call, role_of, string
+from compactor_cli.formats.contents import listed, role_of, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, openai_content, thinking_of
 from compactor_cli.formats.jsontext import dumped
-from compactor_cli.formats.located import LocatedPart, RecordDialect, at, first_string, like_keys, parts_of
+from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of
 from compactor_cli.formats.sessions import derived_uuid
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, ToolCall, Transcript
 
@@ -48,6 +48,11 @@ class LangChain(RecordDialect):
     holds = of_words("chat errors thinking usage model metadata".split())
     unwritten = NEVER_WRITTEN
     paths = (("messages",), *((holder, "messages") for holder in _HOLDERS))
+    models = tuple(
+        (*inside, "response_metadata", key)
+        for inside in (("kwargs",), ("data",), ())
+        for key in ("model_name", "model")
+    )
 
     def record_score(self, value: Any) -> int:
         """3 for a serialised message or one with keys that only LangChain has; 2 for a plain one."""
@@ -58,12 +63,6 @@ class LangChain(RecordDialect):
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record."""
         return tuple(_message(record.value) for record in records)
-
-    def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """The model that the last answer came from."""
-        held = (at(r.value, (*_inner_place(r.value), "response_metadata")) for r in reversed(records))
-        names = (found.get(key) for found in held if isinstance(found, dict) for key in ("model_name", "model"))
-        return first_string(names)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages serialised as the file's own, the summary marked as LangChain marks its own."""
@@ -173,33 +172,29 @@ def _block(block: Any) -> LocatedPart:
         summaries = [string(item.get("text")) for item in listed(block.get("summary")) if isinstance(item, dict)]
         return located.thinking(string(block.get("reasoning")) or "\n".join(summaries))
     if _is_call(block):
-        call = located.block(block).part if block["type"] == "tool_use" else read_call(block)
-        return LocatedPart(call, (_arguments_place(block, ()),))
+        return located.any_call(block)
     return located.any_block(block)
 
 
 def _calls(inner: Mapping[str, Any], place: JsonPath) -> list[LocatedPart]:
     """The calls in LangChain's own lists, else as the provider wrote them."""
     raw: JsonPath = ("additional_kwargs", "tool_calls")
-    calls = [(key, i, call) for key in _CALL_LISTS for i, call in enumerate(listed(inner.get(key)))]
-    if not calls:
-        raw_calls = enumerate(listed(at(inner, raw)))
-        return [LocatedPart(read_call(call), (_arguments_place(call, (*place, *raw, i)),)) for i, call in raw_calls]
-    written = ((where, enumerate(listed(at(inner, where)))) for where in (("content",), raw))
-    copies = [((*place, *where, j), copy) for where, there in written for j, copy in there]
+    own = [piece for key in _CALL_LISTS for piece in _listed_calls(inner, place, (key,))]
+    if not own:
+        return [piece for _, piece in _listed_calls(inner, place, raw)]
+    # In the list, in the content, and as the provider wrote them.
+    copies = [copy for where in (("content",), raw) for copy in _listed_calls(inner, place, where)]
     found = []
-    for key, i, call in calls:
-        # In the list, in the content, and as the provider wrote them.
-        own = [(*place, key, i, "args")] if isinstance(call, dict) and "args" in call else []
-        again = (_arguments_place(copy, where) for where, copy in copies if _id(call) and _id(copy) == _id(call))
-        found.append(LocatedPart(read_call(call), (*own, *again)))
+    for call_id, piece in own:
+        again = (at for copy_id, copy in copies if call_id and copy_id == call_id for at in copy.places)
+        found.append(piece._replace(places=(*piece.places, *again)))
     return found
 
 
-def _arguments_place(call: Any, place: JsonPath) -> JsonPath:
-    holder, where = (call.get("function"), (*place, "function")) if at(call, ("function", "name")) else (call, place)
-    keys = (key for key in ("args", "arguments", "input") if isinstance(holder, dict) and key in holder)
-    return (*where, next(keys, "arguments"))
+def _listed_calls(inner: Mapping[str, Any], place: JsonPath, where: JsonPath) -> list[tuple[str, LocatedPart]]:
+    """The calls that are listed there, each with its id."""
+    calls = enumerate(listed(at(inner, where)))
+    return [(_id(call), located.any_call(call, *place, *where, i)) for i, call in calls]
 
 
 def _is_call(block: Any) -> bool:

@@ -50,12 +50,14 @@ class Letta(RecordDialect):
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what is not in context is ``superseded``."""
         shown = _in_context(records, row)
-        messages = [chat.read(record.value) for record in records]
-        for i, message in enumerate(messages):
+        messages = []
+        for i, record in enumerate(records):
+            message = replace(chat.read(record.value), timestamp=string(at(record.value, ("created_at",))))
             if message.role is Role.USER and not message.summary and _NATIVE in message.text:
-                message = messages[i] = replace(message, summary=PreviousSummary(origin="letta", text=message.text))
+                message = replace(message, summary=PreviousSummary(origin="letta", text=message.text))
             if i not in shown and not message.is_meta:
-                messages[i] = replace(message, superseded=True)
+                message = replace(message, superseded=True)
+            messages.append(message)
         return tuple(messages)
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:

@@ -57,6 +57,12 @@ def call(
     return LocatedPart(ToolCall(id=call_id, name=name, arguments=asked), ((*place, key),))
 
 
+def any_call(value: Any, *place: str | int) -> LocatedPart:
+    """A call that stands at ``place`` in any shape that `read_call` knows."""
+    inner = contents.arguments_place(value)
+    return LocatedPart(read_call(value), ((*place, *inner),) if inner else ())
+
+
 class RecordDialect:
     """What a dialect answers whose records have parts in places; shortening follows from these.
 

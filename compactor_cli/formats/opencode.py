@@ -17,7 +17,7 @@ from typing import Any
 from compactor_cli.formats import located
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.client_signs import marked_summary, summary_of
-from compactor_cli.formats.contents import arguments, listed, string
+from compactor_cli.formats.contents import arguments, listed, string, time_of
 from compactor_cli.formats.jsontext import dump, dumped, parse
 from compactor_cli.formats.located import LocatedPart, at, parts_of
 from compactor_cli.formats.sessions import SessionDialect
@@ -188,7 +188,10 @@ def _message(value: Any, is_superseded: bool, asked: set[str]) -> Message:
         # What the user typed of a message to which the client added texts.
         typed = (part for part in texts if part.get("synthetic") is not True)
         own_words = "\n".join(string(part.get("text")) for part in typed).strip()
-    return Message(role=role, parts=found, summary=summary, superseded=is_superseded, own_words=own_words)
+    time = time_of(at(info, ("time", "created")))
+    return Message(
+        role=role, parts=found, timestamp=time, summary=summary, superseded=is_superseded, own_words=own_words
+    )
 
 
 def pieces(value: Any) -> list[LocatedPart]:

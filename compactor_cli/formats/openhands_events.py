@@ -281,9 +281,8 @@ class OpenHandsV1(RecordDialect):
         values = [record.value for record in transcript.records]
         removed = [value for i, value in enumerate(values) if i not in kept and _kind(value)]
         forgotten = [string(value.get("id")) for value in removed if value.get("id")]
-        times = (string(value.get("timestamp")) for value in (*reversed(removed), *filter(_kind, reversed(values))))
-        time = next((time for time in times if time), "")
         like: Any = next((value for value in values if _kind(value)), {})
+        time = time_near(transcript, cut)
         offset = sum(is_shown(transcript.messages[i]) for i in cut.before)
         written = []
         for item in insertions:

@@ -32,8 +32,7 @@ class Path(ParentTree):
     compaction. Where others link to one, it is on their path anyway.
     """
 
-    id_key = "id"
-    parent_key = "parentId"
+    keys = ("id", "parentId")
 
     def __init__(self, values: Sequence[Value], unread: frozenset[int] = frozenset()) -> None:
         self.values = values

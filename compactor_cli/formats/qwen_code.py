@@ -19,7 +19,7 @@ from compactor_cli.formats.contents import listed, role_of, string
 from compactor_cli.formats.gemini import pieces as content_pieces
 from compactor_cli.formats.jsontext import dump, dumped, parse
 from compactor_cli.formats.located import LocatedPart, at, parts_of
-from compactor_cli.formats.sessions import ParentTree, SessionDialect, Value, later, matched, newest_time, parsed
+from compactor_cli.formats.sessions import LinkedSite, ParentTree, SessionDialect, Value, matched, parsed
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Transcript
 
 _MESSAGE_TYPES = ("user", "assistant", "tool_result")
@@ -77,30 +77,17 @@ def _key(content: Value) -> str:
 _COPIED = ("sessionId", "cwd", "version", "gitBranch")
 
 
-class _QwenSite:
+class _QwenSite(LinkedSite):
     """Where the insertion goes: the uuids and the envelope around it."""
 
     def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
-        self.chain = Chain(parsed(transcript))
-        self.transcript = transcript
-        self.cut = cut
-        self.timestamp = sessions.insertion_time(self.chain.values, cut)
-
-    def holes(self) -> dict[str, str]:
-        """Uuids of removed records that kept ones link to, with the kept record above them (empty: there is none
-        after the head). That of the tail's top is the first."""
-        after, kept = set(self.cut.after), self.cut.kept
-        found: dict[str, str] = {}
-        for i in (i for i in self.chain.sent if i in after):
-            parent = self.chain.parent(i)
-            if parent is not None and parent not in kept:
-                above = next((j for j in self.chain.ancestors(parent) if j in after), None)
-                found[self.chain.parent_id(i)] = self.chain.id(above)
-        return dict(sorted(found.items(), key=lambda item: item[1] != ""))
+        self.tree = tree = Chain(parsed(transcript))
+        after = set(cut.after)
+        super().__init__(transcript, cut, tree, next((i for i in reversed(tree.sent) if i in after), None))
 
     def envelope(self) -> dict[str, Any]:
         """What the newest record says about the session and the folder, without which the client fails."""
-        near = next((value for value in reversed(self.chain.values) if string(value.get("sessionId"))), {})
+        near = next((value for value in reversed(self.tree.values) if string(value.get("sessionId"))), {})
         return {key: near[key] for key in _COPIED if key in near}
 
     def message(self, item: Insertion, own: str, parent: str | None) -> dict[str, Any]:
@@ -118,7 +105,7 @@ class _QwenSite:
     def contents(self, indices: Sequence[int]) -> Iterator[Value]:
         """The messages of these records that the client sends."""
         for i in (i for i in indices if sessions.is_shown(self.transcript.messages[i])):
-            value = self.chain.values[i]
+            value = self.tree.values[i]
             yield from (value["message"],) if is_of_conversation(value) else history(value)
 
 
@@ -161,15 +148,11 @@ class QwenCode(SessionDialect):
         if not insertions:
             return ()
         site, ids = _QwenSite(transcript, cut), sessions.derived_uuids(transcript, insertions)
-        holes = site.holes()
-        taken = next(iter(holes), "")
-        ids[-1] = taken or ids[-1]
-        # The last record of the head on the chain, if there is one.
-        sent = set(site.chain.sent)
-        head = (site.chain.id(i) for i in reversed(cut.before) if i in sent)
-        parents = [next(filter(None, head), None), *ids[:-1]]
+        ids[-1] = site.taken or ids[-1]
+        sent = set(site.tree.sent)
+        parents = [site.head_id([i for i in cut.before if i in sent]) or None, *ids[:-1]]
         records = [*map(site.message, insertions, ids, parents)]
-        records += [site.bridge(own, holes[own] or ids[-1]) for own in holes if own != taken]
+        records += [site.bridge(own, parent) for own, parent in site.tree.holes(site.chain, site.after)]
         return dumped(transcript, records)
 
     # The boundary holds the whole history.
@@ -182,15 +165,15 @@ class QwenCode(SessionDialect):
         site = _QwenSite(transcript, cut)
         contents = [*site.contents(cut.before), *map(_content, insertions), *site.contents(cut.after)]
         # The size of the last request, as the client itself had it.
-        sizes = (at(value, ("usageMetadata", "promptTokenCount")) for value in reversed(site.chain.values))
+        sizes = (at(value, ("usageMetadata", "promptTokenCount")) for value in reversed(site.tree.values))
         before = next((size for size in sizes if isinstance(size, int)), 0)
         counts = {"originalTokenCount": before, "newTokenCount": size_tokens}
         info = {**counts, "compressionStatus": 1, "triggerReason": "manual"}
         record = {
             "uuid": sessions.derived_uuid(transcript.sha256, "compression"),
-            "parentUuid": site.chain.id(site.chain.sent[-1]) if site.chain.sent else None,
+            "parentUuid": site.tree.id(site.tree.sent[-1]) if site.tree.sent else None,
             **site.envelope(),
-            "timestamp": later(newest_time(site.chain.values), 1),
+            "timestamp": site.later(1),
             "type": "system",
             "subtype": "chat_compression",
             "systemPayload": {"info": info, "compressedHistory": contents, "completedToolCallIds": []},

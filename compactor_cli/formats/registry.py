@@ -36,6 +36,7 @@ _DIALECTS = {
         ("qwen-code", "qwen_code", "uuid parentUuid sessionId"),
         ("kimi-wire", "kimi:KIMI_WIRE", "type"),
         ("claude-stream", "claude_code:CLAUDE_STREAM", "type []"),
+        ("codex-stream", _SPEC, "thread_id item"),
         ("cursor", _SPEC, "message"),
         ("copilot", _SPEC, "data"),
         ("atif", "atif", "step_id steps trajectory []"),

@@ -21,6 +21,8 @@ from typing import Any
 
 import orjson
 
+from compactor_cli.formats.contents import string
+from compactor_cli.formats.located import at
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.streams import open_stream
@@ -170,9 +172,7 @@ def _first_value(path: Path, keys: Sequence[str]) -> str:
 
 
 def _text_at(value: Any, dotted: str) -> str:
-    for key in dotted.split("."):
-        value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, str) else ""
+    return string(at(value, tuple(dotted.split("."))))
 
 
 @cache

@@ -31,22 +31,25 @@ EPOCH = "1970-01-01T00:00:00.000Z"
 
 
 class ParentTree:
-    """Records that name their parent by its id. ``index`` has the record of each id, the last of several."""
+    """Records that name their parent by its id. ``index`` has the record of each id, the last of several.
 
-    id_key = "uuid"
-    parent_key = "parentUuid"
+    ``keys``: where a record has its id and its parent's.
+    """
 
-    def __init__(self, values: Sequence[Value]) -> None:
+    keys = ("uuid", "parentUuid")
+
+    def __init__(self, values: Sequence[Value], keys: tuple[str, str] | None = None) -> None:
+        self.keys = keys or self.keys
         self.values = values
         self.index = {own: i for i in range(len(values)) if (own := self.id(i))}
 
     def id(self, i: int | None) -> str:
         """The id of a record; empty where it has none, and for no record."""
-        return "" if i is None else string(self.values[i].get(self.id_key))
+        return "" if i is None else string(self.values[i].get(self.keys[0]))
 
     def parent_id(self, i: int | None) -> str:
         """The id that a record names as its parent's; empty for a root, and for no record."""
-        return "" if i is None else string(self.values[i].get(self.parent_key))
+        return "" if i is None else string(self.values[i].get(self.keys[1]))
 
     def parent(self, i: int) -> int | None:
         """The record that this one links to; None for a root and where it is missing."""

@@ -23,11 +23,11 @@ from compactor_cli.formats import chat, located
 from compactor_cli.formats.base import Insertion, InsertionPoint, first_object, objects, of_words, pad_missing_results
 from compactor_cli.formats.chat import alternating
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import role_of, string
+from compactor_cli.formats.contents import role_of, string, time_of
 from compactor_cli.formats.jsontext import dumped, with_key
 from compactor_cli.formats.located import LocatedPart, RecordDialect, like_keys, parts_of
-from compactor_cli.formats.sessions import derived_hex, derived_uuid
-from compactor_cli.formats.spec_rules import Test, condition, lookup, place_of, reader, steps
+from compactor_cli.formats.sessions import LinkedSite, ParentTree, derived_hex, derived_uuid
+from compactor_cli.formats.spec_rules import Test, condition, lookup, place_of, places, reader, steps
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolResult, Transcript
 
 if TYPE_CHECKING:
@@ -77,8 +77,11 @@ class _Templates:
         seeds = [(transcript.sha256, item.text) for item in insertions]
         ids = [derived_hex(*seed, int(digits)) if digits else derived_uuid(*seed) for seed in seeds]
         parents: Sequence[Any] = [None] * len(ids)
-        if chain := self._spec.get("chain"):
-            ids, parents = _chained(ids, values, cut, chain["id"], chain["parent"])
+        if ids and (chain := self._spec.get("chain")):
+            tree = ParentTree(values, (chain["id"], chain["parent"]))
+            site = LinkedSite(transcript, cut, tree, next(reversed(cut.after), None))
+            ids[-1] = site.taken or ids[-1]
+            parents = [site.head_id(cut.before) or None, *ids[:-1]]
         both = zip(insertions, ids, parents, strict=True)
         filling = ((item, known | {"text": item.text, "id": own, "parent": parent}) for item, own, parent in both)
         return dumped(transcript, (self._record(item, given, messages) for item, given in filling))
@@ -130,16 +133,6 @@ def _value(path: str, known: Mapping[str, Any]) -> Any:
     return lookup(known[name], inner) if inner else known[name]
 
 
-def _chained(
-    ids: Sequence[str], values: Sequence[Any], cut: InsertionPoint, id_key: str, parent_key: str
-) -> tuple[list[str], list[Any]]:
-    """Ids and parents of the new records; the last takes over the id of the removed one that the tail links to."""
-    kept = {string(values[i].get(id_key)) for i in (*cut.before, *cut.after)}
-    linked = next((string(values[i].get(parent_key)) for i in cut.after), "")
-    own = [*ids[:-1], linked] if ids and linked and linked not in kept else list(ids)
-    return own, [next((values[i].get(id_key) for i in reversed(cut.before)), None), *own][: len(own)]
-
-
 SPECS = Path(__file__).parent / "specs"
 _SUFFIX = ".toml"
 _META = Message(role=Role.META)
@@ -179,6 +172,8 @@ class SpecDialect(RecordDialect):
         self._is_row = condition(self._row.get("when", _ANY))
         self._starts = condition(spec["starts"]) if "starts" in spec else None
         self.paths = tuple(steps(path) for path in spec.get("arrays", ()))
+        self.models = places(spec["model"]) if "model" in spec else self.models
+        self.row_models = places(self._row["model"]) if "model" in self._row else self.row_models
         self._roles = [(condition(rule.get("when", _ANY)), rule) for rule in message.get("roles", ())]
         self._summary = condition(spec["summary"]["when"]) if "summary" in spec else None
         self._carried = message.get("summary")
@@ -226,11 +221,8 @@ class SpecDialect(RecordDialect):
         return _with_hidden_results(messages) if self._spec.get("unanswered") == "absent" else tuple(messages)
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """The model that the newest record names, else what is around the records."""
-        inside = ((record.value, path) for record in reversed(records) for path in self._spec.get("model", ()))
-        around = ((row, path) for path in self._row.get("model", ()))
-        names = (lookup(value, path) for pairs in (inside, around) for value, path in pairs)
-        name = next((name for name in names if name and isinstance(name, str)), "")
+        """The model that the newest record names, else what is around the records; without what is before its name."""
+        name = super().model(records, row)
         return name.rpartition(self._row["model_after"])[2] if "model_after" in self._row else name
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
@@ -293,7 +285,7 @@ class SpecDialect(RecordDialect):
 
     def _time(self, value: Any) -> str:
         paths = self._spec.get("message", _ANY).get("time", ())
-        return next((time for path in paths if (time := string(lookup(value, path)))), "")
+        return next((time for path in paths if (time := time_of(lookup(value, path)))), "")
 
     def _role(self, value: Mapping[str, Any], found: Sequence[Part], first: Any, roles: Sequence[_RoleRule]) -> Role:
         """What the first rule says that applies; META where none does, and where nothing is said."""
@@ -312,6 +304,9 @@ class SpecDialect(RecordDialect):
 
 class ChatSpec(SpecDialect):
     """A format whose messages have a role and a content, as `chat` reads them; all else is the specification's."""
+
+    models = (("model",),)
+    row_models = chat.ROW_MODELS
 
     def array_path(self, value: Any) -> JsonPath | None:
         """The first of the arrays that holds messages; an empty one counts."""

@@ -101,8 +101,8 @@ _TABLES = {
     "summary": "when!=condition text!=text",
     "part": "each=text text=text thinking=text blocks=text without_ending=text gemini=text media=text json=text"
     " inside=text same_in=text when=condition of=[rule] copies=[text] call=call result=result skip=flag whose='client'",
-    "call": "id=text name!=text name_after=text arguments!=text",
-    "result": "id=text name=text name_after=text text!=text error=error",
+    "call": "id=text name=text name_after=text named=text arguments!=text",
+    "result": "id=text name=text name_after=text named=text text!=text error=error",
     "insert": "user=variants assistant=variants near=condition ids=ids chain=chain values={value} keys=keys"
     " alternates=flag optional=[text]",
     "variant": "when=condition like=condition record!=template",
@@ -168,7 +168,7 @@ def _condition(value: Any, where: _Where) -> None:
             raise _Fault(where, f"a condition is a table, this is {_kind(table)}", 'as in { type = "user" }')
         for path, wanted in table.items():
             for one in wanted if isinstance(wanted, list) else [wanted]:
-                if isinstance(one, dict) and path.endswith(("[any]", "[all]")):
+                if isinstance(one, dict) and (not path or path.endswith(("[any]", "[all]"))):
                     _condition(one, (*where, path))
                 elif isinstance(one, dict):
                     next_step = "write a path with dots in quotes" if "." not in path else ""

@@ -15,7 +15,7 @@ record where the same may stand again. ``whose = "client"``: not the person's wo
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -52,6 +52,11 @@ def steps(path: str) -> JsonPath:
     return tuple(int(step) if step.isdigit() else step for step in path.split(".")) if path else ()
 
 
+def places(paths: Iterable[str]) -> tuple[JsonPath, ...]:
+    """All alternatives of these paths, in order."""
+    return tuple(place for path in paths for place in _alternatives(path))
+
+
 @cache
 def _alternatives(path: str) -> tuple[JsonPath, ...]:
     return tuple(map(steps, path.split("|")))
@@ -59,16 +64,12 @@ def _alternatives(path: str) -> tuple[JsonPath, ...]:
 
 def lookup(value: Any, path: str) -> Any:
     """What stands at the first of a path's alternatives that is there and not null, else None."""
-    for place in _alternatives(path):
-        found = _found(value, place)
-        if found is not None and found is not _MISSING:
-            return found
-    return None
+    return next((found for place in _alternatives(path) if (found := at(value, place)) is not None), None)
 
 
 def place_of(value: Any, path: str) -> JsonPath | None:
     """Where that is."""
-    return next((place for place in _alternatives(path) if KINDS["is:present"](_found(value, place))), None)
+    return next((place for place in _alternatives(path) if at(value, place) is not None), None)
 
 
 def condition(tables: Mapping[str, Any] | list[Mapping[str, Any]]) -> Test:
@@ -246,7 +247,8 @@ def _result(value: Any, base: JsonPath, fields: Mapping[str, Any], rule: Rule) -
 
 
 def _name(value: Any, fields: Mapping[str, Any]) -> str:
-    return string(lookup(value, fields.get("name", "?"))).removeprefix(fields.get("name_after", ""))
+    name = string(lookup(value, fields.get("name", "?"))).removeprefix(fields.get("name_after", ""))
+    return name or fields.get("named", "")
 
 
 def _blocks(value: Any, base: JsonPath, path: str, rule: Rule) -> Iterator[LocatedPart]:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from itertools import accumulate, chain
 from math import fsum, log, prod, sqrt
+from typing import NamedTuple
 
 from compactor_cli.formats.harness import user_text
 from compactor_cli.model.transcript import Media, Message, Role, Text, ToolCall, ToolResult
@@ -44,8 +45,7 @@ def newest_request(messages: Sequence[Message]) -> int:
     return next((i for i in range(len(messages) - 1, -1, -1) if is_user_words(messages[i])), -1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Half:
+class Half(NamedTuple):
     """One call or one result: ``messages[record].parts[part]``."""
 
     record: int
@@ -57,8 +57,7 @@ class Half:
         return f"{self.name or 'tool'} {self.id or '(no id)'} in record {self.record + 1}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class Pair(NamedTuple):
     """A call and its result."""
 
     call: Half

@@ -124,4 +124,5 @@ def _step(entry: Any) -> tuple[str, str]:
     if not isinstance(entry, Mapping):
         return "", ""
     text = next((value for key in _TEXT_KEYS if isinstance(value := entry.get(key), str) and value.strip()), "")
-    return text, str(entry.get("status") or entry.get("state") or "").lower()
+    is_done = entry.get("completed") is True
+    return text, str(entry.get("status") or entry.get("state") or ("done" if is_done else "")).lower()

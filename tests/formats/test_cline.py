@@ -65,6 +65,13 @@ def test_calls_and_results_of_older_versions_are_texts() -> None:
     assert len(group(transcript.messages).pairs) == 1
 
 
+def test_an_answer_that_names_its_call_is_paired_with_it() -> None:
+    asked = said("assistant", call("read_file", "c1", path="a.css"))
+    answer = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "1 | red"}]}
+    grouping = group(open_one([TASK, asked, answer]).messages)
+    assert (len(grouping.pairs), grouping.orphan_results) == (1, ())
+
+
 def test_what_the_user_answers_a_tool_is_theirs() -> None:
     asked = said("assistant", call("ask_followup_question", "c", question="Which?"))
     told = said("user", "[ask_followup_question for 'Which?'] Result:\n<answer>\nthe dark one\n</answer>", DETAILS)

@@ -202,6 +202,25 @@ def test_rubbish_within_a_session_is_bookkeeping() -> None:
     assert roles == [Role.SYSTEM, Role.META, Role.USER, Role.ASSISTANT, *[Role.META] * 4, Role.ASSISTANT]
 
 
+@pytest.mark.parametrize(
+    ("first", "parent", "own"),
+    [
+        ({"type": "session", "id": "S", "timestamp": "t", "cwd": "/w"}, "parentId", "id"),
+        ({"type": "permission-mode", "permissionMode": "plan", "sessionId": "S"}, "parentUuid", "uuid"),
+    ],
+    ids=["pi", "claude-code"],
+)
+def test_damaged_messages_that_link_to_a_session_do_not_part_it(first: Any, parent: str, own: str) -> None:
+    values = [
+        {own: f"e{i}", parent: f"e{i - 1}" if i else None, "timestamp": "t", "message": words}
+        for i, words in enumerate((*CHAT[1:], *CHAT[1:]))
+    ]
+    for value in values[:2]:
+        value["type"] = "message" if own == "id" else value["message"]["role"]
+    (transcript,) = open_values(first, *values, first | {"type": "model_change", "permissionMode": "", "id": "x"})
+    assert [message.role for message in transcript.messages[1:3]] == [Role.USER, Role.ASSISTANT]
+
+
 def test_rubbish_between_rows_is_kept_and_named() -> None:
     row = b'{"messages": [{"role": "user", "content": "a"}]}\n'
     data = row + b'{"messages": null}\nnot json\n' + row

@@ -183,6 +183,8 @@ def test_what_the_user_answers_to_a_call_is_a_refusal_with_its_reason() -> None:
     reasons = {
         f"{turned_down}use the new client{note}": "use the new client",
         turned_down.partition(" To tell")[0] + " STOP what you are doing.": "",
+        "The user doesn't want to proceed with this tool use. The user provided the following reason for the rejection:"
+        "  no pip": "no pip",
         "The user denied this operation.": "",
         "The user denied this operation and provided the following feedback:\n<feedback>\nno\n</feedback>": "no",
         '{"status":"denied","message":"The user denied this operation","feedback":"not there"}': "not there",

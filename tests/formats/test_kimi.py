@@ -185,6 +185,6 @@ def test_a_context_has_a_system_prompt_and_bookkeeping_of_its_own() -> None:
 
 
 def test_events_without_a_time_are_none_of_kimis() -> None:
-    codex = [{"type": "thread.started", "thread_id": "t"}, {"type": "turn.started"}]
+    events = [{"type": "run.started", "run": "t"}, {"type": "turn.started"}]
     with pytest.raises(UnknownShape):
-        open_values(*codex, {"type": "item.completed", "item": {"type": "agent_message", "text": "Done."}})
+        open_values(*events, {"type": "step.completed", "step": {"type": "agent_message", "text": "Done."}})

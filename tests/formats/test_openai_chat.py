@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from opening import inserted, message, open_bytes, open_one, shortened
 
 from compactor_cli.formats.registry import get
+from compactor_cli.group.exchanges import group
 from compactor_cli.model.transcript import Media, Role, Text, Thinking, ToolCall, ToolResult
 
 DIALECT = get("openai-chat")
@@ -142,6 +143,14 @@ def test_a_previous_summary_of_a_user_is_known_and_one_quoted_by_a_tool_is_not()
     ]
     assert message("openai-chat", {"role": "user", "content": blocks}).summary is not None
     assert message("openai-chat", {"role": "tool", "tool_call_id": "c", "content": text}).summary is None
+
+
+def test_calls_and_answers_of_roles_of_their_own_are_pairs() -> None:
+    called = {"role": "tool-call", "content": [{"type": "text", "text": "Calling tools:\n[{'id': 'c1'}]"}]}
+    answer = {"role": "tool-response", "content": [{"type": "text", "text": "Call id: c1\nObservation:\n42"}]}
+    transcript = open_one({"role": "user", "content": "Add it up."}, called, answer)
+    assert [found.role for found in transcript.messages] == [Role.USER, Role.ASSISTANT, Role.TOOL]
+    assert len(group(transcript.messages).pairs) == 1
 
 
 def test_timestamps() -> None:

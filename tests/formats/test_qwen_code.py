@@ -92,6 +92,14 @@ def test_a_record_that_is_gone_from_the_tail_leaves_a_bridge() -> None:
     assert (bridge["uuid"], bridge["parentUuid"], bridge["type"]) == ("id6", "id5", "system")
 
 
+def test_a_summary_is_sent_before_a_tail_that_links_to_a_record_that_is_not_there() -> None:
+    conversation = chained(*TALK)
+    conversation[7]["parentUuid"] = "gone"
+    after = compacted(DIALECT, made(DIALECT, conversation), 1, 7)
+    assert after.records[1].value["uuid"] == "gone"
+    assert shown(after) == ["q0", SUMMARY.text, "q2", "r2"]
+
+
 def test_appended_the_history_is_head_summary_and_tail() -> None:
     transcript = made(DIALECT, chained(*TALK))
     cut = InsertionPoint(before=(0, 1, 2, 3, 4), after=(7, 8))

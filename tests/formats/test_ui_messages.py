@@ -44,6 +44,13 @@ def test_a_call_in_flight_has_no_result() -> None:
     )
 
 
+def test_a_call_that_the_user_turned_down_is_answered_by_their_reason() -> None:
+    denied = {"state": "output-denied", "approval": {"id": "a", "approved": False}}
+    reason = {"state": "output-denied", "approval": {"id": "b", "approved": False, "reason": "too dear"}}
+    results = open_one([asked(), answered(tool(1, **reason), tool(2, **denied))]).messages[1].results
+    assert [(result.text, result.is_error) for result in results] == [("too dear", True), ("output-denied", True)]
+
+
 def test_messages_of_version_4_with_their_copies() -> None:
     call = {"state": "result", "toolCallId": "c1", "toolName": "search", "args": {}, "result": "one"}
     parts = [{"type": "tool-invocation", "toolInvocation": call}, {"type": "text", "text": "So."}]

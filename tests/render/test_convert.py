@@ -45,6 +45,39 @@ def there_and_back(transcript: Transcript, name: str) -> list[dict[str, Any]]:
     return messages
 
 
+MOMENT = 1_770_109_260
+OPENCODE = {
+    "info": {"id": "msg_1", "role": "user", "time": {"created": MOMENT * 1000}},
+    "parts": [{"type": "text", "text": "a"}],
+}
+NODE = {"author": {"role": "user"}, "create_time": MOMENT + 0.0, "content": {"content_type": "text", "parts": ["a"]}}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"info": {"id": "s"}, "messages": [OPENCODE]},
+        {"mapping": {"n": {"id": "n", "message": NODE, "parent": None, "children": []}}, "current_node": "n"},
+        {
+            "events": [
+                {"author": "user", "invocation_id": "i", "content": {"parts": [{"text": "a"}]}, "timestamp": MOMENT}
+            ]
+        },
+        {
+            "in_context_message_indices": [0],
+            "messages": [{"role": "user", "content": "a", "created_at": "2026-02-03T09:01:00.000Z"}],
+        },
+        {"ts": MOMENT, "message": {"role": "user", "content": "a"}},
+        {"role": "user", "content": "a", "timestamp": MOMENT},
+    ],
+    ids=["opencode", "chatgpt", "adk", "letta", "enveloped", "openai-chat"],
+)
+def test_times_are_carried_however_they_are_written(value: Any) -> None:
+    (transcript,) = opened(json.dumps(value).encode())
+    header, first = map(json.loads, convert(transcript, "pi").output.splitlines())
+    assert (header["timestamp"], first["timestamp"]) == ("2026-02-03T09:01:00.000Z", "2026-02-03T09:01:00.000Z")
+
+
 # Words that begin or end with blanks, or look like tags, are not told from what stands around them everywhere.
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="<>`", exclude_categories=("Cc",)), min_size=1).map(
     lambda text: f"w{text.strip()}."
