@@ -19,7 +19,7 @@ from pathlib import Path
 import orjson
 from make import Story
 
-from compactor_cli.archive.index import IndexStart, index_file, opened, searched_text
+from compactor_cli.archive.index import index_file, opened, searched_text
 from compactor_cli.archive.restore import transcripts_in
 from compactor_cli.archive.search import Filter, search
 from compactor_cli.archive.store import Archive, stored_blobs
@@ -66,7 +66,7 @@ def read(folder: Path) -> int:
 
 
 def build(folder: Path) -> None:
-    with opened(folder, IndexStart.NOTHING):
+    with opened(folder, anew=True):
         pass
 
 

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
@@ -19,7 +20,7 @@ from compactor_cli.model.errors import CompactError, InputError, UsageError
 from compactor_cli.model.plan import Action
 from compactor_cli.model.report import Compaction, Outcome, TranscriptReport
 from compactor_cli.model.settings import Size, Strategy, unarchived
-from compactor_cli.model.transcript import Container
+from compactor_cli.model.transcript import Container, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.presets import DEFAULT, load_preset, values
 from compactor_cli.presets.values import nearest, settings_from
@@ -165,8 +166,7 @@ def compact(source: Any, target: Amount | None = None, **options: Unpack[Options
     `iter_compact`), and for options that there are not.
     """
     with _Call(target, options) as work:
-        conversation = conversation_in(source, work.format)
-        return work.result(conversation, work.row(conversation))
+        return work.result(conversation_in(source, work.format))
 
 
 def make_digest(
@@ -215,12 +215,9 @@ def iter_compact(
 
 
 def _results(source: Any, call: _Call, *, keeps_failed: bool) -> Iterator[Result[Any]]:
-    def row(conversation: GivenConversation) -> Compaction:
-        return work.row(conversation, keeps_failed=keeps_failed)
-
     with call as work:
-        for conversation, made in mapped(row, conversations_in(source, work.format), work.models):
-            yield work.result(conversation, made)
+        result = partial(work.result, keeps_failed=keeps_failed)
+        yield from mapped(result, conversations_in(source, work.format), work.models)
 
 
 def compact_batch(
@@ -261,11 +258,11 @@ class _Call:
         if self._options.get("model"):
             from compactor_cli.run.model_run import ModelRun, check_setup
 
-            run_config = _model_config(self._options, self._settings)
-            for warning in run_config.warnings:
+            config = _model_config(self._options, self._settings)
+            for warning in config.warnings:
                 warnings.warn(warning, stacklevel=3)
-            check_setup(run_config)
-            self.models = self._stack.enter_context(ModelRun(run_config))
+            check_setup(config)
+            self.models = self._stack.enter_context(ModelRun(config))
         self.maker = RowMaker(settings=unarchived(self._settings), load_state=lambda name: None, archived=False)
         if models := self.models:
             self.maker.summariser = lambda guidance: models.summariser(Path(), guidance)
@@ -274,9 +271,7 @@ class _Call:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def row(self, conversation: GivenConversation, *, keeps_failed: bool = False) -> Compaction:
-        """What becomes of one conversation. Raises CompactError for one that fails, unless such are kept."""
-        transcript = conversation.transcript
+    def _row(self, transcript: Transcript, keeps_failed: bool) -> Compaction:
         try:
             row = self.maker.compact(transcript)
         except UsageError:
@@ -290,8 +285,9 @@ class _Call:
             raise transcript.fault or InputError(row.report.reason)
         return row
 
-    def result(self, conversation: GivenConversation, row: Compaction) -> Result[Any]:
-        """What the caller is given."""
+    def result(self, conversation: GivenConversation, *, keeps_failed: bool = False) -> Result[Any]:
+        """What becomes of one conversation. Raises CompactError for one that fails, unless such are kept."""
+        row = self._row(conversation.transcript, keeps_failed)
         # As it is read back from the output, where its marker and frame are known.
         messages = row.transcript.messages if row.transcript and row.summary_text else ()
         read = [item.summary.text for item in messages if item.summary and item.summary.origin == "compact"]

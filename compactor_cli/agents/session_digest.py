@@ -65,22 +65,16 @@ class SizeLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionDigest:
-    """A summary and what it covers.
-
-    ``kept``: the records that a client still sends, by their index; ``first_kept``: the first of them after the summary
-    (-1: none), and what its client calls it. ``state``: the name of its stored table, with
-    which the next digest goes on from it; empty where nothing was archived. ``analysis``: what is known of the records
-    that were summed up; None where there are none, and the summary is empty.
-    """
+    """A summary and what it covers."""
 
     summary: str
-    kept: tuple[int, ...]
-    first_kept: int
-    first_kept_id: str
+    kept: tuple[int, ...]  # the records that a client still sends, by their index
+    first_kept: int  # the first of them after the summary; -1: none
+    first_kept_id: str  # what its client calls it
     tokens_before: int
     transcript: str
-    state: str = ""
-    analysis: Analysis | None = None
+    state: str = ""  # the name of its stored table, from which the next digest goes on; empty: nothing was archived
+    analysis: Analysis | None = None  # of the records that were summed up; None: there are none, the summary is empty
 
     def as_json(self) -> dict[str, Any]:
         """The digest for programs; indices count from 0."""

@@ -18,11 +18,11 @@ import hashlib
 import os
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,7 +81,8 @@ _SETTLED_NS = 2_000_000_000
 _NO_DAMAGE = frozenset((3, 5, 6, 7, 8, 9, 10, 13, 14, 15))
 # A damaged file may also answer with values of any type.
 ODD_VALUES = (TypeError, ValueError, AttributeError, OverflowError)
-Progress = Callable[[int, int], object]
+# Called with how many more originals are indexed.
+Advance = Callable[[int], object]
 
 
 def text_of(message: Message) -> str:
@@ -121,12 +122,12 @@ def passages(text: str, most_chars: int) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedOriginal:
-    """A stored original, and what is known of it. ``look`` changes when its list of transcripts does."""
+    """A stored original, and what is known of it."""
 
     sha256: str
     path: Path
     sidecar: Path | None
-    look: str
+    look: str  # changes when its list of transcripts does
     source: str = ""
     archived: int = 0
 
@@ -231,13 +232,6 @@ def unix_seconds(timestamp: str) -> int | None:
     return None
 
 
-class IndexStart(StrEnum):
-    """What to begin with."""
-
-    KNOWN = "known"  # from what is indexed already
-    NOTHING = "nothing"  # from the archive alone
-
-
 def index_file(archive: Path) -> Path:
     """Inside the archive; in ``$XDG_CACHE_HOME/compact/index`` where nothing may be written there."""
     if os.access(archive, os.W_OK):
@@ -247,10 +241,8 @@ def index_file(archive: Path) -> Path:
 
 
 @contextlib.contextmanager
-def opened(
-    archive: Path, start: IndexStart = IndexStart.KNOWN, progress: Progress = lambda done, total: None
-) -> Iterator[sqlite3.Connection]:
-    """The index of an archive, up to date. ``progress`` receives the originals indexed, and how many there are.
+def opened(archive: Path, *, anew: bool = False, advance: Advance = lambda count: None) -> Iterator[sqlite3.Connection]:
+    """The index of an archive, up to date; ``anew``: made from the archive alone.
 
     Raises `Unreadable` if there is no such folder, `OutputError` where the index cannot be written, UsageError where
     SQLite has no full-text search; `sqlite3.DatabaseError` of the caller's own statements is let through.
@@ -268,12 +260,12 @@ def opened(
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         sweep(archive)
         file = index_file(archive)
-        for begun in (start, IndexStart.NOTHING):
-            if begun is IndexStart.NOTHING:
+        for is_new in (anew, True):
+            if is_new:
                 for end in _ENDS:
                     with suppress(FileNotFoundError):
                         file.with_name(file.name + end).unlink()
-            if database := _current(archive, file, begun, progress):
+            if database := _current(archive, file, advance, is_new=is_new):
                 yield stack.enter_context(contextlib.closing(database))
                 return
     raise OutputError("the index cannot be made", place=str(file), next_step="delete it, and run again")
@@ -284,14 +276,14 @@ def is_damage(error: sqlite3.DatabaseError) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF not in _NO_DAMAGE
 
 
-def _current(archive: Path, file: Path, start: IndexStart, progress: Progress) -> sqlite3.Connection | None:
+def _current(archive: Path, file: Path, advance: Advance, *, is_new: bool) -> sqlite3.Connection | None:
     """The index up to date; None: it is damaged, of another version, or mostly of originals that are gone."""
     import sqlite3
 
     with contextlib.ExitStack() as stack:
         try:
             database = stack.enter_context(contextlib.closing(_connected(file)))
-            if not _update(database, archive, progress):
+            if not _update(database, archive, advance):
                 return None
         except sqlite3.DatabaseError as error:
             if is_damage(error):
@@ -299,7 +291,7 @@ def _current(archive: Path, file: Path, start: IndexStart, progress: Progress) -
             advice = "make room, or let it be written"
             raise OutputError(f"the index cannot be used ({error})", place=str(file), next_step=advice) from error
         except ODD_VALUES:
-            if start is IndexStart.NOTHING:
+            if is_new:
                 raise
             return None
         stack.pop_all()
@@ -343,7 +335,7 @@ def _connected(file: Path) -> sqlite3.Connection:
     return database
 
 
-def _update(database: sqlite3.Connection, archive: Path, progress: Progress) -> bool:
+def _update(database: sqlite3.Connection, archive: Path, advance: Advance) -> bool:
     """Index what is new, forget what is gone; whether the index is still mostly of what is there."""
     shards, gone_shards = _changed_shards(database, archive)
     new: list[IndexedOriginal] = []
@@ -357,7 +349,7 @@ def _update(database: sqlite3.Connection, archive: Path, progress: Progress) -> 
     if gone:
         with _transaction(database):
             remove_originals(database, gone)
-    _add(database, archive, new, progress)
+    _add(database, archive, new, advance)
     settled_ns = time.time_ns() - _SETTLED_NS
     if shards or gone_shards:
         with _transaction(database):
@@ -402,7 +394,7 @@ def _stored(shard: Path) -> Iterator[IndexedOriginal]:
         )
 
 
-def _add(database: sqlite3.Connection, archive: Path, new: list[IndexedOriginal], progress: Progress) -> None:
+def _add(database: sqlite3.Connection, archive: Path, new: list[IndexedOriginal], advance: Advance) -> None:
     """Index these originals, in batches that are each whole or not there."""
     listed: dict[str, tuple[str, int | None]] = {}
     if new:
@@ -410,19 +402,16 @@ def _add(database: sqlite3.Connection, archive: Path, new: list[IndexedOriginal]
         with suppress(OSError):
             entries = [entry for _, entry in read_entries(archive) if entry]
             listed = {entry.sha256: (entry.source, unix_seconds(entry.compacted_at)) for entry in entries}
-    waiting = iter(new)
-    done = 0
-    while done < len(new):
+    waiting = deque(new)
+    while waiting:
         size_chars = 0
         with _transaction(database):
-            for original in waiting:
+            while waiting and size_chars <= _BATCH_CHARS:
+                original = waiting.popleft()
                 source, archived = listed.get(original.sha256, ("", None))
                 known = replace(original, source=source, archived=archived or original.archived)
                 size_chars += add_original(database, known)
-                done += 1
-                progress(done, len(new))
-                if size_chars > _BATCH_CHARS:
-                    break
+                advance(1)
 
 
 @contextlib.contextmanager

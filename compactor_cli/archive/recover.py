@@ -68,12 +68,12 @@ _LEFTOVER = re.compile(r"\.compact-[0-9a-f]{16}(?:\.tmp|-([0-9a-f]{16})\.swap)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """A file that begins with what a compaction wrote; ``added_bytes`` were written after that."""
+    """A file that begins with what a compaction wrote."""
 
     entry: ManifestEntry
     original: FoundOriginal
     look: Look
-    added_bytes: int
+    added_bytes: int  # written after that
 
 
 def find_compacted(path: str, archives: Sequence[Path]) -> Compacted:
@@ -199,16 +199,14 @@ def lines_from(path: str, start: int) -> tuple[int, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Begun:
-    """An append that was begun: to a file of these bytes, these.
+    """An append that was begun."""
 
-    ``inode`` is the file's. Whoever makes a tree with a journal in it may know the path and the bytes of the file that
-    goes with it, but not the number it gets where the tree is unpacked: such a journal is not believed.
-    """
-
-    sha256: str
+    sha256: str  # of the file before it
     size_bytes: int
+    # The file's. Whoever makes a tree with a journal in it may know path and bytes of the file that goes with it, but
+    # not the number it gets where the tree is unpacked: such a journal is not believed.
     inode: int
-    data: bytes
+    data: bytes  # what is appended
 
 
 @contextlib.contextmanager

@@ -53,12 +53,12 @@ _FORMS = "write HASH:12, HASH:4-9, HASH and then [12], or a summary's marker lin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundOriginal:
-    """What can be restored: ``length`` bytes (-1: all) from ``offset`` on of the unpacked file; else as in `Part`."""
+    """What can be restored: a stored file, or a part of it as in `Part`."""
 
     sha256: str
     path: Path
-    offset: int = 0
-    length: int = -1
+    offset: int = 0  # in the unpacked file
+    length: int = -1  # in bytes; -1: all
     on_invalid: OnInvalid = OnInvalid.KEEP
 
 
@@ -146,6 +146,11 @@ class Listed:
     def path(self) -> Path:
         """The stored file."""
         return self.archive / self.entry.stored
+
+    @property
+    def stored_bytes(self) -> int:
+        """What the stored file takes; 0 where it is gone."""
+        return self.path.stat().st_size if self.path.exists() else 0
 
 
 def list_file() -> Path:
@@ -271,10 +276,10 @@ def load_original(folder: Path, sha256: str) -> Transcript | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpandedRecord:
-    """One archived record and its message; ``sha256`` is of its transcript, ``number`` counts from 1."""
+    """One archived record and its message."""
 
-    sha256: str
-    number: int
+    sha256: str  # of its transcript
+    number: int  # counts from 1
     record: Record
     message: Message
 
@@ -321,7 +326,7 @@ def references(names: Iterable[str]) -> tuple[Reference, ...]:
         elif ranges and base:
             if is_waiting:
                 found.pop()
-            found.append(Reference(transcript=base, ranges=ranges.ranges))
+            found.append(Reference(transcript=base, ranges=ranges))
             is_waiting = False
         elif ranges:
             advice = f"write HASH:{name.strip('[]')}, with the hash in the summary's marker line"

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 from compactor_cli.archive.index import (
     DENSE_RUN,
     ODD_VALUES,
-    IndexStart,
-    Progress,
+    Advance,
     add_words,
     create_words,
     is_damage,
@@ -138,32 +137,28 @@ def _quoted(words: list[str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which records are looked at; what is empty does not matter.
+    """Which records are looked at; what is empty does not matter."""
 
-    ``session``: the beginning of a transcript's hash, or a part of the path it was read from. ``since`` and
-    ``until``: unix seconds; a record without a time has that of its archiving.
-    """
-
-    session: str = ""
+    session: str = ""  # the beginning of a transcript's hash, or a part of the path it was read from
     role: str = ""
     tool: str = ""
-    since: int | None = None
+    since: int | None = None  # unix seconds; a record without a time has that of its archiving
     until: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One record. ``score``: BM25, larger is better; ``copies``: other records of the same text."""
+    """One record."""
 
     archive: Path
     sha256: str
     record: int
-    score: float
+    score: float  # BM25: larger is better
     role: str
     tools: tuple[str, ...]
     time: int
     source: str
-    copies: int
+    copies: int  # other records of the same text
     snippet: str = ""
 
     @property
@@ -174,11 +169,11 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """Hits, the best first. ``any_word``: none holds all words; ``troubles``: originals that could not be indexed."""
+    """What was found."""
 
-    hits: tuple[Hit, ...]
-    any_word: bool = False
-    troubles: tuple[str, ...] = ()
+    hits: tuple[Hit, ...]  # the best first
+    any_word: bool = False  # none holds all words
+    troubles: tuple[str, ...] = ()  # originals that could not be indexed
 
 
 def search(
@@ -187,10 +182,10 @@ def search(
     *,
     only: Filter | None = None,
     limit: int = 10,
-    start: IndexStart = IndexStart.KNOWN,
-    progress: Progress = lambda done, total: None,
+    anew: bool = False,
+    advance: Advance = lambda count: None,
 ) -> SearchResult:
-    """The best ``limit`` records, each with a snippet. The indexes are brought up to date first.
+    """The best ``limit`` records, each with a snippet. The indexes are brought up to date, or made ``anew``, first.
 
     Every word must occur; where no record holds all of them, any. Raises as `match_all` and `opened`.
     """
@@ -199,7 +194,7 @@ def search(
     loose: list[Hit] = []
     troubles: list[str] = []
     for archive in archives:
-        hits, is_exact, failed = _asked(archive, wanted, start, progress)
+        hits, is_exact, failed = _asked(archive, wanted, advance, anew=anew)
         (exact if is_exact else loose).extend(hits)
         troubles += failed
     by_id: dict[str, Hit] = {}
@@ -233,18 +228,18 @@ class _Wanted:
 _Answer = tuple[tuple[Hit, ...], bool, list[str]]
 
 
-def _asked(archive: Path, wanted: _Wanted, start: IndexStart, progress: Progress) -> _Answer:
+def _asked(archive: Path, wanted: _Wanted, advance: Advance, *, anew: bool) -> _Answer:
     """What the index of this archive gives; a damaged one is made anew."""
     import sqlite3
 
     try:
-        with opened(archive, start, progress) as database:
+        with opened(archive, anew=anew, advance=advance) as database:
             return _answer(database, archive, wanted)
     except (sqlite3.DatabaseError, *ODD_VALUES) as error:
         # A damaged file may also answer with values of any type.
         if isinstance(error, sqlite3.DatabaseError) and not is_damage(error):
             raise
-        with opened(archive, IndexStart.NOTHING, progress) as database:
+        with opened(archive, anew=True, advance=advance) as database:
             return _answer(database, archive, wanted)
 
 

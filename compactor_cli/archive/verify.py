@@ -36,28 +36,25 @@ from compactor_cli.archive.store import (
     stored_sidecars,
 )
 from compactor_cli.model.errors import CompactError, InputError, Unreadable
+from compactor_cli.model.marker import SHOWN_HASH_CHARS
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.streams import STDIN
 
 _COPY = "look for another copy of the archive"
-_HASH_CHARS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What was checked and what is wrong; everything can be restored where nothing is.
-
-    ``leftovers``: what killed runs left in the archive folder and, of ``.transcripts``, next to it.
-    """
+    """What was checked and what is wrong; everything can be restored where nothing is."""
 
     originals: int
     size_bytes: int
     transcripts: int
     states: int
     problems: tuple[InputError, ...] = ()
-    leftovers: tuple[Path, ...] = ()
+    leftovers: tuple[Path, ...] = ()  # what killed runs left in the archive folder and, of ``.transcripts``, next to it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +103,8 @@ def verify(folder: str | Path) -> Verification:
 
 
 def _original(root: Path, sha256: str, path: Path) -> _Checked:
-    sidecar = root / stored_name(sha256, SIDECAR_ENDING)
     try:
-        parts = sorted(read_parts(sidecar), key=lambda part: part.offset) if sidecar.exists() else []
+        parts = sorted(_parts(root, sha256), key=lambda part: part.offset)
     except Unreadable as error:
         return _Checked(problems=(error,))
     of_whole = [part for part in parts if part.on_invalid is not OnInvalid.DROP]
@@ -120,6 +116,7 @@ def _original(root: Path, sha256: str, path: Path) -> _Checked:
         return _Checked(problems=(_damaged(path, error.what),))
     if found != sha256:
         return _Checked(problems=(_damaged(path, "its hash is not its name"),))
+    sidecar = root / stored_name(sha256, SIDECAR_ENDING)
     problems = (_damaged(sidecar, f"no transcript {part.sha256[:16]}… at {part.offset}") for part in wrong)
     return _Checked(size_bytes=size_bytes, transcripts=len(parts), problems=tuple(problems))
 
@@ -165,17 +162,9 @@ def _damaged(path: Path, what: str) -> InputError:
     return InputError(f"is damaged: {what}", place=str(path), next_step=_COPY)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """An original that is old enough. ``used_by``: the file that still depends on it; empty: none that is known."""
-
-    item: Listed
-    stored_bytes: int
-    used_by: str = ""
-
-
-def candidates(archives: Sequence[Path], before: str) -> list[Candidate]:
-    """The originals last compacted before this moment (UTC, ISO 8601), the oldest first, each once.
+def old_originals(archives: Sequence[Path], before: str) -> list[tuple[Listed, str]]:
+    """The originals last compacted before this moment (UTC, ISO 8601), the oldest first, each once; with the file that
+    still uses it (empty: none that is known).
 
     One is in use where a summary in the file it was archived from names it, or one in an original that is in use.
     """
@@ -184,14 +173,7 @@ def candidates(archives: Sequence[Path], before: str) -> list[Candidate]:
         newest[item.archive, item.entry.sha256] = item
     used = _in_use(newest)
     old = [item for item in newest.values() if item.entry.compacted_at < before]
-    return [
-        Candidate(
-            item=item,
-            stored_bytes=item.path.stat().st_size if item.path.exists() else 0,
-            used_by=used.get(item.entry.sha256, ""),
-        )
-        for item in sorted(old, key=lambda item: item.entry.compacted_at)
-    ]
+    return [(item, used.get(item.entry.sha256, "")) for item in sorted(old, key=lambda item: item.entry.compacted_at)]
 
 
 def remove(items: Iterable[Listed], *, with_index: bool = True) -> None:
@@ -223,10 +205,10 @@ def _in_use(items: dict[tuple[Path, str], Listed]) -> dict[str, str]:
     """The originals that are in use, with the file each is used by."""
     by_name: dict[str, str] = {}
     for archive, sha256 in items:
-        by_name[sha256[:_HASH_CHARS]] = sha256
+        by_name[sha256[:SHOWN_HASH_CHARS]] = sha256
         with suppress(CompactError):
             for part in _parts(archive, sha256):
-                by_name[part.sha256[:_HASH_CHARS]] = sha256
+                by_name[part.sha256[:SHOWN_HASH_CHARS]] = sha256
     paths = {sha256: item.path for (_, sha256), item in items.items()}
     used: dict[str, str] = {}
     for source in sorted({item.entry.source for item in items.values()} - {STDIN, ""}):

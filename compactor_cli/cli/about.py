@@ -1,4 +1,4 @@
-"""``compactor presets``, ``formats``, ``schema``: what there is."""
+"""What there is: ``compactor presets``, ``formats``, ``schema``, ``tool-schema``, ``cache`` and ``completion``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 from compactor_cli.cli.console import table
 from compactor_cli.cli.options import OPTIONS, SET
+from compactor_cli.cli.program import AS_JSON
 from compactor_cli.model.errors import CompactError
-
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 
 
 @click.command()

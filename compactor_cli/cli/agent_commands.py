@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from compactor_cli.cli.console import Console
+from compactor_cli.cli.program import READ_AS
 from compactor_cli.model.errors import UsageError
 from compactor_cli.presets import DEFAULT, load_preset, values
 from compactor_cli.presets.values import settings_from
@@ -25,7 +26,7 @@ from compactor_cli.read.streams import STDIN
 @click.option("--focus", metavar="TEXT", default="", help="Keep what TEXT names first.")
 @click.option("--archive-dir", metavar="DIR", default="", help="Store the session there, for search and expand.")
 @click.option("--source", metavar="NAME", default="", help="With --archive-dir: where the session is from.")
-@click.option("--format", "dialect", default="", metavar="NAME", help="Read as this dialect.")
+@READ_AS
 @click.option("--preset", default=DEFAULT, show_default=True, metavar="NAME", help="Take its template and sections.")
 @click.option("--json", "as_json", is_flag=True, help="An object: the summary, what stays after it, sizes.")
 def digest(file: str, as_json: bool, **given: Any) -> int:

@@ -20,7 +20,7 @@ from compactor_cli.archive.atomic import Existing, followed
 from compactor_cli.archive.recover import clear, find_compacted, lines_from, put_back
 from compactor_cli.archive.restore import MIN_PREFIX_CHARS, ExpandedRecord, each_once, is_archive
 from compactor_cli.archive.store import LOCAL_ARCHIVE, default_archive_dir, is_hex, moment
-from compactor_cli.archive.verify import candidates, remove
+from compactor_cli.archive.verify import old_originals, remove
 from compactor_cli.archive.verify import verify as verify_archive
 from compactor_cli.cli.config import configure
 from compactor_cli.cli.console import (
@@ -38,6 +38,7 @@ from compactor_cli.cli.console import (
     visible,
     wants_color,
 )
+from compactor_cli.cli.program import AS_JSON, READ_AS
 from compactor_cli.formats.detect import transcripts_of
 from compactor_cli.formats.sessions import RESUMED_WHEN_INTERRUPTED, find_problems
 from compactor_cli.group.exchanges import Half, group
@@ -187,7 +188,7 @@ def archive() -> None:
 
 @archive.command("list")
 @click.option("--limit", metavar="N", default=20, type=click.IntRange(min=0), help="The newest N; 0: all (default 20).")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@AS_JSON
 @ARCHIVE_DIR
 def list_originals(limit: int, as_json: bool, archive_dir: str | None) -> int:
     """List what was archived, the newest first, with the file it came from."""
@@ -212,7 +213,7 @@ def list_originals(limit: int, as_json: bool, archive_dir: str | None) -> int:
 
 
 @archive.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@AS_JSON
 @ARCHIVE_DIR
 def stats(as_json: bool, archive_dir: str | None) -> int:
     """Count the originals of each archive, and what they take on the disk."""
@@ -248,16 +249,16 @@ def prune(older_than: str, dry_run: bool, force: bool, archive_dir: str | None) 
     """
     console = Console("compactor")
     seconds = values.seconds(older_than, "--older-than")
-    found = candidates(archives(archive_dir), moment(time.time() - seconds))
-    going = [item for item in found if force or not item.used_by]
-    for item in found:
-        if item.used_by and not force:
-            console.note(f"{item.item.entry.sha256[:_SHOWN_HASH_CHARS]}: stays, {item.used_by} is still in use")
-    if not dry_run:
-        remove(item.item for item in going)
-    for entry in (item.item.entry for item in going if dry_run):
-        click.echo(visible(f"{entry.sha256[:_SHOWN_HASH_CHARS]}  {entry.compacted_at[:10]}  {entry.source}"))
+    found = old_originals(archives(archive_dir), moment(time.time() - seconds))
+    going = [item for item, used_by in found if force or not used_by]
+    for item, used_by in found:
+        if used_by and not force:
+            console.note(f"{item.entry.sha256[:_SHOWN_HASH_CHARS]}: stays, {used_by} is still in use")
     size, kept = sum(item.stored_bytes for item in going), len(found) - len(going)
+    if not dry_run:
+        remove(going)
+    for entry in (item.entry for item in going if dry_run):
+        click.echo(visible(f"{entry.sha256[:_SHOWN_HASH_CHARS]}  {entry.compacted_at[:10]}  {entry.source}"))
     verb = "would go" if dry_run else "taken out"
     stays = f"; {kept:,} old ones stay, their compacted files are still in use" if kept else ""
     click.echo(f"{counted(len(going), 'original')} {verb}, {size:,} bytes{stays}")
@@ -338,7 +339,7 @@ def expand(names: tuple[str, ...], as_json: bool, raw: bool, archive_dir: str | 
 @click.option("--until", metavar="WHEN", help="Older than that.")
 @click.option("--limit", metavar="N", default=10, type=click.IntRange(min=1), help="At most this many (default 10).")
 @click.option("--rebuild", is_flag=True, help="Make the index anew, from the archive alone.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@AS_JSON
 @ARCHIVE_DIR
 def search(query: tuple[str, ...], archive_dir: str | None, as_json: bool, rebuild: bool, **given: Any) -> int:
     """Find archived records by what they say, the best first; exit code 1 if there is none.
@@ -347,7 +348,6 @@ def search(query: tuple[str, ...], archive_dir: str | None, as_json: bool, rebui
     are found as they stand. Each archive has an index (INDEX.sqlite3 in it), which each search brings up to date; it
     can be deleted.
     """
-    from compactor_cli.archive.index import IndexStart
     from compactor_cli.archive.search import Filter
     from compactor_cli.archive.search import search as searched
 
@@ -361,15 +361,12 @@ def search(query: tuple[str, ...], archive_dir: str | None, as_json: bool, rebui
         since=_moment(given["since"], "--since"),
         until=_moment(given["until"], "--until"),
     )
-    start = IndexStart.NOTHING if rebuild else IndexStart.KNOWN
     named = [folder for folder in archives(archive_dir) if archive_dir or folder.is_dir()]
     if not named:
         console.warn("there is no archive yet")
     with Progress(label="indexing", total=0, unit="file", shown=console.watched) as bar:
         words = " ".join(query)
-        found = searched(
-            named, words, only=only, limit=given["limit"], start=start, progress=lambda done, total: bar.advance(1)
-        )
+        found = searched(named, words, only=only, limit=given["limit"], anew=rebuild, advance=bar.advance)
     for trouble in found.troubles:
         console.warn(trouble)
     if found.any_word:
@@ -453,7 +450,7 @@ _HASH_CHARS = 16
 @click.command()
 @click.argument("file", metavar="FILE")
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), help=f"At most this many (default {MOST_SHOWN}).")
-@click.option("--format", "dialect", default="", metavar="NAME", help="Read as this dialect.")
+@READ_AS
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line; all of them without --limit.")
 @ARCHIVE_DIR
 def dropped(file: str, limit: int | None, dialect: str, as_json: bool, archive_dir: str | None) -> int:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from compactor_cli.cli.options import Group, Option, OptionKind, Scope, with_flags
 from compactor_cli.cli.program import Sectioned, parameter
+
+if TYPE_CHECKING:
+    from compactor_cli.cli.batch_run import BatchOptions
 
 
 def _own(name: str, kind: OptionKind, metavar: str, about: str, *choices: str) -> Option:
@@ -29,7 +32,10 @@ SHARDS = (
 )
 ROUNDS = _own("rounds", OptionKind.COUNT, "N", "Rounds of jobs at most (default 4).")
 # Of the filter's options, what is not for shards.
-_LEFT_OUT = ("min_age", "output", "in_place", "append", "archive", "keep_going", "engine")
+_LEFT_OUT = (
+    *("last", "min_age", "output", "in_place", "append", "to", "no_compact", "archive", "engine", "keep_going"),
+    *("html", "metrics", "events"),
+)
 
 
 def _chosen(group: Group, **helps: str) -> tuple[Option, ...]:
@@ -117,11 +123,13 @@ def _submit(operands: tuple[str, ...], **given_options: Any) -> int:
     return submit(operands, *_given(given_options))
 
 
-def _given(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _given(options: dict[str, Any]) -> tuple[dict[str, Any], BatchOptions]:
     """What was given of the filter's options, and of those of shards."""
+    from compactor_cli.cli.batch_run import BatchOptions
+
     given = {name: value for name, value in options.items() if value not in (None, ())}
-    own = {option.name for option in (*SHARDS, ROUNDS)}
-    return {k: v for k, v in given.items() if k not in own}, {k: v for k, v in given.items() if k in own}
+    own = {name: given.pop(name) for name in (option.name for option in (*SHARDS, ROUNDS)) if name in given}
+    return given, BatchOptions(**own)
 
 
 @click.command()

@@ -28,7 +28,7 @@ from compactor_cli.model.value import dataclass
 from compactor_cli.presets import values
 from compactor_cli.presets.values import settings_from
 from compactor_cli.read.jsonl import OnInvalid
-from compactor_cli.read.sources import Walk, find_sources
+from compactor_cli.read.sources import find_sources
 from compactor_cli.read.streams import Slice, reads_within
 from compactor_cli.run.jobs import FinishedPolicy, RunConfig
 from compactor_cli.run.model_run import ModelConfig, ModelRun, check_setup
@@ -49,7 +49,19 @@ from compactor_cli.run.shards import (
 _SHARE = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 
 
-def read(given: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[RunOptions, Configuration]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOptions:
+    """The options of shards and rounds, as they are written; empty: not given."""
+
+    split: str = ""
+    column: str = ""
+    shard: str = ""
+    executor: str = "local"
+    address: str = ""
+    rounds: str = ""
+
+
+def read(given: Mapping[str, Any], batch: BatchOptions) -> tuple[RunOptions, Configuration]:
     """The run options, checked, and what they come from. Raises `UsageError`."""
     configuration = configure(given, os.environ, Path.cwd())
     run_options = RunOptions(**configuration.options)
@@ -57,30 +69,30 @@ def read(given: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[RunOptions, 
     check_names(configuration.settings, run_options)
     if not run_options.output_dir:
         raise UsageError("the outputs have no place to go", next_step="name one: --output-dir DIR")
-    if own.get("executor", "local") not in ("local", "ray"):
-        raise UsageError(f"no executor is called {own['executor']}", next_step="local or ray", place="--executor")
-    if "address" in own and own.get("executor") != "ray":
+    if batch.executor not in ("local", "ray"):
+        raise UsageError(f"no executor is called {batch.executor}", next_step="local or ray", place="--executor")
+    if batch.address and batch.executor != "ray":
         raise UsageError("--address is about a Ray cluster", next_step="add --executor ray")
     return run_options, configuration
 
 
-def run(operands: Sequence[str], given: Mapping[str, Any], own: Mapping[str, Any]) -> int:
+def run(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOptions) -> int:
     """Do the share of the shards; the exit code. Raises `CompactError` for what concerns the whole run.
 
-    ``given``: the filter's options; ``own``: those of shards.
+    ``given``: the filter's options; ``batch``: those of shards.
     """
-    run_options, configuration = read(given, own)
+    run_options, configuration = read(given, batch)
     console = Console("compactor", run_options.level, run_options.color)
     for warning in configuration.warnings:
         console.warn(warning)
     if run_options.redact_output:
         console.warn("--redact-output: rows that hold secrets do not stay byte for byte; the inputs keep them")
-    shards = planned(operands, run_options, own)
-    run_config = model_config(run_options, configuration.settings) if run_options.model else None
-    if run_config:
+    shards = planned(operands, run_options, batch)
+    models = model_config(run_options, configuration.settings) if run_options.model else None
+    if models:
         # Machines of a cluster may have keys in environments of their own.
-        check_setup(run_config, has_keys_elsewhere=own.get("executor") == "ray")
-    if not {"shard", "address"} & own.keys():
+        check_setup(models, has_keys_elsewhere=batch.executor == "ray")
+    if not (batch.shard or batch.address):
         # Locks of other machines are not always seen: what others may be writing is left alone.
         archives = [Path(run_options.archive_dir)] if run_options.archive_dir else []
         clear({Path(shard.output).parent for shard in shards}, archives, console.warn)
@@ -91,8 +103,8 @@ def run(operands: Sequence[str], given: Mapping[str, Any], own: Mapping[str, Any
         progress = stack.enter_context(shown)
         console.before_line = progress.make_room
         try:
-            options = dataclasses.replace(shard_options(run_options, configuration.settings, own), models=run_config)
-            with closing(_executor(shards, options, run_options, own, console, stack)) as executor:
+            options = dataclasses.replace(shard_options(run_options, configuration.settings, batch), models=models)
+            with closing(_executor(shards, options, run_options, batch, console, stack)) as executor:
                 for result in executor:
                     results.append(result)
                     print_shard(result, console)
@@ -107,14 +119,10 @@ def run(operands: Sequence[str], given: Mapping[str, Any], own: Mapping[str, Any
     return code or (FELL_BACK if run_options.strict and metrics.fell_back else 0)
 
 
-def planned(operands: Sequence[str], run_options: RunOptions, own: Mapping[str, Any]) -> tuple[Shard, ...]:
+def planned(operands: Sequence[str], run_options: RunOptions, batch: BatchOptions) -> tuple[Shard, ...]:
     """The shards of all inputs; of a share, its own."""
-    walk = Walk(
-        include=run_options.include or INCLUDE,
-        exclude=run_options.exclude,
-        hidden=run_options.hidden,
-        skip=tuple(filter(None, (run_options.output_dir, run_options.archive_dir))),
-    )
+    skip = tuple(filter(None, (run_options.output_dir, run_options.archive_dir)))
+    walk = dataclasses.replace(run_options.walk, include=run_options.include or INCLUDE, candidates=(), skip=skip)
     sources = find_sources(
         operands,
         recursive=run_options.recursive,
@@ -122,20 +130,18 @@ def planned(operands: Sequence[str], run_options: RunOptions, own: Mapping[str, 
         files_from=run_options.files_from,
         null_separated=run_options.null,
     )
-    split = own.get("split")
-    split_bytes = DEFAULT_SPLIT_BYTES if split is None else values.size_bytes(split, "--split")
+    split_bytes = values.size_bytes(batch.split, "--split") if batch.split else DEFAULT_SPLIT_BYTES
     with reads_within(lambda: run_options.limits):
         shards = plan_shards(sources, run_options.output_dir, split_bytes)
-    text = own.get("shard", "")
-    if not text:
+    if not batch.shard:
         return shards
-    found = _SHARE.fullmatch(text)
+    found = _SHARE.fullmatch(batch.shard)
     if not found or int(found[1]) > int(found[2]):
-        raise UsageError(f"“{text}” is not a share", next_step="write I/N, from 1/N to N/N", place="--shard")
+        raise UsageError(f"“{batch.shard}” is not a share", next_step="write I/N, from 1/N to N/N", place="--shard")
     return share(shards, int(found[1]), int(found[2]))
 
 
-def shard_options(run_options: RunOptions, settings: Settings, own: Mapping[str, Any]) -> RunConfig:
+def shard_options(run_options: RunOptions, settings: Settings, batch: BatchOptions) -> RunConfig:
     """The options of all shards."""
     return RunConfig(
         settings=settings,
@@ -143,7 +149,7 @@ def shard_options(run_options: RunOptions, settings: Settings, own: Mapping[str,
         on_invalid=OnInvalid(run_options.on_invalid),
         archive_dir=_absolute_name(run_options.archive_dir),
         key_file=_absolute_name(run_options.key_file),
-        column=own.get("column", ""),
+        column=batch.column,
         limits=run_options.limits,
         redacts_output=run_options.redact_output,
         finished=FinishedPolicy.REDO if run_options.force else FinishedPolicy.SKIP,
@@ -154,14 +160,14 @@ def _executor(
     shards: Sequence[Shard],
     options: RunConfig,
     run_options: RunOptions,
-    own: Mapping[str, Any],
+    batch: BatchOptions,
     console: Console,
     stack: ExitStack,
 ) -> Generator[ShardResult, None, None]:
-    if own.get("executor") == "ray":
+    if batch.executor == "ray":
         from compactor_cli.run.shards import RayRun
 
-        run = RayRun(options, address=own.get("address", ""), processes=run_options.processes)
+        run = RayRun(options, address=batch.address, processes=run_options.processes)
         if options.models:
             stack.callback(lambda: print_spent(run.spent, run_options.model, console))
         # Workers have working directories of their own.
@@ -240,40 +246,41 @@ class BatchJob:
     run_options: RunOptions
     shards: tuple[Shard, ...]
     options: RunConfig
-    run_config: ModelConfig
+    models: ModelConfig
     rounds: int
 
 
-def submit(operands: Sequence[str], given: Mapping[str, Any], own: Mapping[str, Any]) -> int:
+def submit(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOptions) -> int:
     """Set down what is asked for and begin the first round; the exit code. The options are as of `run`."""
-    rounds = values.count(own.get("rounds", DEFAULT_ROUNDS), "--rounds")
-    run_options, configuration = read(given, own)
+    rounds = values.count(batch.rounds, "--rounds") if batch.rounds else DEFAULT_ROUNDS
+    run_options, configuration = read(given, batch)
     if not run_options.model:
         raise UsageError("batch jobs are for summaries by a model", next_step="name one with -m MODEL")
-    run_config = model_config(run_options, configuration.settings)
-    way_of(run_config)
-    check_setup(run_config)
+    models = model_config(run_options, configuration.settings)
+    way_of(models)
+    check_setup(models)
     folder = Path(run_options.output_dir).absolute()
     if (folder / NAME).exists():
         advice = f"compactor batch collect {folder}, or remove {folder / NAME} to begin anew"
         raise UsageError("batch jobs were begun here already", place=str(folder), next_step=advice)
-    shards = tuple(_absolute(shard) for shard in planned(operands, run_options, own))
+    shards = tuple(_absolute(shard) for shard in planned(operands, run_options, batch))
     make_folders(folder)
     with lock(folder), closing(BatchJobLog(folder)) as job_log:
         value = {
             "mark": f"compact-{os.urandom(6).hex()}",
             "run_options": dataclasses.asdict(run_options),
             "settings": dataclasses.asdict(configuration.settings),
-            "column": own.get("column", ""),
-            "instructions": run_config.model_options.instructions,
+            "column": batch.column,
+            "instructions": models.model_options.instructions,
             "key_file": _absolute_name(run_options.key_file),
             "rounds": rounds,
             "shards": [dataclasses.asdict(shard) for shard in shards],
         }
         job_log.store_request(value)
         try:
-            options = shard_options(run_options, configuration.settings, own)
-            return _advance(job_log, _task(job_log), Missing.SEND, options)
+            # --force is about the submission alone: what was written since is not made anew.
+            finished = FinishedPolicy.REDO if run_options.force else FinishedPolicy.SKIP
+            return _advance(job_log, _task(job_log, finished), Missing.SEND)
         except UsageError:
             job_log.path.unlink()
             raise
@@ -283,15 +290,14 @@ def collect(output_dir: str, missing: Missing, level: int) -> int:
     """Fetch what came back, write what is complete, send the next round; the exit code."""
     folder = Path(output_dir)
     with closing(BatchJobLog.open(folder)) as job_log, lock(folder):
-        task = _task(job_log)
-        return _advance(job_log, task, missing, task.options, level)
+        return _advance(job_log, _task(job_log), missing, level)
 
 
 def status(output_dir: str) -> int:
     """Print how the jobs stand; nothing is written, sent or fetched."""
     with closing(BatchJobLog.open(Path(output_dir))) as job_log:
         task = _task(job_log)
-        jobs = Provider(job_log, task.run_config, task.mark).statuses()
+        jobs = Provider(job_log, task.models, task.mark).statuses()
         tally = job_log.tally()
     sys.stdout.write(table(_HEAD, [(job.round, job.name, job.requests, job.status) for job in jobs]))
     cost = f", ${tally['cost_usd']:.4f}" if tally["cost_usd"] else ""
@@ -303,16 +309,14 @@ def status(output_dir: str) -> int:
     return 0
 
 
-def _advance(
-    job_log: BatchJobLog, task: BatchJob, missing: Missing, options: RunConfig, level: int | None = None
-) -> int:
+def _advance(job_log: BatchJobLog, task: BatchJob, missing: Missing, level: int | None = None) -> int:
     """Take the next step and say what it came to; the exit code."""
     console = Console("compactor", task.run_options.level if level is None else level, task.run_options.color)
-    options = dataclasses.replace(options, models=task.run_config)
+    options = task.options
     folders = {job_log.path.parent, *(Path(shard.output).parent for shard in task.shards)}
     clear(folders, [Path(options.archive_dir)] if options.archive_dir else [], console.warn)
     try:
-        step = Provider(job_log, task.run_config, task.mark).step(task.shards, options, missing, task.rounds)
+        step = Provider(job_log, task.models, task.mark).step(task.shards, options, missing, task.rounds)
         finished = [result for result in step.results if result.exit_code != TryLater.exit_code]
         for result in finished:
             print_shard(result, console)
@@ -331,7 +335,7 @@ def _advance(
     return FELL_BACK if task.run_options.strict and metrics.fell_back else 0
 
 
-def _task(job_log: BatchJobLog) -> BatchJob:
+def _task(job_log: BatchJobLog, finished: FinishedPolicy = FinishedPolicy.SKIP) -> BatchJob:
     arguments = job_log.request()
     if arguments is None or "run_options" not in arguments:
         advice = f"collect with the version that submitted them, or remove {job_log.path} and submit again"
@@ -342,16 +346,16 @@ def _task(job_log: BatchJobLog) -> BatchJob:
     lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
     run_options = RunOptions(**{**known, **lists, "instructions": "", "key_file": arguments["key_file"]})
     settings = settings_from(arguments["settings"], Settings(), str(job_log.path))
-    run_config = model_config(run_options, settings)
-    model_options = dataclasses.replace(run_config.model_options, instructions=arguments["instructions"])
-    options = shard_options(run_options, settings, {"column": arguments["column"]})
+    models = model_config(run_options, settings)
+    asked = dataclasses.replace(models.model_options, instructions=arguments["instructions"])
+    models = dataclasses.replace(models, model_options=asked)
+    options = shard_options(run_options, settings, BatchOptions(column=arguments["column"]))
     shards = ({**value, "part": Slice(**value["part"]) if value["part"] else None} for value in arguments["shards"])
     return BatchJob(
         mark=arguments["mark"],
         run_options=run_options,
         shards=tuple(Shard(**shard) for shard in shards),
-        # --force is about the submission alone: what was written since is not made anew.
-        options=dataclasses.replace(options, finished=FinishedPolicy.SKIP),
-        run_config=dataclasses.replace(run_config, model_options=model_options),
+        options=dataclasses.replace(options, models=models, finished=finished),
+        models=models,
         rounds=arguments["rounds"],
     )

@@ -31,55 +31,6 @@ from compactor_cli.read.streams import ReadLimits
 from compactor_cli.run.jobs import Originals, Purpose
 from compactor_cli.run.outputs import STDOUT
 
-
-def read_value(option: Option, value: Any, where: str) -> Any:
-    """The value in the type of its kind. Raises UsageError that names ``where`` and what to write."""
-    if option.name == "target":
-        return values.target(value, where)
-    if option.kind in _READERS:
-        return _READERS[option.kind](value, where)
-    if option.kind is OptionKind.KEEP:
-        return (read_head if option.name == "keep_head" else read_tail)(value, where)
-    if option.kind is OptionKind.BUDGET:
-        return Budget(curve=value) if value in values.CURVES else Budget(size=values.size(value, where))
-    if option.kind is OptionKind.LIST:
-        return values.texts([value] if isinstance(value, str) else value, where)
-    if option.kind is OptionKind.CHOICE and value not in option.choices:
-        advice = f"one of {', '.join(option.choices)}"
-        raise UsageError(f"“{value}” is not a choice", next_step=advice, place=where)
-    return values.text(value, where)
-
-
-def setting(option: Option, value: Any, settings: Settings) -> Settings:
-    """``settings`` with this option. A head or tail given anew replaces the one of the preset."""
-    if option.name == "keep_head":
-        return replace(settings, keep=with_head(settings.keep, *value))
-    if option.name == "keep_tail":
-        return replace(settings, keep=with_tail(settings.keep, *value))
-    if option.name == "keep":
-        return replace(settings, keep=replace(settings.keep, by=value))
-    if option.name == "budget":
-        return replace(settings, budget=replace(value, most_ratio=settings.budget.most_ratio))
-    if option.into.startswith("trigger."):
-        change = {option.into.removeprefix("trigger."): value}
-        return replace(settings, trigger=replace(settings.trigger, **change))
-    return replace(settings, **{option.into: value})
-
-
-_READERS = {
-    OptionKind.FLAG: values.switch,
-    OptionKind.PAIR: values.switch,
-    OptionKind.TALLY: values.count,
-    OptionKind.COUNT: values.count,
-    OptionKind.TOKENS: values.tokens,
-    OptionKind.SIZE: values.size,
-    OptionKind.RATIO: values.ratio,
-    OptionKind.SECONDS: values.seconds,
-    OptionKind.MONEY: values.money,
-    OptionKind.BYTES: values.size_bytes,
-}
-
-
 if TYPE_CHECKING:
     from compactor_cli.render.shape import OutputShape
 
@@ -218,6 +169,51 @@ def _unknown(name: str, written: str, where: str) -> UsageError:
     keys = [item.key for item in OPTIONS if where == "--set" or item.scope is not Scope.COMMAND_LINE]
     advice = nearest(name.replace("_", "-"), [*keys, *TABLES]) or "see compactor schema config"
     return UsageError(f"unknown key {written}", next_step=advice, place=where)
+
+
+def read_value(option: Option, value: Any, where: str) -> Any:
+    """The value in the type of its kind. Raises UsageError that names ``where`` and what to write."""
+    if option.name == "target":
+        return values.target(value, where)
+    if option.kind in _READERS:
+        return _READERS[option.kind](value, where)
+    if option.kind is OptionKind.KEEP:
+        return (read_head if option.name == "keep_head" else read_tail)(value, where)
+    if option.kind is OptionKind.BUDGET:
+        return Budget(curve=value) if value in values.CURVES else Budget(size=values.size(value, where))
+    if option.kind is OptionKind.LIST:
+        return values.texts([value] if isinstance(value, str) else value, where)
+    if option.kind is OptionKind.CHOICE and value not in option.choices:
+        advice = f"one of {', '.join(option.choices)}"
+        raise UsageError(f"“{value}” is not a choice", next_step=advice, place=where)
+    return values.text(value, where)
+
+
+def setting(option: Option, value: Any, settings: Settings) -> Settings:
+    """``settings`` with this option. A head or tail given anew replaces the one of the preset."""
+    if option.name == "keep_head":
+        return replace(settings, keep=with_head(settings.keep, *value))
+    if option.name == "keep_tail":
+        return replace(settings, keep=with_tail(settings.keep, *value))
+    if option.name == "budget":
+        value = replace(value, most_ratio=settings.budget.most_ratio)
+    table, dot, key = option.into.partition(".")
+    change = {table: replace(getattr(settings, table), **{key: value}) if dot else value}
+    return replace(settings, **change)
+
+
+_READERS = {
+    OptionKind.FLAG: values.switch,
+    OptionKind.PAIR: values.switch,
+    OptionKind.TALLY: values.count,
+    OptionKind.COUNT: values.count,
+    OptionKind.TOKENS: values.tokens,
+    OptionKind.SIZE: values.size,
+    OptionKind.RATIO: values.ratio,
+    OptionKind.SECONDS: values.seconds,
+    OptionKind.MONEY: values.money,
+    OptionKind.BYTES: values.size_bytes,
+}
 
 
 def _project(folder: Path) -> Layer:
@@ -433,7 +429,7 @@ def check(run_options: RunOptions, named: Collection[str]) -> None:
     for is_wrong, what, advice in _CONFLICTS:
         if is_wrong(run_options):
             raise UsageError(what, next_step=advice)
-    on_stdout = [what for name, what in _WRITTEN.items() if getattr(run_options, name) in ("-", "fd:1")]
+    on_stdout = [what for name, what in _WRITTEN.items() if getattr(run_options, name) in (STDOUT, "fd:1")]
     if len(on_stdout) > 1:
         what = f"standard output cannot hold {on_stdout[0]} and {on_stdout[1]}"
         raise UsageError(what, next_step="write one of them to a file")
@@ -467,34 +463,35 @@ _WRITTEN = {
     "events": "the events",
 }
 
+# Of the options ``o``: what is wrong, and what to do.
 _CONFLICTS: tuple[tuple[Callable[[RunOptions], bool], str, str], ...] = (
     (
-        lambda w: bool((w.to or w.arrow) and (w.in_place or w.append)),
+        lambda o: bool((o.to or o.arrow) and (o.in_place or o.append)),
         "a file cannot become one of another format in its place",
         "name an output: -o FILE or --output-dir DIR",
     ),
-    (lambda w: w.no_compact and not (w.to or w.arrow), "--no-compact leaves nothing to do", "name a format with --to"),
-    (lambda w: w.split_at_boundaries and not w.to, "split-at-boundaries makes rows", "name their format with --to"),
+    (lambda o: o.no_compact and not (o.to or o.arrow), "--no-compact leaves nothing to do", "name a format with --to"),
+    (lambda o: o.split_at_boundaries and not o.to, "split-at-boundaries makes rows", "name their format with --to"),
     (
-        lambda w: w.in_place and w.archive is False and not w.force,
+        lambda o: o.in_place and o.archive is False and not o.force,
         "-i without an archive loses the originals",
         "leave --no-archive out, or add -f if that is what you want",
     ),
     (
-        lambda w: bool(w.plan_out and w.place and not w.dry_run),
+        lambda o: bool(o.plan_out and o.place and not o.dry_run),
         "--plan-out saves the plan and writes nothing else, but a place for the result is named",
         "leave the place out; then compact --plan FILE with it",
     ),
-    (lambda w: bool(w.model and w.summariser), "-m and summariser exclude one another", "choose one"),
-    (lambda w: bool(w.plan and w.plan_out), "--plan and --plan-out exclude one another", "choose one"),
+    (lambda o: bool(o.model and o.summariser), "-m and summariser exclude one another", "choose one"),
+    (lambda o: bool(o.plan and o.plan_out), "--plan and --plan-out exclude one another", "choose one"),
     (
-        lambda w: w.interactive and (w.purpose is not Purpose.ACT or w.plan != ""),
+        lambda o: o.interactive and (o.purpose is not Purpose.ACT or o.plan != ""),
         "--interactive asks before it writes, and nothing is to be written",
         "leave one of them out",
     ),
-    (lambda w: w.null and not w.files_from, "-0 is about --files-from", "name the list: --files-from FILE"),
+    (lambda o: o.null and not o.files_from, "-0 is about --files-from", "name the list: --files-from FILE"),
     (
-        lambda w: w.plan_out == "-" and w.diff,
+        lambda o: o.plan_out == STDOUT and o.diff,
         "standard output holds the difference and cannot hold the plan",
         "save the plan to a file",
     ),

@@ -281,6 +281,10 @@ def parameters(operands: str, *names: str, **helps: str) -> list[click.Parameter
     return [given, *map(parameter, flagged)]
 
 
+# Of several tools.
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+READ_AS = click.option("--format", "dialect", default="", metavar="NAME", help="Read as this dialect.")
+
 SHORT_USAGE = """\
 usage: compact [OPTIONS] [FILE|DIR]…
   compact < session.jsonl > small.jsonl

@@ -9,20 +9,17 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, holds_temporaries, lock, make_folders, output_error
 from compactor_cli.cli.config import Configuration, RunOptions, check, configure
-from compactor_cli.cli.console import Console, Level, Progress, counted, is_terminal, wants_color
+from compactor_cli.cli.console import Console, Level, Progress, counted, is_terminal
 from compactor_cli.cli.run_config import (
     account_for,
     check_memory,
-    estimate_line,
-    hooks_and_memory,
-    plugged,
+    run_config_of,
     with_models,
 )
 from compactor_cli.cli.run_report import RunReport, output_file
@@ -30,12 +27,10 @@ from compactor_cli.cli.views import PageFile, ResultLines, warn_of_fallbacks
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.report import Event, InputEnded, InputReport, Outcome, RunBegan
 from compactor_cli.model.settings import Settings, untouched
-from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.sources import find_sources, is_folder
 from compactor_cli.read.streams import STDIN, Compression, reads_within
 from compactor_cli.run.jobs import PASSED_OVER, Job, Originals, Outputs, Purpose, RunConfig
 from compactor_cli.run.outputs import STDOUT, Destination, Target, TargetKind, plan_targets
-from compactor_cli.run.rows import View
 from compactor_cli.run.runner import AfterFailure, run_batch
 
 if TYPE_CHECKING:
@@ -67,11 +62,12 @@ def run(operands: Sequence[str], given: Mapping[str, Any], *, only_look: bool = 
             run_report.report, run_report.settings = run_options.report, configuration.settings
             if sys.stdout is None and run_options.stdout_is_taken:
                 raise UsageError("standard output is closed", next_step="name a file with -o")
-            run_report.open_events(run_options, stack)
+            console = Console("compact", run_options.level, run_options.color)
+            run_report.open_events(run_options, console, stack)
             if run_options.last:
-                operands = _last_session(operands, run_options, run_report)
+                operands = _last_session(operands, run_options, console, run_report)
             stack.enter_context(reads_within(lambda: run_options.limits))
-            code = _run(operands, run_options, configuration, run_report)
+            code = _run(operands, run_options, configuration, console, run_report)
         except CompactError as error:
             with suppress(CompactError):
                 run_report.close(error.exit_code, str(error))
@@ -84,10 +80,15 @@ def run(operands: Sequence[str], given: Mapping[str, Any], *, only_look: bool = 
     return code
 
 
-def _run(operands: Sequence[str], run_options: RunOptions, configuration: Configuration, run_report: RunReport) -> int:
+def _run(
+    operands: Sequence[str],
+    run_options: RunOptions,
+    configuration: Configuration,
+    console: Console,
+    run_report: RunReport,
+) -> int:
     from compactor_cli.plan.tokens import TiktokenCounter, counter_for
 
-    console = Console("compact", run_options.level, run_options.color)
     for warning in configuration.warnings:
         console.warn(warning)
     console.why(f"settings from: {', '.join(configuration.sources)}")
@@ -103,7 +104,7 @@ def _run(operands: Sequence[str], run_options: RunOptions, configuration: Config
     if isinstance(counter, TiktokenCounter) and counter.method.startswith("estimate"):
         console.done(f"no tokens are counted, all numbers of them are an {counter.method}")
     jobs = _jobs(operands, run_options, console)
-    run_config = _run_config(run_options, settings, plan_file)
+    run_config = run_config_of(run_options, settings, plan_file, console)
     check_memory(run_options, inputs=len(jobs))
     if run_options.redact_output:
         console.warn(f"--redact-output: {_what_keeps_secrets(run_options)}")
@@ -127,6 +128,11 @@ def _run(operands: Sequence[str], run_options: RunOptions, configuration: Config
     warn_of_fallbacks(reports, console)
     if reports and all(report.reason == PASSED_OVER for report in reports):
         raise _nothing_found(operands, len(reports))
+    return _exit_code(reports, run_options)
+
+
+def _exit_code(reports: Sequence[InputReport], run_options: RunOptions) -> int:
+    """The code that says what became of all inputs."""
     codes = [report.exit_code for report in reports if report.exit_code]
     if codes:
         return 3 if 3 in codes else codes[0]
@@ -136,7 +142,9 @@ def _run(operands: Sequence[str], run_options: RunOptions, configuration: Config
     return FELL_BACK if run_options.strict and fell_back else 0
 
 
-def _last_session(operands: Sequence[str], run_options: RunOptions, run_report: RunReport) -> tuple[str, ...]:
+def _last_session(
+    operands: Sequence[str], run_options: RunOptions, console: Console, run_report: RunReport
+) -> tuple[str, ...]:
     """The path of the newest session of this folder, of the client that --last names or of any. Raises UsageError."""
     from compactor_cli.formats.session_places import belongs_to, clients_named, find_sessions
 
@@ -156,7 +164,7 @@ def _last_session(operands: Sequence[str], run_options: RunOptions, run_report: 
     replaces = run_options.append or run_options.in_place
     if replaces and time.time() - session.modified < OPEN_SECONDS:
         advice = "if its client is still open, leave it first: it does not see what is written now"
-        Console("compact", run_options.level, run_options.color).warn(f"{session.path}: changed just now; {advice}")
+        console.warn(f"{session.path}: changed just now; {advice}")
     run_report.resume_command = session.resume_command if replaces else ""
     return (str(session.path),)
 
@@ -233,52 +241,6 @@ def _nothing_found(operands: Sequence[str], passed_over: int) -> UsageError:
     return UsageError(what, next_step="-v shows what is passed over; --hidden and --include take more")
 
 
-def _run_config(run_options: RunOptions, settings: Settings, plan_file: PlanFile | None) -> RunConfig:
-    page = None
-    if run_options.html:
-        from compactor_cli.cli.views import session_view
-
-        page = partial(session_view, settings=settings)
-    return RunConfig(
-        settings=settings,
-        **plugged(run_options, settings),
-        **hooks_and_memory(run_options),
-        purpose=run_options.purpose,
-        dialect=run_options.format,
-        on_invalid=OnInvalid(run_options.on_invalid),
-        min_age_seconds=run_options.min_age_seconds,
-        originals=run_options.originals,
-        archive_dir=run_options.archive_dir,
-        limits=run_options.limits,
-        plans=plan_file.by_sha256 if plan_file else None,
-        view=_view(run_options),
-        page=page,
-        shape=run_options.shape,
-        redacts_output=run_options.redact_output,
-    )
-
-
-def _view(run_options: RunOptions) -> View | None:
-    if run_options.purpose is Purpose.ACT:
-        return None
-    from compactor_cli.cli.views import diff_view, plan_view, result_view
-
-    color = wants_color(run_options.color, sys.stdout, os.environ)
-    if run_options.shows_result:
-        if run_options.only_look and run_options.html:
-            return None
-        return lambda transcript, row: result_view(transcript, row.plan, row.summary_text, row.report, color)
-    if run_options.diff:
-        return lambda transcript, row: (
-            diff_view(transcript, row.plan, row.summary_text, row.report.tokens_after, color) if row.changed else ""
-        )
-    if run_options.dry_run and run_options.plan_out != STDOUT:
-        return lambda transcript, row: (
-            plan_view(transcript, row.plan) + (estimate_line(row.estimate, run_options.model) if row.estimate else "")
-        )
-    return None
-
-
 def _sweep(jobs: Sequence[Job], run_options: RunOptions, console: Console) -> None:
     """Clear away what killed runs left where this one writes."""
     from compactor_cli.archive.store import LOCAL_ARCHIVE, default_archive_dir
@@ -322,37 +284,14 @@ def _batch(
     run_report: RunReport,
 ) -> Generator[InputReport, None, None]:
     """The inputs one by one, what comes up on the way shown, saved and reported."""
-    single = len(jobs) == 1
-    path = Path(jobs[0].source.path) if single else Path()
-    size_bytes = 0
-    with suppress(OSError):
-        size_bytes = path.stat().st_size if path.is_file() else 0
-    total, unit = (size_bytes, "B") if single else (len(jobs), "file")
-    shown = Progress(label=console.program, total=total, unit=unit, shown=console.watched)
-    progress = stack.enter_context(shown)
+    progress = stack.enter_context(_progress(jobs, console))
     console.before_line = progress.make_room
     settings, resume = run_config.settings, run_report.resume_command
     lines = ResultLines(run_options, settings, console, inputs=len(jobs), resume_command=resume)
     run_report.listeners += [progress, remember_archive, lines]
-    page: PageFile | None = None
-    if run_options.html:
-        page = PageFile(run_options.html, settings)
-        run_report.listeners.append(page)
-        run_report.wants_all = True
-    save = None
-    if run_options.plan_out:
-        from compactor_cli.run.resume import header_line
-
-        save = _private(run_options.plan_out, stack).write
-        save(header_line(settings))
-    outputs = Outputs(
-        page=page.add_session if page and single else None,
-        show=_show if run_config.view else None,
-        save=save,
-        training_rows=_private(run_options.summary_rows, stack).write if run_options.summary_rows else None,
-        emit=run_report.emit if run_report.wants_all or (single and console.watched) else None,
-        late=run_report.add_late,
-    )
+    outputs = _outputs(run_config, run_options, stack, run_report, is_single=len(jobs) == 1)
+    if run_report.wants_all or (len(jobs) == 1 and console.watched):  # one input moves the bar byte by byte
+        outputs.emit = run_report.emit
     run = run_batch(
         jobs,
         run_config,
@@ -365,6 +304,37 @@ def _batch(
         for report in run:
             run_report.emit(InputEnded(report=report))
             yield report
+
+
+def _progress(jobs: Sequence[Job], console: Console) -> Progress:
+    """Counts the bytes of one input, of several the inputs."""
+    total, unit = len(jobs), "file"
+    if len(jobs) == 1:
+        path = Path(jobs[0].source.path)
+        total, unit = 0, "B"
+        with suppress(OSError):
+            total = path.stat().st_size if path.is_file() else 0
+    return Progress(label=console.program, total=total, unit=unit, shown=console.watched)
+
+
+def _outputs(
+    run_config: RunConfig, run_options: RunOptions, stack: ExitStack, run_report: RunReport, *, is_single: bool
+) -> Outputs:
+    """Who gets what comes up on the way."""
+    outputs = Outputs(show=_show if run_config.view else None, late=run_report.add_late)
+    if run_options.html:
+        page = PageFile(run_options.html, run_config.settings)
+        run_report.listeners.append(page)
+        run_report.wants_all = True
+        outputs.page = page.add_session if is_single else None
+    if run_options.plan_out:
+        from compactor_cli.run.resume import header_line
+
+        outputs.save = _private(run_options.plan_out, stack).write
+        outputs.save(header_line(run_config.settings))
+    if run_options.summary_rows:
+        outputs.training_rows = _private(run_options.summary_rows, stack).write
+    return outputs
 
 
 def remember_archive(event: Event, /) -> None:

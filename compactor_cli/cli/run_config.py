@@ -1,21 +1,24 @@
-"""Run configuration: the options about models, plug-ins, hooks and notes as the values that a run takes."""
+"""Run configuration: the options as the values that a run takes, with models, plug-ins, hooks and notes."""
 
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.cli.config import RunOptions
-from compactor_cli.cli.console import Console
+from compactor_cli.cli.console import Console, wants_color
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plugins import PluginGroup, WhenFailing, load_plugin, plugin_names
 from compactor_cli.model.settings import KEPT_BY, SEMANTIC, Settings, Strategy
+from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.run.jobs import Hooks, Purpose, RunConfig
-from compactor_cli.run.rows import NOTE_NAME, note_of
+from compactor_cli.run.outputs import STDOUT
+from compactor_cli.run.rows import NOTE_NAME, View, note_of
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -24,8 +27,111 @@ if TYPE_CHECKING:
     from compactor_cli.llm.model import ModelOptions
     from compactor_cli.llm.prompts import Stage
     from compactor_cli.model.report import Listener
-    from compactor_cli.model.summary import Estimate, Summariser
+    from compactor_cli.model.summary import Summariser
     from compactor_cli.run.model_run import ModelConfig, ModelRun
+    from compactor_cli.run.resume import PlanFile
+
+
+def run_config_of(
+    run_options: RunOptions, settings: Settings, plan_file: PlanFile | None, console: Console
+) -> RunConfig:
+    """The configuration of a run of the filter, without models. Raises UsageError for names that nothing has."""
+    importance = engine = page = None
+    if settings.keep.by not in KEPT_BY:
+        from compactor_cli.llm.importance import PluginImportance
+
+        importance = PluginImportance(settings.keep.by, run_options.when_failing, console.warn)
+    if run_options.engine:
+        from compactor_cli.plugged import load_engine
+
+        engine = load_engine(run_options.engine, run_options.when_failing)
+    if run_options.html:
+        from compactor_cli.cli.views import session_view
+
+        page = partial(session_view, settings=settings)
+    return RunConfig(
+        settings=settings,
+        purpose=run_options.purpose,
+        dialect=run_options.format,
+        on_invalid=OnInvalid(run_options.on_invalid),
+        min_age_seconds=run_options.min_age_seconds,
+        originals=run_options.originals,
+        archive_dir=run_options.archive_dir,
+        limits=run_options.limits,
+        plans=plan_file.by_sha256 if plan_file else None,
+        view=_view(run_options),
+        page=page,
+        summariser=_summariser(run_options),
+        engine=engine,
+        importance=importance,
+        shape=run_options.shape,
+        hooks=_hooks(run_options),
+        memory=run_options.memory,
+        redacts_output=run_options.redact_output,
+    )
+
+
+def _view(run_options: RunOptions) -> View | None:
+    """What is shown of each transcript, in a run that only looks."""
+    if run_options.purpose is Purpose.ACT:
+        return None
+    from compactor_cli.cli.views import diff_view, plan_view, result_view
+
+    color = wants_color(run_options.color, sys.stdout, os.environ)
+    if run_options.shows_result:
+        return None if run_options.only_look and run_options.html else partial(result_view, color=color)
+    if run_options.diff:
+        return partial(diff_view, color=color)
+    if run_options.dry_run and run_options.plan_out != STDOUT:
+        return partial(plan_view, model=run_options.model)
+    return None
+
+
+def _summariser(run_options: RunOptions) -> Callable[[str], Summariser] | None:
+    """What makes the plug-in that writes the summaries, for guidance; None where no plug-in does."""
+    name = run_options.summariser
+    if name in ("", "digest"):
+        return None
+    if name not in plugin_names(PluginGroup.SUMMARISERS):
+        load_plugin(PluginGroup.SUMMARISERS, name)
+    return partial(plugged_summariser, name, run_options.when_failing)
+
+
+def plugged_summariser(name: str, when_failing: WhenFailing, guidance: str) -> Summariser:
+    """The summariser of a plug-in; can be sent to another process."""
+    from compactor_cli.plugged import PluginSummariser
+    from compactor_cli.run.rows import LazyDigest
+
+    return PluginSummariser(name, when_failing, LazyDigest(guidance))
+
+
+def _hooks(run_options: RunOptions) -> Hooks | None:
+    """The user's programs. Raises UsageError for what is not a command line."""
+    before, after = run_options.hook_before, run_options.hook_after
+    if not (before or after):
+        return None
+    import shlex
+
+    for where, command in (("--hook-before", before), ("--hook-after", after)):
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            what = f"the command cannot be read ({error})"
+            raise UsageError(what, next_step="mind the quotes", place=where) from error
+        if command and not words:
+            raise UsageError("the command is empty", next_step="leave it out", place=where)
+    return Hooks(before=before, after=after, seconds=run_options.hook_timeout)
+
+
+def check_memory(run_options: RunOptions, *, inputs: int) -> None:
+    """Raises UsageError for a note that is not there, and for one note for several sessions."""
+    if not run_options.memory:
+        return
+    if NOTE_NAME not in run_options.memory:
+        note_of(run_options.memory, "")
+        if inputs > 1:
+            advice = f"name each session's own: notes/{NOTE_NAME}.md"
+            raise UsageError("one note cannot be the summary of several sessions", next_step=advice, place="memory")
 
 
 def with_models(
@@ -82,7 +188,9 @@ def account_for(run_config: RunConfig, console: Console, *, inputs: int) -> Mapp
         return None
     print_models(run, console)
     if run_config.view and run.writes and run_config.purpose is Purpose.PLAN and inputs > 1:
-        sys.stdout.write(f"in all:\n{estimate_line(run.planned, run.run_config.model_options.model)}")
+        from compactor_cli.cli.views import estimate_line
+
+        sys.stdout.write(f"in all:\n{estimate_line(run.planned, run.config.model_options.model)}\n")
     spent = dataclasses.asdict(run.client.spend.spent)
     return {"model": run.name, **spent, "requests_planned": run.planned.requests}
 
@@ -157,7 +265,7 @@ def _by_stage(text: str) -> Mapping[Stage, str]:
 
 def print_models(run: ModelRun, console: Console) -> None:
     """Say what was asked and what it cost; and whatever is wrong with keys or the reply cache."""
-    for warning in run.run_config.warnings:
+    for warning in run.config.warnings:
         console.warn(warning)
     if run.cache and run.cache.trouble:
         console.warn(f"the reply cache: {run.cache.trouble}; replies are paid for again")
@@ -175,69 +283,3 @@ def print_spent(spent: Spent, model: str, console: Console) -> None:
         f" {spent.input_tokens:,} tokens in, {spent.output_tokens:,} out{cost}{unknown};"
         f" {spent.cache_hits:,} from the cache"
     )
-
-
-def estimate_line(estimate: Estimate, model: str) -> str:
-    """What would be asked, for people."""
-    cost = "price unknown" if estimate.cost_usd is None else f"about ${estimate.cost_usd:.4f}"
-    return (
-        f"  {model} would get {estimate.requests:,} {'request' if estimate.requests == 1 else 'requests'}:"
-        f" {estimate.input_tokens:,} tokens in, {estimate.output_tokens:,} out, {cost}\n"
-    )
-
-
-def plugged(run_options: RunOptions, settings: Settings) -> dict[str, Any]:
-    """Fields of `RunConfig`. Raises UsageError for names that nothing installed has."""
-    found: dict[str, Any] = {}
-    if settings.keep.by not in KEPT_BY:
-        from compactor_cli.llm.importance import PluginImportance
-
-        console = Console("compact", run_options.level, run_options.color)
-        found["importance"] = PluginImportance(settings.keep.by, run_options.when_failing, console.warn)
-    if run_options.engine:
-        from compactor_cli.plugged import load_engine
-
-        found["engine"] = load_engine(run_options.engine, run_options.when_failing)
-    if run_options.summariser not in ("", "digest"):
-        if run_options.summariser not in plugin_names(PluginGroup.SUMMARISERS):
-            load_plugin(PluginGroup.SUMMARISERS, run_options.summariser)
-        found["summariser"] = partial(plugged_summariser, run_options.summariser, run_options.when_failing)
-    return found
-
-
-def plugged_summariser(name: str, when_failing: WhenFailing, guidance: str) -> Summariser:
-    """The summariser of a plug-in; can be sent to another process."""
-    from compactor_cli.plugged import PluginSummariser
-    from compactor_cli.run.rows import LazyDigest
-
-    return PluginSummariser(name, when_failing, LazyDigest(guidance))
-
-
-def hooks_and_memory(run_options: RunOptions) -> dict[str, Any]:
-    """Fields of `RunConfig`. Raises UsageError for what is not a command line."""
-    found: dict[str, Any] = {"memory": run_options.memory}
-    before, after = run_options.hook_before, run_options.hook_after
-    if before or after:
-        import shlex
-
-        for where, command in (("--hook-before", before), ("--hook-after", after)):
-            try:
-                words = shlex.split(command)
-            except ValueError as error:
-                what = f"the command cannot be read ({error})"
-                raise UsageError(what, next_step="mind the quotes", place=where) from error
-            if command and not words:
-                raise UsageError("the command is empty", next_step="leave it out", place=where)
-        found["hooks"] = Hooks(before=before, after=after, seconds=run_options.hook_timeout)
-    return found
-
-
-def check_memory(run_options: RunOptions, *, inputs: int) -> None:
-    """Raises UsageError for a note that is not there, and for one note for several sessions."""
-    if not run_options.memory:
-        return
-    if NOTE_NAME not in run_options.memory:
-        note_of(run_options.memory, "")
-        if inputs > 1:
-            advice = f"name each session's own: notes/{NOTE_NAME}.md"
-            raise UsageError("one note cannot be the summary of several sessions", next_step=advice, place="memory")

@@ -44,6 +44,7 @@ from compactor_cli.model.report import (
 )
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.value import dataclass
+from compactor_cli.run.outputs import STDOUT
 
 # Inputs of a report that are checked by its schema: the others are written as these are, and checking ten
 # thousand takes longer than working on them.
@@ -63,30 +64,25 @@ def _json(value: object, *, indented: bool) -> str:
 
 @dataclass(slots=True)
 class RunReport:
-    """``report``: where it is written; empty: nowhere. ``listeners`` get every event, in their order.
+    """What is known of a run so far, and who listens to its events."""
 
-    ``wants_all``: someone listens to what happens inside an input, not to its end alone. ``resume_command``: how the
-    client of the session that was asked for goes on with it.
-    """
-
-    report: str
+    report: str  # where it is written; empty: nowhere
     settings: Settings | None = None
     inputs: tuple[InputReport, ...] = ()
     model: Mapping[str, Any] | None = None
-    listeners: list[Listener] = field(default_factory=list)
-    wants_all: bool = False
-    resume_command: str = ""
+    listeners: list[Listener] = field(default_factory=list)  # get every event, in their order
+    wants_all: bool = False  # someone listens to what happens inside an input, not to its end alone
+    resume_command: str = ""  # how the client of the session that was asked for goes on with it
     started: float = field(default_factory=time.time)
     metrics: Metrics | None = None
 
-    def open_events(self, run_options: RunOptions, stack: ExitStack) -> None:
+    def open_events(self, run_options: RunOptions, console: Console, stack: ExitStack) -> None:
         """Begin to write events, where they are asked for. Raises UsageError if they cannot be written."""
         if run_options.metrics:
             self.metrics = Metrics(run_options.metrics)
             self.listeners.append(self.metrics)
             self.wants_all = True
         if run_options.events:
-            console = Console("compact", run_options.level, run_options.color)
             self.listeners.append(stack.enter_context(EventFile(run_options.events, console)))
             self.wants_all = True
 
@@ -134,9 +130,6 @@ class RunReport:
         if wrong := faults("report", written):
             advice = "this is a defect, please report it"
             raise InvariantError(f"the report is not by its schema: {wrong[0]}", next_step=advice)
-
-
-STDOUT = "-"
 
 
 @contextlib.contextmanager
@@ -189,7 +182,7 @@ class EventFile:
         self._costs_usd: defaultdict[str, float] = defaultdict(float)
         self._paid_usd: defaultdict[str, float] = defaultdict(float)
         try:
-            if found := _DESCRIPTOR.fullmatch("fd:1" if where == "-" else where):
+            if found := _DESCRIPTOR.fullmatch("fd:1" if where == STDOUT else where):
                 # One of its own, not passed on to other programs.
                 self._descriptor = os.dup(int(found[1]))
                 os.write(self._descriptor, b"")

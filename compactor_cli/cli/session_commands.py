@@ -27,7 +27,7 @@ from compactor_cli.cli.console import (
     terminal_columns,
     visible,
 )
-from compactor_cli.cli.program import parameters
+from compactor_cli.cli.program import AS_JSON, READ_AS, parameters
 from compactor_cli.engine import plan_transcript
 from compactor_cli.formats.detect import open_transcripts, transcripts_of
 from compactor_cli.formats.session_places import Client, SessionFile, belongs_to, clients_named, find_sessions
@@ -44,7 +44,7 @@ from compactor_cli.plan.tokens import Counter, count_messages, counter_for
 from compactor_cli.plan.trigger import named_window_tokens
 from compactor_cli.read.jsonl import OnInvalid, records_in
 from compactor_cli.read.sources import InputSource, find_sources
-from compactor_cli.read.streams import STDIN, open_stream
+from compactor_cli.read.streams import STDIN, open_stream, shown_name
 
 DEFAULT_LIMIT = 20
 HEAD = ("#", "client", "project", "age", "tokens", "window", "saves", "session")
@@ -75,7 +75,7 @@ class MeasuredSession:
 @click.option("--sort", type=click.Choice(("age", "size")), default="age", show_default=True, help="Newest or largest.")
 @click.option("--here", is_flag=True, help="Only sessions of this folder.")
 @click.option("--limit", metavar="N", default=DEFAULT_LIMIT, type=click.IntRange(min=0), help="N at most; 0: all.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@AS_JSON
 def sessions(names: tuple[str, ...], sort: str, here: bool, limit: int, as_json: bool) -> int:
     """List the sessions of agents on this machine: how large they are, and what compacting would save.
 
@@ -296,8 +296,7 @@ def _stats_table(counted: Sequence[TranscriptStats]) -> str:
     for item in sorted(counted, key=lambda item: -item.tokens):
         share = None if item.pressure_ratio is None else f"{item.pressure_ratio:.0%}"
         counts = (item.turns, item.exchanges, item.orphans, item.messages, item.records, item.conversations)
-        name = "standard input" if item.path == STDIN else home_path(item.path)
-        rows.append((item.tokens, share, *counts, ", ".join(item.formats), name))
+        rows.append((item.tokens, share, *counts, ", ".join(item.formats), home_path(shown_name(item.path))))
     if len(rows) > 1:
         sums = [sum(int(str(row[at] or 0)) for row in rows) for at in (0, *range(2, 8))]
         rows.append((sums[0], None, *sums[1:], "", f"total of {len(counted):,}"))
@@ -306,7 +305,7 @@ def _stats_table(counted: Sequence[TranscriptStats]) -> str:
 
 @click.command()
 @click.argument("file", default=STDIN, metavar="[FILE]", type=click.UNPROCESSED)
-@click.option("--format", "dialect", default="", metavar="NAME", help="Read as this dialect.")
+@READ_AS
 def view(file: str, dialect: str) -> int:
     """Print what the client of a session would send to the model, one message a line, in that order.
 

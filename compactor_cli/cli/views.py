@@ -29,11 +29,12 @@ from compactor_cli.model.report import (
 from compactor_cli.model.settings import Keep, Settings, Size, Trigger
 from compactor_cli.model.transcript import Container, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.plan.planner import COUNTER, OUTDATED
-from compactor_cli.read.streams import STDIN
+from compactor_cli.read.streams import STDIN, shown_name
 from compactor_cli.run.jobs import Purpose
 
 if TYPE_CHECKING:
     from compactor_cli.cli.config import RunOptions
+    from compactor_cli.model.summary import Estimate
 
 EXCERPT_CHARS = 96
 # Of a long run of covered records the ends are enough to see what it is.
@@ -58,13 +59,14 @@ def where(transcript: Transcript) -> str:
     if not transcript.records:
         return "-"
     place = transcript.records[0].place
-    name = _name(place.path)
+    name = shown_name(place.path)
     is_whole = place.line == 1 and transcript.frame.container is Container.LINES
     return visible(name if is_whole else str(replace(place, path=name)))
 
 
-def plan_view(transcript: Transcript, plan: Plan) -> str:
-    """The decision, a line per span."""
+def plan_view(transcript: Transcript, row: Compaction, model: str) -> str:
+    """The decision, a line per span, and what ``model`` would be asked."""
+    plan = row.plan
     size = f"{counted(len(transcript.records), 'record')}, {plan.tokens_before:,} tokens"
     head = f"{where(transcript)}: {transcript.dialect}, {size}"
     if not plan.changes:
@@ -82,17 +84,27 @@ def plan_view(transcript: Transcript, plan: Plan) -> str:
     if shortened := sum(edit.part != USAGE for edit in plan.edits):
         lines.append(f"  texts shortened: {shortened:,}")
     lines += [f"  {note}" for note in (*plan.notes, plan.over_target) if note]
+    lines += [estimate_line(row.estimate, model)] if row.estimate else []
     return "\n".join(lines) + "\n"
 
 
-def diff_view(transcript: Transcript, plan: Plan, summary: str, tokens_after: int, color: bool) -> str:
-    """Before and after: kept records counted, left-out ones named, the summary in full."""
-    name = where(transcript)
+def estimate_line(estimate: Estimate, model: str) -> str:
+    """What would be asked, for people."""
+    cost = "price unknown" if estimate.cost_usd is None else f"about ${estimate.cost_usd:.4f}"
+    sizes = f"{estimate.input_tokens:,} tokens in, {estimate.output_tokens:,} out"
+    return f"  {model} would get {counted(estimate.requests, 'request')}: {sizes}, {cost}"
+
+
+def diff_view(transcript: Transcript, row: Compaction, color: bool) -> str:
+    """Before and after: kept records counted, left-out ones named, the summary in full; empty where nothing changes."""
+    if not row.changed:
+        return ""
+    plan, name = row.plan, where(transcript)
     lines = [
         painted(f"--- {name}  {plan.tokens_before:,} tokens", Color.RED, color),
-        painted(f"+++ {name}  {tokens_after:,} tokens", Color.GREEN, color),
+        painted(f"+++ {name}  {row.report.tokens_after:,} tokens", Color.GREEN, color),
     ]
-    added = [painted(f"+ {visible(line)}".rstrip(), Color.GREEN, color) for line in summary.splitlines()]
+    added = [painted(f"+ {visible(line)}".rstrip(), Color.GREEN, color) for line in row.summary_text.splitlines()]
     for region in _regions(plan):
         if region[0].start >= plan.summary_at:
             lines += added
@@ -103,19 +115,19 @@ def diff_view(transcript: Transcript, plan: Plan, summary: str, tokens_after: in
     return "\n".join([*lines, *added]) + "\n"
 
 
-def result_view(transcript: Transcript, plan: Plan, summary: str, report: TranscriptReport, color: bool) -> str:
+def result_view(transcript: Transcript, row: Compaction, color: bool) -> str:
     """The result in short: a line per span, and the beginning of the summary. Of a dataset, the first rows alone."""
-    is_row = transcript.frame.container is not Container.LINES
-    if report.outcome is not Outcome.COMPACTED or (is_row and transcript.records[0].place.line > SHOWN_ROWS):
+    report, is_row = row.report, transcript.frame.container is not Container.LINES
+    if not row.changed or (is_row and transcript.records[0].place.line > SHOWN_ROWS):
         return ""
     change = f"{report.tokens_before:,} → {report.tokens_after:,} tokens"
     head = f"{where(transcript)}  {transcript.dialect}, {counted(len(transcript.records), 'record')}, {change}"
     if is_row:
         return head + "\n"
     lines = [painted(head, Color.CYAN, color)]
-    lines += _region_lines(plan)
-    if summary:
-        text = [visible(line) for line in summary.splitlines()]
+    lines += _region_lines(row.plan)
+    if row.summary_text:
+        text = [visible(line) for line in row.summary_text.splitlines()]
         more = len(text) - SHOWN_LINES
         most_chars = max((terminal_columns() or 80) - 3, EXCERPT_CHARS // 2)
         lines += ["", *(f"  {beginning(line, most_chars)}".rstrip() for line in text[:SHOWN_LINES])]
@@ -225,7 +237,7 @@ class ResultLines:
         """Errors and warnings of one input, then its result on one line."""
         console, purpose = self._console, self._options.purpose
         has_result = purpose is Purpose.ACT or self._options.shows_result
-        name = _name(report.path)
+        name = shown_name(report.path)
         _print_problems(name, report, self._settings.trigger, purpose, console)
         if report.outcome is Outcome.SKIPPED and report.reason == "live":
             console.done(f"{name}: skipped, it was changed just now: --min-age 0 takes it anyway")
@@ -377,8 +389,8 @@ class PageFile:
         self._worst: list[tuple[float, int, str, TranscriptReport]] = []
 
     def add_session(self, page: str) -> None:
-        """The page of a transcript; of several, none is written."""
-        self._session = page
+        """The page of a transcript, empty for those without one; of several, none is written."""
+        self._session = self._session or page
 
     def __call__(self, event: Event, /) -> None:
         """Take it in."""
@@ -394,7 +406,7 @@ class PageFile:
         self._uncounted += report.reason.startswith("at most ")
         if not report.retention:
             return
-        name = _name(event.path)
+        name = shown_name(event.path)
         name = str(Place(path=name, line=report.line, row=report.row)) if report.line > 1 else name
         # The negative: a heap lets go of its smallest, here of what kept most.
         kept_ratio = sum(report.retention.values()) / len(report.retention)
@@ -430,12 +442,8 @@ def session_view(transcript: Transcript, row: Compaction, settings: Settings) ->
     from compactor_cli.render.page import printable, session_page
 
     counter = counter_for(settings.tokenizer, transcript.model)
-    title = printable(Path(_name(place.path)).name)
+    title = printable(Path(shown_name(place.path)).name)
     return session_page(transcript, row.plan, row.summary_text, row.report, counter=counter, title=title)
-
-
-def _name(path: str) -> str:
-    return "standard input" if path == STDIN else path
 
 
 TERMINAL = "/dev/tty"
@@ -455,8 +463,7 @@ def check_terminal() -> None:
 
 def review(transcript: Transcript, row: Compaction) -> str | None:
     """Shows plan and summary; an empty text (take it), None (decline), or guidance. The end of input declines."""
-    plan = plan_view(transcript, row.plan)
-    shown = plan + diff_view(transcript, row.plan, row.summary_text, row.report.tokens_after, color=False)
+    shown = plan_view(transcript, row, model="") + diff_view(transcript, row, color=False)
     # Two handles: a terminal cannot be sought in, as one for both directions must be.
     with open(TERMINAL, encoding="utf-8") as tty_in, open(TERMINAL, "w", encoding="utf-8") as tty_out:  # noqa: PTH123
         tty_out.write(shown)

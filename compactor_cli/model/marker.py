@@ -31,23 +31,16 @@ _LINE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """What a summary covers.
+    """What a summary covers."""
 
-    ``transcript``: first 16 hex digits of the SHA-256 of the transcript it was made from; ``first`` and ``last``: the
-    covered records, counted from 1; ``records``: how many the transcript had; ``tokens``: its size with everything
-    that earlier summaries stood for; ``end``: hash of its last record, by which a second run sees that nothing was
-    added, empty where no message stayed; ``state``: hash of the digest's stored counter table; ``kept_outside``: which
-    records of the covered range were kept as they were and follow the summary.
-    """
-
-    transcript: str
-    first: int
+    transcript: str  # the first 16 hex digits of the SHA-256 of the transcript it was made from
+    first: int  # of the covered records, counted from 1
     last: int
-    records: int
-    tokens: int
-    end: str
-    state: str = ""
-    kept_outside: str = ""
+    records: int  # how many the transcript had
+    tokens: int  # its size with everything that earlier summaries stood for
+    end: str  # hash of its last record, by which a second run sees that nothing was added; empty: no message stayed
+    state: str = ""  # hash of the digest's stored counter table
+    kept_outside: str = ""  # which records of the covered range were kept as they were and follow the summary
 
     def __str__(self) -> str:
         state = f" state={self.state}" if self.state else ""
@@ -100,16 +93,16 @@ _RANGES = re.compile(rf"\[?({_RANGE}(?:,{_RANGE})*)\]?")
 _ID = re.compile(rf"([0-9a-fA-F]{{8,64}})(?::({_RANGE}(?:,{_RANGE})*))?")
 
 
+# First and last record, counted from 1, both included.
+Ranges = tuple[tuple[int, int], ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """Records of one transcript.
+    """Records of one transcript. ``transcript``: the beginning of its SHA-256; ``ranges`` empty: none is named."""
 
-    ``transcript``: the beginning of its SHA-256, empty where it is not given; ``ranges``: first and last record,
-    counted from 1, both included; none: not given.
-    """
-
-    transcript: str = ""
-    ranges: tuple[tuple[int, int], ...] = ()
+    transcript: str
+    ranges: Ranges
 
 
 def record_id(sha256: str, record: int) -> str:
@@ -123,12 +116,12 @@ def parse_id(text: str) -> Reference | None:
     return Reference(transcript=found[1].lower(), ranges=_ranges(found[2] or "")) if found else None
 
 
-def parse_ranges(text: str) -> Reference | None:
-    """Records as summaries name them, ``[12]``, ``[4-9]``, ``[3,12]``, also without brackets; None: no such thing."""
+def parse_ranges(text: str) -> Ranges:
+    """Records as summaries name them, ``[12]``, ``[4-9]``, ``[3,12]``, also without brackets; empty: no such thing."""
     found = _RANGES.fullmatch(text)
-    return Reference(ranges=_ranges(found[1])) if found else None
+    return _ranges(found[1]) if found else ()
 
 
-def _ranges(text: str) -> tuple[tuple[int, int], ...]:
+def _ranges(text: str) -> Ranges:
     pairs = (piece.partition("-") for piece in text.split(",") if piece)
     return tuple((int(first), int(last or first)) for first, _, last in pairs)

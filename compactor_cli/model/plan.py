@@ -95,24 +95,22 @@ class Plan:
 
     Guarantees: ``spans`` tile the records without gap or overlap; no exchange is divided between kept
     and not kept; ``tokens_kept + summary_tokens <= target_tokens`` unless ``over_target`` says why not.
-    A plan that changes nothing has one KEEP span and the reason in ``reason``. ``summary_tokens`` is the
-    most the whole summary message may take, frame included; 0 where the plan needs no summary.
-    ``summary_at`` is the record index before which the summary is set; where it is appended, the boundary
-    stands after all records, and those before ``summary_at`` are sent before the summary, if the client can.
     """
 
     transcript_sha256: str
     fingerprint: str
-    spans: tuple[Span, ...]
+    spans: tuple[Span, ...]  # where nothing changes, one that is kept
     edits: tuple[Edit, ...] = ()
-    reason: str = ""
+    reason: str = ""  # why nothing changes
     tier: Tier = Tier.NONE
     window_tokens: int = 0
     target_tokens: int = 0
     tokens_before: int = 0
     tokens_kept: int = 0
     tokens_middle: int = 0
-    summary_tokens: int = 0
+    summary_tokens: int = 0  # the most that the whole message may take, frame included; 0: no summary is needed
+    # The record before which the summary is set; where it is appended, the boundary stands after all records, and those
+    # before this one are sent before the summary, if the client can.
     summary_at: int = 0
     notes: tuple[str, ...] = ()
     over_target: str = ""
@@ -138,19 +136,14 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Middle:
-    """What could stay of a transcript.
-
-    ``blocks``: runs of records that divide no exchange, ascending and apart; ``tokens``: what each would take;
-    ``room_tokens``: what all that stay may take together. ``kept``: records that stay in any case, ascending;
-    the newest exchange is among them. ``focus``: what the user wants most.
-    """
+    """What could stay of a transcript."""
 
     transcript: Transcript
-    blocks: tuple[range, ...]
-    tokens: tuple[int, ...]
-    room_tokens: int
-    kept: tuple[int, ...]
-    focus: str = ""
+    blocks: tuple[range, ...]  # runs of records that divide no exchange, ascending and apart
+    tokens: tuple[int, ...]  # what each block would take
+    room_tokens: int  # what all blocks that stay may take together
+    kept: tuple[int, ...]  # records that stay in any case, ascending, the newest exchange among them
+    focus: str = ""  # what the user wants most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

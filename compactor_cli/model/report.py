@@ -46,32 +46,22 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptReport:
-    """One transcript: what was decided, what it cost, what was lost.
-
-    ``line`` is where it begins in its input, from 1; 0 where there is none. ``row``: which row of a document that is
-    an array of them, from 1; 0 elsewhere.
-    Sizes are tokens of what a model is shown, counted by ``token_method``; ``bytes_*`` are of the file.
-    ``warnings`` are for people; ``orphans`` names calls and results without their other half. Where a model was
-    asked: ``fell_back`` why the digest wrote the summary anyway, ``invented`` what the model named that no
-    record holds, ``redacted`` how many secrets of each kind were taken out before anything was sent or written,
-    ``refused`` how many replies were paid for and not taken, by fault, and ``refused_tokens`` what these took.
-    ``not_carried``: how much, by name, was left behind where the output is of another format.
-    """
+    """One transcript: what was decided, what it cost, what was lost. Sizes are tokens of what a model is shown."""
 
     outcome: Outcome
     sha256: str = ""
     dialect: str = ""
-    line: int = 0
-    row: int = 0
+    line: int = 0  # where it begins in its input, from 1; 0: there is no such line
+    row: int = 0  # which row of a document that is an array of them, from 1; 0 elsewhere
     records: int = 0
     reason: str = ""
     tier: str = ""
-    token_method: str = ""
+    token_method: str = ""  # by which the sizes are counted
     window_tokens: int = 0
     target_tokens: int = 0
     tokens_before: int = 0
     tokens_after: int = 0
-    bytes_before: int = 0
+    bytes_before: int = 0  # of the file
     bytes_after: int = 0
     kept: int = 0
     covered: int = 0
@@ -80,9 +70,9 @@ class TranscriptReport:
     summary_tokens: int = 0
     state_used: str = ""
     over_target: str = ""
-    orphans: tuple[str, ...] = ()
+    orphans: tuple[str, ...] = ()  # calls and results without their other half
     in_flight: tuple[str, ...] = ()
-    fell_back: str = ""
+    fell_back: str = ""  # this and the next are of a model that was asked: see `Answer`
     invented: tuple[str, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
     refused: Mapping[str, int] = field(default_factory=dict)
@@ -90,18 +80,13 @@ class TranscriptReport:
     lost: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     retention: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    not_carried: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()  # for people
+    not_carried: Mapping[str, int] = field(default_factory=dict)  # left behind in another format: how much, by name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputReport:
-    """One input (a file or standard input) with its transcripts.
-
-    A dataset may have millions of rows: ``transcripts`` holds the first ones and every one that failed,
-    warned or is over its target, ``counts`` all of them by outcome. ``written_as``: the format of the output, where
-    it is not the input's own.
-    """
+    """One input (a file or standard input) with its transcripts."""
 
     path: str
     outcome: Outcome
@@ -112,14 +97,14 @@ class InputReport:
     error: str = ""
     next_step: str = ""
     exit_code: int = 0
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)  # of all transcripts, by outcome
     tokens_before: int = 0
     tokens_after: int = 0
     bytes_before: int = 0
     bytes_after: int = 0
-    written_as: str = ""
+    written_as: str = ""  # the format of the output, where it is not the input's own
     not_carried: Mapping[str, int] = field(default_factory=dict)
-    transcripts: tuple[TranscriptReport, ...] = ()
+    transcripts: tuple[TranscriptReport, ...] = ()  # the first, and all that failed, warned or are over target
     warnings: tuple[str, ...] = ()
 
 
@@ -269,21 +254,16 @@ def without_progress(listener: Callable[[Event], object]) -> Listener:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """One transcript compacted, or left as it was (``output`` is then its source).
+    """One transcript compacted, or left as it was."""
 
-    ``state`` is the counter table of the summary, to be stored under the hash its marker names. ``transcript``:
-    what the output is read as; None where nothing changed. ``estimate``: what a model would be asked, of a decision
-    alone. ``example``: the summariser's own call, as a row of a dataset.
-    """
-
-    output: bytes
+    output: bytes  # its source, where nothing changed
     report: TranscriptReport
     plan: Plan
-    state: bytes | None = None
+    state: bytes | None = None  # the counter table of the summary, to be stored under the hash that its marker names
     summary_text: str = ""
-    transcript: Transcript | None = None
-    estimate: Estimate | None = None
-    example: bytes = b""
+    transcript: Transcript | None = None  # what the output is read as; None where nothing changed
+    estimate: Estimate | None = None  # what a model would be asked, of a decision alone
+    example: bytes = b""  # the summariser's own call, as a row of a dataset
 
     @property
     def changed(self) -> bool:

@@ -40,26 +40,23 @@ class Start(StrEnum):
 class Trigger:
     """When a transcript is compacted, if no target is named, and how small it becomes.
 
-    ``window_tokens`` 0: the window of ``window_model``, else of the model the transcript itself last used,
-    else none. Of the window, ``output_tokens`` are left to the answer; with what remains, the tiers are shares of
-    it and compaction starts at ``compact_ratio``, or as soon as ``tokens + reserve_tokens`` reach it. Above
-    ``threshold_tokens`` it starts whatever the window. The target is ``target_ratio`` of the size that starts it.
-    A call of the tool ``tool`` in the newest turn starts it at any size. With ``at_phase`` it starts at the end of a
-    phase of the task (its to-dos are done, or a new request follows a finished one), sooner only under pressure.
+    The tiers are shares of the window without what is left to the answer; compaction starts at ``compact_ratio``.
     """
 
     start: Start = Start.AUTO
-    window_tokens: int = 0
+    window_tokens: int = 0  # 0: that of ``window_model``, else of the model that the transcript last used, else none
     window_model: str = ""
-    output_tokens: int = 0
-    reserve_tokens: int = 0
-    threshold_tokens: int = 0
+    output_tokens: int = 0  # of the window, what is left to the answer
+    reserve_tokens: int = 0  # it starts too as soon as the size and these fill the rest of the window
+    threshold_tokens: int = 0  # above these it starts whatever the window
     log_ratio: float = 0.65
     warn_ratio: float = 0.75
     compact_ratio: float = 0.85
     emergency_ratio: float = 0.95
-    target_ratio: float = 0.5
-    tool: str = ""
+    target_ratio: float = 0.5  # of the size that starts it
+    tool: str = ""  # a call of this tool in the newest turn starts it at any size
+    # It starts at the end of a phase of the task (its to-dos are done, or a new request follows a finished one), sooner
+    # only under pressure.
     at_phase: bool = False
 
 
@@ -70,13 +67,7 @@ UNBROKEN = (NEWEST, HIERARCHICAL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keep:
-    """What stays as it is. 0 switches a limit off.
-
-    Head: system records always, then up to ``head_turns`` turns within ``head_tokens``, or, where it is set, the
-    first ``head_messages`` messages with what belongs to them, whatever their size. Tail: whole
-    exchanges from the end, within ``tail_tokens``; ``tail_messages`` instead keeps the newest N user and
-    assistant messages; ``tail_turns`` the newest N turns; ``tail_ratio`` the newest share of the messages'
-    JSON characters, cut forward to the next message of the user.
+    """What stays as it is: the head, system records always, and the tail, whole exchanges. 0 switches a limit off.
 
     ``by``: what the tail's tokens are given to. ``newest``: an unbroken tail. ``smart``: half of them to the newest
     exchanges, the others to those of the middle that say most of what will be needed; ``semantic``: to those that
@@ -86,12 +77,13 @@ class Keep:
     """
 
     by: str = NEWEST
-    head_turns: int = 2
-    head_messages: int = 0
+    head_turns: int = 2  # at most, within ``head_tokens``
+    head_messages: int = 0  # instead, the first ones with what belongs to them, whatever their size
     head_tokens: int = 4_000
     tail_tokens: int = 16_000
-    tail_messages: int = 0
-    tail_turns: int = 0
+    tail_messages: int = 0  # instead, the newest of the user and the assistant
+    tail_turns: int = 0  # instead, the newest turns
+    # Instead, the newest share of the messages' JSON characters, cut forward to the next message of the user.
     tail_ratio: float = 0.0
 
 
@@ -115,15 +107,7 @@ class When(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneRule:
-    """Shortens texts without a summary.
-
-    Applies to parts of ``kind`` longer than ``over_chars`` and than ``over_tokens``, in messages older than the
-    newest ``keep_messages``, the newest ``keep_parts`` such parts aside. Keeps ``first_chars`` and ``last_chars``
-    around ``marker``, in which ``{omitted}`` is the number of characters left out and ``{id}`` the name by which
-    the archive knows the whole record; ``unarchived_marker``, where it is set, stands in its place where no archive has
-    the original. With ``keys`` (dotted), only these strings of a text that is a JSON object are
-    shortened, and what is at them is left out where nothing is kept; the text stays JSON.
-    """
+    """Shortens texts without a summary: parts longer than both limits keep their beginning and their end."""
 
     name: str
     kind: PartKind = PartKind.RESULT
@@ -132,11 +116,15 @@ class PruneRule:
     over_tokens: int = 0
     first_chars: int = 800
     last_chars: int = 800
-    keep_messages: int = 0
-    keep_parts: int = 0
+    keep_messages: int = 0  # the newest, in which nothing is shortened
+    keep_parts: int = 0  # the newest of this kind in older messages, which stay
+    # Dotted: of a text that is a JSON object only these strings are shortened, and what is at them is left out where
+    # nothing is kept; the text stays JSON.
     keys: tuple[str, ...] = ()
+    # In place of the middle. ``{omitted}``: the number of characters left out; ``{id}``: the name by which the archive
+    # knows the whole record.
     marker: str = "\n[… {omitted} characters left out …]\n"
-    unarchived_marker: str = ""
+    unarchived_marker: str = ""  # where it is set, in place of ``marker`` where no archive has the original
 
 
 class Strategy(StrEnum):

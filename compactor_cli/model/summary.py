@@ -34,14 +34,11 @@ class Section(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One statement. ``records`` are the indices it comes from (empty only for carried-over text).
-
-    ``depth`` 0 is an item of its own, 1 belongs under the item before it.
-    """
+    """One statement."""
 
     text: str
-    records: tuple[int, ...] = ()
-    depth: int = 0
+    records: tuple[int, ...] = ()  # the indices it comes from; empty only for text that was carried over
+    depth: int = 0  # 1: it belongs under the item before it
 
 
 def record_ranges(records: Sequence[int]) -> tuple[str, ...]:
@@ -71,21 +68,16 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What replaces the covered records.
-
-    ``language`` is a BCP 47 primary tag (``en``, ``zh``, ``ja``). ``prose`` is a model's own text, set in
-    place of (MODEL, PLUGIN) or together with (MODEL with a supplement) the sections. ``lost`` names what of the middle
-    did not make it, by kind (``paths``, ``commands``, ``numbers``, ``user rules``, ``open items``), and
-    ``retention`` the share that did (0 to 1), by the same kinds.
-    """
+    """What replaces the covered records."""
 
     source: Source
     sections: tuple[SectionItems, ...]
-    language: str = "en"
-    prose: str = ""
+    language: str = "en"  # a BCP 47 primary tag
+    prose: str = ""  # a model's or plug-in's own text, in place of the sections or, with a supplement, before them
     state_used: str = "none"  # none | table | text: how a previous summary's state came back
+    # What of the middle did not make it, by kind: ``paths``, ``commands``, ``numbers``, ``user rules``, ``open items``.
     lost: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    retention: tuple[tuple[str, float], ...] = ()
+    retention: tuple[tuple[str, float], ...] = ()  # the share that did, 0 to 1, by the same kinds
 
 
 _MOST_NAMED = 5
@@ -93,51 +85,37 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One summary to be written.
-
-    ``covered``: the records it replaces, ascending, previous summaries among them. ``kept``: the records
-    that stay, so that the summary need not repeat what they show. ``render`` gives the text that will be
-    written, frame included; ``count`` its tokens: ``count(render(summary)) <= budget_tokens`` must hold.
-    ``state``: the counter table stored with the previous summary, if it was found; ``read`` gives the sections of
-    the text of a summary written by compact, whichever template wrote it, ``read_client`` those of a client's own
-    summary.
-    ``kept_by``: as `Keep.by`. ``heading_names`` gives every name that the template's headings are known by, lower case.
-    """
+    """One summary to be written. ``count(render(summary)) <= budget_tokens`` must hold."""
 
     transcript: Transcript
-    covered: tuple[int, ...]
-    kept: tuple[int, ...]
+    covered: tuple[int, ...]  # the records it replaces, ascending, previous summaries among them
+    kept: tuple[int, ...]  # the records that stay: the summary need not repeat what they show
     budget_tokens: int
-    render: Callable[[Summary], str]
-    count: Callable[[str], int]
+    render: Callable[[Summary], str]  # the text that will be written, frame included
+    count: Callable[[str], int]  # the tokens of a text
     focus: str = ""
     language: str = "auto"
-    state: bytes | None = None
+    state: bytes | None = None  # the counter table stored with the previous summary, if it was found
+    # The sections of the text of a summary: written by compact, whichever template wrote it; written by a client.
     read: Callable[[str], tuple[SectionItems, ...]] = lambda text: ()
     read_client: Callable[[str], tuple[SectionItems, ...]] = lambda text: ()
     restore_files: int = 0
-    kept_by: str = NEWEST
-    heading_names: Callable[[], Mapping[str, Section]] = dict
+    kept_by: str = NEWEST  # as `Keep.by`
+    heading_names: Callable[[], Mapping[str, Section]] = dict  # all names of the template's headings, lower case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A summary, and its counter table (to be stored with the archive; None if there is none).
-
-    Of a summary that a model was asked for: ``fell_back`` why it is the digest anyway; ``invented`` what the
-    model named or quoted that no record holds, marked or taken out; ``redacted`` how many secrets of each kind
-    were taken out before anything was sent; ``refused`` how many replies were paid for and not taken, by fault, and
-    ``refused_tokens`` what they took; ``notes`` for people.
-    """
+    """A summary, and what became of asking a model for it, where one was asked."""
 
     summary: Summary
-    state: bytes | None = None
-    fell_back: str = ""
-    invented: tuple[str, ...] = ()
-    redacted: Mapping[str, int] = field(default_factory=dict)
-    refused: Mapping[str, int] = field(default_factory=dict)
-    refused_tokens: int = 0
-    notes: tuple[str, ...] = ()
+    state: bytes | None = None  # its counter table, to be stored with the archive
+    fell_back: str = ""  # why it is the digest's after all
+    invented: tuple[str, ...] = ()  # what the model named or quoted that no record holds: marked or taken out
+    redacted: Mapping[str, int] = field(default_factory=dict)  # secrets taken out before anything was sent, by kind
+    refused: Mapping[str, int] = field(default_factory=dict)  # replies that were paid for and not taken, by fault
+    refused_tokens: int = 0  # what these took
+    notes: tuple[str, ...] = ()  # for people
 
     @property
     def warnings(self) -> tuple[str, ...]:

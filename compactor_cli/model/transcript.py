@@ -58,30 +58,23 @@ class Thinking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A tool the model asked for.
+    """A tool the model asked for."""
 
-    ``id`` is empty where the dialect has none (pairing is then by order). ``arguments`` is the parsed
-    object, or the text as it was where that text is not a JSON object.
-    """
-
-    id: str
+    id: str  # empty where the dialect has none: pairing is then by order
     name: str
-    arguments: Mapping[str, Any] | str
+    arguments: Mapping[str, Any] | str  # the parsed object; the text as it was where it is not a JSON object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What a tool answered. ``media_count`` counts images and files that came with the text.
-
-    ``is_recorded`` is False, and the text empty, where the transcript does not hold what the tool answered.
-    """
+    """What a tool answered."""
 
     id: str
     text: str
     name: str = ""
     is_error: bool = False
-    media_count: int = 0
-    is_recorded: bool = True
+    media_count: int = 0  # images and files that came with the text
+    is_recorded: bool = True  # False, and the text empty: the transcript does not hold what the tool answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,23 +105,18 @@ class PreviousSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """The content of one record.
-
-    ``group`` is not empty where several records are one message of the model's API (some clients write a
-    block a line): records that share it are never parted. ``superseded`` marks records that the client
-    itself no longer sends, because a native boundary after them replaced them. ``client``: the dialect whose
-    client may have written into a message of the user. ``own_words``: the person's own words in it, where the record
-    itself separates them from the client's (empty: none); else None. `formats.harness.user_text` goes by both.
-    """
+    """The content of one record. `formats.harness.user_text` finds the user's own words in it."""
 
     role: Role
     parts: tuple[Part, ...] = ()
+    # Not empty where several records are one message of the model's API (some clients write a block a line): records
+    # that share it are never parted.
     group: str = ""
     timestamp: str = ""
     summary: PreviousSummary | None = None
-    superseded: bool = False
-    client: str = field(default="", compare=False)
-    own_words: str | None = None
+    superseded: bool = False  # the client no longer sends it: a native boundary after it replaced it
+    client: str = field(default="", compare=False)  # whose client may have written into a message of the user
+    own_words: str | None = None  # the person's, where the record separates them from the client's (empty: none)
 
     @property
     def is_meta(self) -> bool:
@@ -173,25 +161,18 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """One conversation: a session file, a part of a stream, or a row of a dataset.
-
-    ``sha256`` (hex) is of ``source()``. ``model`` is the model the transcript itself last used, empty if
-    unknown. ``row`` is the parsed row around an ARRAY, for reading only (``tools``, ids, metadata). ``fault``: why
-    this row of a dataset is not a conversation; it has no records then, and its bytes are all in the frame.
-    ``original_tokens``: size of the archived original of its newest summary, counted; 0: not known.
-    ``unread_records``: how many this row has, where its size alone shows that it stays: all of it is one record then,
-    and what it says was not read.
-    """
+    """One conversation: a session file, a part of a stream, or a row of a dataset."""
 
     dialect: str
     records: tuple[Record, ...]
     messages: tuple[Message, ...]
     frame: Frame = field(default_factory=Frame)
-    sha256: str = ""
-    model: str = ""
-    row: Any = None
-    fault: InputError | None = None
-    original_tokens: int = 0
+    sha256: str = ""  # in hex, of ``source()``
+    model: str = ""  # the one that the transcript itself last used; empty: not known
+    row: Any = None  # the parsed row around an ARRAY, for reading only (``tools``, ids, metadata)
+    fault: InputError | None = None  # why this row is not a conversation: without records, all its bytes in the frame
+    original_tokens: int = 0  # the counted size of the archived original of its newest summary; 0: not known
+    # How many this row has, where its size alone shows that it stays: all of it is one record then, not read further.
     unread_records: int = 0
 
     def source(self) -> bytes:

@@ -72,6 +72,7 @@ def _proven_small(transcript: Transcript, settings: Settings) -> Plan | None:
             bound += bound_message(message)
             if bound > most:
                 return None
+    decision = decide(settings, tokens=bound, base_tokens=bound, model=transcript.model)
     return Plan(
         transcript_sha256=transcript.sha256,
         fingerprint=settings.fingerprint(),
@@ -79,7 +80,9 @@ def _proven_small(transcript: Transcript, settings: Settings) -> Plan | None:
         tokens_before=bound,
         tokens_kept=bound,
         notes=_BY_BYTES,
-        **_why_left_alone(settings, bound, transcript.model),
+        reason=f"at most {bound:,} tokens, all of which stay" if decision.compacts else f"at most {decision.reason}",
+        window_tokens=decision.window_tokens if decision.way is Way.PRESSURE else 0,
+        target_tokens=decision.target_tokens,
     )
 
 
@@ -101,7 +104,7 @@ _BY_BYTES = ("tokens not counted: the size in bytes shows that it is small enoug
 
 def unread_report(row: Transcript, settings: Settings, counter: Counter) -> TranscriptReport:
     """What is reported of a row that stays unread. There are millions: no plan is made of each."""
-    bound = row.size_bytes
+    bound, target = row.size_bytes, settings.target.tokens
     return TranscriptReport(
         outcome=Outcome.UNCHANGED,
         sha256=row.sha256,
@@ -116,17 +119,9 @@ def unread_report(row: Transcript, settings: Settings, counter: Counter) -> Tran
         bytes_after=bound,
         kept=row.unread_records,
         notes=_BY_BYTES,
-        **_why_left_alone(settings, bound, row.model),
+        reason=f"at most {bound:,} tokens <= target {target:,}",
+        target_tokens=target,
     )
-
-
-def _why_left_alone(settings: Settings, bound: int, model: str) -> dict[str, Any]:
-    decision = decide(settings, tokens=bound, base_tokens=bound, model=model)
-    return {
-        "reason": f"at most {bound:,} tokens, all of which stay" if decision.compacts else f"at most {decision.reason}",
-        "window_tokens": decision.window_tokens if decision.way is Way.PRESSURE else 0,
-        "target_tokens": decision.target_tokens,
-    }
 
 
 # Material of a prompt written by compact stands between such lines, in every language of the prompt.

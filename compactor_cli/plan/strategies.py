@@ -259,11 +259,12 @@ class _Walk:
     def led_by_user(self) -> bool:
         """Lets the oldest go until a message of the user leads; if there is none, nothing goes."""
         messages = self.case.messages
-        free = sorted(unit for unit in self.kept if unit in set(self.units))
+        units = set(self.units)
+        free = sorted(unit for unit in self.kept if unit in units)
         leads = next((n for n, unit in enumerate(free) if _is_user(messages[unit[0]])), -1)
-        dropped = set(free[: max(leads, 0)])
-        self.kept = [unit for unit in self.kept if unit not in dropped]
-        self.edits = [item for item in self.edits if not any(item.edit.record in unit for unit in dropped)]
+        dropped = {i for unit in free[: max(leads, 0)] for i in unit}
+        self.kept = [unit for unit in self.kept if dropped.isdisjoint(unit)]
+        self.edits = [item for item in self.edits if item.edit.record not in dropped]
         return leads >= 0 or not free
 
     def cut(self, unit: Unit, policy: OverflowPolicy) -> tuple[Shortening, ...]:

@@ -2,8 +2,9 @@
 
 tiktoken takes 0.15 s in each process to build what it looks tokens up in; this is a hash table with open addressing,
 read as it is. It is made when a run of the command loads a vocabulary for the first time, in the user's cache folder,
-private, and held to its own hash. Texts are parted by the vocabulary's pattern, its classes written out for Latin-1 and
-common signs; those of other characters, and pieces that would take long to be merged here, are left to tiktoken.
+private, and held to its own hash. Texts are parted by the vocabulary's pattern, its classes written out for Latin,
+Greek and common signs; those of other characters, and pieces that would take long to be merged here, are left to
+tiktoken.
 """
 
 from __future__ import annotations
@@ -29,8 +30,12 @@ _MASK = _SLOTS - 1
 _HASH_BYTES = 32
 _NO_RANK = 1 << 31
 _MOST_PIECE_BYTES = 300
-# Latin-1, dashes and quotes, arrows to boxes and dingbats, the mark for emoji, and emoji: all of old Unicode versions.
-_RANGES = ((0, 0xFF), (0x2010, 0x2027), (0x2190, 0x2BFF), (0xFE0F, 0xFE0F), (0x1F300, 0x1F64F), (0x1F680, 0x1F6C5))
+# Latin, Greek, joiners, dashes and quotes, arrows to boxes and dingbats, the mark for emoji, and emoji:
+# all of old Unicode versions, or signs in every version.
+_RANGES = (
+    *((0, 0x17E), (0x391, 0x3A1), (0x3A3, 0x3C9), (0x200B, 0x2027), (0x2190, 0x2BFF), (0xFE0F, 0xFE0F)),
+    *((0x1F300, 0x1F64F), (0x1F680, 0x1F6C5), (0x1F7E0, 0x1F7EB), (0x1F900, 0x1F9FF)),
+)
 _CLASS = re.compile(r"\\(?:p\{(\w+)\}|s)")
 _ITEM = re.compile(r"\[[^\]]*\]|\\p\{\w+\}|\\[sS]|\$")
 # Python's own class has four control characters more, and its end may stand before a line feed.

@@ -415,9 +415,14 @@ def _stream(file: io.FileIO, path: str, observers: Sequence[Observer], limits: R
     return Stream(path=path, reader=reader, compression=compression, look=look, file=file, limits=limits)
 
 
+def shown_name(path: str) -> str:
+    """The name of an input for people."""
+    return "standard input" if path == STDIN else path
+
+
 def unreadable(error: BaseException, path: str) -> Unreadable:
     """What went wrong with reading ``path``, in words, with what to do next."""
-    name = "standard input" if path == STDIN else path
+    name = shown_name(path)
     if isinstance(error, FileNotFoundError):
         return Unreadable("no such file", place=name, next_step="check the name")
     if isinstance(error, IsADirectoryError):

@@ -92,9 +92,8 @@ def document(transcript: Transcript, markup: Document) -> bytes:
         message = transcript.messages[i]
         body = "\n\n".join(filter(None, _marked_up(message, is_markdown)))
         if body:
-            blocks.append(head.format(message.role.value) + body)
-    text = "\n\n".join(blocks)
-    return f"{text}\n".encode("utf-8", "replace") if text else b""
+            blocks.append((head.format(message.role.value) + body).encode("utf-8", "replace"))
+    return b"\n\n".join(blocks) + b"\n" if blocks else b""
 
 
 def _marked_up(message: Message, is_markdown: bool) -> Iterator[str]:

@@ -224,7 +224,7 @@ def compact_columns(
         values = compacted.get(path[0]) or batch[path[0]]
         check_column(path, values, columns)
         maker = CellMaker(rows=rows, column=path[-1], dialect=dialect)
-        made = [result for _, result in mapped(partial(compact_inside, keys=path[1:], cells=maker), values, models)]
+        made = list(mapped(partial(compact_inside, keys=path[1:], cells=maker), values, models))
         why = [cell.reason if cell else "" for _, cell in made]
         for number, reason in enumerate(why):
             if reason and not reasons:
@@ -314,7 +314,7 @@ def _compacted(
     values = table.column(place).to_pylist()
     made: list[tuple[int, RowCell]] = []
     present = [row for row, value in enumerate(values) if value]
-    for row, (value, cell) in mapped(lambda row: compact_inside(values[row], path[1:], cells), present, models):
+    for row, value, cell in mapped(lambda row: (row, *compact_inside(values[row], path[1:], cells)), present, models):
         values[row] = value
         if cell:
             made.append((row, cell))
@@ -392,14 +392,14 @@ def compact_columns_of_lines(job: Job, run_config: RunConfig, outputs: Outputs) 
             for path, cells in columns if isinstance(record.value, dict) else ():
                 raw, cell = compact_within(raw, path, cells)
                 made += [cell] if cell else []
-            return raw, made
+            return raw + record.ending, made
 
         with open_target(job.target, stream) as file:
             file.write(records.prefix)
-            for number, (record, (line, made)) in enumerate(mapped(compact, chain(first, records), models)):
+            for number, (line, made) in enumerate(mapped(compact, chain(first, records), models)):
                 for cell in made:
                     _count(cell, number, tally, outputs)
-                file.write(line + record.ending)
+                file.write(line)
             if models:
                 models.settle()
     tally.sha256, tally.bytes_before = content.sha256, content.size_bytes

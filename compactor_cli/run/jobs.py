@@ -34,6 +34,7 @@ from compactor_cli.model.errors import (
 from compactor_cli.model.plan import Mode, Plan
 from compactor_cli.model.report import (
     BytesRead,
+    Compaction,
     InputBegan,
     InputReport,
     Listener,
@@ -58,9 +59,10 @@ from compactor_cli.read.streams import (
     Stream,
     look_at,
     open_stream,
+    shown_name,
 )
 from compactor_cli.run.outputs import ArchiveOnChange, InputTally, Output, Target, TargetKind
-from compactor_cli.run.rows import FinishedRow, Review, RowMaker, SessionNote, View, note_of
+from compactor_cli.run.rows import FinishedRow, Review, RowMaker, SessionNote, View, mapped, note_of
 
 if TYPE_CHECKING:
     from compactor_cli.model.plan import Importance
@@ -118,45 +120,34 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
-    """What holds for all inputs of a run.
-
-    ``min_age_seconds``: files written to more recently are skipped. ``archive_dir`` empty: the default of
-    each file, of shards none. ``plans``: saved decisions to be followed, by hash; None: decide. ``view`` makes what is
-    shown of each transcript, ``page`` its page. ``models`` or ``summariser`` (for guidance) writes the summaries (None:
-    the digest does), ``review`` is asked about each of them; ``engine`` takes the place of plan and summary,
-    ``importance`` that of what the settings name. ``shape``: how outputs are written, where that is not as they were.
-    ``hooks`` are run before and after; ``memory`` names the agent's own notes; ``redacts_output``: secrets are taken
-    out of what is written; ``limits`` are of each input. ``model_run`` is the connection to the ``models``, which do
-    not hold keys where ``key_file`` names them: every process reads these itself.
-
-    Of shards: ``column`` (or several, with a comma between) holds the conversations; empty: a row is one, of a table
-    the first column that holds any.
-    """
+    """What holds for all inputs of a run, be they files or shards."""
 
     settings: Settings = field(default_factory=Settings)
     purpose: Purpose = Purpose.ACT
-    dialect: str = ""
+    dialect: str = ""  # empty: by content
     on_invalid: OnInvalid = OnInvalid.FAIL
-    min_age_seconds: float = 0.0
+    min_age_seconds: float = 0.0  # files written to more recently are skipped
     originals: Originals = Originals.REPLACED
-    archive_dir: str = ""
-    plans: Mapping[str, Saved] | None = None
-    view: View | None = None
-    page: View | None = None
-    models: ModelConfig | None = None
-    model_run: ModelRun | None = None
-    key_file: str = ""
-    review: Review | None = None
-    summariser: Callable[[str], Summariser] | None = None
-    engine: PluginEngine | None = None
-    importance: Importance | None = None
-    shape: OutputShape | None = None
-    hooks: Hooks | None = None
-    memory: str = ""
-    redacts_output: bool = False
-    limits: ReadLimits = DEFAULT_LIMITS
+    archive_dir: str = ""  # empty: the default of each file, of shards none
+    plans: Mapping[str, Saved] | None = None  # saved decisions to be followed, by hash; None: decide
+    view: View | None = None  # makes what is shown of each transcript
+    page: View | None = None  # makes its page
+    models: ModelConfig | None = None  # they, or the summariser, write the summaries; None: the digest does
+    model_run: ModelRun | None = None  # the connection to them
+    key_file: str = ""  # the models hold no keys then: every process reads these itself
+    review: Review | None = None  # is asked about each summary
+    summariser: Callable[[str], Summariser] | None = None  # for guidance
+    engine: PluginEngine | None = None  # takes the place of plan and summary
+    importance: Importance | None = None  # takes the place of what the settings name
+    shape: OutputShape | None = None  # how outputs are written, where that is not as they were
+    hooks: Hooks | None = None  # are run before and after
+    memory: str = ""  # names the agent's own notes
+    redacts_output: bool = False  # secrets are taken out of what is written
+    limits: ReadLimits = DEFAULT_LIMITS  # of each input
+    # Of shards: the column that holds the conversations, or several with a comma between; empty: a row is one, of a
+    # table the first column that holds any.
     column: str = ""
-    finished: FinishedPolicy = FinishedPolicy.SKIP
+    finished: FinishedPolicy = FinishedPolicy.SKIP  # of shards
 
     def archives(self, job: Job) -> bool:
         """Whether the original of this input is archived when it is compacted."""
@@ -190,19 +181,15 @@ class RunConfig:
 
 @dataclass(slots=True, kw_only=True)
 class Outputs:
-    """Who gets what comes up on the way: texts to show, lines of a plan file, pages of transcripts, events of inputs
-    (all but their end), rows that failed and were passed on unchanged.
+    """Who gets what comes up on the way; None: nobody."""
 
-    ``late``: the reports of inputs that were done when the run was stopped.
-    """
-
-    show: Callable[[str], object] | None = None
-    save: Callable[[bytes], object] | None = None
-    training_rows: Callable[[bytes], object] | None = None
-    page: Callable[[str], object] | None = None
-    emit: Listener | None = None
-    late: Callable[[InputReport], object] | None = None
-    failed_row: Callable[[int, str, bytes], object] | None = None
+    show: Callable[[str], object] | None = None  # texts for a person
+    save: Callable[[bytes], object] | None = None  # lines of a plan file
+    training_rows: Callable[[bytes], object] | None = None  # the summariser's calls
+    page: Callable[[str], object] | None = None  # pages of transcripts
+    emit: Listener | None = None  # events of inputs, all but their end
+    late: Callable[[InputReport], object] | None = None  # the reports of inputs that were done when the run was stopped
+    failed_row: Callable[[int, str, bytes], object] | None = None  # rows that were passed on unchanged
 
 
 def run_job(job: Job, run_config: RunConfig, outputs: Outputs, processes: int = 1) -> InputReport:
@@ -244,12 +231,12 @@ def failed(job: Job, error: CompactError, reason: str = "") -> InputReport:
     """The report of an input that failed."""
     path = job.source.path
     place = error.place or path
-    where = str(replace(place, path="standard input") if isinstance(place, Place) and path == STDIN else place)
+    where = replace(place, path=shown_name(place.path)) if isinstance(place, Place) else shown_name(str(place))
     return InputReport(
         path=path,
         outcome=Outcome.SKIPPED if isinstance(error, InUse) else Outcome.FAILED,
         reason="changed" if isinstance(error, Changed) else "in use" if isinstance(error, InUse) else reason,
-        error=f"{'standard input' if where == STDIN else where}: {error.what}",
+        error=f"{where}: {error.what}",
         next_step=error.next_step,
         exit_code=error.exit_code,
     )
@@ -313,25 +300,24 @@ def _rows(
     if outputs.emit and run_config.model_run:
         maker.planned = plan_events.planned
     maker.only_plans = run_config.purpose is Purpose.PLAN
-    maker.view = run_config.view if outputs.show else None
-    maker.page = run_config.page if outputs.page else None
-    maker.plans_path = job.source.path if outputs.save else ""
+    wanted = {"show": run_config.view, "page": run_config.page, "save": partial(_plan_line, job.source.path)}
+    maker.views = {name: view for name, view in wanted.items() if view and getattr(outputs, name)}
     for finished in _finished_rows(job, run_config, records, maker, processes):
         if outputs.failed_row and finished.report.outcome is Outcome.FAILED:
             outputs.failed_row(tally.count, finished.report.reason, finished.output)
         tally.add(finished.report)
         plan_events.ended(finished.report)
-        if run_config.view and outputs.show:
-            outputs.show(finished.shown)
-        if outputs.save:
-            outputs.save(finished.plans)
-        if outputs.training_rows:
-            outputs.training_rows(finished.example)
-        if outputs.page and finished.page:
-            outputs.page(finished.page)
+        for name, view in finished.views.items():
+            getattr(outputs, name)(view)
         yield finished
     if run_config.model_run:
         run_config.model_run.settle()
+
+
+def _plan_line(path: str, transcript: Transcript, row: Compaction) -> bytes:
+    from compactor_cli.run.resume import plan_line
+
+    return plan_line(path, row.plan, row.summary_text, row.report.summary_source)
 
 
 def _finished_rows(
@@ -348,8 +334,7 @@ def _finished_rows(
     transcripts = open_transcripts(records, dialect=dialect, among_rows_of=among, unread_bytes=unread_bytes)
     if job.part:
         transcripts = _only_rows(transcripts, job.source.path)
-    models = run_config.model_run
-    return models.mapped(maker.finished, transcripts) if models else map(maker.finished, transcripts)
+    return mapped(maker.make, transcripts, run_config.model_run)
 
 
 def row_dialect(path: str, limits: ReadLimits | None = None, *, is_plain: bool = False) -> str:

@@ -20,7 +20,7 @@ from dataclasses import asdict, field, replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from compactor_cli.llm import llm
 from compactor_cli.llm.importance import PREFIX as LOCAL
@@ -65,9 +65,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.connection import Listener as SocketListener
 
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+    from compactor_cli.run.workers import Item, Result
 
 # Transcripts read ahead of the one whose turn it is to be written, per thread.
 _AHEAD = 2
@@ -136,7 +134,7 @@ class ModelConfig:
 
 
 class ModelRun:
-    """The connection to the models, its event loop and threads; use as ``with ModelRun(run_config) as run``.
+    """The connection to the models, its event loop and threads; use as ``with ModelRun(config) as run``.
 
     ``emit`` gets an event for each call, from the loop's thread. ``spend``, ``rate_limiter``, or the whole ``client``:
     instead of the run's own, where other runs share them. Nothing is started before the first summary. On leaving,
@@ -145,27 +143,27 @@ class ModelRun:
 
     def __init__(
         self,
-        run_config: ModelConfig,
+        config: ModelConfig,
         emit: Listener | None = None,
         *,
         spend: Spend | None = None,
         rate_limiter: RateLimiter | None = None,
         client: ModelClient | None = None,
     ) -> None:
-        self.run_config = run_config
-        self.cache = ReplyCache(run_config.cache_file) if run_config.cache_file else None
-        self._spend = spend or Spend(run_config.limits)
-        self._rate_limiter = rate_limiter or RateLimiter(run_config.rate_limits)
+        self.config = config
+        self.cache = ReplyCache(config.cache_file) if config.cache_file else None
+        self._spend = spend or Spend(config.limits)
+        self._rate_limiter = rate_limiter or RateLimiter(config.rate_limits)
         self._emit = emit
         self._loop = BackgroundEventLoop(llm.close)
-        self._breaker = Breaker(file=run_config.breaker_file)
-        if run_config.resets_breaker:
+        self._breaker = Breaker(file=config.breaker_file)
+        if config.resets_breaker:
             self._breaker.reset()
-        self.client = client or self._new_client(run_config.fallback)
+        self.client = client or self._new_client(config.fallback)
         self.planned = Estimate()
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
-        self._known = tuple(secret.reveal() for secret in (*run_config.keys.secrets, *environment_secrets()))
+        self._known = tuple(secret.reveal() for secret in (*config.keys.secrets, *environment_secrets()))
 
     def _new_client(self, fallback: Fallback | None = None) -> ModelClient:
         return ModelClient(
@@ -173,7 +171,7 @@ class ModelRun:
             rate_limiter=self._rate_limiter,
             breaker=self._breaker,
             cache=self.cache,
-            keys=self.run_config.keys,
+            keys=self.config.keys,
             fallback=fallback,
             emit=self._emit,
         )
@@ -181,12 +179,12 @@ class ModelRun:
     @property
     def name(self) -> str:
         """The models that are asked, for people."""
-        return ", ".join(filter(None, (self.run_config.model_options.model, self.run_config.embedding_model)))
+        return ", ".join(filter(None, (self.config.model_options.model, self.config.embedding_model)))
 
     @property
     def writes(self) -> bool:
         """Whether a model writes the summaries."""
-        return bool(self.run_config.model_options.model)
+        return bool(self.config.model_options.model)
 
     def __enter__(self) -> Self:
         return self
@@ -202,7 +200,7 @@ class ModelRun:
     @property
     def threads(self) -> int:
         """Transcripts worked on at once."""
-        return max(1, self.run_config.rate_limits.concurrency)
+        return max(1, self.config.rate_limits.concurrency)
 
     def summariser(self, archive_dir: Path, guidance: str = "") -> ModelSummariser:
         """The summariser of one input, whose originals are in this archive; ``guidance`` as in `ModelOptions`."""
@@ -211,16 +209,16 @@ class ModelRun:
         return ModelSummariser(
             self.client,
             self._loop,
-            replace(self.run_config.model_options, guidance=guidance),
-            new_redactor=self._redactor if self.run_config.redacts else None,
+            replace(self.config.model_options, guidance=guidance),
+            new_redactor=self._redactor if self.config.redacts else None,
             load_original=partial(load_original, archive_dir),
         )
 
     def importance(self) -> Importance:
         """What ranks the middle by the embedding model."""
-        options = self.run_config.model_options
-        redactor = self._redactor if self.run_config.redacts else None
-        client, model = self._new_client(), self.run_config.embedding_model
+        options = self.config.model_options
+        redactor = self._redactor if self.config.redacts else None
+        client, model = self._new_client(), self.config.embedding_model
         return Meaning(
             embedder(client, self._loop, model, api_base=options.api_base, price=options.price, new_redactor=redactor)
         )
@@ -241,17 +239,7 @@ class ModelRun:
 
         with self._lock:
             self._pool = self._pool or ThreadPoolExecutor(self.threads, thread_name_prefix="transcript")
-        waiting: deque[Future[Result]] = deque()
-        try:
-            for item in items:
-                waiting.append(self._pool.submit(work, item))
-                while len(waiting) > _AHEAD * self.threads or (waiting and waiting[0].done()):
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+        yield from in_order(self._pool, work, items, _AHEAD * self.threads)
 
     def settle(self) -> None:
         """Called before an output takes effect; raises where it should not."""
@@ -264,14 +252,34 @@ class ModelRun:
         self._loop.close()
 
 
-def check_setup(run_config: ModelConfig, *, has_keys_elsewhere: bool = False) -> None:
+def in_order(
+    pool: ThreadPoolExecutor, work: Callable[[Item], Result], items: Iterable[Item], ahead: int
+) -> Generator[Result, None, None]:
+    """``work`` on items in the threads of the pool; the results in their order. What ``work`` raises is raised here.
+
+    At most ``ahead`` items are begun before the one whose turn it is; left early, what was not begun is not done.
+    """
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            while len(waiting) > ahead or (waiting and waiting[0].done()):
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def check_setup(config: ModelConfig, *, has_keys_elsewhere: bool = False) -> None:
     """Raises `UsageError` for set-up mistakes that no request is needed to see.
 
     They are: a model that litellm knows no provider of, or none of this name and one much like it, no key, a limit on
     cost without a price. Models that the transcripts are to name cannot be checked.
     """
-    api_base, price = run_config.model_options.api_base, run_config.model_options.price
-    for name in run_config.models:
+    api_base, price = config.model_options.api_base, config.model_options.price
+    for name in config.models:
         provider = provider_of(name)
         if not provider and api_base:
             provider = "openai"  # taken for a model of a server with OpenAI's interface
@@ -285,13 +293,13 @@ def check_setup(run_config: ModelConfig, *, has_keys_elsewhere: bool = False) ->
         full_name = name if "/" in name else f"{provider}/{name}"
         if not api_base and not price and naming_of(full_name) is Naming.MISSPELT:
             nearest = ", ".join(nearest_models(name))
-            ways = "name its price (--price IN,OUT) or its server (--api-base) to have it asked"
+            ways = "name its price (--set price=IN,OUT) or its server (--api-base) to have it asked"
             what = f"{provider} has no model {name} that litellm's table knows of"
             raise UsageError(what, next_step=f"did you mean {nearest}? or {ways}")
-        if not api_base and not has_keys_elsewhere and (variable := missing_key(full_name, run_config.keys)):
+        if not api_base and not has_keys_elsewhere and (variable := missing_key(full_name, config.keys)):
             advice = f"set {variable}, or name a file with --key-file"
             raise UsageError(f"there is no key for the model {name}", next_step=advice)
-        if run_config.limits.cost_usd and not price and price_of(name) is None:
+        if config.limits.cost_usd and not price and price_of(name) is None:
             what = f"the price of {name} is not known, so --max-cost cannot be kept"
             raise UsageError(what, next_step="give it in US dollars per million tokens: --set price=IN,OUT")
 

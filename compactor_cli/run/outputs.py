@@ -268,9 +268,7 @@ class ArchiveOnChange:
 
     def watch(self, piece: memoryview) -> None:
         """An observer of the input's stream."""
-        self.content(piece)
-        if self._writer is not None:
-            self._writer(piece)
+        (self._writer or self.content)(piece)
 
     def add(self, report: TranscriptReport, state: bytes | None, on_invalid: OnInvalid = OnInvalid.KEEP) -> None:
         """The next transcript, and its digest's state, which is durable on return.
@@ -290,15 +288,10 @@ class ArchiveOnChange:
         self._offset += length
 
     def commit(self, tally: InputTally) -> None:
-        """The input was read to its end, and changes: the original is durable on return. `record` comes next.
-
-        Raises `Changed` if the bytes archived are not those that were read.
-        """
+        """The input was read to its end, and changes: the original is durable on return. `record` comes next."""
         if self._folder is None:
             return
         archive, writer = self.start()
-        if writer.content.sha256 != self.content.sha256:
-            raise Changed("the file changed while it was read", place=self._path, next_step="run again later")
         if self._part and self._part.sha256 != writer.content.sha256:
             self._list_part()
         blob = writer.commit()
@@ -331,19 +324,26 @@ class ArchiveOnChange:
         return journal(self._archive.folder, self._path, self._committed[0], data)
 
     def start(self) -> tuple[Archive, ArchiveWriter]:
-        """The archive, and its writer caught up with the stream: before the first byte, where none is read twice."""
+        """The archive, and its writer caught up with the stream: before the first byte, where none is read twice.
+
+        Raises `Changed` if the bytes archived are not those that were read.
+        """
         if self._archive is None or self._writer is None:
             from compactor_cli.archive.store import Archive
 
             folder = self._folder() if self._folder else None
             assert folder is not None  # noqa: S101 -- for the type checker; callers look
-            self._archive = Archive(folder)
-            self._writer = self._stack.enter_context(self._archive.writer())
+            archive = Archive(folder)
+            writer = self._stack.enter_context(archive.writer())
             if missing := self.content.size_bytes:
                 with open_stream(self._path, limits=NO_LIMITS) as again:  # no more than was read before
                     while missing and (piece := again.reader.read(min(missing, _PIECE_BYTES))):
-                        self._writer(piece)
+                        writer(piece)
                         missing -= len(piece)
+            if writer.content.sha256 != self.content.sha256:
+                raise Changed("the file changed while it was read", place=self._path, next_step="run again later")
+            # What comes from here on is hashed once.
+            self._archive, self._writer, self.content = archive, writer, writer.content
         return self._archive, self._writer
 
     def _list_part(self) -> None:

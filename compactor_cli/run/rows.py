@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from compactor_cli.engine import LoadState, compact_transcript, plan_transcript, summary_request
 from compactor_cli.model.errors import CompactError, InvariantError, KeptAsIs, OutputError, PluginFailed, UsageError
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from compactor_cli.render.shape import OutputShape
     from compactor_cli.run.model_run import ModelRun
     from compactor_cli.run.resume import Saved
+    from compactor_cli.run.workers import Item, Result
 
 
 LEFT_AS_IT_WAS = "left as it was"
@@ -122,21 +123,18 @@ class SessionNote:
         return replace(answer, summary=replace(answer.summary, source=Source.MEMORY))
 
 
-View = Callable[[Transcript, Compaction], str]
+# What is made of a transcript besides its output.
+View = Callable[[Transcript, Compaction], str | bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRow:
-    """One transcript done; ``shown``: of it to a person; ``plans``: its line of a plan file; ``example``: its
-    summariser's call as a row."""
+    """One transcript done. ``views``: what was made of it besides, by the name of the output that gets it."""
 
     output: bytes
     report: TranscriptReport
     state: bytes | None = None
-    shown: str = ""
-    plans: bytes = b""
-    example: bytes = b""
-    page: str = ""
+    views: Mapping[str, str | bytes] = field(default_factory=dict)
 
     @property
     def changed(self) -> bool:
@@ -146,39 +144,29 @@ class FinishedRow:
 
 @dataclass(slots=True, kw_only=True)
 class RowMaker:
-    """Works on the transcripts of one input by one set of settings.
+    """Works on the transcripts of one input by one set of settings. Safe for several threads and processes.
 
-    ``plans``: saved decisions that are followed; a transcript without one is refused. A session that fails
-    raises; a row of a dataset that fails is passed through unchanged with the reason in its report. ``summariser`` for
-    guidance that a person gave (empty: none); ``estimate`` gives what a model would be asked; ``review`` shows a
-    person each compaction; ``planned`` gets each plan before it is carried out, ``ask`` before that, and may
-    give guidance or raise KeptAsIs; ``shape``: how the output is written, where that is not as it was. ``redacts``:
-    what is written holds no secret that the redactor knows. ``archived``: whether an archive keeps the originals; what
-    is written says so only then. Of rows that are finished: ``only_plans``: they are decided, not compacted; ``view``
-    makes what is shown of each, ``page`` its page; ``plans_path`` is the input's name in a plan file (empty: none).
-    Safe for several threads and processes.
+    A session that fails raises; a row of a dataset that fails is passed on unchanged with the reason in its report.
     """
 
     settings: Settings
     load_state: LoadState
-    plans: Mapping[str, Saved] | None = None
-    summariser: Callable[[str], Summariser] = LazyDigest
-    estimate: Callable[[Request], Estimate] | None = None
-    review: Review | None = None
-    mode: Mode = Mode.REWRITE
-    engine: PluginEngine | None = None
-    planned: Callable[[Transcript, Plan], None] | None = None
-    importance: Importance | None = None
-    shape: OutputShape | None = None
-    ask: Callable[[Transcript, Plan], str] | None = None
-    example: Callable[[Request, str], bytes] | None = None
     load_original: Callable[[str], Transcript | None] | None = None
-    redacts: bool = False
-    archived: bool = True
-    only_plans: bool = False
-    view: View | None = None
-    page: View | None = None
-    plans_path: str = ""
+    mode: Mode = Mode.REWRITE
+    archived: bool = True  # whether an archive keeps the originals: what is written says so only then
+    plans: Mapping[str, Saved] | None = None  # decisions to be followed; a transcript without one is refused
+    summariser: Callable[[str], Summariser] = LazyDigest  # for guidance that a person gave (empty: none)
+    estimate: Callable[[Request], Estimate] | None = None  # what a model would be asked
+    review: Review | None = None  # shows a person each compaction
+    ask: Callable[[Transcript, Plan], str] | None = None  # gets each plan, may give guidance or raise KeptAsIs
+    planned: Callable[[Transcript, Plan], None] | None = None  # gets each plan then, before it is carried out
+    example: Callable[[Request, str], bytes] | None = None  # makes a row of the summariser's call
+    engine: PluginEngine | None = None
+    importance: Importance | None = None
+    shape: OutputShape | None = None  # how the output is written, where that is not as it was
+    redacts: bool = False  # what is written holds no secret that the redactor knows
+    only_plans: bool = False  # rows are decided, not compacted
+    views: Mapping[str, View] = field(default_factory=dict)  # are made of each row
 
     def plan(self, transcript: Transcript) -> Compaction:
         """The decision alone; the output stays the source."""
@@ -246,34 +234,24 @@ class RowMaker:
 
         return merge_windows(transcript, [self._whole(window) for window in windows(transcript)])
 
-    def finished(self, transcript: Transcript) -> FinishedRow:
+    def make(self, transcript: Transcript) -> FinishedRow:
         """The transcript, done."""
         if transcript.unread_records:
             report = unread_report(transcript, self.settings, self._counter(transcript))
             return FinishedRow(output=transcript.source(), report=report)
-        return self.finish(transcript, self.plan(transcript) if self.only_plans else self.compact(transcript))
+        return self.finished(transcript, self.plan(transcript) if self.only_plans else self.compact(transcript))
 
-    def finish(self, transcript: Transcript, row: Compaction) -> FinishedRow:
+    def finished(self, transcript: Transcript, row: Compaction) -> FinishedRow:
         """The row, without what only its making needed."""
-        plans = b""
-        if self.plans_path:
-            from compactor_cli.run.resume import plan_line
-
-            plans = plan_line(self.plans_path, row.plan, row.summary_text, row.report.summary_source)
-        return FinishedRow(
-            output=row.output,
-            report=row.report,
-            state=row.state,
-            shown=self.view(transcript, row) if self.view else "",
-            plans=plans,
-            example=row.example,
-            page=self.page(transcript, row) if self.page else "",
-        )
+        views = {name: view(transcript, row) for name, view in self.views.items()}
+        if row.example:
+            views["training_rows"] = row.example
+        return FinishedRow(output=row.output, report=row.report, state=row.state, views=views)
 
     @property
     def unread_bytes(self) -> int:
         """Rows of texts of up to this many bytes need not be read; 0: all are."""
-        is_shown = self.only_plans or self.view or self.page or self.plans_path
+        is_shown = self.only_plans or self.views
         reads_all = is_shown or self.redacts or self.shape or self.engine or self.planned or self.plans is not None
         return 0 if reads_all else unread_bytes(self.settings)
 
@@ -490,16 +468,6 @@ def merge_windows(transcript: Transcript, rows: Sequence[Compaction]) -> Compact
     return replace(rows[-1], output=output, report=whole, example=example)
 
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-
-def mapped(
-    work: Callable[[Item], Result], items: Iterable[Item], models: ModelRun | None
-) -> Iterator[tuple[Item, Result]]:
-    """Each item with its result, in order."""
-
-    def done(item: Item) -> tuple[Item, Result]:
-        return item, work(item)
-
-    return models.mapped(done, items) if models else map(done, items)
+def mapped(work: Callable[[Item], Result], items: Iterable[Item], models: ModelRun | None) -> Iterator[Result]:
+    """``work`` on each item, the results in order; in threads where models are waited for."""
+    return models.mapped(work, items) if models else map(work, items)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from heapq import nlargest
-from itertools import accumulate, islice
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +19,6 @@ from compactor_cli.read.streams import Compression, compression_named
 from compactor_cli.run.jobs import Job, Outputs, RunConfig, failed, row_dialect, run_job
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from compactor_cli.run.model_run import ModelRun
     from compactor_cli.run.resume import UnchangedCache
 
@@ -152,26 +149,18 @@ def _in_threads(
     """Threads, since the time goes to waiting for models. A file is begun when one of those before it is written."""
     from concurrent.futures import ThreadPoolExecutor
 
-    work = _Apart(run_config, outputs, after_failure, outputs.emit)
+    from compactor_cli.run.model_run import in_order
+
+    work = _HoldingWork(run_config, outputs, after_failure, outputs.emit)
     with ThreadPoolExecutor(models.threads, thread_name_prefix="input") as pool:
-        waiting: deque[Future[_Held]] = deque()
-        rest = iter(jobs)
+        results = in_order(pool, work, jobs, AHEAD * models.threads)
         try:
-            while waiting or rest:
-                for job in islice(rest, AHEAD * models.threads - len(waiting)):
-                    waiting.append(pool.submit(work, job))
-                if not waiting:
-                    return
-                report = _given(waiting.popleft().result(), outputs)
-                yield report
-                if _stops(report, after_failure):
-                    break
-            # After a failure that stops the run, what was begun is finished, and the rest is not reached.
-            yield from (_given(future.result(), outputs) for future in waiting)
-            yield from map(_not_reached, rest)
-        finally:
-            if [future for future in waiting if not future.cancel() and not future.done()]:
-                models.stop()
+            for held in results:
+                yield _passed_on(held, outputs)
+        except BaseException:  # nobody waits for the others any more
+            results.close()
+            models.stop()
+            raise
 
 
 def _in_processes(
@@ -192,11 +181,11 @@ def _in_processes(
             yield chunk
 
     died = CompactError("the process that worked on it died", next_step="too little memory? run it alone, with -j 1")
-    workers = Workers(_Apart(run_config, outputs, after_failure), processes, lambda job: (failed(job, died), []))
+    workers = Workers(_HoldingWork(run_config, outputs, after_failure), processes, lambda job: (failed(job, died), []))
     results = workers.results(tasks())
     try:
         for held in results:
-            report = _given(held, outputs)
+            report = _passed_on(held, outputs)
             stopped = stopped or _stops(report, after_failure)
             yield report
     finally:
@@ -207,7 +196,7 @@ def _in_processes(
     yield from map(_not_reached, jobs[handed_out[0] :])
 
 
-def _given(held: _Held, outputs: Outputs) -> InputReport:
+def _passed_on(held: _Held, outputs: Outputs) -> InputReport:
     """The report, once the outputs have what came before it."""
     report, values = held
     for name, value in values:
@@ -215,7 +204,7 @@ def _given(held: _Held, outputs: Outputs) -> InputReport:
     return report
 
 
-class _Apart:
+class _HoldingWork:
     """The work on an input in another process or thread, which holds what the outputs are to get.
 
     ``emit``: gets events at once, from a thread.

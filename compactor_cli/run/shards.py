@@ -151,28 +151,23 @@ def _grouped(sizes: Sequence[int], split_bytes: int) -> Iterator[tuple[Slice, in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardMetrics:
-    """Counts of shards and rows; ``a + b`` counts both, in any order.
+    """Counts of shards and rows; ``a + b`` counts both, in any order."""
 
-    ``shards`` were worked on, ``shards_skipped`` were finished before (their rows are counted anyway),
-    ``shards_failed`` wrote nothing. ``failed`` rows were passed on unchanged, ``fell_back`` have the digest where a
-    model was asked, ``left`` are unchanged for want of a summary. ``seconds`` are of all processes together.
-    """
-
-    shards: int = 0
-    shards_skipped: int = 0
-    shards_failed: int = 0
+    shards: int = 0  # worked on
+    shards_skipped: int = 0  # finished before; their rows are counted anyway
+    shards_failed: int = 0  # wrote nothing
     compacted: int = 0
     unchanged: int = 0
-    failed: int = 0
+    failed: int = 0  # passed on unchanged
     over_target: int = 0
-    fell_back: int = 0
-    left: int = 0
+    fell_back: int = 0  # have the digest where a model was asked
+    left: int = 0  # unchanged for want of a summary
     lines_dropped: int = 0
     bytes_before: int = 0
     bytes_after: int = 0
     tokens_before: int = 0
     tokens_after: int = 0
-    seconds: float = 0.0
+    seconds: float = 0.0  # of all processes together
 
     def __add__(self, other: ShardMetrics) -> ShardMetrics:
         names = self.__dataclass_fields__
@@ -364,9 +359,9 @@ def run_gated(
     """
     from compactor_cli.run.model_run import GateAnswer, local_gate
 
-    run_config = options.models
-    assert run_config is not None  # noqa: S101 -- for the type checker; callers look
-    with local_gate(run_config.rate_limits, run_config.limits) as connect:
+    config = options.models
+    assert config is not None  # noqa: S101 -- for the type checker; callers look
+    with local_gate(config.rate_limits, config.limits) as connect:
 
         def work(shard: Shard) -> ShardResult:
             with connect() as gate:
@@ -383,11 +378,11 @@ def try_gated(shard: Shard, options: RunConfig, gate: Any, wait: Callable[[Any],
     """Do one shard in one of ``places`` workers, with the gate's limits and a part of the requests at once."""
     from compactor_cli.run.model_run import ModelRun, SharedRateLimiter, SharedSpend
 
-    run_config = options.model_config()
-    assert run_config is not None  # noqa: S101 -- for the type checker; callers look
-    rate_limits = replace(run_config.rate_limits, concurrency=max(1, run_config.rate_limits.concurrency // places))
+    config = options.model_config()
+    assert config is not None  # noqa: S101 -- for the type checker; callers look
+    rate_limits = replace(config.rate_limits, concurrency=max(1, config.rate_limits.concurrency // places))
     shared = SharedSpend(gate, wait), SharedRateLimiter(rate_limits, gate)
-    with ModelRun(replace(run_config, rate_limits=rate_limits), spend=shared[0], rate_limiter=shared[1]) as models:
+    with ModelRun(replace(config, rate_limits=rate_limits), spend=shared[0], rate_limiter=shared[1]) as models:
         return try_shard(shard, replace(options, model_run=models))
 
 
@@ -442,10 +437,10 @@ class RayRun:
         with _cluster(self._address, self._processes) as ray:
             places = max(1, int(ray.cluster_resources().get("CPU", 1)))
             gate = None
-            if run_config := self._options.models:
+            if config := self._options.models:
                 from compactor_cli.run.model_run import Gate
 
-                gate = ray.remote(Gate).options(num_cpus=0).remote(run_config.rate_limits, run_config.limits)
+                gate = ray.remote(Gate).options(num_cpus=0).remote(config.rate_limits, config.limits)
             work = ray.remote(max_retries=_RETRIES)(_on_worker)
             rest = iter(shards)
             running: dict[Any, Shard] = {}

@@ -225,15 +225,15 @@ class ParallelRows:
         if (opening := self._opening()) is None:
             yield from self._alone()
             return
-        yield self._given(self._maker.finished(opening))
+        yield self._given(self._maker.make(opening))
         died = CompactError("the process that worked on it died", next_step="too little memory? run it with -j 1")
 
         def lost(line: RawLine) -> _RowsOfLine | None:
             """The rows as they are."""
-            return self._made(line, lambda row: self._maker.finish(row, self._maker.passed(row, died)))
+            return self._made(line, lambda row: self._maker.finished(row, self._maker.passed(row, died)))
 
         # None of a line that has to be looked at with what surrounds it, or fails.
-        workers = Workers(lambda line: self._made(line, self._maker.finished), self._processes, lost)
+        workers = Workers(lambda line: self._made(line, self._maker.make), self._processes, lost)
         results = workers.results(self._tasks())
         for rows in results:
             if rows is None:
@@ -262,7 +262,7 @@ class ParallelRows:
         return None
 
     def _alone(self) -> Iterator[FinishedRow]:
-        return map(self._maker.finished, self._opened(self._records))
+        return map(self._maker.make, self._opened(self._records))
 
     def _given(self, finished: FinishedRow) -> FinishedRow:
         self._last = finished.report.dialect or self._last

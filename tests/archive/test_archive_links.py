@@ -15,7 +15,7 @@ from archived import add, said, session
 from compactor_cli.archive.index import INDEX, opened
 from compactor_cli.archive.restore import find, restore_to
 from compactor_cli.archive.store import MANIFEST, Archive, ManifestEntry, append_entry, read_entries
-from compactor_cli.archive.verify import candidates, remove, verify
+from compactor_cli.archive.verify import old_originals, remove, verify
 from compactor_cli.model.errors import CompactError
 
 DATA = session(said("a", "b", "c"))
@@ -156,21 +156,21 @@ def test_pruning_follows_no_link_and_removes_nothing_outside(tree: Path, tmp_pat
     elsewhere = tmp_path / "elsewhere"
     shutil.move(tree / ".transcripts" / sha256[:2], elsewhere)
     (tree / ".transcripts" / sha256[:2]).symlink_to(elsewhere)
-    (candidate,) = candidates([tree / ".transcripts"], "9")
+    ((old, _),) = old_originals([tree / ".transcripts"], "9")
     with pytest.raises(CompactError, match="is a link"):
-        remove([candidate.item])
+        remove([old])
     assert len(list(elsewhere.iterdir())) == 1
 
 
 def test_a_manifest_that_leads_elsewhere_is_not_rewritten_by_pruning(tree: Path, tmp_path: Path) -> None:
     store(tree / ".transcripts")
-    (candidate,) = candidates([tree / ".transcripts"], "9")
+    ((old, _),) = old_originals([tree / ".transcripts"], "9")
     manifest = tree / ".transcripts" / MANIFEST
     shutil.move(manifest, tmp_path / "manifest")
     manifest.symlink_to(tmp_path / "manifest")
     before = (tmp_path / "manifest").read_bytes()
     with pytest.raises(CompactError, match="is a link"):
-        remove([candidate.item])
+        remove([old])
     assert (tmp_path / "manifest").read_bytes() == before
 
 
@@ -183,7 +183,7 @@ def test_a_manifest_with_a_path_for_a_hash_removes_no_other_file(tree: Path, nam
     forged = {"sha256": name, "bytes": 1, "stored": f"{name}.txt", "compacted_at": "2020-01-01T00:00:00Z"}
     with (tree / ".transcripts" / MANIFEST).open("ab") as file:
         file.write(json.dumps(forged).encode() + b"\n")
-    remove([candidate.item for candidate in candidates([tree / ".transcripts"], "2021")])
+    remove(item for item, _ in old_originals([tree / ".transcripts"], "2021"))
     for folder in (tree.parent, tree, tree / ".transcripts"):
         assert (folder / "precious.txt").read_text() == "mine"
     assert len(list((tree / ".transcripts").glob("??/*.zst"))) == 1

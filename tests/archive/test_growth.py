@@ -12,7 +12,7 @@ from archived import add, said, session, store
 from compactor_cli.archive.restore import each_once, expand, find, listed, restore
 from compactor_cli.archive.search import search
 from compactor_cli.archive.store import Archive, read_entries, stored_blobs
-from compactor_cli.archive.verify import candidates, remove, store_session, verify
+from compactor_cli.archive.verify import old_originals, remove, store_session, verify
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import InputError, OutputError
 from compactor_cli.read.jsonl import OnInvalid, read_records
@@ -91,8 +91,8 @@ def test_where_an_earlier_state_cannot_be_taken_out_both_are_there(
 def test_pruning_the_last_state_takes_all_of_them(tmp_path: Path) -> None:
     first = _stored(tmp_path, session(SAID[:4]))
     _stored(tmp_path, session(SAID))
-    (old,) = candidates(each_once([tmp_path]), "9999")
-    remove([old.item])
+    ((old, _),) = old_originals(each_once([tmp_path]), "9999")
+    remove([old])
     assert list(listed([tmp_path])) == []
     assert list(tmp_path.glob("??/*")) == []
     with pytest.raises(InputError, match="nothing with the hash"):

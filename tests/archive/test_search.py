@@ -15,7 +15,7 @@ from archived import remove, said, store, store_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactor_cli.archive.index import INDEX, IndexStart, index_file, opened
+from compactor_cli.archive.index import INDEX, index_file, opened
 from compactor_cli.archive.search import Filter, SearchResult, search, snippet
 from compactor_cli.model.errors import Unreadable
 
@@ -148,7 +148,7 @@ def test_from_nothing_the_archive_alone_gives_the_same_answers(archive: Path) ->
     for number in range(5):
         store(archive, *said(f"apple {number}", "pear"))
     before = search([archive], "apple OR pear")
-    assert search([archive], "apple OR pear", start=IndexStart.NOTHING) == before
+    assert search([archive], "apple OR pear", anew=True) == before
     (archive / INDEX).unlink()
     assert search([archive], "apple OR pear") == before
 
@@ -185,7 +185,7 @@ def test_any_damage_to_the_index_is_repaired(tmp_path_factory: pytest.TempPathFa
         (archive / INDEX).write_bytes(content[:start] if how == "cut" else content)
     # Damage that SQLite cannot see may hide records; it never stops a search, and --rebuild always helps.
     search([archive], "apple")
-    assert search([archive], "apple", start=IndexStart.NOTHING) == before
+    assert search([archive], "apple", anew=True) == before
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database", b"SQLite format 3\x00 and then nothing" * 40])
@@ -227,10 +227,10 @@ def test_runs_at_the_same_time_all_find_everything(archive: Path) -> None:
     for number in range(40):
         store(archive, *said(f"apple {number}", "pear " * 50))
     code = (
-        "import sys; from pathlib import Path; from compactor_cli.archive.search import search, IndexStart;"
-        "print(len(search([Path(sys.argv[1])], 'apple', limit=99, start=IndexStart(sys.argv[2])).hits))"
+        "import sys; from pathlib import Path; from compactor_cli.archive.search import search;"
+        "print(len(search([Path(sys.argv[1])], 'apple', limit=99, anew=sys.argv[2] == 'anew').hits))"
     )
-    starts = ("known", "nothing", "known", "nothing")
+    starts = ("known", "anew", "known", "anew")
     runs = [
         subprocess.Popen([sys.executable, "-c", code, str(archive), start], stdout=subprocess.PIPE, text=True)
         for start in starts
@@ -243,9 +243,10 @@ def test_an_indexing_that_was_killed_is_taken_up_again(archive: Path) -> None:
     for number in range(10):
         store(archive, *said(f"apple {number}"))
     code = (
-        "import os, sys; from pathlib import Path; from compactor_cli.archive.index import opened, IndexStart\n"
-        "kill = lambda done, total: os._exit(9) if done == 5 else None\n"
-        "with opened(Path(sys.argv[1]), IndexStart.KNOWN, kill): pass"
+        "import os, sys; from pathlib import Path; from compactor_cli.archive.index import opened\n"
+        "calls = iter(range(1, 99))\n"
+        "kill = lambda count: os._exit(9) if next(calls) == 5 else None\n"
+        "with opened(Path(sys.argv[1]), advance=kill): pass"
     )
     assert subprocess.run([sys.executable, "-c", code, str(archive)]).returncode == 9
     assert len(search([archive], "apple", limit=50).hits) == 10

@@ -44,5 +44,5 @@ def test_what_is_no_id_is_none(text: str) -> None:
 def test_references_of_summaries_are_read_with_and_without_brackets(
     text: str, ranges: tuple[tuple[int, int], ...]
 ) -> None:
-    assert parse_ranges(text) == Reference(ranges=ranges)
-    assert parse_ranges(f"{text} x") is None
+    assert parse_ranges(text) == ranges
+    assert parse_ranges(f"{text} x") == ()

@@ -495,6 +495,28 @@ def test_a_second_run_changes_nothing(messages: list[Message], chosen: Settings)
         assert not planned(compacted(made, plan), chosen).changes
 
 
+class Exchange(tuple[int, ...]):
+    """Counts how often any is looked up."""
+
+    looked_up = 0
+
+    def __hash__(self) -> int:
+        Exchange.looked_up += 1
+        return super().__hash__()
+
+
+def test_what_fits_of_twice_as_many_exchanges_takes_twice_the_work() -> None:
+    chosen = replace(TARGET, strategy=Strategy.FIT, fit=Fit(user_leads=True), target=Size(tokens=40_000))
+    times = []
+    for count in (300, 600):
+        made = transcript([user(), *exchanges(count, 50), user(20_000), *exchanges(count, 10)])
+        grouping, Exchange.looked_up = group(made.messages), 0
+        plan = make_plan(made, replace(grouping, exchanges=tuple(map(Exchange, grouping.exchanges))), chosen, Words())
+        assert plan.changes
+        times.append(Exchange.looked_up)
+    assert times[1] <= 2.5 * times[0]
+
+
 @given(TRANSCRIPTS)
 def test_the_newest_block_stays(messages: list[Message]) -> None:
     messages = [*exchanges(30, prefix="x"), *(m for m in messages if not m.superseded and not m.summary)]

@@ -31,6 +31,14 @@ def test_shares_and_processes_give_the_bytes_of_a_plain_run(work: Path, batch: B
     assert joined(work / "many", "rows-*.jsonl") == expected
 
 
+def test_hidden_folders_are_taken_when_asked_for_but_never_the_archive(work: Path, batch: Batch) -> None:
+    for folder in (".agent", ".transcripts"):
+        (work / "data" / folder).mkdir(parents=True)
+        (work / "data" / folder / "rows.jsonl").write_bytes(dataset(1))
+    assert batch("-r", "data", "--hidden", *RUN)[0] == 0
+    assert [path.parent.name for path in (work / "out").rglob("rows.jsonl")] == [".agent"]
+
+
 def test_a_run_goes_on_where_another_one_stopped(work: Path, batch: Batch) -> None:
     (work / "rows.jsonl").write_bytes(dataset(8))
     (work / "torn.jsonl").write_bytes(b"{torn")
@@ -54,6 +62,8 @@ def test_a_run_goes_on_where_another_one_stopped(work: Path, batch: Batch) -> No
         (("rows.jsonl", "--output-dir", "out", "--split", "lots"), "write 64M or 1G"),
         (("rows.jsonl", "--output-dir", "out", "--executor", "spark"), "local or ray"),
         (("rows.jsonl", "--output-dir", "out", "--engine", "ray"), "no such option"),
+        (("rows.jsonl", "--output-dir", "out", "--to", "anthropic"), "no such option"),
+        (("rows.jsonl", "--output-dir", "out", "--html", "page.html"), "no such option"),
         (("rows.jsonl", "--output-dir", "out", "--rpm", "60"), "--rpm is a key: write --set rpm=VALUE"),
         (("rows.jsonl", "--output-dir", "out", "--address", "auto"), "add --executor ray"),
         (("-", "--output-dir", "out"), "standard input cannot be parted"),
@@ -87,9 +97,9 @@ def test_a_run_that_is_stopped_leaves_whole_outputs_and_goes_on(
     llm_server.control(answers=1)
     command = [sys.executable, "-c", "from compactor_cli.__main__ import compactor; compactor()", "batch", *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 120
-        while len(llm_server.requests()) < 2 and time.monotonic() < deadline:
-            time.sleep(0.05)
+        # Until one shard is whole and another one waits for its reply.
+        while process.poll() is None and not (list(Path("out").glob("*.done")) and len(llm_server.requests()) > 1):
+            time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == -signal.SIGTERM
     done = len(list(Path("out").glob("*.done")))
