@@ -21,9 +21,9 @@ from compactor_cli.agents.hook import MOST_CONTEXT_CHARS
 from compactor_cli.agents.session_digest import SizeLimit
 from compactor_cli.digest.events import EventKind
 from compactor_cli.evaluate.cuts import (
+    CutProtocol,
     CutRule,
     EvalCase,
-    Protocol,
     locate,
     plain_events,
     read_cut,
@@ -74,7 +74,7 @@ def compactions(transcript: Transcript, name: str) -> Iterator[tuple[EvalCase, s
             EvalCase(
                 session=name,
                 dialect=before.dialect,
-                protocol=Protocol.SESSION,
+                protocol=CutProtocol.SESSION,
                 prefix=before,
                 head=(),
                 middle=tuple(range(len(before.records))),

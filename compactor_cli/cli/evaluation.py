@@ -14,12 +14,11 @@ from compactor_cli.model.value import dataclass
 
 if TYPE_CHECKING:
     from compactor_cli.cli.console import Progress
-    from compactor_cli.evaluate.baselines import Method
+    from compactor_cli.evaluate.baselines import Baseline
     from compactor_cli.evaluate.cuts import EvalCase
     from compactor_cli.model.settings import Size
 
 GATES_FAILED = 1
-DEFAULT_TAIL_TOKENS = 8_000
 _PRESET = "preset:"
 
 
@@ -61,17 +60,7 @@ _PRESET = "preset:"
 @click.option("--json", "as_json", is_flag=True, help="Everything as one JSON document.")
 @click.option("--seed", type=int, default=0, help="Of the bootstrap.")
 @click.option("-j", "--jobs", type=int, default=1, metavar="N", help="Processes.")
-def evaluation(
-    paths: tuple[str, ...],
-    questions: tuple[str, ...],
-    at: str | None,
-    summaries: str | None,
-    replies: str | None,
-    misses: bool,
-    plot: str | None,
-    as_json: bool,
-    **measured: Any,
-) -> int:
+def evaluation(paths: tuple[str, ...], questions: tuple[str, ...], replies: str | None, **given: Any) -> int:
     """Cut transcripts, compact what is before the cut, and measure what what comes after it needs.
 
     With --questions, each FILE (PATHS are further ones) holds questions with gold answers: measured is how many of
@@ -86,19 +75,42 @@ def evaluation(
         from compactor_cli.evaluate.questions import render_replies, replies_json, run_replies
 
         found = run_replies(replies, (*questions, *paths))
-        _print(replies_json(found) if as_json else render_replies(found))
+        _print(replies_json(found) if given["as_json"] else render_replies(found))
         return 0
     if questions:
-        _refuse("--questions", {"--plot": plot, "--baseline-cmd": measured["commands"], "--limit": measured["limit"]})
-        if at:
-            _refuse("--at client", {"--budgets": measured["budgets"]})
-        _ask((*questions, *paths), at is not None, summaries, misses, as_json, measured)
+        _ask((*questions, *paths), given)
         return 0
-    if unused := [name for name, value in {"--at": at, "--summaries": summaries, "--misses": misses}.items() if value]:
-        raise UsageError(f"{unused[0]} needs --questions", next_step="name a file of questions")
+    if unused := [name for name in ("at", "summaries", "misses") if given[name]]:
+        raise UsageError(f"--{unused[0]} needs --questions", next_step="name a file of questions")
     if not paths:
         raise UsageError("nothing to evaluate", next_step="name files or folders, or --questions FILE")
-    return _measure(paths, plot, as_json, measured)
+    return _measure(paths, given)
+
+
+def _ask(paths: tuple[str, ...], given: dict[str, Any]) -> None:
+    from compactor_cli.evaluate import questions as asked
+    from compactor_cli.evaluate.cuts import CutRule
+
+    at_client = given["at"] is not None
+    _refuse("--questions", {"--plot": given["plot"], "--baseline-cmd": given["commands"], "--limit": given["limit"]})
+    _refuse("--at client", {"--budgets": at_client and given["budgets"]})
+    names = _names(given["baselines"])
+    # A client's own summary covers everything before it.
+    tail_tokens, tails = _tails(given["tails"], everywhere=0 if at_client else CutRule().tail_tokens)
+    options = asked.QuestionOptions(
+        paths=paths,
+        baselines=names or asked.DEFAULT_BASELINES,
+        budgets=_sizes(given["budgets"]) or asked.DEFAULT_BUDGETS,
+        at_client=at_client,
+        tail_tokens=tail_tokens,
+        tails=tails,
+    )
+    with _progress("cut") as progress:
+        presets = _preset_methods(names)
+        result = asked.run_questions(options, presets, progress.advance)
+    if given["summaries"]:
+        asked.write_summaries(result, given["summaries"])
+    _print(asked.questions_json(result) if given["as_json"] else asked.render_questions(result, given["misses"]))
 
 
 def _refuse(mode: str, options: dict[str, Any]) -> None:
@@ -108,58 +120,30 @@ def _refuse(mode: str, options: dict[str, Any]) -> None:
             raise UsageError(f"{name} does not go with {mode}", next_step="leave one of them out")
 
 
-def _ask(
-    paths: tuple[str, ...],
-    at_client: bool,
-    summaries: str | None,
-    misses: bool,
-    as_json: bool,
-    measured: dict[str, Any],
-) -> None:
-    from compactor_cli.evaluate import questions as asked
-
-    names = _names(measured["baselines"])
-    # A client's own summary covers everything before it.
-    tail_tokens, tails = _tails(measured["tails"], everywhere=0 if at_client else DEFAULT_TAIL_TOKENS)
-    options = asked.QuestionOptions(
-        paths=paths,
-        baselines=names or asked.DEFAULT_BASELINES,
-        budgets=_sizes(measured["budgets"]) or asked.DEFAULT_BUDGETS,
-        at_client=at_client,
-        tail_tokens=tail_tokens,
-        tails=tails,
-    )
-    with _progress("cut") as progress:
-        presets = _preset_methods(names)
-        result = asked.run_questions(options, presets, progress=lambda done, total: progress.advance(1))
-    if summaries:
-        asked.write_summaries(result, summaries)
-    _print(asked.questions_json(result) if as_json else asked.render_questions(result, misses))
-
-
-def _measure(paths: tuple[str, ...], plot: str | None, as_json: bool, measured: dict[str, Any]) -> int:
+def _measure(paths: tuple[str, ...], given: dict[str, Any]) -> int:
+    from compactor_cli.evaluate.cuts import CutRule
     from compactor_cli.evaluate.run_eval import DEFAULT_BUDGETS, EvalOptions, run_eval
     from compactor_cli.evaluate.tables import render_table, to_json, write_plot
     from compactor_cli.presets import values
 
-    tail_tokens, parts = _tails(measured["tails"])
+    tail_tokens, parts = _tails(given["tails"], CutRule().tail_tokens)
     if parts:
         raise UsageError("a tail for some paths only goes with --questions", next_step="write --tail TOKENS")
-    rounds = measured["rounds"].split(",") if measured["drift"] else ()
+    rounds = given["rounds"].split(",") if given["drift"] else ()
     options = EvalOptions(
-        baselines=_names(measured["baselines"]),
-        commands=tuple(measured["commands"]),
-        budgets=_sizes(measured["budgets"]) or DEFAULT_BUDGETS,
+        baselines=_names(given["baselines"]),
+        commands=tuple(given["commands"]),
+        budgets=_sizes(given["budgets"]) or DEFAULT_BUDGETS,
         tail_tokens=tail_tokens,
         rounds=tuple(values.count(item, "--rounds") for item in rounds),
-        **{name: measured[name] for name in ("dialect", "limit", "jobs", "seed")},
+        **{name: given[name] for name in ("dialect", "limit", "jobs", "seed")},
     )
     with _progress("file") as progress:
         presets = _preset_methods(options.baselines)
-        result = run_eval(paths, options, presets, progress=lambda done, total: progress.advance(1))
-    if plot:
-        write_plot(result, plot)
-    _print(to_json(result) if as_json else render_table(result))
+        result = run_eval(paths, options, presets, progress.advance)
+    if given["plot"]:
+        write_plot(result, given["plot"])
+    _print(to_json(result) if given["as_json"] else render_table(result))
     return 0 if result.gates_hold else GATES_FAILED
 
 
@@ -186,7 +170,7 @@ def _sizes(budgets: str | None) -> tuple[Size, ...]:
     return tuple(values.size(item, "--budgets") for item in budgets.split(",")) if budgets else ()
 
 
-def _tails(given: Sequence[str], everywhere: int = DEFAULT_TAIL_TOKENS) -> tuple[int, tuple[tuple[str, int], ...]]:
+def _tails(given: Sequence[str], everywhere: int) -> tuple[int, tuple[tuple[str, int], ...]]:
     """The tail's tokens, and those for paths that hold a part: ``8k``, ``chat=500``."""
     from compactor_cli.presets import values
 
@@ -224,12 +208,12 @@ class _Preset:
         ).output
 
 
-def _preset_methods(baselines: Sequence[str]) -> tuple[Method, ...]:
+def _preset_methods(baselines: Sequence[str]) -> tuple[Baseline, ...]:
     """The presets among the baselines."""
-    from compactor_cli.evaluate.baselines import FilterMethod
+    from compactor_cli.evaluate.baselines import filter_baseline
     from compactor_cli.presets import load_preset
 
     names = [name.removeprefix(_PRESET) for name in baselines if name.startswith(_PRESET)]
     for name in names:
         load_preset(name)
-    return tuple(FilterMethod(name=f"{_PRESET}{name}", compact=_Preset(name)) for name in names)
+    return tuple(filter_baseline(f"{_PRESET}{name}", _Preset(name)) for name in names)

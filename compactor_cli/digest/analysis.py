@@ -13,7 +13,7 @@ from compactor_cli.digest.checklists import DealtWith, dealt_with
 from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import Run, runs
 from compactor_cli.digest.corrections import overturned
-from compactor_cli.digest.events import Event, EventKind, events, newest_thought
+from compactor_cli.digest.events import Event, EventKind, events, unsaid_thoughts
 from compactor_cli.digest.failures import Cause, ErrorRecord, find_causes, find_errors
 from compactor_cli.digest.files import FileOperation, FileState, file_operations, replay
 from compactor_cli.digest.history import DigestTurn, finals, turns_of
@@ -43,7 +43,7 @@ _SAME_CHARS = 40
 class Analysis:
     """What is known. ``state_used`` says how an earlier summary by compact came back: none, table or text.
 
-    ``thought``: see `newest_thought`. ``progress``: see `progress_among`. ``own_summaries``: the records of such
+    ``thoughts``: see `unsaid_thoughts`. ``progress``: see `progress_among`. ``own_summaries``: the records of such
     summaries. ``finals``: positions of the messages that end a turn; ``taken_back``: of those that were overturned,
     with the places of the statements.
     ``outcomes``: what came of the user's messages, by turn. ``dealt_with``: entries of the assistant's lists, by event.
@@ -54,7 +54,7 @@ class Analysis:
     events: tuple[Event, ...]
     labels: Labels
     kept: tuple[Event, ...]
-    thought: Event | None
+    thoughts: tuple[tuple[int, Event], ...]
     language: str
     words: FixedWords
     memory: Memory
@@ -84,6 +84,13 @@ class Analysis:
     focus: frozenset[str] = frozenset()
     restore_files: int = 0
 
+    @property
+    def newest_thought(self) -> Event | None:
+        """What the assistant thought last; None where somebody has said something since."""
+        at, thought = self.thoughts[-1] if self.thoughts else (-1, None)
+        is_answered = any(event.kind in (EventKind.USER, EventKind.SUMMARY) for event in self.events[at + 1 :])
+        return None if is_answered else thought
+
 
 def analyse(request: Request) -> Analysis:
     """Reads the covered records (and the kept ones, for what they show) and what an earlier summary knew."""
@@ -101,7 +108,10 @@ def analyse(request: Request) -> Analysis:
     lines = "" if stored else "\n".join(line for _, line in memory.lines)
     reduced = {id(event): replace(event, text=lines if event is own[-1] else "") for event in own}
     found = tuple(reduced.get(id(event), event) for event in read)
+    thoughts = unsaid_thoughts(request.transcript, request.covered, found)
     table = tables.build(found)
+    for _, thought in thoughts:
+        table.spoken.add(thought.text)
     if stored:
         table = stored.table.merge(table)
     scores = score(table, focus=request.focus)
@@ -116,6 +126,7 @@ def analyse(request: Request) -> Analysis:
         found,
         scores,
         replace(memory, users=carried),
+        thoughts=thoughts,
         own_summaries=frozenset(event.record for event in own),
         state_used=state_used,
         remembered=stored.statements if stored else (),
@@ -165,7 +176,6 @@ def _analysed(
         events=found,
         labels=Labels(found),
         kept=kept,
-        thought=newest_thought(request.transcript, request.covered),
         language=language,
         words=words,
         memory=memory,
@@ -188,7 +198,7 @@ def _analysed(
         finals=finals(turns),
         taken_back=taken_back,
         work=work,
-        outcomes=outcomes(found, ran, operations, work.commits, taken_back, words),
+        outcomes=outcomes(found, ran, operations, work.commits, words),
         dealt_with=dealt_with(found, operations),
         attached=attached(found, kept, notices, memory.attached()),
         is_dialogue=scores.coding < _CODING and not (ran or operations),

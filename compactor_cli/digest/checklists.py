@@ -10,8 +10,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from compactor_cli.digest.atoms import AtomKind, find_atoms
-from compactor_cli.digest.commands import PROSE
-from compactor_cli.digest.edits import changes_of
+from compactor_cli.digest.edits import PROSE, changes_of
 from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords

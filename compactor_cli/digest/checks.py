@@ -6,9 +6,11 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from compactor_cli.digest.commands import PROSE, Run
+from compactor_cli.digest.commands import Run, shown
+from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.events import FileAction
 from compactor_cli.digest.files import FileOperation, is_throwaway
+from compactor_cli.digest.statements import ELLIPSIS, head, opening
 
 
 def contains(whole: str, part: str) -> bool:
@@ -67,7 +69,7 @@ _TEST = re.compile(
     r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest)\b(?!\.\w)"
     r"|\b(?:go|cargo|npm|yarn|pnpm|bun|mvn|make|mix|dotnet|swift|deno|gradlew?|rake|mise run)"
     r" (?:run )?(?:-\S+ )*(?:test|check|type-?check|lint|verify|vet|clippy)\S*|\btest:\w+|\blint\b"
-    r"|\btsc\b|\b(?:ruff check|mypy|pyright|flake8|eslint|golangci-lint)\b"
+    r"|\btsc\b|\b(?:(?:ruff|ty) check|mypy|pyright|flake8|eslint|golangci-lint)\b"
 )
 
 
@@ -102,9 +104,10 @@ def changes_code(change: FileOperation) -> bool:
 
     Nor does a check miss a folder that was thrown away: it holds what was made by the way more often than sources.
     """
-    is_folder = change.action is FileAction.DELETE and "." not in change.path.rpartition("/")[2]
-    is_change = change.action is not FileAction.READ and not is_throwaway(change.path)
-    return is_change and not is_folder and not change.path.endswith(PROSE)
+    path = change.target or change.path
+    is_folder = change.action is FileAction.DELETE and "." not in path.rpartition("/")[2]
+    is_change = change.action is not FileAction.READ and not is_throwaway(path)
+    return is_change and not is_folder and not path.endswith(PROSE)
 
 
 def covers(run: Run, change: FileOperation) -> bool:
@@ -120,3 +123,25 @@ def covers(run: Run, change: FileOperation) -> bool:
 def _checked(command: str) -> tuple[str, ...]:
     """The languages whose checkers a command runs; asked again for each file that changed after it."""
     return tuple(name for name, pattern in _CHECKERS.items() if pattern.search(command))
+
+
+def brief(command: str, chars: int) -> str:
+    """A command in about ``chars`` characters; of a check what it was of: how one test ended is not how `pytest …` did.
+
+    Paths of a check stand by how they end, and no option without its value.
+    """
+    line = shown(command)
+    if len(line) <= chars or not is_test(command):
+        return opening(line, chars)
+    words = line.split(" ")
+    for place in sorted(range(len(words)), key=lambda place: -len(words[place])):
+        if len(" ".join(words)) > chars:
+            words[place] = _ABOVE.sub(ELLIPSIS, words[place])
+    line = " ".join(words)
+    if len(line) <= chars:
+        return line
+    kept = head(line, chars).split(" ")
+    return f"{' '.join(words[: len(kept) + kept[-1].startswith('-')])} {ELLIPSIS}"
+
+
+_ABOVE = re.compile(r"^(?!-)[^'\"]*(?:/|::)(?=\w)")

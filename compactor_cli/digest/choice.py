@@ -12,16 +12,17 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush, nlargest, nsmallest
-from itertools import chain, compress
+from itertools import chain, compress, groupby, islice
 from math import log
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest import language
 from compactor_cli.digest.atoms import atom_texts, find_atoms
-from compactor_cli.digest.events import REPORTING_TOOLS, Event, EventKind, ToolKind, is_own, short_name
-from compactor_cli.digest.files import overwritten
+from compactor_cli.digest.events import REPORTING_TOOLS, Event, EventKind, ToolKind, is_own, results_of, short_name
+from compactor_cli.digest.failures import finds_cause
+from compactor_cli.digest.files import is_undone, overwritten
 from compactor_cli.digest.salience import Scores
-from compactor_cli.digest.settled import chooses, gives_reason, proposes
+from compactor_cli.digest.settled import chooses, gives_reason
 from compactor_cli.digest.statements import (
     MAX_CHARS,
     Statement,
@@ -31,7 +32,6 @@ from compactor_cli.digest.statements import (
     is_narration,
     is_noise,
     is_scrap,
-    is_signature,
     lead_of,
     statements_of,
     windowed,
@@ -58,25 +58,30 @@ REMARK_FACTOR, MAX_REMARK_CHARS = 0.4, 80
 TAKEN_BACK_FACTOR = 0.4
 # What the user was asked for and has answered since.
 ANSWERED_FACTOR = 0.3
-# What was proposed, and taken or passed over since.
-OFFERED_FACTOR = 0.5
 CODE_FACTOR, LEANING_FACTOR = 0.4, 0.85
 OUTPUT_FACTOR = 0.55
 OUTPUT_WORD_FACTOR = 0.5
+# Thoughts count less than what was said, and stand after the statements of the event before them.
+THOUGHT_FACTOR, _THOUGHT_PLACE = 0.7, 1_000
 # Lines of one answer: more of them read as a heap of pieces, so they come only where tokens are left over, and all
 # together take no more than this: what they are lines of can be read again.
-MAX_OUTPUTS = (3, 200)
+MAX_OUTPUTS = (3, 16, 200)
 MAX_OUTPUT_TOKENS = 2_000
-# A line that was written says what the work did; one that was read is a piece of something larger.
-SCRAP_FACTOR, SOURCE_FACTOR, WRITTEN_FACTOR = 0.5, 0.4, 1.4
+# A piece of something larger.
+SCRAP_FACTOR = 0.5
 # What a statement that names the focus is worth for that alone, and the share of the budget such statements may take.
 FOCUS_VALUE, FOCUS_RATIO = 60.0, 0.6
+# The newest text from this length on is quoted whole where it takes no more of the budget than this share.
+WHOLE_CHARS, WHOLE_RATIO = 600, 0.3
 # Statements that name the focus are quoted around it, in about this many characters.
 _FOCUS_CHARS = 200
+# A statement that was spoken is shortened from this length on.
+_SPOKEN_CHARS = 600
 # Characters of spoken text that are looked at, and lines of output weighed, for one token of the budget.
 _SPOKEN_CHARS_PER_TOKEN = 60
 _OUTPUTS_PER_TOKEN = 0.16
 _MIN_OUTPUTS = 40
+_MAX_ANSWERS, _MAX_ANSWER_CHARS = 60, 160
 _MIN_ATOM_CHANCE = 0.02
 _MIN_WEIGHT = 0.1
 _MIN_REPORT_CHARS = 400
@@ -86,7 +91,8 @@ _LINES_PER_ATOM = 3
 _LINE_COST = tuple((6 + chars) ** COST_POWER for chars in range(MAX_CHARS + 1))
 _SPOKEN = (EventKind.ASSISTANT, EventKind.SUMMARY)
 _OUTPUT = (EventKind.CALL, EventKind.RESULT)
-_SHOWN = (StatementForm.OUTPUT, StatementForm.OBJECT)
+_LINES = (StatementForm.OUTPUT, StatementForm.LOOKED)
+_SHOWN = (*_LINES, StatementForm.OBJECT)
 # A word, or the row of a name in the table; of an object, its form with these.
 Fact = Hashable
 
@@ -177,7 +183,9 @@ class Choice:
         self.opened_quarters = [len(one.label) + 4 * ITEM_TOKENS for one in candidates]
         self.is_exhausted = False
         gain = _Round(choice=self, left=0, focus_left=1.0).gain
-        self.heap = [(-value, i) for i in range(len(candidates)) if (value := gain(i)) > 0.0]
+        # What was only looked at can be looked at again: it comes where everything else is said.
+        first = [i for i, one in enumerate(candidates) if one.form is not StatementForm.LOOKED or i in self.focused]
+        self.heap = [(-value, i) for i in first if (value := gain(i)) > 0.0]
         heapify(self.heap)
 
     def choose(self, budget_tokens: int) -> list[Statement]:
@@ -187,8 +195,10 @@ class Choice:
         ``budget_tokens`` by ``count``; the same input gives the same choice.
         """
         run = _Round(choice=self, left=budget_tokens, focus_left=budget_tokens * FOCUS_RATIO)
+        run.quote_newest(int(budget_tokens * WHOLE_RATIO))
         run.take(self.heap.copy(), MAX_OUTPUTS[0])
-        run.take(run.affordable(), MAX_OUTPUTS[1])
+        for most in MAX_OUTPUTS[1:]:
+            run.take(run.affordable(), most)
         run.fill()
         self.is_exhausted = not run.is_short
         return sorted((self.candidates[number] for number in run.taken), key=order)
@@ -209,6 +219,19 @@ class _Round:
         self.full: set[int] = set()
         self.taken: dict[int, None] = {}
         self.is_short = False
+
+    def quote_newest(self, most_tokens: int) -> None:
+        """Takes all of the newest long text that was spoken and costs no more than this: reasons stand in its whole."""
+        candidates, count = self.choice.candidates, self.choice.count
+        spoken = [i for i, one in enumerate(candidates) if one.event >= 0 and one.form not in _SHOWN and not one.label]
+        for _, group in groupby(sorted(spoken, key=lambda i: (-candidates[i].event, i)), lambda i: candidates[i].event):
+            whole = list(group)
+            texts = [candidates[i].text for i in whole]
+            if sum(map(len, texts)) >= WHOLE_CHARS and sum(map(count, texts)) + len(texts) <= most_tokens:
+                for i in whole:
+                    if candidates[i].text not in self.choice.shown:
+                        self._enter(i, 0)
+                return
 
     def take(self, heap: list[tuple[float, int]], max_outputs: int) -> None:
         """Takes what tells most until nothing fits or tells anything, at most this many lines of one answer."""
@@ -231,17 +254,21 @@ class _Round:
                 self._enter(number, max_outputs)
 
     def fill(self) -> None:
-        """Takes what else was spoken where tokens are left, the newest first: known words may make a new sentence."""
+        """Takes what else was spoken where tokens are left, then lines of output, the newest first.
+
+        Known words may make a new sentence.
+        """
         if self.left <= ITEM_TOKENS:
             return
         candidates = self.choice.candidates
         texts = {candidates[number].text for number in self.taken}
-        rest = [i for i, one in enumerate(candidates) if one.form is not StatementForm.OUTPUT and one.place >= 0]
-        for number in sorted(rest, key=lambda i: -candidates[i].event):
+        rest = (i for i, one in enumerate(candidates) if one.place >= 0)
+        for number in sorted(rest, key=lambda i: (candidates[i].form in _LINES, -candidates[i].event)):
             text = candidates[number].text
             if self.left <= ITEM_TOKENS:
                 return
-            if text not in texts and text not in self.choice.shown:
+            is_full = self.choice.bounded[number] >= 0 and self.output_left <= 0
+            if text not in texts and text not in self.choice.shown and not is_full:
                 texts.add(text)
                 self._enter(number, 0)
 
@@ -289,7 +316,7 @@ class _Round:
         self.focus_left -= cost if number in choice.focused else 0
         self.taken[number] = None
         if candidate.form in _SHOWN:
-            self.output_left -= cost if candidate.form is StatementForm.OUTPUT else 0
+            self.output_left -= cost if candidate.form in _LINES else 0
             self.outputs[item] += 1
             if self.outputs[item] >= max_outputs:
                 self.full.add(item)
@@ -340,6 +367,8 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     left = chars = budget_tokens * _SPOKEN_CHARS_PER_TOKEN
     spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN]
     last_user = max((number for number, event in enumerate(events) if event.kind is EventKind.USER), default=-1)
+    # Until the cause was found, others were suspected.
+    newest_cause = {events[cause.event].turn: cause.event for cause in analysis.causes}
     for number in sorted(spoken, key=lambda number: (number not in analysis.finals, -number)):
         text, base, is_final = events[number].text, wordless[number], number in analysis.finals
         if left <= 0 and not names(text, focus):
@@ -349,8 +378,11 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
         is_telling = is_final or (events[number].turn == events[-1].turn and not analysis.is_dialogue)
         base = base._replace(weight=base.weight * (FINAL_FACTOR if is_telling else 1.0))
         doubted = analysis.taken_back.get(number, ())
+        is_old = number < newest_cause.get(events[number].turn, -1)
         for one in _pieces(text, base, scores, focus, is_final=is_final, is_answered=number < last_user):
-            found.append(one._replace(weight=one.weight * TAKEN_BACK_FACTOR) if one.place in doubted else one)
+            is_doubted = one.place in doubted or (is_old and finds_cause(one.text))
+            found.append(one._replace(weight=one.weight * TAKEN_BACK_FACTOR) if is_doubted else one)
+    found.extend(_thought_pieces(analysis, wordless, chars))
     reports = _reports(events, chars)
     for number, text in reports.items():
         # What another model reported to the agent: its statements stand under the label of the call.
@@ -359,7 +391,35 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     is_gone = overwritten(events, analysis.operations)
     outputs = _outputs(analysis, max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN)), wordless)
     found.extend(one for one in outputs if one.event not in reports and not is_gone(one.event, one.text))
+    known = {one.text for one in found}
+    found.extend(one for one in _answers(analysis, wordless) if one.text not in known)
     return found
+
+
+def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Statement]:
+    """What the newest commands and looks answered in one or two short lines: a state, whatever it names."""
+    events, places = analysis.events, analysis.scores.table.lines.numbers
+    found = ((call, result) for call, result in results_of(events).items() if result.refusal is None)
+    for call, result in islice(reversed([*found]), _MAX_ANSWERS):
+        lines = [line.strip() for line in result.text.strip().split("\n")]
+        text, label = " · ".join(lines), analysis.labels[call].text
+        is_short = len(text) <= _MAX_ANSWER_CHARS and len(lines) <= 2 and not is_noise(text) and text not in label
+        if is_short and events[call].tool in (ToolKind.COMMAND, ToolKind.READ):
+            base = wordless[call]._replace(
+                form=StatementForm.OUTPUT, label=label, weight=OUTPUT_FACTOR * wordless[call].weight
+            )
+            yield base._replace(text=text, record=result.record, place=places.get(lines[0], 0))
+
+
+def _thought_pieces(analysis: Analysis, wordless: Sequence[Statement], chars: int) -> Iterator[Statement]:
+    """The statements of the newest thoughts, each after the event before it."""
+    for at, thought in reversed(analysis.thoughts):
+        if chars <= 0:
+            return
+        chars -= len(thought.text)
+        base = wordless[at]._replace(label=analysis.words.thought, record=thought.record)
+        for one in _pieces(thought.text, base, analysis.scores, analysis.focus):
+            yield one._replace(place=one.place + _THOUGHT_PLACE, lead="", weight=one.weight * THOUGHT_FACTOR)
 
 
 def _wordless(events: Sequence[Event], length_tokens: int) -> list[Statement]:
@@ -422,11 +482,9 @@ def _pieces(
             factor *= REMARK_FACTOR
         if is_answered and asks_the_user(piece):
             factor *= ANSWERED_FACTOR
-        elif is_answered and lead and proposes(lead):
-            factor *= OFFERED_FACTOR
         if _LEANS.match(piece):
             factor *= LEANING_FACTOR
-        shown, weight = _shortened(piece, scores, focus), base.weight * factor
+        shown, weight = _shortened(piece, scores, focus, _SPOKEN_CHARS), base.weight * factor
         yield Statement(shown, base.event, place, form, lead, base.label, base.record, base.at_tokens, weight)
 
 
@@ -434,7 +492,7 @@ def _pieces(
 _LEANS = re.compile(r"(?:But|So|This|That|These|Those|It|They|However|Also|Then|Both|And|Instead|Here)\b")
 
 
-def _shortened(text: str, scores: Scores, focus: frozenset[str]) -> str:
+def _shortened(text: str, scores: Scores, focus: frozenset[str], max_chars: int = MAX_CHARS) -> str:
     """A long text as its parts around the names most likely to be used again; around the focus, where it names it."""
     if len(text) <= _FOCUS_CHARS:
         return text
@@ -442,7 +500,7 @@ def _shortened(text: str, scores: Scores, focus: frozenset[str]) -> str:
     spots = [(at, at + len(name)) for name in sorted(focus) if (at := lowered.find(name)) >= 0]
     if spots and len(lowered) == len(text):
         return windowed(text, spots, _FOCUS_CHARS)
-    if len(text) <= MAX_CHARS:
+    if len(text) <= max_chars:
         return text
     best = nlargest(6, sorted(atom_texts(text[:20_000])), key=scores.of)
     return windowed(text, [(at, at + len(atom)) for atom in best if (at := text.find(atom)) >= 0])
@@ -451,38 +509,37 @@ def _shortened(text: str, scores: Scores, focus: frozenset[str]) -> str:
 def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> Iterator[Statement]:
     """The lines of calls and results that name most of what will be used again, for their length."""
     events, scores, focus = analysis.events, analysis.scores, analysis.focus
+    edits = ((call, result) for call, result in results_of(events).items() if events[call].tool is ToolKind.EDIT)
+    undone = {call for call, result in edits if is_undone(events[call], result)}
+    looks = {run.event for run in analysis.runs if run.is_look}
     for text, place in _telling_lines(events, scores, number, focus):
         base = wordless[scores.table.lines.last[place]]
         event, label = events[base.event], analysis.labels[base.event]
         is_steering = event.tool is ToolKind.PLAN or (event.kind is EventKind.CALL and is_own(event.name))
         is_label = event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND)
-        if is_steering or event.refusal is not None or text == event.name or text in label.text:
+        # Of what came of it, the first line says why; it may repeat the edit after that.
+        is_of_it = base.event in undone or (event.call in undone and not event.text.lstrip().startswith(text))
+        if is_steering or is_of_it or event.refusal is not None or text == event.name or text in label.text:
             continue
+        is_result = event.kind is EventKind.RESULT
         # What was looked for or run is the label of what came of it, and a run's last line tells of all its steps.
         # The path of a listing alone is for the index of names.
-        is_listed = event.kind is EventKind.RESULT and _PATH.fullmatch(text) is not None
-        is_nothing = is_listed or text in analysis.progress or is_import(text) or _DIFF.match(text)
-        if (is_label or is_nothing) and not names(text, focus):
+        is_nothing = is_label or text in analysis.progress or is_import(_PLACE.sub("", text))
+        is_nothing = is_nothing or bool(_DIFF.match(text) or (is_result and _PATH.fullmatch(text)))
+        if is_noise(text) or (is_nothing and not names(text, focus)):
             continue
-        if is_noise(text):
-            continue
-        is_source = event.tool is ToolKind.READ or (label.is_file and event.tool is ToolKind.COMMAND)
-        weight = OUTPUT_FACTOR * base.weight * _legibility(text, event, is_source)
-        named = base.event, place, StatementForm.OUTPUT, "", label.text
-        yield Statement(_shortened(text, scores, focus), *named, base.record, base.at_tokens, weight)
+        is_file = event.tool is ToolKind.READ or (event.tool is ToolKind.COMMAND and label.is_file)
+        is_look = is_result and (is_file or event.call in looks)
+        form = StatementForm.LOOKED if is_look else StatementForm.OUTPUT
+        weight = OUTPUT_FACTOR * base.weight * (SCRAP_FACTOR if is_scrap(text) else 1.0)
+        shown, named = _shortened(text, scores, focus), (base.event, place, form, "", label.text)
+        yield Statement(shown, *named, base.record, base.at_tokens, weight)
 
 
 _DIFF = re.compile(r"index [0-9a-f]{7}|diff --git |@@ |(?:---|\+\+\+) ")
-_PATH = re.compile(r"[\w./@+-]*/[\w./@+-]*")
-
-
-def _legibility(text: str, event: Event, is_source: bool) -> float:
-    """How well a line of a call or an output reads alone, and how much it says of the work."""
-    if is_scrap(text) or (event.kind is EventKind.RESULT and event.call < 0):
-        return SCRAP_FACTOR
-    if event.tool is ToolKind.EDIT and event.kind is EventKind.CALL:
-        return WRITTEN_FACTOR
-    return SOURCE_FACTOR if is_source and not is_signature(text) else 1.0
+# Where a search found a line: `src/clock.py:12:`.
+_PLACE = re.compile(r"^[\w./@+-]+:(?:\d+:)?\s*(?=\S)")
+_PATH = re.compile(r"[\w@+-]*[./][\w./@+-]*")
 
 
 def _telling_lines(
@@ -503,6 +560,7 @@ def _telling_lines(
     for place, rows in enumerate(lines.atoms):
         if rows and (value := sum(map(chance, rows))) >= _MIN_ATOM_CHANCE and is_output[lines.last[place]]:
             ranks[place] = 0.0 if place in apart else -value / _LINE_COST[min(len(texts[place]), MAX_CHARS)]
+    taken = set[int]()
     for place in _by_rank(ranks):
         if number <= 0:
             break
@@ -512,7 +570,11 @@ def _telling_lines(
         for row in fresh:
             used[row] += 1
         number -= 1
+        taken.add(place)
         yield texts[place], place
+    # Where that leaves room, a short session may be shown line by line.
+    rest = (place for place in reversed(range(len(texts))) if is_output[lines.last[place]] and place not in taken)
+    yield from ((texts[place], place) for place in islice(rest, max(0, number)))
     yield from ((texts[place], place) for place in naming)
 
 

@@ -1,15 +1,16 @@
-"""Commands: what was run, how it ended, and what it did to files."""
+"""Commands: what was run, and how it ended."""
 
 from __future__ import annotations
 
-import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from functools import cache, lru_cache
+from itertools import pairwise, zip_longest
 
-from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, argument, command_of, results_of
-from compactor_cli.digest.statements import ELLIPSIS, head, windowed
+from compactor_cli.digest.edits import editor_step, patch_of
+from compactor_cli.digest.events import Event, EventKind, ToolKind, argument, command_of, results_of
+from compactor_cli.digest.statements import ELLIPSIS, head
 from compactor_cli.formats.client_signs import AROUND_OUTPUT, ATTACHMENTS, EXIT_CODE_WORDS, exit_code
 from compactor_cli.model.value import dataclass
 
@@ -97,18 +98,9 @@ _MAX_BRIEF_LINES, _MAX_BRIEF_CHARS = 3, 160
 # A line that says that something went wrong.
 ERROR_PATTERN = re.compile(
     r"^\s*(?:--- FAIL|FAIL(?:ED|URE)?\b|(?:mise )?ERROR\b|ERR!|E  +\S|panic:|fatal:|fatal error|npm ERR!|make: \*\*\*)"
-    r"|^\s*Traceback \(|\b[A-Za-z_.]*(?:Error|Exception)\b(?::|$| \()|\berror(?:\[\w+\])?:|: error\b"
+    r"|^\s*Traceback \(|\b[A-Za-z_.]*(?:Error|Exception)\b(?::|$| \()|\berror(?:\[[\w-]+\])?:|: error\b"
     r"|command not found|No such file or dir|[Pp]ermission denied|\bundefined: |\bcannot find |Segmentation fault"
     r"|\tfail\t|\btimed out\b|\b[1-9]\d* (?:failed|failures?|errors?)\b|错误[:\uff1a]|失败"
-)
-# Whatever reports begins with one of these, or has one of the others in it.
-_REPORT_STARTS = (
-    *("Switched to ", "Your branch is ", "branch '", "Deleted ", "Created ", "HEAD is now at "),
-    *("ok", "PASS", "OK (", "[", "All checks passed", "test result: ok"),
-)
-_REPORT_PARTS = (
-    *(" passed", " passing", " test ok", " tests ok", " file changed", " files changed", "BUILD SUCC", "Success"),
-    *("->", "/pull/", "/issues/", " issues", " errors", " problems", "compiled successfully"),
 )
 # Lines that only say where, or how, the next ones run.
 _ENTERING = re.compile(r"(?:cd \S+|set -\S+(?: \S+)?|export \w+=\S*|#.*|)")
@@ -120,7 +112,8 @@ _REPORT = re.compile(
     r"|^(?:Deleted|Created) |^HEAD is now at |\b(?:0|[Nn]o) (?:issues|errors|problems)\b|compiled successfully"
 )
 _FAILURE = re.compile(
-    r"\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|npm ERR!|make: \*\*\*|Traceback \()"
+    r"\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|npm ERR!|make: \*\*\*|Traceback \(|error\[[\w-]+\]: )"
+    r"|\S+::\S+ FAILED\b"
     r"|\W*[1-9]\d* failed, \d+ passed|.*\b\d+ passed\b.*\b[1-9]\d* failed\b"
     r"|\S+: (?:line )?\d+: .*(?:unbound variable|command not found|not found|syntax error|No such file)"
 )
@@ -226,6 +219,11 @@ def _looks(words: list[str]) -> bool:
     return words[0] in _LOOKING and not (words[0] == "sed" and any(word.startswith("-i") for word in words))
 
 
+def asks_for_help(command: str) -> bool:
+    """Whether a command only shows how it is used, or its version, where it goes well."""
+    return re.search(r"(?:^|\s)(?:-h|--help|--version)\b", command) is not None
+
+
 # What may stand before a command: what runs it, and the words of loops and conditions.
 _BEFORE_A_COMMAND = frozenset("sudo timeout time command while until do if then else elif !".split())
 
@@ -236,19 +234,24 @@ def failed_with_code(result: Event | None) -> bool:
 
 
 def _outcome(result: Event | None, look: bool, shows_errors: bool) -> tuple[CommandOutcome, int]:
-    if result is None or result.is_refusal or result.text.rstrip().endswith("Command aborted"):
+    if result is None or result.is_refusal:
         return CommandOutcome.UNKNOWN, -1
     code = _exit_code(result.text)
     if shows_errors and code <= 1:
         failed = any(_is_error_line(line.strip()) for line in _edges(result.text))
         return CommandOutcome.FAILED if failed else CommandOutcome.OK, -1
-    if code > 0 or result.is_error:
+    is_stopped = _STOPPED.search(result.text[-_EDGE_CHARS:]) is not None
+    if (code > 0 or result.is_error) and not is_stopped:
         return CommandOutcome.FAILED, code
     # A pipe hides the code of what failed before it; output of looking commands quotes others' errors.
     lines = _edges(result.text) if code < 0 and not look else ()
     if any(_FAILURE.match(line) or ("error" in line and _PLACE.match(line)) for line in lines):
         return CommandOutcome.FAILED, -1
-    return CommandOutcome.OK, code
+    return (CommandOutcome.UNKNOWN, -1) if is_stopped else (CommandOutcome.OK, code)
+
+
+# What was stopped before its end: only what it had shown by then is known.
+_STOPPED = re.compile(r"\bCommand (?:aborted|timed out after [\w. ]+)\s*\Z")
 
 
 def code_is_of_another(command: str) -> bool:
@@ -274,14 +277,16 @@ def _outcome_by_output(command: str, text: str) -> CommandOutcome:
     cut = _HEAD.search(command)
     is_whole = not cut or len(lines) < int(cut[1] or 10)
     is_data = re.match(r"\s*(?:\{\s*\"|\[\s*[\[{\"\d])", text) is not None
-    if is_data or (is_whole and any(map(_reports, lines))):
+    if is_data or (is_whole and any(map(_REPORT.search, lines))):
         return CommandOutcome.OK
     is_silent = not lines or (len(lines) == 1 and lines[0].strip("()").lower().endswith("no output"))
     return CommandOutcome.OK if is_silent and says_only_errors else CommandOutcome.UNKNOWN
 
 
 _HEAD = re.compile(r"\|\s*head\b(?:\s+-(?:n\s*)?(\d+))?")
-_TROUBLE = re.compile(r"\b[1-9]\d* (?:failed|failures?|errors?|problems?)\b|^(?:error|ERROR)\b|\berror(?:\[\w+\])?: ")
+_TROUBLE = re.compile(
+    r"\b[1-9]\d* (?:failed|failures?|errors?|problems?)\b|^(?:error|ERROR)\b|\berror(?:\[[\w-]+\])?: "
+)
 _SAYS_ONLY_ERRORS = re.compile(r"\b(?:go (?:build|vet)|tsc|gofmt|ruff|mypy|py_compile|eslint|clippy)\b[^|;\n]*2>&1")
 
 
@@ -316,7 +321,7 @@ def _line(text: str, outcome: CommandOutcome, look: bool) -> str:
     lines = _edges(text)
     # A commit tells its branch and hash in the first line, and sizes after it.
     commit = next((line for line in lines if _COMMIT.match(line)), "")
-    reported = commit or next((line.strip() for line in reversed(lines) if _reports(line)), "")
+    reported = commit or next((line.strip() for line in reversed(lines) if _REPORT.search(line)), "")
     return _short(reported or _brief(text))
 
 
@@ -337,11 +342,6 @@ def _own_lines(text: str) -> list[str]:
 _COMMIT = re.compile(r"\[[\w./-]+ (?:\(root-commit\) )?[0-9a-f]{7,40}\] ")
 
 
-def _reports(line: str) -> bool:
-    may_be = line.startswith(_REPORT_STARTS) or any(map(line.__contains__, _REPORT_PARTS))
-    return may_be and _REPORT.search(line) is not None
-
-
 def error_line(text: str) -> str:
     """What went wrong, in one line: a traceback's end, the places that a compiler or linter names, or the last line.
 
@@ -353,17 +353,20 @@ def error_line(text: str) -> str:
         lines = [line for line in lines[traced + 1 :] if not line.startswith((" ", "\t"))] or lines[traced:]
     elif conflicts := _CONFLICT.findall(text[:200_000]):
         return MERGE_CONFLICT + ", ".join(dict.fromkeys(conflicts))
-    failed = list(dict.fromkeys(_FAILED_TEST.findall(text[:200_000])))[:_MAX_PLACES]
-    places = list(_named_places(lines)) if traced < 0 else []
+    failed = failed_tests(text[:200_000])
+    places = _one_of_each_file(_named_places(lines) if traced < 0 else ())
     if failed:
         # A test prints what it did in the same form as what was wrong, which it says last.
         lines = [line for line in lines if not line.lstrip().startswith(("FAIL", "--- FAIL"))]
         places = ([line for line in places if _WRONG.search(line)] or places)[-_MAX_PLACES:]
     if not places:
-        places = [line for line in lines if _says_why(line)][:1]
+        first = next((i for i, line in enumerate(lines) if _says_why(line)), len(lines))
+        # After the name of a failed test stands what was wrong, and after that of an error its place.
+        places = lines[first : first + (2 if any(map(_IS_FOLLOWED.match, lines[first : first + 1])) else 1)]
     if not (places or failed):
         places = [line for line in lines if not exit_code().search(line)][-1:]
-    return _short(" · ".join((*failed, *(line.strip() for line in places[:_MAX_PLACES]))))
+    named = [_short(" · ".join(failed), _MOST_LINE_CHARS // 2)] if failed else []
+    return _short(" · ".join((*named, *(line.strip() for line in places[:_MAX_PLACES]))))
 
 
 MERGE_CONFLICT = "Merge conflict in "
@@ -378,7 +381,20 @@ _FRAME = re.compile(r" \+0x[0-9a-f]+$")
 _CONFLICT = re.compile(r"^CONFLICT \([^)\n]*\): Merge conflict in (\S+)", re.MULTILINE)
 # As compilers and linters name the place of an error.
 _PLACE = re.compile(r"\s*(?:\[[\w:.-]+\] )?[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+)?:? |\(\d+(?:,\d+)?\): )\s*\S")
-_FAILED_TEST = re.compile(r"^\s*(--- FAIL: \S+)", re.MULTILINE)
+
+
+def failed_tests(text: str) -> list[str]:
+    """The tests that a runner says failed, as Go and pytest name them: `--- FAIL: TestX`, `FAILED x.py::y`."""
+    found = (named or f"FAILED {test or other}" for named, test, other in _FAILED_TEST.findall(text))
+    parts = [("", "", ""), *(one.rpartition("::") for one in dict.fromkeys(found))]
+    # In the same file as the one before, the name alone.
+    return [f"FAILED ::{one[2]}" if one[1] and one[0] == last[0] else "".join(one) for last, one in pairwise(parts)]
+
+
+_FAILED_TEST = re.compile(
+    r"^\s*(?:(--- FAIL: \S+)|FAILED (\S+::\S+)|(?:test )?(\S+::\S+) (?:\.\.\. )?FAILED\b)", re.MULTILINE
+)
+_IS_FOLLOWED = re.compile(r"\s*(?:FAIL +\S|error\[)")
 _WRONG = re.compile(r"\b(?:should|expect|want|got\b|fail|error|missing|unexpected|not\b|no\b|\w+n't\b)", re.IGNORECASE)
 
 
@@ -391,18 +407,26 @@ def _named_places(lines: Sequence[str]) -> Iterator[str]:
                 yield line
 
 
+def _one_of_each_file(places: Iterable[str]) -> list[str]:
+    """The places of errors, first one in each file: there is something to fix in all of them."""
+    by_file: dict[str, list[str]] = {}
+    for line in places:
+        by_file.setdefault(re.split("[:(]", line.strip(), maxsplit=1)[0], []).append(line)
+    return [line for row in zip_longest(*by_file.values()) for line in row if line]
+
+
 def _says_why(line: str) -> bool:
     """Whether a line names the trouble, or the place of it as compilers and linters do."""
     named = ERROR_PATTERN.search(line) is not None or _PLACE.match(line) is not None
     return named and not exit_code().fullmatch(line.strip())
 
 
-def _short(line: str) -> str:
-    if len(line) <= _MOST_LINE_CHARS:
+def _short(line: str, chars: int = _MOST_LINE_CHARS) -> str:
+    """The parts that fit of a line of several, else how it begins."""
+    if len(line) <= chars:
         return line
-    if found := ERROR_PATTERN.search(line, _MOST_LINE_CHARS // 2):
-        return windowed(line, [found.span()], _MOST_LINE_CHARS)
-    cut = head(line, _MOST_LINE_CHARS)
+    end = line.rfind(" · ", 0, chars)
+    cut = line[:end] if end > 0 else head(line, chars)
     return f"{cut} {ELLIPSIS}" if cut else ""
 
 
@@ -416,151 +440,3 @@ def shown(command: str) -> str:
     if len(line) > _MOST_SHOWN_CHARS:
         line, more = head(line, _MOST_SHOWN_CHARS), "more"
     return f"{line} {ELLIPSIS}" if more and line else line
-
-
-def editor_step(event: Event) -> str:
-    """What a command does in SWE-agent's editor (``open``, ``create``, ``edit 3:7``), or an empty string."""
-    found = _EDITOR.match(command_of(event.arguments).lstrip())
-    return (found[1] or found[2]) if found else ""
-
-
-_EDITOR = re.compile(r"(edit) \d+:\d+\s*\n|(open|create) \"?[\w./~@+-]+\"?(?: \d+)?\s*\Z")
-
-
-def viewed_file(text: str) -> str:
-    """The file that a result of SWE-agent's editor shows a part of, or an empty string."""
-    found = re.search(r"^\[File: (.+) \(\d+ lines total\)\]$", text, re.MULTILINE) if " lines total)]" in text else None
-    return found[1] if found else ""
-
-
-def patch_of(event: Event) -> str:
-    """The patch between ``*** Begin Patch`` and its end that a call applies, or an empty string."""
-    named = argument(event.arguments, ("input", "patch", "patchText", "patch_text"))
-    text = named or command_of(event.arguments)
-    return text[text.index("*** Begin Patch") :] if "*** Begin Patch" in text else ""
-
-
-_REDIRECT = re.compile(r"(?<![0-9&<>=-])(>{1,2})\s*([^\s;&|<>()]+)")
-# Not the script of `sh -c "…"`, whose redirections are real.
-_QUOTED = re.compile(r"(?<!c )(?:'[^']*'|\"[^\"]*\")")
-_SEGMENT = r"&&|\|\||;|\n|\|"
-_MAX_COMMAND_CHARS = 4_000
-# What these endings name is prose: no check looks at it, and its headings are no comments.
-PROSE = (".md", ".txt", ".rst", ".adoc")
-_READERS = frozenset({"cat", "sed", "perl", "head", "tail", "nl", "bat", "less", "more"})
-# Their first operand is a script or a pattern, unless it was given by an option.
-_SCRIPT_FIRST = frozenset({"sed", "perl"})
-
-
-@lru_cache(maxsize=1 << 10)
-def shell_operations(command: str, *, failed: bool = False) -> tuple[tuple[FileAction, str, str, str], ...]:
-    """What a command line does to files, as (action, path, target, path as written if that differs).
-
-    Known are redirections, ``rm``, ``mv``, ``cp``, ``tee``, readers, ``sed -i``, ``perl -i``, and what a Python script
-    in a here-document writes. Where the line ``failed``, its last command is what did: those before it went well.
-
-    Paths are relative to where the line starts: a ``cd`` in front of them is followed, and where it leads to a place
-    that cannot be known, no path is given. A here-document's body is content, not commands.
-    """
-    shown, _ = _here_document(command)
-    shown = _QUOTED.sub(lambda quote: re.sub(r"[>|;&\n]", " ", quote[0]), shown[:_MAX_COMMAND_CHARS])
-    directory: str | None = ""
-    operations: list[tuple[FileAction, str, str, str]] = []
-    segments = [segment for segment in re.split(_SEGMENT, shown) if segment.strip()]
-    for segment in segments[:-1] if failed else segments:
-        words = segment.split()
-        if words[:1] == ["cd"]:
-            directory = _entered(directory, words[1:])
-            continue
-        for action, path, target in _segment_operations(segment):
-            found = _located(directory, path)
-            if found:
-                written = path if path != found else ""
-                target = target if written else _located(directory, target) if target else ""
-                operations.append((action, found, target, written))
-    written_paths = () if failed else dict.fromkeys(_written_by_python(command))
-    operations += [(FileAction.EDIT, path, "", "") for path in written_paths if _looks_like_file(path)]
-    return tuple(operations)
-
-
-def _here_document(command: str) -> tuple[str, str]:
-    """A command line without the body of its here-document, and that body; what follows it is commands again."""
-    shown, marker, body = command.partition("<<")
-    if not marker:
-        return command, ""
-    opening, _, body = body.partition("\n")
-    shown += opening
-    word = opening.strip().lstrip("-").split()[:1]
-    end = re.search(rf"^\s*{re.escape(word[0].strip(chr(39) + chr(34)))}\s*$", body, re.MULTILINE) if word else None
-    return (shown + body[end.end() :], body[: end.start()]) if end else (shown, body)
-
-
-def _written_by_python(command: str) -> Iterator[str]:
-    """The paths that a Python script in a here-document writes: literal ones, and names that one was given to."""
-    shown, body = _here_document(command)
-    script = body if "python" in shown else ""
-    named = dict(_GIVEN.findall(script))
-    for found in _WRITES.finditer(script):
-        place = found[1] or found[2]
-        yield place.strip("'\"") if place[0] in "'\"" else named.get(place, "")
-
-
-_GIVEN = re.compile(r"\b(\w+) *= *(?:[\w.]*Path\()?['\"]([^'\"\n]+)['\"]")
-_PATH = r"(['\"][^'\"\n]+['\"]|\b\w+)"
-_WRITES = re.compile(rf"\bopen\(\s*{_PATH}\s*,\s*(?:mode=)?['\"][wa]|{_PATH}\)?\.write_text\(")
-
-
-def _entered(directory: str | None, operands: Sequence[str]) -> str | None:
-    """The directory after a ``cd``; None where it cannot be known (home, back, a variable)."""
-    place = operands[0].strip("'\"") if operands else "~"
-    if place.startswith(("~", "-", "$")):
-        return None
-    if place.startswith("/"):
-        return place
-    return None if directory is None else posixpath.normpath(posixpath.join(directory, place)).removeprefix("./")
-
-
-def _located(directory: str | None, path: str) -> str:
-    if path.startswith(("/", "~")) or directory in ("", "."):
-        return path
-    return "" if directory is None else posixpath.normpath(posixpath.join(directory, path))
-
-
-def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
-    for mark, path in _REDIRECT.findall(segment):
-        if _looks_like_file(path := path.strip("'\"")):
-            yield FileAction.EDIT if mark == ">>" else FileAction.CREATE, path, ""
-    words = [found for word in _WORD.findall(_REDIRECT.sub(" ", segment)) if (found := word.strip("'\""))]
-    while words and (words[0] in ("git", "sudo", "command") or re.fullmatch(r"\w+=\S*", words[0])):
-        words = words[1:]
-    if not words:
-        return
-    name, operands = words[0], [word for word in words[1:] if not word.startswith("-")]
-    if (name == "checkout" and "--" in words) or (name == "restore" and "--staged" not in words):
-        reverted = words[words.index("--") + 1 :] if "--" in words else operands
-        yield from ((FileAction.REVERT, path, "") for path in reverted if _looks_like_file(path))
-    elif name in ("rm", "tee"):
-        action = FileAction.DELETE if name == "rm" else FileAction.CREATE
-        yield from ((action, path, "") for path in operands if _looks_like_file(path))
-    elif name == "mv" and len(operands) == 2 and all(_looks_like_file(path.removesuffix("/")) for path in operands):
-        yield FileAction.MOVE, operands[0], operands[1]
-    elif name == "cp" and len(operands) == 2 and all(map(_looks_like_file, operands)):
-        if "." in posixpath.basename(operands[1]):
-            yield FileAction.CREATE, operands[1], ""
-    elif name in _READERS:
-        in_place = name in _SCRIPT_FIRST and any(re.match(r"-\w{0,2}i", word) for word in words)
-        if name == "perl" and not in_place:
-            return  # it runs a program
-        scripted = name in _SCRIPT_FIRST and not any(word in ("-e", "-f") for word in words)
-        action = FileAction.EDIT if in_place else FileAction.READ
-        files = operands[1:] if scripted else operands
-        yield from ((action, path, "") for path in files if _looks_like_file(path) and "." in posixpath.basename(path))
-
-
-# What stands in quotation marks is one word, blanks and all.
-_WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|[^\s'"]|['"])+""")
-
-
-def _looks_like_file(word: str) -> bool:
-    named = re.fullmatch(r"[\w./~@+-]*[A-Za-z][\w./~@+-]*", word) is not None
-    return named and not word.startswith("/dev/") and not word.endswith((".", "/"))

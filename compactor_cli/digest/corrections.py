@@ -15,22 +15,20 @@ from compactor_cli.digest.statements import QUESTION_MARKS, sentences, statement
 from compactor_cli.digest.wants import last_question
 
 # A longer message has other matters too: only how it begins counts.
-_MAX_CORRECTION_CHARS = 400
-_MIN_CORRECTION_WORDS = 4
-_REASONED_CHARS = 200
+_MAX_CORRECTION_CHARS, _MIN_CORRECTION_WORDS, _REASONED_CHARS = 400, 4, 200
 # With fewer words in common with a doubt, no statement of a message is meant before the others.
 _MIN_SHARED = 2
 # Words that a doubt has in common with what it is about; earlier explanations that are looked at.
-_SHARED_WORDS, _MAX_EXPLAINED = 3, 30
+_SHARED_WORDS, _MAX_EXPLAINED, _MAX_OWNING_SENTENCES = 3, 30, 4
 # How a message of the user begins that takes back what was said before it.
-_CORRECTS = (
+_CORRECTION = re.compile(
+    r"\W*(?:(?:hm+|ok(?:ay)?|yes|yeah|oh|ah|so|no)[,. ]+)?"
     r"(?:wait\b|undo\b|revert\b|that(?:'s| is) (?:not|wrong|no)|not (?:that|like|what)|wrong\b"
     r"|(?:this|that|it) (?:should|must)(?: not|n'?t)\b|let'?s (?:not|pause|step back)\b"
-    r"|i (?:meant|didn'?t|don'?t (?:want|think|like))"
-    r"|(?:again,? )?(?:[\w-]+ ){1,6}(?:is|was|are)(?:(?: not|n'?t) (?:correct|right|true)| wrong| incorrect)\b"
-    r"|不对|不是|等等|错|違|ちがう)"
+    r"|i (?:meant|didn'?t|don'?t (?:want|think|like))|不对|不是|等等|错|違|ちがう"
+    r"|(?:again,? )?(?:[\w-]+ ){1,6}(?:is|was|are)(?:(?: not|n'?t) (?:correct|right|true)| wrong| incorrect)\b)",
+    re.IGNORECASE,
 )
-_CORRECTION = re.compile(rf"\W*(?:(?:hm+|ok(?:ay)?|yes|yeah|oh|ah|so|no)[,. ]+)?{_CORRECTS}", re.IGNORECASE)
 # How the assistant begins where it owns that the user's doubt or correction is right.
 _OWNS_TO_ERROR = re.compile(
     r"\W*(?:(?:ah|oh|hm+|yes|right|sorry|good (?:catch|point|question))\b[\s,.!:-]*)*(?:now I see[^.!]*[.!:]\s*)?"
@@ -39,17 +37,32 @@ _OWNS_TO_ERROR = re.compile(
     r"|I got (?:that|this|it) wrong|my mistake|that was (?:wrong|incorrect))",
     re.IGNORECASE,
 )
-_MAX_OWNING = 4
+# How the user says that something does not work, or doubts that it does.
+_FAILURE = re.compile(
+    r"\bstill (?:not?\b|fail|broken|\w+(?:n['’]?t| not)\b|get(?:ting)?\b|got\b|say|show|happen)|\bare you sure\b"
+    r"|\b(?:does|do|did|is|are|was|were)(?:n['’]?t| not) (?:\w+ ){0,2}(?:work|happen|fir[ei]|show|load|see\b)"
+    r"|\b(?:tests?|checks?|build|ci|lint\w*)\b[^.!?\n]{0,40}\b(?:fail(?:s|ed|ing)|broken|unhappy)\b"
+    r"|还是[不没]|没(?:有用|用|生效)|\b(?:annoying|fgs|wtf|a+rgh+)\b|^\s*(?:error|fatal|--- fail)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+# Where it has fewer words that carry meaning, it is about the newest report; words that begin alike are one word.
+_MIN_NAMING, _BEGINNING = 5, 5
 # What the user adds to an explanation does not doubt it.
 _OBJECTS = re.compile(r"\b(?:but|not?|wait|actually|hm+|wrong|instead|why|\w+n't)\b|[?\uff1f]", re.IGNORECASE)
 # How a message begins that reports what was done: without a reason, it explains nothing that could be wrong.
 _REPORTS = re.compile(
     r"\W*(?:(?:I'?ve|I have) (?:created|written|updated|added|saved|committed|pushed)|done\b|all done)", re.IGNORECASE
 )
-# What the assistant says where it found nothing wrong.
-_VERDICT = r"ship it|ready (?:to|for) (?:merge|merging|ship|submit|submission|release)|good to (?:go|merge)|lgtm"
-_GIVES_VERDICT = re.compile(
-    rf"\b(?:{_VERDICT}|(?:tests|checks)(?: now)? (?:all )?(?:pass(?:ed|ing)?|green)\b|lint(?:ing)? (?:is )?clean)\b",
+# What calls the work ready, or its checks passed: true until something changes.
+GIVES_VERDICT = re.compile(
+    r"\b(?:ship it|ready (?:to|for) (?:merge|merging|ship|submit|submission|release)|good to (?:go|merge)|lgtm"
+    r"|(?:tests|checks)(?: now)? (?:all )?(?:pass(?:ed|ing)?|green)\b|lint(?:ing)? (?:is )?clean)\b",
+    re.IGNORECASE,
+)
+# How a heading or sentence of a summary says what was being done or was left to do.
+TELLS_WHAT_IS_OPEN = re.compile(
+    r"\b(?:pending|currently?|next steps?|to-?dos?|remaining|in progress|in the middle of|still (?:needs?|has|have)"
+    r"|(?:was|were) about to|unresolved|not yet)\b|待办|下一步|当前|未完成|残り|未解決",
     re.IGNORECASE,
 )
 
@@ -67,43 +80,41 @@ def takes_back(words: str, before: str) -> bool:
     return declines(words) and not last_question(before)
 
 
-def gives_verdict(sentence: str) -> bool:
-    """Whether a sentence calls the work ready, or its checks passed: true until something changes."""
-    return _GIVES_VERDICT.search(sentence) is not None
+def _failed(words: str, closings: Sequence[int], events: Sequence[Event]) -> list[int]:
+    """Of the assistant's last messages of turns, the one of which the user says that it does not work.
 
-
-def tells_what_is_open(words: str) -> bool:
-    """Whether a heading or sentence of a summary says what was being done or was left to do."""
-    return _TELLS_WHAT_IS_OPEN.search(words) is not None
-
-
-_TELLS_WHAT_IS_OPEN = re.compile(
-    r"\b(?:pending|currently?|next steps?|to-?dos?|remaining|in progress|in the middle of|still (?:needs?|has|have)"
-    r"|(?:was|were) about to|unresolved|not yet)\b|待办|下一步|当前|未完成|残り|未解決",
-    re.IGNORECASE,
-)
+    The newest, where it has words in common or the user names little, else the one with most of them.
+    """
+    if not _FAILURE.search(words):
+        return []
+    doubted, reported = ({word[:_BEGINNING] for word in terms(text)} for text in (words, events[closings[-1]].text))
+    if len(doubted) < _MIN_NAMING or not doubted.isdisjoint(reported):
+        return [closings[-1]]
+    return _meant(events, closings, words)
 
 
 def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
     """What later messages take back: positions of messages of the assistant, with the places of the statements.
 
     The user's corrections and refusals do, and the assistant itself where it owns that the user's doubt or correction
-    is right: of what it explained before, what has most words in common with it. A call that was stopped without a word
-    takes nothing back: the user's next message says whether it does.
+    is right: of what it explained before, what has most words in common with it. Where the user says that something
+    does not work, that is what was reported of it. A call that was stopped without a word takes nothing back: the
+    user's next message says whether it does.
     """
     found: dict[int, frozenset[int]] = {}
 
-    def doubt(numbers: Iterable[int], words: str) -> None:
+    def doubt(numbers: Iterable[int], words: str, *, claims_only: bool = False) -> None:
         for number in numbers:
-            found[number] = found.get(number, frozenset()) | _doubted(events[number].text, words)
+            if doubted := _doubted(events[number].text, words, claims_only=claims_only):
+                found[number] = found.get(number, frozenset()) | doubted
 
-    explained: list[int] = []
+    explained, closings = list[int](), list[int]()
     spoken, turn, asked = -1, -1, ""
     for number, event in enumerate(events):
         if event.kind is EventKind.ASSISTANT:
             if event.turn != turn and _OBJECTS.search(asked) and _OWNS_TO_ERROR.match(event.text):
                 # What was wrong, it says in its own words.
-                owned = " ".join(sentences(event.text)[:_MAX_OWNING])
+                owned = " ".join(sentences(event.text)[:_MAX_OWNING_SENTENCES])
                 doubt(_meant(events, explained, asked), f"{asked} {owned}")
             reports = _REPORTS.match(event.text) and not any(map(gives_reason, sentences(event.text)))
             if len(event.text) >= _REASONED_CHARS and not reports:
@@ -119,22 +130,32 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
         elif event.kind is EventKind.USER:
             if spoken >= 0 and takes_back(event.text, events[spoken].text):
                 doubt([spoken], event.text)
+            elif spoken >= 0:
+                closings, words = [*closings, spoken][-_MAX_EXPLAINED:], event.text[:_MAX_CORRECTION_CHARS]
+                doubt(_failed(words, closings, events), words, claims_only=True)
             spoken, asked = -1, event.text
     return found
 
 
-def _doubted(text: str, words: str) -> frozenset[int]:
-    """The places of the statements that have most in common with a doubt; all where none has enough."""
+def _doubted(text: str, words: str, *, claims_only: bool) -> frozenset[int]:
+    """The places of the statements, or claims, that have most in common with a doubt; all where none has enough."""
     doubted = _stems(words)
+    pieces = enumerate(piece for piece, _, _ in statements_of(text))
+    meant = {place: piece for place, piece in pieces if not claims_only or _CLAIMS.search(piece)}
     # A word within a name counts twice.
     shared = {
         place: len(_stems(piece) & doubted) + len(_stems(" ".join(_NAMED.findall(piece))) & doubted)
-        for place, (piece, _, _) in enumerate(statements_of(text))
+        for place, piece in meant.items()
     }
     most = max(shared.values(), default=0)
     return frozenset(place for place, number in shared.items() if most < _MIN_SHARED or number * 2 > most)
 
 
+# What says that something works.
+_CLAIMS = re.compile(
+    r"\b(?:now|will|works?|ready|done|fixed|clean|correctly|properly|pass(?:es|ed)?|perfect|complete)\b|[✅✓]",
+    re.IGNORECASE,
+)
 # Names, and words within marks of code.
 _NAMED = re.compile(r"`[^`\n]+`|\b\w*[a-z0-9][A-Z_]\w*|\b[A-Z]{2,}\w*|(?<=[a-z,] )[A-Z]\w+")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.choice import Choice, candidates_of
-from compactor_cli.digest.facts import dialogue_statements, remembered_commands
+from compactor_cli.digest.facts import remembered_commands
 from compactor_cli.digest.history import (
     HIERARCHY_RATIO,
     asked_line,
@@ -21,6 +21,7 @@ from compactor_cli.digest.memory import Memory, serialise
 from compactor_cli.digest.names import name_items
 from compactor_cli.digest.open import remembered_errors
 from compactor_cli.digest.sections import DROP_ORDER, HEADING_TOKENS, build_sections, names_ratio, texts_of
+from compactor_cli.digest.services import dialogue_statements, whole_lists
 from compactor_cli.digest.statements import Statement, TokenCache
 from compactor_cli.digest.wants import outcome_of
 from compactor_cli.model.settings import HIERARCHICAL
@@ -84,10 +85,14 @@ def _memory(analysis: Analysis) -> Memory:
         plan=analysis.plan.text,
         commands=remembered_commands(analysis),
         errors=remembered_errors(analysis),
-        decisions=tuple(decision.text for decision in analysis.decisions if decision.decides),
+        decisions=tuple(decision.text for decision in analysis.decisions),
         skills=tuple(name for name, _ in analysis.attached.skills),
         running=tuple((work.id, work.about) for work in analysis.attached.running),
     )
+
+
+# Of work, a list of no more than a third of this is quoted whole or not at all.
+_LIST_CHARS = 900
 
 
 @dataclass(slots=True, kw_only=True)
@@ -123,17 +128,19 @@ class _Writer:
         names_tokens = min(int(available * share), left // 3)
         lines = {}
         if self.request.kept_by == HIERARCHICAL:
-            lines = turn_lines(self.analysis, min(left, int(available * HIERARCHY_RATIO)), self.token_cache)
             names_tokens = min(names_tokens, left // 6)
+            most = min(left - names_tokens, int(available * HIERARCHY_RATIO))
+            lines = turn_lines(self.analysis, most, self.token_cache)
         elif self._with_names:
             lines = made_lines(self.analysis, self._quoted(sections), int(left * _MADE_RATIO), self.token_cache)
         candidates = self._candidates(left)
         # What was asked is not the answer: the words of a request tell nothing of what a statement says in them.
         stated: Sections = {section: items for section, items in sections.items() if section is not Section.USER}
         shown = [*texts_of(stated), *(item.text for item in lines.values())]
-        offered = candidates
         if self.analysis.is_dialogue:
             offered = list(dialogue_statements(self.analysis, candidates, left * 3))
+        else:
+            offered = list(whole_lists(candidates, self.analysis, min(left * 3, _LIST_CHARS)))
         choice = Choice(offered, shown, self.analysis.worth, self.token_cache.text, focus=self.analysis.focus)
         room = left - names_tokens - sum(map(self.token_cache.item, lines.values()))
         best, tokens = self._best(choice, sections, lines, room, left - names_tokens // 2)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from compactor_cli.digest.commands import PROSE, editor_step, patch_of
 from compactor_cli.digest.events import Event, ToolKind, argument, command_of, objects, short_name
 from compactor_cli.digest.statements import is_noise, is_scrap
 
@@ -25,6 +24,8 @@ _EDITS = ("edits", "replacements", "ReplacementChunks")
 _MAX_LINE_CHARS = 110
 _MAX_LINES = 3
 _MAX_NAMED_CHARS = 40_000
+# What these endings name is prose: no check looks at it, and its headings are no comments.
+PROSE = (".md", ".txt", ".rst", ".adoc")
 
 
 def changes_of(call: Event, path: str, window: str = "") -> Iterator[tuple[str, str]]:
@@ -147,3 +148,25 @@ def _defined(text: str, names_headings: bool) -> Iterator[str]:
             yield f"{name}()" if is_call else name
         elif name := found["set"] or (names_headings and found["head"]):
             yield name
+
+
+def editor_step(event: Event) -> str:
+    """What a command does in SWE-agent's editor (``open``, ``create``, ``edit 3:7``), or an empty string."""
+    found = _EDITOR.match(command_of(event.arguments).lstrip())
+    return (found[1] or found[2]) if found else ""
+
+
+_EDITOR = re.compile(r"(edit) \d+:\d+\s*\n|(open|create) \"?[\w./~@+-]+\"?(?: \d+)?\s*\Z")
+
+
+def viewed_file(text: str) -> str:
+    """The file that a result of SWE-agent's editor shows a part of, or an empty string."""
+    found = re.search(r"^\[File: (.+) \(\d+ lines total\)\]$", text, re.MULTILINE) if " lines total)]" in text else None
+    return found[1] if found else ""
+
+
+def patch_of(event: Event) -> str:
+    """The patch between ``*** Begin Patch`` and its end that a call applies, or an empty string."""
+    named = argument(event.arguments, ("input", "patch", "patchText", "patch_text"))
+    text = named or command_of(event.arguments)
+    return text[text.index("*** Begin Patch") :] if "*** Begin Patch" in text else ""

@@ -19,8 +19,15 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.checks import RUNNERS, chain_parts, changes_code, contains, is_test
-from compactor_cli.digest.commands import CommandOutcome, Run, code_is_of_another
+from compactor_cli.digest.checks import RUNNERS, chain_parts, changes_code, contains, covers, is_test
+from compactor_cli.digest.commands import (
+    CommandOutcome,
+    Run,
+    asks_for_help,
+    code_is_of_another,
+    error_line,
+    failed_tests,
+)
 from compactor_cli.digest.edits import changes_of
 from compactor_cli.digest.events import Event, EventKind, FileAction, results_of
 from compactor_cli.digest.files import FileOperation, is_throwaway
@@ -42,6 +49,7 @@ _SLIPS = re.compile(
     r"|File has been (?:modified|unexpectedly modified)|InputValidationError|no such file or directory: ?\S*$"
     r"|No matches found|exceeds maximum allowed (?:tokens|size)|No files? found"
     r"|unknown flag|illegal option|parse error near|jq: error|no matches found: "
+    r"|^=* ?(?:no tests (?:collected|ran)\b|\d+ deselected in )"
 )
 
 
@@ -108,20 +116,21 @@ def find_errors(
     @cache
     def output(call: int) -> _Output:
         text = _AT_LINE.sub("", results[call].text)
-        return _Output(text, tuple(_TEST_NAME.findall(text)))
+        return _Output(text, tuple(_TEST_NAME.findall("\n".join(failed_tests(text)))))
 
     for number, run in enumerate(acting):
         if run.outcome is CommandOutcome.FAILED and run.line and not _SLIPS.search(run.line):
             if run.key in telling and _SAYS_ONLY_THAT.search(run.line):
                 continue  # another run of it says what failed
             later = acting[number + 1 : number + 1 + _MAX_LATER]
-            if any(one.outcome is CommandOutcome.FAILED and one.line == run.line for one in later):
+            if _is_seen_again(run, later, output):
                 continue  # its last sight decides
             found = _judged(run, later, changes, output)
             if found.status is Status.FIXED:
                 newest[run.key, run.line] = replace(found, fixing=_fixing(run, changes, found, events))
             else:
-                newest[run.key, run.line] = replace(found, explained=_explained(events, run))
+                left = _still_to_fix(results[run.event].text, found)
+                newest[run.key, run.line] = replace(found, line=left, explained=_explained(events, run))
     return tuple(sorted((error for error in newest.values() if error.line), key=lambda error: error.event))
 
 
@@ -163,6 +172,11 @@ _FOUND_IT = re.compile(r"\W*found it\b", re.IGNORECASE)
 _POINTS_BACK = re.compile(r"\W*(?:so )?(?:that|this|it)(?:'s| is| explains)\b", re.IGNORECASE)
 _NAMES_FIX = re.compile(r"\W*(?:so )?(?:the )?(?:\w+ )?fix(?:es)?\b(?! it\b)", re.IGNORECASE)
 _MAX_CAUSE_CHARS, _MAX_FIX_CHARS = 280, 160
+
+
+def finds_cause(text: str) -> bool:
+    """Whether a text says what is wrong."""
+    return _FINDS_CAUSE.search(text) is not None
 
 
 def find_causes(
@@ -270,7 +284,7 @@ _Outputs = Callable[[int], _Output]
 def _failure(line: str) -> tuple[frozenset[str], tuple[str, ...]]:
     """The tests that an error line names, and what else it says, without numbers of lines."""
     parts = (part.strip(f" {ELLIPSIS}") for part in _AT_LINE.sub("", line).split(" · "))
-    messages = tuple(part for part in parts if part and not part.startswith("--- FAIL: "))
+    messages = tuple(part for part in parts if part and not _TEST_NAME.match(part))
     return frozenset(_TEST_NAME.findall(line)), messages
 
 
@@ -283,18 +297,39 @@ def _is_gone(run: Run, other: Run, output: _Outputs) -> bool:
     if tests and not any(one.startswith("panic: ") for one in messages):
         failing = output(other.event).failing
         return is_of_it and bool(failing) and tests.isdisjoint(failing)
-    is_plain = is_of_it and not _SAYS_ONLY_THAT.search(other.line)
-    return is_plain and not any(one in output(other.event).text for one in messages)
+    return is_of_it and not any(one in output(other.event).text for one in messages)
+
+
+def _is_seen_again(run: Run, later: Sequence[Run], output: _Outputs) -> bool:
+    """Whether a later run ends with the same failure, or shows it after it was gone."""
+    (tests, messages), line = _failure(run.line), _AT_LINE.sub("", run.line)
+    is_gone = False
+    for other in later:
+        if other.outcome is CommandOutcome.FAILED and other.line and not _SLIPS.search(other.line):
+            if _AT_LINE.sub("", other.line) == line:
+                return True
+            shown = output(other.event) if is_gone else None
+            if (
+                shown
+                and all(map(shown.text.__contains__, messages))
+                and (not tests or tests.intersection(shown.failing))
+            ):
+                return True
+        is_gone = is_gone or _is_gone(run, other, output)
+    return False
 
 
 def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation], output: _Outputs) -> ErrorRecord:
-    between = changes[bisect_right(changes, run.event, key=attrgetter("event")) :]
+    # No edit of the work brings a program that is not there.
+    is_missing = "command not found" in run.line
+    since = () if is_missing else changes[bisect_right(changes, run.event, key=attrgetter("event")) :]
+    between = [change for change in since if covers(run, change)] or since
     went_well = (other for other in later if other.outcome is CommandOutcome.OK)
     passed = next((other for other in went_well if _is_gone(run, other, output)), None)
     after_change = (other for other in later if between and between[0].event < other.event)
     first = next((other for other in after_change if _is_gone(run, other, output)), None)
     # Where none passed, one that ran all tests and shows all that they printed.
-    is_whole = first and "--- FAIL: " in first.line and "panic: " not in output(first.event).text
+    is_whole = first and _TEST_NAME.search(first.line) and not _CUT_SHORT.search(output(first.event).text)
     if first and (passed or (is_whole and not code_is_of_another(first.command))):
         passed = min(first, passed or first, key=lambda one: one.event)
     if passed:
@@ -321,6 +356,17 @@ def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation], ou
         other_way=other.command if other else "",
         records=tuple(dict.fromkeys(records)),
     )
+
+
+def _still_to_fix(text: str, error: ErrorRecord) -> str:
+    """The error line of an output without the places in files that were changed since, if any other is left."""
+    places = [line for line in text.split("\n") if COMPILER_PLACE.search(line)]
+    left = [line for line in places if not any(path in line.partition(":")[0] for path in error.fixes)]
+    return error_line("\n".join(left)) if 0 < len(left) < len(places) else error.line
+
+
+# Where compilers and linters find an error: file, line and column.
+COMPILER_PLACE = re.compile(r"\.\w+(?::\d+:\d+\b|\(\d+,\d+\): )")
 
 
 def _fixing(run: Run, changes: Sequence[FileOperation], error: ErrorRecord, events: Sequence[Event]) -> str:
@@ -362,7 +408,9 @@ def _chooses_tests_of(run: Run, other: Run) -> bool:
     return bool(begins) and all(name.startswith(begins) for name in tests)
 
 
-_TEST_NAME = re.compile(r"(?:--- FAIL: |::)(\w+)")
+_TEST_NAME = re.compile(r"(?:--- FAIL: |FAILED \S*::)(\w+)")
+# Where a run of tests ended early: what did not run is not said.
+_CUT_SHORT = re.compile(r"panic: |! stopping after ")
 _CHOSEN_TESTS = re.compile(r"(?:\s--?(?:run|k|t)[ =]+[\"']?|::)([^\s\"']+)")
 
 
@@ -370,10 +418,9 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
     """The next command of the same programs that went well, where it comes soon."""
     programs = _programs(run.command)
     for other in later[:_MAX_STEPS_TO_OTHER_WAY]:
-        is_help = re.search(r"(?:^|\s)(?:-h|--help|--version)\b", other.command)
         # A part of what failed, run alone, is no other way to the whole.
         is_part = is_test(run.command) and contains(run.key, other.key)
-        if is_help or is_part or other.outcome is not CommandOutcome.OK or other.key == run.key:
+        if asks_for_help(other.command) or is_part or other.outcome is not CommandOutcome.OK or other.key == run.key:
             continue
         if programs & _programs(other.command):
             return other

@@ -11,15 +11,17 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.commands import (
-    ERROR_PATTERN,
+from compactor_cli.digest.commands import ERROR_PATTERN, failed_with_code
+from compactor_cli.digest.edits import (
+    MODIFIERS,
+    added_names,
+    changes_of,
     editor_step,
-    failed_with_code,
     patch_of,
-    shell_operations,
     viewed_file,
+    written_lines,
+    written_text,
 )
-from compactor_cli.digest.edits import MODIFIERS, added_names, changes_of, written_lines, written_text
 from compactor_cli.digest.events import (
     PATH_KEYS,
     Event,
@@ -32,6 +34,7 @@ from compactor_cli.digest.events import (
     short_name,
 )
 from compactor_cli.digest.language import FixedWords
+from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, records_of, water_level
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
@@ -366,7 +369,7 @@ def file_items(
     changed = [state for state in changed if not is_throwaway(state.path)] or [
         state for state in changed if not state.is_deleted
     ]
-    read = [state for state in states if not state.is_changed]
+    read = [state for state in states if not (state.is_changed or is_throwaway(state.path))]
     ratio = _READ_RATIO if budget_tokens >= _TIGHT_TOKENS else 0.0
     reserve = min(int(budget_tokens * ratio), sum(token_cache.text(state.path) + 2 for state in read) + 12)
     lines = _changed_items(changed, budget_tokens - reserve, token_cache, words)

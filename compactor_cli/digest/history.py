@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checklists import marks_of
 from compactor_cli.digest.checks import changes_code
-from compactor_cli.digest.corrections import gives_verdict, tells_what_is_open
+from compactor_cli.digest.corrections import GIVES_VERDICT, TELLS_WHAT_IS_OPEN
 from compactor_cli.digest.events import Event, EventKind, FileAction
-from compactor_cli.digest.facts import call_text
 from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.names import short_names
+from compactor_cli.digest.services import call_text
 from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import (
     COLONS,
@@ -31,16 +31,13 @@ from compactor_cli.digest.statements import (
     plain_line,
     records_of,
 )
-from compactor_cli.digest.wants import UserMessage, joined, newest_request
+from compactor_cli.digest.wants import NAME_CHARS, UserMessage, joined, newest_request, with_question
 from compactor_cli.group.exchanges import topics
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
-
-
-_NAME_CHARS = 70
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +72,7 @@ def finals(turns: Sequence[DigestTurn]) -> frozenset[int]:
 
 def line_of(turn: DigestTurn, events: Sequence[Event], chars: int, changed: Sequence[str] = ()) -> str:
     """``"asked" → changed files → how the assistant's last message begins``, in about this many characters."""
-    asked = opening(turn.asked, min(max(chars // 3, 40), _NAME_CHARS))
+    asked = opening(turn.asked, min(max(chars // 3, 40), NAME_CHARS))
     files = opening(", ".join(changed), max(chars // 3, 30))
     left = chars - len(asked) - len(files)
     closing = opening(events[turn.closing].text, max(40, left)) if turn.closing >= 0 else ""
@@ -84,7 +81,7 @@ def line_of(turn: DigestTurn, events: Sequence[Event], chars: int, changed: Sequ
 
 def shared_line(turns: Sequence[DigestTurn], events: Sequence[Event], chars: int) -> str:
     """One line for turns of one topic: what was asked in each, and what came of the last."""
-    names = " · ".join(f'"{asked}"' for turn in turns if (asked := opening(turn.asked, _NAME_CHARS)))
+    names = " · ".join(f'"{asked}"' for turn in turns if (asked := opening(turn.asked, NAME_CHARS)))
     outcome = line_of(replace(turns[-1], asked=""), events, max(40, chars - len(names)))
     return f"{names} → {outcome}" if names and outcome else names
 
@@ -155,11 +152,11 @@ def _opening_line(
     words = analysis.words
     says_little = message and (message.is_short or is_assent(message.text))
     if message and says_little and message.replies_to.endswith(QUESTION_MARKS):
-        asked = f"{opening(message.replies_to, _NAME_CHARS)} → {words.quoted(opening(turn.asked, _NAME_CHARS))}"
+        asked = with_question(message, opening(turn.asked, NAME_CHARS), words)
     elif quoted is not None:
         return replace(quoted, text=asked_line(quoted, words))
     elif turn.asked:
-        asked = f"{words.request}{words.colon}{opening(turn.asked, _NAME_CHARS)}"
+        asked = f"{words.request}{words.colon}{opening(turn.asked, NAME_CHARS)}"
     else:
         return None
     named = f"{asked} ({message.points_at})" if message and message.points_at else asked
@@ -228,11 +225,14 @@ def _by_topic(turns: Sequence[DigestTurn]) -> list[Sequence[DigestTurn]]:
     ]
 
 
+_LINES = (StatementForm.OUTPUT, StatementForm.LOOKED)
+
+
 def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | None) -> list[Item]:
     """One item for the neighbouring statements of a message, one for each label of output."""
     groups: dict[tuple[int, str], list[Statement]] = {}
     for statement in statements:
-        key = (-1, statement.label) if statement.label else (statement.event, "")
+        key = (-1 if statement.form in _LINES else statement.event, statement.label)
         if statement.event < 0 and not statement.label:
             key = (-2 - statement.at_tokens, "")
         groups.setdefault(key, []).append(statement)
@@ -266,10 +266,10 @@ def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mappi
 def _is_overtaken(statement: Statement, group: Sequence[Statement], analysis: Analysis) -> bool:
     """Whether edits make a verdict old, or what a summary says is open: under a heading, the first that is shown."""
     if analysis.events[statement.event].kind is not EventKind.SUMMARY:
-        return gives_verdict(statement.text)
-    if statement.lead and tells_what_is_open(statement.lead):
+        return GIVES_VERDICT.search(statement.text) is not None
+    if TELLS_WHAT_IS_OPEN.search(statement.lead):
         return next(one for one in group if one.lead == statement.lead) is statement
-    return tells_what_is_open(statement.text)
+    return TELLS_WHAT_IS_OPEN.search(statement.text) is not None
 
 
 def _item(label: str, group: Sequence[Statement], depth: int, marks: Mapping[tuple[int, int], str]) -> Item:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from compactor_cli.digest.atoms import AtomKind, atom_texts
-from compactor_cli.digest.commands import shell_operations, shown, viewed_file
+from compactor_cli.digest.commands import shown
+from compactor_cli.digest.edits import patch_of, viewed_file
 from compactor_cli.digest.events import (
     PATH_KEYS,
     Event,
@@ -20,6 +22,7 @@ from compactor_cli.digest.events import (
     parameters,
 )
 from compactor_cli.digest.salience import KINDS, Lines
+from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import TokenCache, head
 from compactor_cli.model.summary import Item
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
 _MOST_CHARS = 80
 _LOOKUP_KEYS = ("pattern", "query", "q", "url", "regex", "prompt", "description", "subject")
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update) File: (.+)$", re.MULTILINE)
 _FILE_TOOLS = (ToolKind.EDIT, ToolKind.READ)
 
 
@@ -70,7 +74,9 @@ def short_names(paths: Iterable[str]) -> dict[str, str]:
 def _path(call: Event, event: Event) -> str:
     """The file that a call is about, the one that an editor shows in its answer, or the only one a command shows."""
     if call.tool in _FILE_TOOLS:
+        patched = set(_PATCHED.findall(patch_of(call)))
         path = "" if argument(call.arguments, _LOOKUP_KEYS[:1]) else argument(call.arguments, PATH_KEYS)
+        path = patched.pop() if len(patched) == 1 else path
         return path if path and "\n" not in path else viewed_file(event.text)
     if call.tool is not ToolKind.COMMAND:
         return ""

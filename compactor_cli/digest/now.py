@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import groupby
 
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import atom_texts
@@ -14,7 +16,6 @@ from compactor_cli.digest.events import (
     REPORTING_TOOLS,
     Event,
     EventKind,
-    FileAction,
     ToolKind,
     is_lookup,
     is_own,
@@ -25,7 +26,7 @@ from compactor_cli.digest.events import (
 )
 from compactor_cli.digest.files import is_undone
 from compactor_cli.digest.history import running_text
-from compactor_cli.digest.language import names
+from compactor_cli.digest.language import names, terms
 from compactor_cli.digest.settled import asks, begins_with_assent
 from compactor_cli.digest.statements import (
     ELLIPSIS,
@@ -34,7 +35,6 @@ from compactor_cli.digest.statements import (
     StatementForm,
     TokenCache,
     chosen,
-    head,
     is_courtesy,
     is_narration,
     is_noise,
@@ -51,7 +51,6 @@ from compactor_cli.digest.wants import (
     condensed,
     last_question,
     newest_request,
-    options_of,
     outcome_of,
 )
 from compactor_cli.model.summary import Item
@@ -64,21 +63,17 @@ _MAX_QUESTION_CHARS = 400
 _MAX_CALL_CHARS = 160
 # Of a dialogue, what the assistant said last stands among what happened, unless it is a question that waits.
 _REQUEST_RATIO, _REQUEST_RATIO_OF_CHAT = 0.55, 0.85
-_CHARS_PER_TOKEN = 4
 _MAX_THOUGHT_CHARS, _MIN_EXPLAINING_CHARS = 240, 160
 _MAX_LOOKED_BACK = 30
 _MAX_STEPS = 4
 _MIN_TELLING_CHARS = 60
 _MAX_OPTION_CHARS = 110
-# What the options and the question at the end of a message may take of the room for it.
-_ASKED_RATIO = 0.7
-_SAME_CHARS = 40
 # With less room for it, a request is quoted without what came of it.
 _MIN_OUTCOME_TOKENS = 80
 
 
 def now_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
-    """The newest request (with an earlier one where it is a few words), what was said last, the next open step."""
+    """The newest request (with an earlier one where it is a few words), what was said last, the steps since."""
     budget_tokens = min(budget_tokens, _MAX_TASK_TOKENS)
     requests = list(_requests(analysis, request_tokens(budget_tokens, analysis), token_cache))
     left = budget_tokens - sum(map(token_cache.item, requests))
@@ -109,6 +104,11 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
     words = analysis.words
     newest = newest_request(analysis)
     if newest is None:
+        # It stands whole before the summary: how it begins says which it is.
+        start = min((event.record for event in analysis.events), default=-1)
+        for event in [one for one in analysis.kept if one.kind is EventKind.USER and one.record < start][-1:]:
+            text = f"{words.request}{words.colon}{opening(event.text, _MAX_OPTION_CHARS)}"
+            yield Item(text=text, records=(event.record,))
         return
     first = _quoted(words.request, newest, budget_tokens, analysis, token_cache)
     yield first
@@ -123,8 +123,8 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         is_open = analysis.is_dialogue and not _has_acted(newest, analysis)
         says_little = is_open or newest.is_short or len(replied) < _MIN_TELLING_CHARS
         room = budget_tokens - token_cache.text(newest.text) if is_open else budget_tokens // 2
-        gist = _gist(before, room, analysis, token_cache) if says_little and before else ""
-        shown_text = marked(max(gist, replied, key=len), newest.asked, analysis.dealt_with, words)
+        gist = _gist(before, room, analysis, token_cache, is_answered=True) if says_little and before else ""
+        shown_text = marked(gist or replied, newest.asked, analysis.dealt_with, words)
         text = f"{words.replying}{words.colon}{shown_text}"
         yield Item(text=text, records=records_of((newest.asked,)))
     standing = standing_requests(newest, analysis)
@@ -189,14 +189,14 @@ def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Anal
     named = f" ({message.points_at})" if message.points_at and label == words.earlier else ""
     # What was edited stands among the steps and the files; where there is little room, so does the rest.
     has_room = budget_tokens >= _MIN_OUTCOME_TOKENS
-    ended, records = outcome_of(message, analysis, with_edits=False) if has_room else ("", ())
+    ended, records = outcome_of(message, analysis) if has_room else ("", ())
     return Item(
         text=f"{label}{words.colon}{text}{named}{stopped}{ended}", records=records_of((message.record, *records))
     )
 
 
 def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> Iterator[Item]:
-    """What the assistant said last (its end, if it asks), calls nobody answered, the next step."""
+    """What the assistant said last (its end, if it asks), the steps since, calls nobody answered."""
     words = analysis.words
     last, is_since = _last_telling(analysis)
     steps, acts = _steps_since(analysis, last)
@@ -204,24 +204,21 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     # Of a dialogue Facts has them, with what came of them; whoever asks announces no step.
     if analysis.is_dialogue or (is_waiting and last and last_question(last.text)):
         steps = None
-    share = 0.6 if steps or analysis.plan.next_step else 0.85
+    share = 0.6 if steps else 0.85
     room = int(budget_tokens * share)
-    ending_text = _gist(last.text, room, analysis, token_cache, is_waiting=is_waiting) if last else ""
-    ending_text = marked(ending_text, last.record, analysis.dealt_with, words) if last else ""
+    ending_text = ""
+    if last:
+        asks_for = bool(last_question(last.text)) and (is_waiting or analysis.is_dialogue)
+        gist = _gist(last.text, room, analysis, token_cache, is_answered=asks_for)
+        ending_text = marked(gist, last.record, analysis.dealt_with, words)
     # A remark that much was done after is past; an explanation is not.
     is_past = acts > _MAX_STEPS and len(ending_text) < _MIN_EXPLAINING_CHARS
     if last and ending_text and is_since and not is_past:
         # What was said before something was done is no state any more.
         label = words.earlier_state if acts else words.stood
         yield Item(text=f"{label}{words.colon}{ending_text}", records=(last.record,))
-    if step := analysis.plan.next_step:
-        # A step that the user stopped is not simply the next one, until the work goes on.
-        changed = [one.record for one in analysis.operations if one.action is not FileAction.READ]
-        acted = max((step.record, *changed[-1:], *(commit.record for commit in analysis.work.commits[-1:])))
-        stops = [m for m in analysis.messages if m.stopped and acted < m.record][-1:]
-        stopped = f" ({words.stopped}{words.colon}`{stops[0].stopped}`)" if stops else ""
-        records = records_of((step.record, *(m.record for m in stops)))
-        yield Item(text=f"{words.step}{words.colon}{step.text}{stopped}", records=records)
+    if plan := _announced(analysis):
+        yield plan
     if steps:
         yield steps
     for number in analysis.work.without_result[-2:]:
@@ -238,38 +235,53 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
         yield Item(text=f"{words.replying}{words.colon}{ending_text}", records=(last.record,))
 
 
-def _gist(
-    text: str, budget_tokens: int, analysis: Analysis, token_cache: TokenCache, *, is_waiting: bool = True
-) -> str:
-    """A message whole where it fits, else the statements that hold most of it, with the question it ends with.
+def _gist(text: str, budget_tokens: int, analysis: Analysis, token_cache: TokenCache, *, is_answered: bool) -> str:
+    """A message whole where it fits; else its end, if it is answered or waits for that; else what holds most of it.
 
-    The options that a question offers are all there, or none: one that is missing would mislead. Where the work went
-    on (not ``is_waiting``), the question was the assistant's to itself.
+    What a question is about stands before it. Where the work went on, it was the assistant's to itself.
     """
-    whole = ending(text, budget_tokens * _CHARS_PER_TOKEN)
-    if ELLIPSIS not in whole:
-        return whole
-    question = last_question(text)
-    if analysis.is_dialogue:
-        if not question:
-            return ""  # it is chosen with what happened, as what else was said
-        before, asked_text, _ = text.partition(question)
-        return _end_of(f"{before}{asked_text}", budget_tokens * _CHARS_PER_TOKEN)
-    listed = options_of(text).items() if question and is_waiting else ()
-    options = [f"{key}. {opening(option, _MAX_OPTION_CHARS)}" for key, option in listed]
-    asked = [*options, question] if question and is_waiting else []
-    if sum(map(token_cache.text, asked)) > budget_tokens * _ASKED_RATIO:
-        asked = asked[-1:]
-    left = budget_tokens - sum(token_cache.text(piece) + 2 for piece in asked)
-    shown = "\n".join(asked)
     pieces = [
-        Statement(text=piece, event=0, place=place, form=form, lead=lead)
-        for place, (piece, form, lead) in enumerate(statements_of(text))
-        if form is not StatementForm.CODE and not is_noise(piece) and not is_narration(piece)
-        if piece not in question and not any(piece.startswith(one[:_SAME_CHARS]) for one in options)
+        Statement(
+            text=f"`{piece.strip()}`" if form is StatementForm.CODE else piece, event=0, place=at, form=form, lead=lead
+        )
+        for at, (piece, form, lead) in enumerate(statements_of(text))
+        if not is_noise(piece)
     ]
-    found = running_text(_chosen_pieces(analysis, token_cache, pieces, shown, left), {}).replace("\n", " ")
-    return " ".join([found, *asked]).strip() or whole
+    pieces = [one for one in pieces if not all(map(is_narration, sentences(one.text)))] or pieces
+    if (whole := _shown(pieces)) and token_cache.text(whole) <= budget_tokens:
+        return whole
+    if is_answered:
+        return _shown(_last_pieces(pieces, budget_tokens, token_cache))
+    if analysis.is_dialogue:
+        return ""  # it is chosen with what happened, as what else was said
+    question = last_question(text)
+    spoken = [one for one in pieces if one.form is not StatementForm.CODE and one.text not in question]
+    return _shown(_chosen_pieces(analysis, token_cache, spoken, "", budget_tokens))
+
+
+def _shown(pieces: Sequence[Statement]) -> str:
+    return running_text(pieces, {}).replace("\n", " ")
+
+
+def _last_pieces(pieces: Sequence[Statement], budget_tokens: int, token_cache: TokenCache) -> list[Statement]:
+    """The last statements of a message, as many as fit: of a list all entries, shortened if need be, or none."""
+    taken: list[Statement] = []
+    for (is_prose, _), group in reversed([(key, [*own]) for key, own in groupby(pieces, key=_block)]):
+        shorter = [one._replace(text=opening(one.text, _MAX_OPTION_CHARS)) for one in group]
+        for tried in (group, *((group[at:] for at in range(1, len(group))) if is_prose else (shorter,))):
+            if token_cache.text(_shown([*tried, *taken])) <= budget_tokens:
+                taken = [*tried, *taken]
+                break
+        else:
+            break
+        if len(tried) < len(group):
+            break
+    return taken or [*pieces[-1:]]
+
+
+def _block(piece: Statement) -> tuple[bool, str]:
+    """What a statement has in common with the others of its paragraphs, or its list, under one heading."""
+    return piece.form is StatementForm.SENTENCE, piece.lead.partition("\n")[0]
 
 
 def _chosen_pieces(
@@ -300,6 +312,33 @@ def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:
     return (before[-1], False) if before and not since else (None, False)
 
 
+def _announced(analysis: Analysis) -> Item | None:
+    """What the assistant said last that it would do after something else, where no later words or calls name that."""
+    asked, words = _asked_record(analysis), analysis.words
+    later = set[str]()
+    for event in reversed(analysis.events):
+        if event.record <= asked:
+            break
+        if event.kind is EventKind.ASSISTANT and later:
+            for sentence in reversed(sentences(event.text)):
+                found = _ANNOUNCES.search(sentence) if len(sentence) <= _MAX_THOUGHT_CHARS else None
+                if found and sentence[-1] not in QUESTION_MARKS:
+                    announced = set(terms(found["then"]))
+                    text = f"{words.announced}{words.colon}{words.quoted(sentence)}"
+                    is_begun = 2 * len(announced & later) >= len(announced)
+                    return None if is_begun else Item(text=text, records=(event.record,))
+        if event.kind in (EventKind.ASSISTANT, EventKind.CALL):
+            later.update(terms(event.text))
+    return None
+
+
+# A word alone ("then continue") announces nothing.
+_ANNOUNCES = re.compile(
+    r"\b(?:let me|let['’]s|(?:I|we)(?:['’]ll|['’]d| will| can| need to))\b.{6,}(?:[,;]| and) then (?P<then>\w+\s.+)",
+    re.IGNORECASE,
+)
+
+
 def _asked_record(analysis: Analysis) -> int:
     """The record of the user's newest words, those at a call that they refused included."""
     spoken = (event.record for event in analysis.events if event.kind is EventKind.USER)
@@ -307,9 +346,9 @@ def _asked_record(analysis: Analysis) -> int:
 
 
 def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, int]:
-    """The newest calls and remarks after what was said last and after the request, oldest first: where work stopped.
+    """The newest calls, remarks and thoughts after what was said last and after the request: where work stopped.
 
-    And how many acted among them: edits, and commands that do not only look.
+    What only looked is left out first. And how many acted among them: edits, and commands that do not only look.
     """
     since = max(last.record if last else -1, _asked_record(analysis))
     # Calls without a result are named as such.
@@ -317,8 +356,9 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, i
     ran = {run.record: run for run in analysis.runs}
     newest_words = next((one for one in reversed(analysis.events) if one.kind is EventKind.ASSISTANT), None)
     endings = {CommandOutcome.OK: analysis.words.ok, CommandOutcome.FAILED: analysis.words.failed}
-    results, done = results_of(analysis.events), dict[str, None]()
-    acts, record = 0, -1
+    # Each with its record, and whether it only looked.
+    results, done = results_of(analysis.events), dict[str, tuple[int, bool]]()
+    acts = 0
     is_after = False  # the call of a record stands after its words
     for number, event in enumerate(analysis.events):
         is_newest = event is newest_words and event.record >= since
@@ -328,27 +368,30 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, i
             continue
         if event.kind is EventKind.CALL and short_name(event.name) in REPORTING_TOOLS and number in results:
             text = analysis.words.quoted(opening(_first_telling(results[number].text), _MAX_CALL_CHARS))
-            text, record = f"{event.name} → {text}", event.record
+            text, is_look = f"{event.name} → {text}", False
         elif event.kind is EventKind.CALL and event.tool is not ToolKind.PLAN and not is_own(event.name):
             run = ran.get(event.record)
             is_act = event.tool is ToolKind.EDIT or (run is not None and not run.is_look)
             is_act = is_act or (event.tool is ToolKind.OTHER and not is_lookup(event.name))
-            acts, record = acts + is_act, event.record
+            acts, is_look = acts + is_act, not is_act
             ended = endings.get(run.outcome, "") if is_act and run else ""
             if event.tool is ToolKind.EDIT and number in results and is_undone(event, results[number]):
                 ended = f"{analysis.words.failed}{analysis.words.colon}{opening(results[number].text, _MAX_CALL_CHARS)}"
             text = f"{_call_words(event)} → {ended}" if ended else _call_words(event)
         elif event.kind is EventKind.ASSISTANT and (stated := _stated(event, is_newest, event is last)):
-            text, record = analysis.words.quoted(opening(" ".join(stated), _MAX_CALL_CHARS)), event.record
+            text, is_look = analysis.words.quoted(opening(" ".join(stated), _MAX_CALL_CHARS)), False
         else:
             continue
         done.pop(text, None)
-        done[text] = None
-    newest = list(done)[-_MAX_STEPS:]
-    if newest and analysis.thought:
-        newest = [analysis.words.quoted(_end_of(analysis.thought.text, _MAX_THOUGHT_CHARS)), *newest[1 - _MAX_STEPS :]]
-    text = f"{analysis.words.since}{analysis.words.colon}{' · '.join(newest)}"
-    return (Item(text=text, records=records_of((record,))) if newest else None), acts
+        done[text] = event.record, is_look
+    if done and (thought := analysis.newest_thought):
+        done[analysis.words.quoted(_end_of(thought.text, _MAX_THOUGHT_CHARS))] = thought.record, False
+    # A thought stands before the calls of its record.
+    steps = sorted(done, key=lambda text: (done[text][0], not text.startswith('"')))
+    newest = {*sorted(steps, key=lambda text: (done[text][1], -done[text][0]))[:_MAX_STEPS]}
+    shown_steps = [text for text in steps if text in newest]
+    text = f"{analysis.words.since}{analysis.words.colon}{' · '.join(shown_steps)}"
+    return (Item(text=text, records=records_of(done[text][0] for text in shown_steps)) if done else None), acts
 
 
 def _first_telling(report: str) -> str:
@@ -380,38 +423,6 @@ def _call_words(call: Event) -> str:
     if call.tool is ToolKind.OTHER and (given := [value for _, value in parameters(call.arguments) if value]):
         return opening(f"{call.name}({', '.join(given)})", _MAX_CALL_CHARS)
     return call_words(call, _MAX_CALL_CHARS, "`")
-
-
-def ending(text: str, chars: int) -> str:
-    """A message whole where it fits, else how it begins and, where it ends with a question, that end; whole words.
-
-    Sentences that only announce a call, and courtesies, are left out where there are others; so is code that does not
-    fit.
-    """
-    line = _telling_line(text, with_code=True)
-    if len(line) > chars and "```" in text:
-        line = _telling_line(text, with_code=False)
-    if len(line) <= chars:
-        return line
-    if chars < 40:
-        return head(line, chars)
-    if question := last_question(text):
-        asked = question if len(question) <= chars * 2 // 3 else tail(question, chars // 2)
-        first = _beginning(line, chars - len(asked) - 3)
-        return f"{first} … {asked}" if first and asked not in first else asked
-    return f"{_beginning(line, chars * 2 // 3)} … {tail(line, chars // 4)}"
-
-
-def _telling_line(text: str, *, with_code: bool) -> str:
-    pieces = sentences(text, with_code=with_code)
-    telling = [piece for piece in pieces if not is_narration(piece)] or pieces
-    is_whole = len(telling) == len(pieces) and "```" not in text
-    return one_line(text) if is_whole else " ".join(telling)
-
-
-def _beginning(line: str, chars: int) -> str:
-    """How a line begins, without the mark that it goes on."""
-    return opening(line, chars).removesuffix(ELLIPSIS).rstrip()
 
 
 def question_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:

@@ -9,10 +9,10 @@ from dataclasses import field, replace
 from itertools import chain, takewhile, zip_longest
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.checks import is_test
-from compactor_cli.digest.commands import MERGE_CONFLICT, Run, conflicting_files, shown
+from compactor_cli.digest.checks import brief, is_test
+from compactor_cli.digest.commands import MERGE_CONFLICT, Run, conflicting_files
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
-from compactor_cli.digest.failures import Cause, ErrorRecord, Status, is_open
+from compactor_cli.digest.failures import COMPILER_PLACE, Cause, ErrorRecord, Status, is_open
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.statements import (
     ELLIPSIS,
@@ -55,14 +55,6 @@ class PlanState:
         """The steps in this state, in order."""
         return tuple(todo for todo in self.todos if todo.state is state)
 
-    @property
-    def next_step(self) -> Todo | None:
-        """The step that was begun last and is in progress, else the first open one; none of a list that is past."""
-        if self.is_past:
-            return None
-        begun = max(self.of(State.DOING), key=lambda todo: todo.record, default=None)
-        return begun or next(iter(self.of(State.OPEN)), None)
-
 
 _MOST_STEP_CHARS = 240
 
@@ -102,11 +94,11 @@ def plan_items(
 
     Of a plan with nothing left to do, no step stands there: a list of finished steps alone reads as one of work to do.
     """
-    unfinished = [
-        (label, todo)
-        for label, kind in ((words.doing, State.DOING), (words.open, State.OPEN))
-        for todo in state.of(kind)
-    ]
+    # Where other steps were begun or done since, nobody has said that one is still in progress.
+    newest = max((todo.record for todo in state.todos if todo.state is not State.OPEN), default=-1)
+    doing = [(words.doing if todo.record == newest else words.begun, todo) for todo in state.of(State.DOING)]
+    doing.sort(key=lambda one: -one[1].record)
+    unfinished = [*doing, *((words.open, todo) for todo in state.of(State.OPEN))]
     if state.is_past and unfinished:
         listed_steps = words.stop.join(todo.text for _, todo in unfinished)
         text = clipped(f"{words.old_plan}{words.colon}{listed_steps}", budget_tokens // 2, token_cache)
@@ -205,8 +197,9 @@ class _OpenItems:
     def _answered(self, event: Event, call: Event | None) -> None:
         if call is None:
             return
-        is_background = _argument(call, ATTACHMENTS.background_argument) == "True"
-        if is_background and (found := ATTACHMENTS.started.search(event.text)):
+        # A command that takes long is put there by the client itself.
+        may_be = call.tool is ToolKind.COMMAND or _argument(call, ATTACHMENTS.background_argument) == "True"
+        if may_be and (found := ATTACHMENTS.started.search(event.text[:_NAME_CHARS])):
             key = found[1] or found[2]
             about = _argument(call, "description") or head(_argument(call, "command"), _NAME_CHARS) or call.name
             self.running[key] = BackgroundWork(id=key, about=about, record=call.record)
@@ -285,7 +278,7 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
             _listed(tuple(dict.fromkeys(one.path for one in reversed(since))), _MAX_STALE_PATHS), []
         ).append(run)
     for paths, older in list(by_paths.items())[:_MAX_STALE]:
-        checks = words.comma.join(f"`{opening(shown(run.key), _MAX_COMMAND_CHARS)}`" for run in older[:_MAX_STALE])
+        checks = words.comma.join(f"`{brief(run.key, _MAX_COMMAND_CHARS)}`" for run in older[:_MAX_STALE])
         records = records_of(run.result_record for run in older[:_MAX_STALE])
         yield Item(text=f"{words.stale} {paths}{words.colon}{checks}", records=records)
 
@@ -295,15 +288,11 @@ def _without_past_builds(errors: Sequence[ErrorRecord]) -> Iterator[ErrorRecord]
     seen: set[str] = set()
     for error in errors:
         command = error.command.partition(" | ")[0]
-        if _PLACE.search(error.line):
+        if COMPILER_PLACE.search(error.line):
             if command in seen and error.status is Status.CHANGED_SINCE:
                 continue
             seen.add(command)
         yield error
-
-
-# Where compilers find an error: file, line and column.
-_PLACE = re.compile(r"\.\w+:\d+:\d+: ")
 
 
 def _carried_errors(analysis: Analysis) -> Iterator[Item]:
@@ -325,7 +314,7 @@ def _listed(names: Sequence[str], number: int) -> str:
 
 def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
     words = analysis.words
-    command = opening(shown(error.command), _MAX_COMMAND_CHARS)
+    command = brief(error.command, _MAX_COMMAND_CHARS)
     where = f"`{command}`{words.colon}" if command and command not in error.line else ""
     if (conflicts := conflicting_files(error.line)) and error.status is not Status.FIXED:
         left = ", ".join(path for path in conflicts if path not in error.fixes)
@@ -338,11 +327,11 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         ending = f"— {explained or (words.failing if is_test(error.command) else words.failed)}"
     elif error.status is Status.CHANGED_SINCE:
         changed = f"{words.changed} {_listed(error.fixes[::-1], _MAX_PATHS)}"
-        state = changed if is_test(error.command) else words.failed
+        state = changed if is_test(error.command) or COMPILER_PLACE.search(error.line) else words.failed
         ending = f"— {words.stop.join(filter(None, (state, explained)))}"
     elif error.other_way:
         how = f"{words.passed}{words.colon}" if is_test(error.command) else f"{words.instead} "
-        ending = f"→ {how}`{opening(shown(error.other_way), _MAX_COMMAND_CHARS)}`"
+        ending = f"→ {how}`{brief(error.other_way, _MAX_COMMAND_CHARS)}`"
     elif error.fixes:
         line = f"{words.colon}`{error.fixing}`" if error.fixing else ""
         ending = f"→ {words.fixed} {_listed(error.fixes[::-1], _MAX_PATHS)}{line}"

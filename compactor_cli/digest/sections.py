@@ -17,8 +17,9 @@ from compactor_cli.digest.facts import fact_items
 from compactor_cli.digest.files import content_items, file_items
 from compactor_cli.digest.history import whole_summaries
 from compactor_cli.digest.open import attached_items, fixed_items, open_items
+from compactor_cli.digest.pasted import without_data
 from compactor_cli.digest.settled import settled_items
-from compactor_cli.digest.statements import TokenCache, without_data
+from compactor_cli.digest.statements import TokenCache
 from compactor_cli.digest.wants import newest_request, wants_items
 from compactor_cli.model.summary import Item, Section
 from compactor_cli.model.value import dataclass

@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.language import dense_share, terms
 from compactor_cli.digest.statements import (
     COLONS,
+    LIMITS,
     QUESTION_MARKS,
     StatementForm,
     TokenCache,
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
 
 _MIN_CHARS, _MAX_CHARS = 12, 320
-_MIN_REASON_WORDS = 6
 _MAX_ANSWER_CHARS = 200
 _MAX_OPTION_CHARS, _MAX_REST_CHARS = 220, 120
 _MAX_SHORT_ANSWER_WORDS = 5
@@ -47,9 +48,9 @@ _MIN_AGREED_TERMS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """A sentence that decides or gives a reason, or a question with the user's answer.
+    """A sentence that decides, or a question with the user's answer.
 
-    ``weight``: how surely it decides, 1 (a reason) to 4 (the user chose). ``given_up``: the options not taken.
+    ``weight``: how surely it decides, 2 to 4 (the user chose). ``given_up``: the options not taken.
     """
 
     text: str
@@ -57,77 +58,47 @@ class Decision:
     weight: float
     given_up: tuple[str, ...] = ()
 
-    @property
-    def decides(self) -> bool:
-        """Whether it does more than give a reason."""
-        return self.weight >= 2.0
 
-
-# Patterns of cues, each by a part that every text with the cue has in lower case.
-_CHOICES = {
-    "deci": "decided|decision",
-    "chose": "we chose|I chose",
-    "choosing": "choosing",
-    **dict.fromkeys(("go with", "going with", "went with"), "(?:go|going|went) with"),
-    **dict.fromkeys(("opt for", "opted for", "opting for"), "opt(?:ed|ing)? for"),
-    "instead of": "instead of",
-    "rather than": "rather than",
-    "switched to": "switched to",
-    "agreed": "agreed",
-    "the fix": "the fix (?:is|was)",
-    "the solution": "the solution (?:is|was)",
-}
-_REASONS = {
-    "because": "because",
-    "the reason": "the reason",
-    "root cause": "root cause",
-    "turns out": "turns out",
-    "the issue": "the issue (?:is|was)",
-    "the problem": "the problem (?:is|was)",
-    "the cause": "the cause (?:is|was)",
-    "the bug": "the bug (?:is|was)",
-    "so that": "so that",
-    "due to": "due to",
-    "since": "since (?:it|the|we|there|that|this)",
-    "that's why": "that's why",
-    "which means": "which means",
-    "can't": "can't|cannot",
-    "polic": "policy",
-    "allow": "(?:not|only|n't) (?:be )?allow(?:ed)?",
-    "permit": "(?:not|only|n't) (?:be )?permit(?:ted)?",
-    "support": "(?:not|n't) support(?:ed)?",
-    "eligible": "not eligible|ineligible",
-    "intentional": "intentional(?:ly)?",
-    "design": "by design",
-}
-_PROPOSES = (
+# How choices are worded, and how reasons are; then parts in lower case, of which every text with such words has one.
+_CHOICES = (
+    r"decided|decision|we chose|I chose|choosing|(?:go|going|went) with|opt(?:ed|ing)? for|instead of|rather than"
+    r"|switched to|agreed|the (?:fix|solution) (?:is|was)"
+)
+_REASONS = (
+    r"because|the reason|root cause|turns out|the (?:issue|problem|cause|bug) (?:is|was)|so that|due to|that's why"
+    r"|since (?:it|the|we|there|that|this)|which means|can't|cannot|policy|(?:not |in)eligible|intentional(?:ly)?"
+    r"|(?:not|only|n't) (?:be )?(?:allow(?:ed)?|permit(?:ted)?)|(?:not|n't) support(?:ed)?|by design"
+)
+_CHOICE_PARTS = "deci|chose|choosing|with|opt|instead|rather|switched|agreed|the fix|the solution".split("|")
+_REASON_PARTS = (
+    "because|reason|cause|turns out|the issue|the problem|the bug|so that|due to|that's why|since|which means|can't"
+    "|cannot|polic|eligible|intentional|allow|permit|support|design"
+).split("|")
+_PROPOSAL = re.compile(
     r"\b(?:should|could|would|might|recommend|suggest|propos|option|alternative|consider|maybe|perhaps|if you|do you"
-    r"|want me|shall|prefer)\w*|建议|可以考虑|是否|要不要|提案"
+    r"|want me|shall|prefer)\w*|建议|可以考虑|是否|要不要|提案",
+    re.IGNORECASE,
 )
 
 
 @cache
 def _cues() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """How choices are worded, and how reasons are."""
     choices = "决定|改用|采用|选择|改为|而不是|决议|ことにし|採用|に決め|ではなく|代わりに"
     reasons = "因为|由于|原因|所以|之所以|なので|ためです|ために|理由|原因"
     return (
-        re.compile(rf"\b(?:{'|'.join(dict.fromkeys(_CHOICES.values()))})\b|{choices}", re.IGNORECASE),
-        re.compile(rf"\b(?:{'|'.join(_REASONS.values())})\b|{reasons}", re.IGNORECASE),
+        re.compile(rf"\b(?:{_CHOICES})\b|{choices}", re.IGNORECASE),
+        re.compile(rf"\b(?:{_REASONS})\b|{reasons}", re.IGNORECASE),
     )
-
-
-_PROPOSAL = re.compile(_PROPOSES, re.IGNORECASE)
 
 
 def chooses(sentence: str) -> bool:
     """Whether a sentence says that something was chosen."""
-    return may_have(sentence, _CHOICES) and _cues()[0].search(sentence) is not None
+    return may_have(sentence, _CHOICE_PARTS) and _cues()[0].search(sentence) is not None
 
 
 def gives_reason(sentence: str) -> bool:
     """Whether a sentence gives a reason."""
-    return may_have(sentence, _REASONS) and _cues()[1].search(sentence) is not None
+    return may_have(sentence, _REASON_PARTS) and _cues()[1].search(sentence) is not None
 
 
 def proposes(sentence: str) -> bool:
@@ -143,15 +114,14 @@ def decisions(events: Sequence[Event], taken_back: Collection[int] = ()) -> tupl
     found: dict[str, Decision] = {}
     last = -1
     for number, event in enumerate(events):
+        new: Iterator[Decision] = iter(())
         if event.kind is EventKind.ASSISTANT:
             last = number
-            new = _of_assistant(event) if number not in taken_back else iter(())
+            new = _of_assistant(event) if number not in taken_back else new
         elif event.kind is EventKind.USER:
-            new = _answered(events[last], event) if last >= 0 else iter(())
+            new = _answered(events[last], event) if last >= 0 else new
             last = -1
-        elif event.refusal:
-            new = iter(())
-        else:
+        elif not event.refusal:
             continue
         if _RECONSIDERS.match(event.refusal or (event.text if event.kind is EventKind.USER else "")):
             given = next((key for key, one in reversed(found.items()) if len(one.records) > 1), None)
@@ -165,16 +135,18 @@ def decisions(events: Sequence[Event], taken_back: Collection[int] = ()) -> tupl
 
 
 def _of_assistant(event: Event) -> Iterator[Decision]:
-    if not (chooses(event.text) or gives_reason(event.text)):
+    if not chooses(event.text):
         return
     for text, form, lead in statements_of(event.text):
         # An entry of a list of options is not taken by being listed, nor does one of what is wrong settle anything.
         is_listed = form in (StatementForm.ITEM, StatementForm.ROW)
         if form is StatementForm.CODE or (is_listed and (proposes(lead) or _FAULTS.search(lead))):
             continue
-        for sentence in sentences(text):
+        pieces = sentences(text)
+        for number, sentence in enumerate(pieces, 1):
             if weight := _weight(sentence, lead):
-                yield Decision(text=sentence, records=(event.record,), weight=weight)
+                limited = " ".join((sentence, *filter(LIMITS.match, pieces[number : number + 1])))
+                yield Decision(text=limited, records=(event.record,), weight=weight)
 
 
 _FAULTS = re.compile(
@@ -185,20 +157,15 @@ _FAULTS = re.compile(
 def _weight(sentence: str, lead: str) -> float:
     if not _MIN_CHARS <= len(sentence) <= _MAX_CHARS or sentence.endswith((*COLONS, *QUESTION_MARKS)):
         return 0.0
-    chosen, reasoned = chooses(sentence), gives_reason(sentence)
-    if not (chosen or reasoned) or is_narration(sentence) or _INTENDS.match(sentence) or sentence[0].islower():
+    if not chooses(sentence) or is_narration(sentence) or _INTENDS.match(sentence) or sentence[0].islower():
         return 0.0
     # What would happen otherwise is a reason, not a proposal.
     if proposes(_cues()[1].split(sentence)[0]):
         return 0.0
-    # "The problem is clear." names no reason.
-    has_blanks = not dense_share(sentence)
-    if has_blanks and len(sentence.split()) < _MIN_REASON_WORDS:
-        return 0.0
     # What a thing does, wrongly or not, is no choice, whatever it does it instead of.
-    if has_blanks and not (_FIRST_PERSON.search(sentence) or _HEADS_DECISIONS.search(lead)):
-        return 1.0 * reasoned
-    return 2.0 * chosen + 1.0 * reasoned
+    if not (dense_share(sentence) or _FIRST_PERSON.search(sentence) or _HEADS_DECISIONS.search(lead)):
+        return 0.0
+    return 3.0 if gives_reason(sentence) else 2.0
 
 
 # What the agent is about to do is its own step: it may do otherwise.
@@ -211,18 +178,21 @@ _HEADS_DECISIONS = re.compile(r"\b(?:decisions?|decided)\b", re.IGNORECASE)
 
 
 def _answered(before: Event, event: Event) -> Iterator[Decision]:
-    """The assistant's last question with the user's short answer, and what of the options was not taken."""
-    answer = one_line(event.text)
-    question = last_question(before.text)
-    if not question or len(answer) > _MAX_ANSWER_CHARS or asks(answer):
+    """The assistant's last question with how the user answers it, and what of the options was not taken."""
+    question, whole = last_question(before.text), one_line(event.text)
+    options = options_of(before.text)
+    chosen = _chosen_options(whole, options)
+    # What he asks back after that is another matter.
+    answer = opening(" ".join(takewhile(lambda one: not asks(one), sentences(whole))), _MAX_ANSWER_CHARS)
+    answer = answer or (opening(whole, _MAX_ANSWER_CHARS) if chosen else "")
+    if not question or not answer:
         return
-    if _passes_over(question, answer) and not event.is_answer:
+    is_brief = len(whole) <= _MAX_ANSWER_CHARS
+    if not (event.is_answer or chosen) and _passes_over(question, answer, is_brief=is_brief):
         return
     if answer.startswith("/") and " " not in answer:
         return  # a command for the client, typed in between
     records = records_of((before.record, event.record))
-    options = options_of(before.text)
-    chosen = _chosen_options(answer, options)
     asked = opening(question, _MAX_CHARS)
     names_little = _ASKS_OF_THE_TEXT.match(question) or len(set(terms(question))) < _MIN_AGREED_TERMS
     if not chosen and names_little and begins_with_assent(answer):
@@ -243,6 +213,7 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
 _ASKS_WHAT_IS = re.compile(
     r"\W*(?:(?:is|are|was|were) there\b|did\b|(?:do|does) \w+ (?:know|remember|recall|have)\b(?! to\b))", re.IGNORECASE
 )
+_ASKS_OF_THE_TEXT = re.compile(r"\W*(?:does|do|is|are) (?:that|this|these|those|it)\b", re.IGNORECASE)
 
 
 def asks(words: str) -> bool:
@@ -261,7 +232,8 @@ _IS_OPEN = re.compile(r"(?:\A|, )\W*(?:what|which|where|when|who|how|why)\b", re
 
 # An offer to do one thing more, at the end of what was done: what the user asks for next is seldom an answer.
 _OFFERS = re.compile(
-    r"\W*(?:do you want me to|want me to|would you like me to|shall I|should I)\b(?!.*\bor\b)", re.IGNORECASE
+    r"\W*(?:(?:do you )?want (?:me )?to|would you like (?:me )?to|shall I|should I|ready to)\b(?!.*\bor\b)",
+    re.IGNORECASE,
 )
 # How the user takes back what was answered.
 _RECONSIDERS = re.compile(
@@ -270,14 +242,17 @@ _RECONSIDERS = re.compile(
 _MAX_RECONSIDERED_RECORDS = 60
 
 
-def _passes_over(question: str, answer: str) -> bool:
-    """Whether a reply objects, or is of several words that neither say yes or no nor share one with the question."""
+def _passes_over(question: str, answer: str, *, is_brief: bool) -> bool:
+    """Whether a reply objects, or is of several words that neither say yes or no nor share one with the question.
+
+    One that is not brief may say more than it answers: it shares two.
+    """
     if _OBJECTS.match(answer):
         return True
     is_short = len(answer.split()) <= _MAX_SHORT_ANSWER_WORDS and not _OFFERS.match(question)
-    if is_short or _IS_OPEN.search(question) or begins_with_assent(answer) or declines(answer):
+    if begins_with_assent(answer) or declines(answer) or (is_brief and (is_short or _IS_OPEN.search(question))):
         return False
-    return set(terms(question)).isdisjoint(terms(answer))
+    return len(set(terms(question)).intersection(terms(answer))) < (1 if is_brief else 2)
 
 
 _OBJECTS = re.compile(r"\W*(?:but|however|hm+)\b|但是|でも", re.IGNORECASE)
@@ -298,7 +273,10 @@ def declines(words: str) -> bool:
     return _NO.match(words) is not None
 
 
-_NO = re.compile(r"\W*(?:no\b|nope\b|don'?t\b|stop\b|actually\b|rather\b|instead\b|别|いや)", re.IGNORECASE)
+_NO = re.compile(
+    r"\W*(?:(?:no|nope|don'?t|actually|rather|instead)\b|stop(?:\W*$|[,.!]| (?:it|that|this|for|\w+ing)\b)|别|いや)",
+    re.IGNORECASE,
+)
 
 
 @cache
@@ -311,12 +289,11 @@ def _assent() -> re.Pattern[str]:
     return re.compile(rf"\W*(?:(?:{words})\b[\s,.!-]*)+", re.IGNORECASE)
 
 
-_ASKS_OF_THE_TEXT = re.compile(r"\W*(?:does|do|is|are) (?:that|this|these|those|it)\b", re.IGNORECASE)
-
-
 _CHOICE = re.compile(
-    r"\W*(?:option|the|let'?s do|go with|do|implement|apply|yes,?|ok,?)?\s*#?(?P<keys>(?:[A-Ha-h]|\d{1,2})\b(?!['’])"
-    r"(?:(?:\s*,\s*(?:and )?|\s*(?:and|&|\+)\s*)#?(?:[A-Ha-h]|\d{1,2})\b(?!['’]))*)",
+    r"\W*(?:(?:yes|yeah|ok(?:ay)?|but|I think|I'?d|prefer|let'?s(?: \w+)?|we|go(?: with| for)?|do|try|take|pick"
+    r"|implement|apply|option|the)\b[\s,]*){0,6}#?(?P<keys>(?:[A-Ha-h]|\d{1,2})\b(?!['’])"
+    r"(?:(?:\s*,\s*(?:and )?|\s*(?:and|&|\+)\s*)#?(?:[A-Ha-h]|\d{1,2})\b(?!['’]))*)"
+    r"(?!\.(?!\S).*\s2\. )",  # one reply to each of them
     re.IGNORECASE,
 )
 
@@ -345,7 +322,7 @@ def settled_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     found = [
         one
         for one in analysis.decisions
-        if one.decides and not any(one.text in text for text in faults) and quoted.isdisjoint(one.records)
+        if not any(one.text in text for text in faults) and quoted.isdisjoint(one.records)
     ]
     ranked = sorted(range(len(found)), key=lambda at: (-(found[at].weight + _RECENCY * at / len(found)), -at))
     label = f"{analysis.words.given_up}{analysis.words.colon}"

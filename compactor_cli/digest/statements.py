@@ -130,15 +130,19 @@ _MARK_STARTS = frozenset("#>-*+•`=")
 _MARKS = re.compile(r"^\s*(?:#{1,6}\s+|>\s+|[-*+•]\s+(?:\[[ xX]\]\s+)?)|^\s*(?:```\w*|---+|===+|\*\*\*+)\s*$")
 # Not next to a slash or a word: `src/**/x*` is a pattern of paths.
 _BOLD = re.compile(r"(?<![\w/*])\*\*(?=[^\s*])([^*\n]*[^\s*])\*\*(?![\w/*])")
+# A file with its path, which says its name again; an editor writes the path with a scheme and the place in the file.
+_FILE_LINK = re.compile(r"\[`?([\w./@-]+\.\w+)(?::[\d-]+)?`?\]\((?!https?:)([^()\s]*\1[^()\s]*)\)")
 
 
 def plain_line(line: str) -> str:
-    """A line without markup: heading and list marks, emphasis, fences, rules and table borders."""
+    """A line without markup: heading and list marks, emphasis, fences, rules, table borders and links to files."""
     text = line.strip()
     if text[:1] in _MARK_STARTS:
         text = _MARKS.sub("", text).strip()
     if "**" in text:
         text = _BOLD.sub(itemgetter(1), text).strip()
+    if "](" in text:
+        text = _FILE_LINK.sub(lambda link: link[1] if link[2].startswith((link[1], "cci:")) else link[2], text)
     if text.startswith("|") and text.endswith("|"):
         # Of the rule under a table's head nothing stays.
         cells = [cell.strip() for cell in text.strip("|").split("|")]
@@ -204,21 +208,6 @@ def verbatim(text: str) -> str:
     return "\n".join(lines)
 
 
-# A line with this many names of members is data.
-_MEMBERS_OF_DATA = 3
-
-
-def without_data(text: str) -> str:
-    """A text with an ellipsis for the lines of data that were pasted into it."""
-    lines: list[str] = []
-    for line in text.split("\n"):
-        if line.count('":') < _MEMBERS_OF_DATA:
-            lines.append(line)
-        elif lines and not lines[-1].endswith(ELLIPSIS):
-            lines[-1] += f" {ELLIPSIS}"
-    return "\n".join(lines)
-
-
 def listed(line: str) -> str:
     """A line whose own list mark cannot be taken for that of a template's list."""
     body = line.lstrip()
@@ -268,7 +257,8 @@ class StatementForm(StrEnum):
     ITEM = "item"  # an entry of a list
     ROW = "row"  # of a table
     CODE = "code"  # a line inside a fence
-    OUTPUT = "output"  # a line of a tool's answer
+    OUTPUT = "output"  # a line of a call or its answer
+    LOOKED = "looked"  # a line of what was only looked at: a file, a listing
     OBJECT = "object"  # of a service's answer
 
 
@@ -294,10 +284,16 @@ class Statement(NamedTuple):
 
 
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)]|[A-Ha-h]\)|\[[ xX]\])\s+\S")
+# How a sentence begins that limits the one before it, or takes it back: alone, that would say what is not so.
+LIMITS = re.compile(
+    r"(?:But|However|Though|Although|Except|Unfortunately)\b|[^.!?\n]{1,80}\bthough\b|但是?|不过|然而|しかし|ただし"
+)
 _NUMBER = re.compile(r"(\d{1,3}[.)]|[A-Ha-h]\))\s+")
-# A full stop is an end before a blank and what can open a sentence; full-width stops always are.
+# A full stop is an end before a blank and what can open a sentence; full-width stops always are. What limits a sentence
+# is one piece with it.
 _PIECE_END = re.compile(
-    r"(?:(?<=[.!?])(?<!\b\d\.)(?<!\b\d\d\.)|(?<=[.!?][\"')*_`])|(?<=[.!?][\"')*_`]{2}))\s+(?=[A-Z\"'(*_`\[#])|(?<=[。！？；])"
+    r"(?:(?<=[.!?])(?<!\b\d\.)(?<!\b\d\d\.)|(?<=[.!?][\"')*_`])|(?<=[.!?][\"')*_`]{2}))\s+(?=[A-Z\"'(*_`\[#])"
+    rf"(?!{LIMITS.pattern})|(?<=[。！？；])(?!{LIMITS.pattern})"
 )
 
 
@@ -383,7 +379,7 @@ def _narration() -> re.Pattern[str]:
     )
     return re.compile(
         rf"^{lead}{aim}(?:let me|let'?s|let us|(?:i|we)'?ll|(?:i|we) (?:will|need to|should)|i'?m going to|i want to"
-        r"|i (?:can )?see[.:!]*$"
+        r"|i (?:can )?see[.:!]*$|i (?:now )?have (?:an? |all |the ){0,2}(?:\w+ ){0,2}(?:understanding|picture|context)"
         r"|(?:now|next|then),? (?:remov|delet|replac|renam|creat|mov|extract|verify|build|handl|rewrit)(?:e|ing)?"
         r"|time to|going to|updat(?:e|ing)|add(?:ing)?|check(?:ing)?|run(?:ning)?|look(?:ing)?|read(?:ing)?"
         r"|fix(?:ing)?|appl(?:y|ying)|implement(?:ing)?|writ(?:e|ing)|commit(?:ting)?|push(?:ing)?|fetch(?:ing)?"
@@ -517,9 +513,11 @@ def progress_among(texts: Iterable[str]) -> frozenset[str]:
 
 
 _IMPORT = re.compile(
-    r"(?:import\b|from \S+ import\b|#include\b|(?:pub )?use [\w:]|using [\w.]+;|export \*|const .* = require\("
-    r"|(?:\w+ )?\"[\w.]+(?:/[\w.-]+)+\"$)"
+    r"(?:import\b|from \S+ import\b|\} from ['\"]|#include\b|(?:pub )?use [\w:]|using [\w.]+;|export \*"
+    r"|const .* = require\(|(?:\w+ )?\"[\w.]+(?:/[\w.-]+)+\"$)"
 )
+
+
 _SIGNATURE = re.compile(
     r"^(?:export |default |public |private |protected |static |async |pub |final |abstract |@)*"
     r"(?:def|class|func|fn|function|interface|type|struct|enum|trait|impl|const|CREATE|ALTER)\b"

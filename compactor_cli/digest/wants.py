@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.commands import ERROR_PATTERN, shown
@@ -19,7 +20,8 @@ from compactor_cli.digest.events import (
     command_of,
     results_of,
 )
-from compactor_cli.digest.language import dense_share
+from compactor_cli.digest.language import FixedWords, dense_share
+from compactor_cli.digest.pasted import own_words, without_data
 from compactor_cli.digest.statements import (
     COLONS,
     ELLIPSIS,
@@ -39,7 +41,6 @@ from compactor_cli.digest.statements import (
     tail,
     verbatim,
     water_level,
-    without_data,
 )
 from compactor_cli.formats.client_signs import PROJECT_FILE, SENT_RULES
 from compactor_cli.model.summary import Item
@@ -58,6 +59,8 @@ _MAX_REPLY_CHARS = 80
 _ENDING_CHARS = 1_500
 _MAX_CALL_CHARS = 100
 _MIN_QUOTE_TOKENS = 40
+# The characters at the start by which a question or a turn is known.
+NAME_CHARS = 70
 # Records after which the words of a refusal are dealt with.
 _ANSWERED_RECORDS = 30
 # What rules may take of the section, and the length from which a message may not be quoted whole.
@@ -69,8 +72,6 @@ _ASKED_RATIO = 0.8
 _SAME_CHARS = 12
 # A request of fewer words needs those before it.
 _MIN_WORDS = 3
-# Shorter replies (yes, go on) are shown with what they reply to only.
-_MIN_SHORT_CHARS = 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +115,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
     found: dict[str, UserMessage] = {}
     before: Event | None = None
     is_at_work = False
+    unanswered = ""  # the key of what the user said just before
     spoken: list[str] = []
     for event in events:
         if event.kind is EventKind.ASSISTANT:
@@ -124,7 +126,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
         stopped = call_words(events[event.call], _MAX_CALL_CHARS) if is_refusal and event.call >= 0 else ""
         if text or stopped:
             message = UserMessage(
-                text=text,
+                text=own_words(text) if found else text,
                 record=event.record,
                 turn=event.turn,
                 is_short=not is_refusal and is_short(text, short_words),
@@ -134,18 +136,25 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
                 interrupts=is_at_work and not is_refusal,
             )
             may_reply = event.is_answer or (len(text) <= _MAX_REPLY_CHARS and not text.startswith("/"))
+            may_reply = may_reply or (len(text) <= _LONG_CHARS and _DECLINES.match(text) is not None)
             if before is not None and not is_refusal:
                 answered = last_question(before.text) or (last_words(before.text) if message.is_short else "")
                 message = replace(message, replies_to=answered if may_reply else "", asked=before.record)
+            if unanswered and is_spoken and text.startswith(unanswered.strip()[:-1]):
+                found.pop(unanswered, None)  # it is typed anew
             same = found.pop(f"{text}\n{stopped}", None)
             stops = (*same.stops, same.record) if same and stopped else ()
             found[f"{text}\n{stopped}"] = replace(message, stops=stops)
+            unanswered = f"{text}\n"
         if event.kind is not EventKind.RESULT or event.call >= 0:  # not what a client sends in the user's name
             before = event if event.kind is EventKind.ASSISTANT else None
+            unanswered = unanswered if is_spoken else ""
             is_at_work = event.kind in (EventKind.CALL, EventKind.RESULT)
     return tuple(sorted(found.values(), key=lambda message: message.record))
 
 
+# How a message begins that says no to a question, whatever it adds.
+_DECLINES = re.compile(r"\W*no(?:pe)?\b", re.IGNORECASE)
 _REMARK = re.compile(
     r"\W*(?:(?:oh|ah|ok(?:ay)?|great|perfect|cool|nice|awesome|got it|all good)\b[\s,.!]*)*"
     r"(?:(?:thanks?|thank you|thx|w?h?oops|my bad|sorry|never ?mind|nvm|(?:good)?bye|see you|good ?night|cheers)\b"
@@ -407,13 +416,13 @@ def condensed(
 
 def _with_leads(text: str) -> Iterator[tuple[str, StatementForm]]:
     """The statements of a message, each line that leads some before the first of them."""
-    before = ""
+    shown = set[str]()
     for piece, form, lead in statements_of(text):
         line = lead.rpartition("\n")[2]
-        if line != before and line.endswith(COLONS):
+        if line not in shown and line.endswith(COLONS):
             yield line, StatementForm.SENTENCE
         yield piece, form
-        before = line
+        shown.add(line)
 
 
 def _opening(pieces: Sequence[Statement], tokens: int, most: int, token_cache: TokenCache) -> list[Statement]:
@@ -457,9 +466,8 @@ def wants_items(
 ) -> tuple[Item, ...]:
     """The user's messages in order and verbatim, the longest cut to the same size; see `_affordable`.
 
-    Left out are those that one of the items ``shown`` quotes, whole or as its own.
-
-    Replies of a few words come where the others leave room: they are read with what they reply to elsewhere.
+    Left out are those that one of the items ``shown`` quotes, whole or as its own, and replies of a few words, which
+    are read with what they reply to elsewhere.
     """
     quoted = tuple(shown)
     messages = _unquoted(analysis, quoted)
@@ -470,17 +478,24 @@ def wants_items(
     ruled = chosen(rules, int(budget_tokens * _RULES_RATIO), token_cache)
     budget_tokens -= sum(map(token_cache.item, ruled))
     items = _quotes(messages, budget_tokens, analysis, token_cache)
-    left = budget_tokens - sum(map(token_cache.item, items.values()))
-    for place, message in reversed([*enumerate(messages)]):
-        if place in items or not message.is_short or len(message.text) < _MIN_SHORT_CHARS:
-            continue
-        asked = opening(message.replies_to, 70) if message.replies_to.endswith(QUESTION_MARKS) else ""
-        text = f"{asked} → {analysis.words.quoted(message.text)}" if asked else message.text
-        item = _user_item(message, text, analysis)
-        if (cost := token_cache.item(item)) <= left:
-            items[place] = item
-            left -= cost
-    return (*ruled, *(items[place] for place in sorted(items) if items[place].text))
+    found = (items[place] for place in sorted(items) if items[place].text)
+    return (*ruled, *_joined_stops(found, analysis.words))
+
+
+def _joined_stops(items: Iterable[Item], words: FixedWords) -> Iterator[Item]:
+    """The items, calls that were stopped one after the other without a word on one line."""
+    label = f"{words.stopped}{words.colon}"
+    for is_stop, group in groupby(items, key=lambda item: item.text.startswith(label) and " → " not in item.text):
+        found = list(group)
+        if is_stop:
+            calls = " · ".join(item.text.removeprefix(label) for item in found)
+            found = [Item(text=f"{label}{calls}", records=records_of(chain.from_iterable(i.records for i in found)))]
+        yield from found
+
+
+def with_question(message: UserMessage, answer: str, words: FixedWords) -> str:
+    """The words of a short reply after the question that they answer."""
+    return f"{opening(message.replies_to, NAME_CHARS)} → {words.quoted(answer)}"
 
 
 def _quotes(
@@ -498,32 +513,29 @@ def _quotes(
     for message, cost in zip(kept, costs, strict=True):
         text = message.text
         if cost > level:
-            room = level - 8 - token_cache.text(outcome_of(message, analysis, with_edits=False)[0])
+            room = level - 8 - token_cache.text(outcome_of(message, analysis)[0])
             text = condensed(text, room, token_cache, lambda pieces, _, left: _fitting(pieces, left, token_cache))
         items[places[id(message)]] = _user_item(message, text, analysis)
-    left = budget_tokens - sum(map(token_cache.item, items.values()))
-    for message in reversed(kept):  # that files were edited says less than the user's words
-        place = places[id(message)]
-        whole = _user_item(message, message.text, analysis, with_edits=True)
-        more = token_cache.item(whole) - token_cache.item(items[place])
-        if items[place].text == message.text and more <= left:
-            items[place] = whole
-            left -= more
     return items
 
 
 def _unquoted(analysis: Analysis, items: Sequence[Item]) -> list[UserMessage]:
-    """The messages that none of the items quotes, whole or as its own."""
+    """The messages that none of the items quotes, whole or as its own.
+
+    Where there are items, Now is among them and quotes the newest, if not from its start.
+    """
     own = {
         (record, item.text.partition(analysis.words.colon)[2][:_SAME_CHARS])
         for item in items
         for record in item.records
     }
     texts = "\n".join(item.text for item in items)
+    newest = newest_request(analysis) if items else None
     return [
         m
         for m in analysis.messages
-        if m.stopped or not ((m.record, m.text[:_SAME_CHARS]) in own or is_in_history(m, analysis) or m.text in texts)
+        if m.stopped
+        or not (m is newest or (m.record, m.text[:_SAME_CHARS]) in own or is_in_history(m, analysis) or m.text in texts)
     ]
 
 
@@ -532,25 +544,23 @@ def is_in_history(message: UserMessage, analysis: Analysis) -> bool:
     return analysis.is_dialogue and message.record >= 0 and not message.is_refusal
 
 
-def _user_item(message: UserMessage, text: str, analysis: Analysis, *, with_edits: bool = False) -> Item:
+def _user_item(message: UserMessage, text: str, analysis: Analysis) -> Item:
     words = analysis.words
     if message.stopped:
         quoted = f" → {words.quoted(text)}" if text else ""
         times = f" ×{len(message.stops) + 1}" if message.stops else ""
         text = f"{words.stopped}{words.colon}`{message.stopped}`{times}{quoted}"
         return Item(text=text, records=records_of((*message.stops, message.record)))
-    ended, records = outcome_of(message, analysis, with_edits=with_edits)
-    named = f" ({message.points_at})" if message.points_at else ""
+    ended, records = outcome_of(message, analysis)
+    is_answer = _DECLINES.match(text) and message.replies_to.endswith(QUESTION_MARKS)
+    named = message.points_at or (words.quoted(opening(message.replies_to, NAME_CHARS)) if is_answer else "")
+    named = f" ({named})" if named else ""
     return Item(text=f"{text}{named}{ended}" if text else "", records=records_of((message.record, *records)))
 
 
-def outcome_of(message: UserMessage, analysis: Analysis, *, with_edits: bool = True) -> tuple[str, tuple[int, ...]]:
-    """What came of a request, with an arrow before it, and the records that show it; empty if none does.
-
-    Without ``with_edits``, nothing where files were edited and no more is seen.
-    """
+def outcome_of(message: UserMessage, analysis: Analysis) -> tuple[str, tuple[int, ...]]:
+    """What came of a request, with an arrow before it, and the records that show it; empty if none does."""
     outcome = None if message.stopped or message.record < 0 else analysis.outcomes.get(message.turn)
-    outcome = None if outcome and outcome.is_begun and not with_edits else outcome
     return (f" → {outcome.text}", outcome.records) if outcome else ("", ())
 
 

@@ -15,7 +15,6 @@ import subprocess
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Protocol
 
 import orjson
 
@@ -35,22 +34,12 @@ Count = Callable[[str], int]
 Write = Callable[[int], str]
 
 
-class Method(Protocol):
-    """A way to write the summary of a middle."""
-
-    @property
-    def name(self) -> str:
-        """The name in tables and options."""
-        ...
-
-    def prepare(self, case: EvalCase, count: Count, /) -> Write:
-        """A function from a budget in tokens to the summary's text, at most that long."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A baseline made of one function."""
+    """A way to write the summary of a middle.
+
+    ``name``: in tables and options; ``prepare`` makes a function from a budget in tokens to a text of at most that.
+    """
 
     name: str
     prepare: Callable[[EvalCase, Count], Write]
@@ -163,13 +152,13 @@ BASELINES = (
 )
 
 
-def choose(names: Iterable[str], extra: Iterable[Method] = ()) -> tuple[Method, ...]:
-    """The methods of these names, each once, in the order given. ``all`` is every one.
+def choose(names: Iterable[str], extra: Iterable[Baseline] = ()) -> tuple[Baseline, ...]:
+    """The baselines of these names, each once, in the order given. ``all`` is every one.
 
     Raises UsageError for a name that nothing has.
     """
-    known: dict[str, Method] = {method.name: method for method in (*BASELINES, *extra)}
-    chosen: dict[str, Method] = {}
+    known = {baseline.name: baseline for baseline in (*BASELINES, *extra)}
+    chosen: dict[str, Baseline] = {}
     for name in names:
         if name != "all" and name not in known:
             raise UsageError(f"no baseline is called {name!r}", next_step=f"known: all, {', '.join(known)}")
@@ -181,29 +170,26 @@ BUDGET_VARIABLE = "COMPACT_BUDGET_TOKENS"
 TIMEOUT_SECONDS = 300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterMethod:
-    """A function from a case and a budget to a compacted transcript, as bytes.
+def filter_baseline(name: str, compact: Callable[[EvalCase, int], bytes]) -> Baseline:
+    """What ``compact`` makes of a case and a budget, a compacted transcript, as a baseline.
 
     Its summary is what the output holds beyond the kept head and tail, cut to the budget.
     """
-
-    name: str
-    compact: Callable[[EvalCase, int], bytes]
-
-    def prepare(self, case: EvalCase, count: Count) -> Write:
-        """See `Method`."""
-        return lambda budget: first(new_text(self.compact(case, budget), case), budget, count)
+    return Baseline(name, partial(_filtered, compact))
 
 
-def external_method(command: str) -> FilterMethod:
+def _filtered(compact: Callable[[EvalCase, int], bytes], case: EvalCase, count: Count) -> Write:
+    return lambda budget: first(new_text(compact(case, budget), case), budget, count)
+
+
+def external_baseline(command: str) -> Baseline:
     """A command line, run without a shell; ``cmd:`` before it is its name.
 
     It gets what lies before the cut as JSONL, and ``COMPACT_BUDGET_TOKENS``, the tokens its summary may take. A program
     that cannot be started, fails or takes more than five minutes is a UsageError, since its figures would be of
     something else.
     """
-    return FilterMethod(name=f"cmd:{command}", compact=partial(_output_of, command))
+    return filter_baseline(f"cmd:{command}", partial(_output_of, command))
 
 
 def _output_of(command: str, case: EvalCase, budget: int) -> bytes:

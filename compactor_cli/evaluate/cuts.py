@@ -18,7 +18,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.digest.events import Event, EventKind, ToolKind, events, parameters, without_block
+from compactor_cli.digest.cleaning import without_block
+from compactor_cli.digest.events import Event, EventKind, ToolKind, events, parameters
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError
@@ -31,7 +32,7 @@ from compactor_cli.read.streams import open_stream
 CountMessage = Callable[[Message], int]
 
 
-class Protocol(StrEnum):
+class CutProtocol(StrEnum):
     """By which rule a cut was made."""
 
     SESSION = "session"  # a middle and a tail as in a full window
@@ -40,49 +41,38 @@ class Protocol(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutRule:
-    """Where a segment may be cut.
+    """Where a segment may be cut."""
 
-    ``fractions`` are of the segment's tokens. The tail takes ``tail_tokens``, at most ``tail_ratio`` of what
-    lies before the cut. A cut needs a middle of ``least_middle_tokens`` and ``least_future_events`` after it,
-    of which ``most_future_events`` count.
-    """
-
-    protocol: Protocol = Protocol.SESSION
-    fractions: tuple[float, ...] = (0.25, 0.4, 0.55, 0.7, 0.85)
+    protocol: CutProtocol = CutProtocol.SESSION
+    fractions: tuple[float, ...] = (0.25, 0.4, 0.55, 0.7, 0.85)  # of the segment's tokens
     tail_tokens: int = 8_000
-    tail_ratio: float = 1.0
+    tail_ratio: float = 1.0  # the tail takes no more of what lies before the cut
     least_middle_tokens: int = 4_000
-    least_future_events: int = 20
-    most_future_events: int = 400
+    least_future_events: int = 20  # after the cut
+    most_future_events: int = 400  # of these count
 
 
 SHORT_RULE = CutRule(
-    protocol=Protocol.SHORT, fractions=(0.6, 0.8), tail_ratio=0.15, least_middle_tokens=400, least_future_events=4
+    protocol=CutProtocol.SHORT, fractions=(0.6, 0.8), tail_ratio=0.15, least_middle_tokens=400, least_future_events=4
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvalCase:
-    """One cut: what is compacted, and what came after.
+    """One cut: what is compacted, and what came after. Cuts of one session are not independent."""
 
-    ``prefix`` holds the records before the cut and nothing after it; ``head``, ``middle`` and ``tail`` tile
-    its records; ``kept_tokens`` are those of head and tail. ``schema``: names of tools' parameters, which are
-    not about the work and count nowhere. ``session`` names the transcript: cuts of one
-    session are not independent.
-    """
-
-    session: str
+    session: str  # the name of the transcript
     dialect: str
-    protocol: Protocol
-    prefix: Transcript
+    protocol: CutProtocol
+    prefix: Transcript  # the records before the cut and nothing after it; the next three tile them
     head: tuple[int, ...]
     middle: tuple[int, ...]
     tail: tuple[int, ...]
     middle_tokens: int
-    kept_tokens: int
+    kept_tokens: int  # those of head and tail
     prefix_events: tuple[Event, ...]
     future_events: tuple[Event, ...]
-    schema: frozenset[str] = frozenset()
+    schema: frozenset[str] = frozenset()  # names of tools' parameters: not about the work, they count nowhere
 
     @property
     def name(self) -> str:
@@ -181,7 +171,7 @@ def _cases(segment: Transcript, session: str, rule: CutRule, count: CountMessage
 
 def _made(
     session: str,
-    protocol: Protocol,
+    protocol: CutProtocol,
     prefix: Transcript,
     head: int,
     tail: int,
@@ -209,7 +199,7 @@ def _made(
 
 _FILE_WORK = frozenset({ToolKind.EDIT, ToolKind.READ, ToolKind.COMMAND})
 # A client writes its summary with its boundary: a few records around the cut.
-CLIENT_BEFORE, CLIENT_BEHIND = 1, 3
+CLIENT_BEFORE, CLIENT_AFTER = 1, 3
 # However large the tail may be, half of what follows the head is left to be summarised.
 MOST_TAIL_RATIO = 0.5
 
@@ -257,13 +247,13 @@ def read_cut(path: Path, name: str, cut: int, tail_tokens: int, count: CountMess
     head = next((border for border in safe if border > first), 0)
     most = min(tail_tokens, int(sum(sizes[head:]) * MOST_TAIL_RATIO))
     tail = next((border for border in safe if border >= head and sum(sizes[border:]) <= most), len(messages))
-    case = _made(name, Protocol.SESSION, prefix, head, tail, sizes, plain_events(prefix), ())
+    case = _made(name, CutProtocol.SESSION, prefix, head, tail, sizes, plain_events(prefix), ())
     return case, _client_summary(records, cut)
 
 
 def _client_summary(records: Sequence[Record], cut: int) -> str:
     """The whole text of the client's own summary at the cut; empty where it wrote none."""
-    near = [record for record in records if cut - CLIENT_BEFORE <= record.place.line <= cut + CLIENT_BEHIND]
+    near = [record for record in records if cut - CLIENT_BEFORE <= record.place.line <= cut + CLIENT_AFTER]
     if len(records) == 1 or not near:
         return ""
     try:

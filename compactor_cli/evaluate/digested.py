@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.digest import Digest
-from compactor_cli.evaluate.baselines import Count, Write
+from compactor_cli.evaluate.baselines import Count
 from compactor_cli.evaluate.cuts import EvalCase, hashed, part_of
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import Place
@@ -90,11 +90,6 @@ class DigestMethod:
     """A built-in summariser, by default the digest."""
 
     summariser: Summariser = field(default_factory=Digest)
-    name: str = "digest"
-
-    def prepare(self, case: EvalCase, count: Count) -> Write:
-        """See `Method`."""
-        return lambda budget: self.of(case, budget, count).text
 
     def of(self, case: EvalCase, budget_tokens: int, count: Count, write: WriteSummary = body) -> Digested:
         """The middle of a case; ``write`` gives the text that is paid for."""
@@ -168,14 +163,11 @@ def with_summary(case: EvalCase, text: str, rest: Sequence[int]) -> Transcript:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gates:
-    """The hard gates of one digest.
-
-    ``invented``: atoms that no record of the transcript holds. ``malformed``: what is wrong with the sections.
-    """
+    """The hard gates of one digest."""
 
     budget_ratio: float
-    invented: tuple[str, ...]
-    malformed: tuple[str, ...]
+    invented: tuple[str, ...]  # atoms that no record of the transcript holds
+    malformed: tuple[str, ...]  # what is wrong with the sections
 
     @property
     def hold(self) -> bool:
@@ -185,13 +177,11 @@ class Gates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat:
-    """What a second run does.
+    """What a second run does."""
 
-    ``is_same``: asked the same again, it gives the same text (a hard gate). ``kept_ratio``: share of the summary's
-    atoms that are still there when it is summarised again at the same budget with nothing new, its state at hand.
-    """
-
-    is_same: bool
+    is_same: bool  # asked the same again, it gives the same text: a hard gate
+    # The share of the summary's atoms that are still there when it is summarised again at the same budget with nothing
+    # new, its state at hand.
     kept_ratio: float
 
 

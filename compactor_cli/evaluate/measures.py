@@ -450,28 +450,14 @@ _FACT = re.compile(r"[$€£¥]\s?\d[\d,.]*\d|\b(?=[\w-]*\d)[A-Za-z0-9][\w-]{2,}
 TOP = 3
 
 
-class LineIndex:
-    """Lines that can be searched by words. Equal scores rank in the order of the lines."""
-
-    def __init__(self, lines: Sequence[str]) -> None:
-        self._index = Index([words(line) for line in lines])
-
-    def top(self, query: Iterable[str], number: int = TOP) -> list[int]:
-        """The best lines for these words; lines that hold none of them are never found."""
-        scores = self._index.scores(query)
-        return heapq.nsmallest(number, scores, key=lambda i: (-scores[i], i))
-
-
 def retrieval(uses: Iterable[Use], summary: SummaryView) -> Share:
     """Share of the used atoms that stand in the three lines nearest to the future line, the atom left out of it."""
-    uses = tuple(use for use in uses if _query(use))
-    index = LineIndex(summary.short_lines)
-    holders = {atom: set(lines) for atom, lines in summary.by_atom.items()}
-    return _share(
-        use.atom in holders and any(summary.short_lines[i] in holders[use.atom] for i in index.top(_query(use)))
-        for use in uses
-    )
-
-
-def _query(use: Use) -> list[str]:
-    return words(use.line.replace(use.atom, " "))
+    index = Index([words(line) for line in summary.short_lines])
+    found: list[bool] = []
+    for use in uses:
+        if query := words(use.line.replace(use.atom, " ")):
+            scores, holders = index.scores(query), summary.by_atom.get(use.atom, ())
+            # Equal scores rank in the order of the lines.
+            nearest = heapq.nsmallest(TOP, scores, key=lambda i: (-scores[i], i))
+            found.append(any(summary.short_lines[i] in holders for i in nearest))
+    return _share(found)

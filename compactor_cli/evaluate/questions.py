@@ -23,11 +23,11 @@ from typing import Any, TypeVar
 import orjson
 
 from compactor_cli.digest.events import EventKind
-from compactor_cli.evaluate.baselines import Count, Method, choose
+from compactor_cli.evaluate.baselines import Baseline, Count, choose
 from compactor_cli.evaluate.cuts import CutRule, EvalCase, file_records, locate, plain_events, read_cut, schema_words
 from compactor_cli.evaluate.digested import EMPTY, DigestMethod, body, frame_tokens, framed, summary_request
 from compactor_cli.evaluate.measures import Measure, SummaryView, forget, needs_of, score
-from compactor_cli.evaluate.run_eval import DIGEST, Progress, label
+from compactor_cli.evaluate.run_eval import DIGEST, Advance, label
 from compactor_cli.evaluate.tables import NOTHING, columns, mean, percent
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.llm.check_reply import CheckInput, Verdict, check
@@ -50,22 +50,18 @@ MOST_PLACES = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question on the transcript ``file``, whose conversation is what precedes record ``cut`` (from 1).
+    """A question on a conversation."""
 
-    ``source``: the file of questions it comes from. ``in_head``: the first message of the user, which stays as it
-    is, answers it; a summary need not.
-    """
-
-    source: str
-    file: str
-    cut: int
+    source: str  # the file of questions it comes from
+    file: str  # the transcript
+    cut: int  # what precedes this record (from 1) is the conversation
     id: str
     type: str
     question: str
     answer: str
     keys: tuple[re.Pattern[str], ...]
     wrong: tuple[re.Pattern[str], ...]
-    in_head: bool
+    in_head: bool  # the first message of the user, which stays as it is, answers it; a summary need not
 
 
 def read_questions(path: str) -> Iterator[Question]:
@@ -125,20 +121,16 @@ LEAST_BUDGET_TOKENS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionOptions:
-    """What is asked, and of which summaries.
-
-    ``budgets``: shares are of the tokens between head and tail. ``at_client``: only cuts where a client compacted,
-    at the tokens of its own summary, which is a method then. ``tails``: (part of a path, tokens); the first part
-    that the transcript's path or that of the questions holds decides, else ``tail_tokens``.
-    """
+    """What is asked, and of which summaries."""
 
     paths: tuple[str, ...]
     baselines: tuple[str, ...] = DEFAULT_BASELINES
-    budgets: tuple[Size, ...] = DEFAULT_BUDGETS
+    budgets: tuple[Size, ...] = DEFAULT_BUDGETS  # shares are of the tokens between head and tail
+    # Only cuts where a client compacted, at the tokens of its own summary, which is a method then.
     at_client: bool = False
-    tail_tokens: int = 8_000
+    tail_tokens: int = CutRule().tail_tokens
+    # (Part of a path, tokens): the first part that the transcript's path or that of the questions holds decides.
     tails: tuple[tuple[str, int], ...] = ()
-    tokenizer: str = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,30 +160,30 @@ class WrittenSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionsResult:
-    """All readings and summaries. ``skipped``: transcripts that could not be cut, and why."""
+    """All readings and summaries."""
 
     options: QuestionOptions
     methods: tuple[str, ...]
     token_method: str
     readings: tuple[Reading, ...]
     written: tuple[WrittenSummary, ...]
-    skipped: Mapping[str, str]
+    skipped: Mapping[str, str]  # transcripts that could not be cut, and why
 
 
 def run_questions(
-    options: QuestionOptions, extra: Sequence[Method] = (), progress: Progress | None = None
+    options: QuestionOptions, extra: Sequence[Baseline] = (), advance: Advance = lambda count: None
 ) -> QuestionsResult:
     """Asks the questions of every file. Transcripts that are missing or cannot be read are skipped and named.
 
     Raises UsageError for lines that are no questions and baselines that nothing is called.
     """
-    counter = counter_for(options.tokenizer)
-    methods = choose(options.baselines, extra)
+    counter = counter_for()
+    baselines = choose(options.baselines, extra)
     asked = questions_by_cut(options.paths)
     readings: list[Reading] = []
     written: list[WrittenSummary] = []
     skipped: dict[str, str] = {}
-    for done, ((file, cut), questions) in enumerate(asked.items(), 1):
+    for (file, cut), questions in asked.items():
         try:
             names = (file, questions[0].source)
             tails = (tokens for part, tokens in options.tails if any(part in name for name in names))
@@ -200,18 +192,17 @@ def run_questions(
         except InputError as error:
             skipped[f"{file}@{cut}"] = error.what
         else:
-            for text in _summaries(case, own, questions[0], methods, options, counter.count):
+            for text in _summaries(case, own, questions[0], baselines, options, counter.count):
                 written.append(text)
                 for question in questions:
                     score, misled = score_answer(question, text.text), is_misled(question, text.text)
                     reading = Reading(question, case.dialect, text.method, text.budget, score, misled)
                     readings.append(reading)
         forget()
-        if progress:
-            progress(done, len(asked))
+        advance(1)
     return QuestionsResult(
         options=options,
-        methods=(DIGEST, *((CLIENT,) if options.at_client else ()), *(method.name for method in methods)),
+        methods=(DIGEST, *((CLIENT,) if options.at_client else ()), *(baseline.name for baseline in baselines)),
         token_method=counter.method,
         readings=tuple(readings),
         written=tuple(written),
@@ -232,13 +223,13 @@ def _summaries(
     case: EvalCase,
     client_summary: str,
     question: Question,
-    methods: Sequence[Method],
+    baselines: Sequence[Baseline],
     options: QuestionOptions,
     count: Count,
 ) -> Iterator[WrittenSummary]:
     if options.at_client and count(client_summary) < LEAST_BUDGET_TOKENS:
         return
-    writers = {method.name: method.prepare(case, count) for method in methods}
+    writers = {baseline.name: baseline.prepare(case, count) for baseline in baselines}
     sizes = ((label(size), size.of(case.middle_tokens), size.ratio) for size in options.budgets)
     budgets = [(name, max(tokens, LEAST_BUDGET_TOKENS) if ratio else tokens) for name, tokens, ratio in sizes]
     for name, budget in [(CLIENT, count(client_summary))] if options.at_client else budgets:
@@ -365,9 +356,9 @@ MEASURES = (Measure.FUR, Measure.PAIRS, Measure.PHRASES, Measure.USER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyRow:
-    """One reply; ``source``: the file that holds it."""
+    """One reply."""
 
-    source: str
+    source: str  # the file that holds it
     file: str
     cut: int
     text: str
@@ -375,23 +366,23 @@ class ReplyRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredReplies:
-    """One method at one cut. ``shares``: of what was needed, by measure; ``answers``: a score a question."""
+    """One method at one cut."""
 
     method: str
     tokens: int
-    shares: dict[str, float]
-    answers: tuple[float, ...] = ()
+    shares: dict[str, float]  # of what was needed, by measure
+    answers: tuple[float, ...] = ()  # a score a question
     misled: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepliesResult:
-    """All that was measured; ``refused``: replies that no run would take, and why; ``skipped``: cuts not found."""
+    """All that was measured."""
 
     measured: tuple[MeasuredReplies, ...]
     taken: int
-    refused: dict[str, str]
-    skipped: dict[str, str]
+    refused: dict[str, str]  # replies that no run would take, and why
+    skipped: dict[str, str]  # cuts that were not found, and why
 
 
 def read_replies(folder: str) -> Iterator[ReplyRow]:
@@ -410,7 +401,7 @@ def read_replies(folder: str) -> Iterator[ReplyRow]:
 
 def run_replies(folder: str, questions: Sequence[str] = ()) -> RepliesResult:
     """Every reply in the folder as a whole summary, as its text alone, and the digest at the tokens of the first."""
-    counter = counter_for("auto")
+    counter = counter_for()
     asked_at = questions_by_cut(questions)
     measured: list[MeasuredReplies] = []
     refused: dict[str, str] = {}

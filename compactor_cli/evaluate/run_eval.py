@@ -15,8 +15,8 @@ from itertools import product
 from pathlib import Path
 from statistics import fmean, stdev
 
-from compactor_cli.evaluate.baselines import Count, Method, choose, external_method
-from compactor_cli.evaluate.cuts import CutRule, EvalCase, Protocol, file_records, find_cases
+from compactor_cli.evaluate.baselines import Baseline, Count, choose, external_baseline
+from compactor_cli.evaluate.cuts import CutProtocol, CutRule, EvalCase, file_records, find_cases
 from compactor_cli.evaluate.digested import (
     Carry,
     DigestMethod,
@@ -62,35 +62,30 @@ DEFAULT_BUDGETS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalOptions:
-    """What is evaluated, and how.
+    """What is evaluated, and how."""
 
-    ``baselines``: names, or ``all``. ``commands``: as of `external_method`. ``budgets``: shares are of the middle's
-    tokens. ``rounds``: of the drift; empty leaves it out. ``dialect``: only transcripts of that name. ``limit``: at
-    most this many files, spread evenly over all; 0 is all. ``jobs``: processes. ``seed``: of the bootstrap.
-    """
-
-    baselines: tuple[str, ...] = ()
-    commands: tuple[str, ...] = ()
-    budgets: tuple[Size, ...] = DEFAULT_BUDGETS
-    tail_tokens: int = 8_000
-    rounds: tuple[int, ...] = (1, 2, 5, 10)
+    baselines: tuple[str, ...] = ()  # names, or ``all``
+    commands: tuple[str, ...] = ()  # as of `external_baseline`
+    budgets: tuple[Size, ...] = DEFAULT_BUDGETS  # shares are of the middle's tokens
+    tail_tokens: int = CutRule().tail_tokens
+    rounds: tuple[int, ...] = (1, 2, 5, 10)  # of the drift; empty leaves it out
     drift_budget: Size = DRIFT_BUDGET
-    dialect: str = ""
-    limit: int = 0
-    jobs: int = 1
-    seed: int = 0
+    dialect: str = ""  # only transcripts of this one; empty: all
+    limit: int = 0  # at most this many files, spread evenly over all; 0: all
+    jobs: int = 1  # processes
+    seed: int = 0  # of the bootstrap
     resamples: int = 2_000
     tokenizer: str = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseScore:
-    """One method at one budget. ``budget_ratio`` is the share of the budget that its text takes."""
+    """One method at one budget."""
 
     method: str
     budget: str
     shares: Mapping[Measure, Share]
-    budget_ratio: float
+    budget_ratio: float  # the share of the budget that its text takes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,38 +99,35 @@ class DriftPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
-    """One cut.
-
-    ``session`` is the path below the folder that was named; ``gates`` are the digest's, by budget;
-    ``repeat`` and ``drift`` are at one budget, and left out where that makes no sense for this middle.
-    """
+    """One cut."""
 
     name: str
-    session: str
+    session: str  # the path below the folder that was named
     dialect: str
     protocol: str
     middle_tokens: int
     scores: tuple[CaseScore, ...]
-    gates: Mapping[str, Gates]
+    gates: Mapping[str, Gates]  # the digest's, by budget
+    # At one budget, and left out where that makes no sense for this middle.
     repeat: Repeat | None = None
     drift: tuple[DriftPoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileResult:
-    """What one input gave. ``skipped``: why it gave nothing."""
+    """What one input gave."""
 
     path: str
     cases: tuple[CaseResult, ...] = ()
-    skipped: str = ""
+    skipped: str = ""  # why it gave nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalResult:
-    """An evaluation. ``methods`` in the order of the table, the digest first."""
+    """An evaluation."""
 
     options: EvalOptions
-    methods: tuple[str, ...]
+    methods: tuple[str, ...]  # in the order of the table, the digest first
     token_method: str
     files: tuple[FileResult, ...]
 
@@ -162,15 +154,6 @@ LOW, HIGH = 0.025, 0.975
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mean:
-    """A mean over sessions with its standard error (0 where there is one session)."""
-
-    value: float
-    error: float
-    sessions: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """A mean difference over sessions with its 95 % interval and its two-sided p-value."""
 
@@ -187,15 +170,6 @@ def by_session(values: Iterable[tuple[str, float]]) -> dict[str, float]:
     for session, value in values:
         found.setdefault(session, []).append(value)
     return {session: fmean(several) for session, several in found.items()}
-
-
-def macro(values: Iterable[tuple[str, float]]) -> Mean | None:
-    """The mean of the sessions' means. None where there is nothing."""
-    means = list(by_session(values).values())
-    if not means:
-        return None
-    error = stdev(means) / math.sqrt(len(means)) if len(means) > 1 else 0.0
-    return Mean(value=fmean(means), error=error, sessions=len(means))
 
 
 def paired(ours: Mapping[str, float], theirs: Mapping[str, float], resamples: int, seed: str) -> Difference | None:
@@ -241,16 +215,18 @@ class CaseGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreCell:
-    """One measure of one method at one budget. ``micro`` is of all cases together."""
+    """One measure of one method at one budget."""
 
-    micro: float
-    macro: Mean
+    micro: float  # of all cases together
+    macro: float  # the mean of the sessions' means
+    error: float  # its standard error; 0 where there is one session
+    sessions: int
     cases: int
 
 
 def groups_of(cases: Sequence[CaseResult]) -> Iterator[CaseGroup]:
     """For each protocol all cases, then those of each dialect where there is more than one."""
-    for protocol in Protocol:
+    for protocol in CutProtocol:
         chosen = tuple(case for case in cases if case.protocol == protocol)
         for dialect in (TOTAL, *sorted({case.dialect for case in chosen})) if chosen else ():
             found = tuple(case for case in chosen if dialect in (TOTAL, case.dialect))
@@ -272,11 +248,16 @@ def shares(cases: Iterable[CaseResult], method: str, budget: str, measure: Measu
 def cell(found: Iterable[tuple[str, Share]]) -> ScoreCell | None:
     """The figures of these shares. None where nothing was measured."""
     every = tuple(found)
-    mean = macro((session, share.ratio) for session, share in every)
-    if mean is None:
+    if not every:
         return None
-    kept, total = sum(share.kept for _, share in every), sum(share.total for _, share in every)
-    return ScoreCell(micro=kept / total, macro=mean, cases=len(every))
+    means = list(by_session((session, share.ratio) for session, share in every).values())
+    return ScoreCell(
+        micro=sum(share.kept for _, share in every) / sum(share.total for _, share in every),
+        macro=fmean(means),
+        error=stdev(means) / math.sqrt(len(means)) if len(means) > 1 else 0.0,
+        sessions=len(means),
+        cases=len(every),
+    )
 
 
 def used(cases: Iterable[CaseResult], method: str, budget: str) -> tuple[float, float]:
@@ -314,30 +295,34 @@ INCLUDE = ("*.jsonl", "*.jsonl.gz", "*.jsonl.zst", "*.json", "*.json.gz", "*.tra
 LEAST_BUDGET_TOKENS = 40
 MOST_BUDGET_RATIO = 0.5
 
-Progress = Callable[[int, int], None]
+# Called with how many more files, or cuts, are done.
+Advance = Callable[[int], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bench:
-    """What a process needs to evaluate files; ``methods`` next to the digest."""
+    """What a process needs to evaluate files."""
 
     options: EvalOptions
-    methods: tuple[Method, ...]
+    baselines: tuple[Baseline, ...]  # next to the digest
     counter: Counter
 
 
 def run_eval(
-    paths: Sequence[str], options: EvalOptions, extra: Sequence[Method] = (), progress: Progress | None = None
+    paths: Sequence[str],
+    options: EvalOptions,
+    extra: Sequence[Baseline] = (),
+    advance: Advance = lambda count: None,
 ) -> EvalResult:
     """Evaluates the digest and the chosen baselines on every transcript below these paths.
 
-    ``extra`` are methods that can be chosen by name next to the built-in ones. Files that hold no transcript, or one
+    ``extra`` are baselines that can be chosen by name next to the built-in ones. Files that hold no transcript, or one
     too short to be cut, are skipped, with the reason. Same files, same options: same result, whatever ``jobs``.
     Raises UsageError for unknown names and for a baseline command that fails.
     """
     bench = _Bench(
         options=options,
-        methods=(*choose(options.baselines, extra), *map(external_method, options.commands)),
+        baselines=(*choose(options.baselines, extra), *map(external_baseline, options.commands)),
         counter=counter_for(options.tokenizer),
     )
     sources = find_sources(paths, recursive=True, walk=Walk(include=INCLUDE))
@@ -354,11 +339,10 @@ def run_eval(
             found = stack.enter_context(workers).map(evaluate_file, chosen)
         for file in found:
             files.append(file)
-            if progress:
-                progress(len(files), len(chosen))
+            advance(1)
     return EvalResult(
         options=options,
-        methods=(DIGEST, *(method.name for method in bench.methods)),
+        methods=(DIGEST, *(baseline.name for baseline in bench.baselines)),
         token_method=bench.counter.method,
         files=tuple(files),
     )
@@ -412,9 +396,9 @@ def _evaluate(case: EvalCase, bench: _Bench) -> Iterator[CaseResult]:
     digests = {name: digest.of(case, tokens, count) for name, tokens in budgets.items()}
     once = _allowed(bench.options.drift_budget, case, count)
     scores = [scored(DIGEST, name, found.text) for name, found in digests.items()]
-    for method in bench.methods:
-        write = method.prepare(case, count)
-        scores += (scored(method.name, name, write(size)) for name, size in budgets.items())
+    for baseline in bench.baselines:
+        write = baseline.prepare(case, count)
+        scores += (scored(baseline.name, name, write(size)) for name, size in budgets.items())
     drift: list[DriftPoint] = []
     for carry, rounds in product(Carry, bench.options.rounds) if once else ():
         text = last_summary(digest, case, rounds, carry, once, count)

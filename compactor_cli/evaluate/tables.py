@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from compactor_cli.evaluate.cuts import Protocol
+from compactor_cli.evaluate.cuts import CutProtocol
 from compactor_cli.evaluate.digested import Carry
 from compactor_cli.evaluate.measures import Measure, Share
 from compactor_cli.evaluate.run_eval import (
@@ -61,8 +61,8 @@ def figure(found: ScoreCell | None) -> str:
     """``micro/macro±error`` in per cent; no error where there is one session."""
     if found is None:
         return NOTHING
-    error = f"±{percent(found.macro.error)}" if found.macro.sessions > 1 else ""
-    return f"{percent(found.micro)}/{percent(found.macro.value)}{error}"
+    error = f"±{percent(found.error)}" if found.sessions > 1 else ""
+    return f"{percent(found.micro)}/{percent(found.macro)}{error}"
 
 
 def change(difference: Difference | None) -> str:
@@ -91,8 +91,8 @@ def gate_table(result: EvalResult) -> str:
     repeats = [case.repeat for case in result.cases if case.repeat]
     if repeats:
         rows.append(_gate("same text again", (not item.is_same for item in repeats), ""))
-        mean = percent(sum(item.kept_ratio for item in repeats) / len(repeats))
-        rows.append([f"atoms kept by an update with nothing new: {mean} %", str(len(repeats)), NOTHING, NOTHING])
+        kept = percent(mean(item.kept_ratio for item in repeats))
+        rows.append([f"atoms kept by an update with nothing new: {kept} %", str(len(repeats)), NOTHING, NOTHING])
     return columns(rows)
 
 
@@ -104,7 +104,7 @@ def _gate(name: str, broken: Iterable[bool], worst: str) -> list[str]:
 def drift_table(result: EvalResult) -> str:
     """What is left after each number of updates, with the state carried and with the text alone."""
     rows = [["drift of the digest", "rounds", "cuts", *_DRIFT_MEASURES]]
-    for protocol, carry, rounds in product(Protocol, Carry, result.options.rounds):
+    for protocol, carry, rounds in product(CutProtocol, Carry, result.options.rounds):
         points = [
             (case.session, point.shares)
             for case in result.cases
@@ -225,13 +225,13 @@ def _group(result: EvalResult, group: CaseGroup) -> dict[str, Any]:
 
 
 def _figures(group: CaseGroup, method: str, budget: str) -> dict[str, Any]:
-    mean, highest = used(group.cases, method, budget)
+    usual, highest = used(group.cases, method, budget)
     measured: dict[str, Any] = {}
     for measure in Measure:
         if found := cell(shares(group.cases, method, budget, measure)):
-            figures = _rounded({"micro": found.micro, "macro": found.macro.value, "error": found.macro.error})
-            measured[measure.value] = {**figures, "cuts": found.cases, "sessions": found.macro.sessions}
-    return {**_rounded({"used": mean, "most_used": highest}), "measures": measured}
+            figures = _rounded({"micro": found.micro, "macro": found.macro, "error": found.error})
+            measured[measure.value] = {**figures, "cuts": found.cases, "sessions": found.sessions}
+    return {**_rounded({"used": usual, "most_used": highest}), "measures": measured}
 
 
 def _rounded(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -56,11 +57,11 @@ _LEAST_QUOTED_RATIO = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """What a text names: how many names there are, those without a source, and numbers without one."""
+    """What a text names."""
 
     names: int
-    unfound: tuple[str, ...] = ()
-    numbers: tuple[str, ...] = ()
+    unfound: tuple[str, ...] = ()  # names without a source
+    numbers: tuple[str, ...] = ()  # numbers without a source
 
     @property
     def unfound_ratio(self) -> float:
@@ -79,7 +80,7 @@ class SourceRecords:
 
     def with_shown(self, *texts: str) -> SourceRecords:
         """The same records, and these texts (instructions, a list of facts, an earlier summary)."""
-        other = SourceRecords(())
+        other = copy(self)
         # Most names stand in these, which are shorter: they are searched first.
         other._texts = (_Searched((), texts), *self._texts)
         return other
@@ -201,11 +202,11 @@ _STEP_WORD_CHARS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Essential:
-    """What a summary has to name. ``words``: what a text must hold then, in lower case; ``record``: its last place."""
+    """What a summary has to name."""
 
     name: str
-    words: tuple[str, ...]
-    record: str = ""
+    words: tuple[str, ...]  # what a text must hold then, in lower case
+    record: str = ""  # its last place
     weight: float = 1.0
 
     def is_in(self, folded: str) -> bool:
@@ -331,36 +332,27 @@ class ReplyFault(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckInput:
-    """What a reply is held against.
+    """What a reply is held against."""
 
-    ``records``: in which everything that the reply names must stand. ``essentials``: what the summary must name, the
-    weightiest first. ``source_tokens``: the size of what it stands for, ``budget_tokens``: what it may take.
-    ``known``: other names of the headings, as in `read_reply`. ``is_part``: others are about the rest.
-    """
-
-    records: SourceRecords
-    essentials: tuple[Essential, ...]
-    source_tokens: int
-    budget_tokens: int
+    records: SourceRecords  # in which everything that the reply names must stand
+    essentials: tuple[Essential, ...]  # what the summary must name, the weightiest first
+    source_tokens: int  # the size of what it stands for
+    budget_tokens: int  # what it may take
     headings: tuple[OutlineHeading, ...]
     covered: frozenset[int]
-    known: Mapping[str, Section] = field(default_factory=dict)
-    is_part: bool = False
+    known: Mapping[str, Section] = field(default_factory=dict)  # other names of the headings, as in `read_reply`
+    is_part: bool = False  # other summaries are about the rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """``fault`` None: taken, as ``outline`` has it. ``details`` is for the model.
+    """A reply read, and whether it is taken."""
 
-    ``invented``: names and quotations without a source, which are marked or taken out; ``numbers``: counts and sums
-    that no record shows, left as they are.
-    """
-
-    outline: Outline
-    fault: ReplyFault | None = None
-    details: Mapping[str, str] = field(default_factory=dict)
-    invented: tuple[str, ...] = ()
-    numbers: tuple[str, ...] = ()
+    outline: Outline  # as it is taken, or as it was read
+    fault: ReplyFault | None = None  # None: it is taken
+    details: Mapping[str, str] = field(default_factory=dict)  # of the fault, for the model
+    invented: tuple[str, ...] = ()  # names and quotations without a source, which are marked or taken out
+    numbers: tuple[str, ...] = ()  # counts and sums that no record shows, left as they are
 
     def __str__(self) -> str:
         """The fault for people: a line without texts of the transcript."""
@@ -436,13 +428,40 @@ def _healed(outline: Outline, named: Named, check_input: CheckInput) -> Verdict:
     invented = list(named.unfound)
     sections = []
     for part in outline.sections:
-        items = [_healed_item(item, part.section, named.unfound, check_input.records, invented) for item in part.items]
-        kept = tuple(item for item in items if item)
-        if kept:
+        found = [_healed_item(item, part.section, named.unfound, check_input.records) for item in part.items]
+        invented += (quotation for _, misquoted in found for quotation in misquoted)
+        if kept := tuple(item for item, _ in found if item):
             sections.append(SectionItems(section=part.section, items=kept))
     prose = marked(outline.prose, named.unfound) if outline.prose else ""
     healed = replace(outline, sections=tuple(sections), prose=prose)
     return Verdict(outline=healed, invented=tuple(dict.fromkeys(invented)), numbers=named.numbers)
+
+
+def _healed_item(
+    item: Item, section: Section, unfound: Sequence[str], records: SourceRecords
+) -> tuple[Item | None, Sequence[str]]:
+    """The item with its doubts marked, None for what nobody said, and what names only things that are not there; with
+    its quotations that have no source.
+    """
+    if section is Section.USER:
+        quoted = _QUOTE.findall(item.text)
+        false = [quote for quote in quoted if not records.is_quoted(quote)]
+        # An account in other words than the user's is left out, and not held against the reply.
+        if false or not (quoted or records.is_by_user(item.text)):
+            return None, false
+    misquoted = []
+    for quotation in _QUOTE.finditer(item.text):
+        before = item.text[max(0, quotation.start() - 120) : quotation.start()]
+        is_by_user = len(quotation[1]) >= _LEAST_QUOTE_CHARS and _BY_USER.search(before)
+        if is_by_user and not records.is_quoted(quotation[1]):
+            misquoted.append(quotation[1])
+    absent = [name for name in unfound if name in item.text]
+    if len(absent) > 1 and records.named(item.text).unfound_ratio == 1:
+        return None, misquoted
+    text = marked(item.text, absent)
+    for quote in misquoted:
+        text = re.sub(rf"{re.escape(quote)}[\"”」』]", lambda found: f"{found[0]}{MARK}", text, count=1)
+    return replace(item, text=text), misquoted
 
 
 # What the one who goes on needs last, where a summary is longer than it may be.
@@ -478,30 +497,3 @@ def is_enough(verdict: Verdict, check_input: CheckInput) -> bool:
     """Whether a reply that lacks headings, and was not cut off by the provider, names most of what matters."""
     is_cut = verdict.fault is ReplyFault.CUT_OFF and bool(verdict.details) and bool(verdict.outline.sections)
     return is_cut and coverage(verdict.outline.text, _wanted(check_input)).ratio >= ENOUGH_COVERAGE
-
-
-def _healed_item(
-    item: Item, section: Section, unfound: Sequence[str], records: SourceRecords, invented: list[str]
-) -> Item | None:
-    """The item with its doubts marked; None for what nobody said, and what names only things that are not there."""
-    if section is Section.USER:
-        quoted = _QUOTE.findall(item.text)
-        false = [quote for quote in quoted if not records.is_quoted(quote)]
-        # An account in other words than the user's is left out, and not held against the reply.
-        if false or not (quoted or records.is_by_user(item.text)):
-            invented.extend(false)
-            return None
-    misquoted = []
-    for quotation in _QUOTE.finditer(item.text):
-        before = item.text[max(0, quotation.start() - 120) : quotation.start()]
-        is_by_user = len(quotation[1]) >= _LEAST_QUOTE_CHARS and _BY_USER.search(before)
-        if is_by_user and not records.is_quoted(quotation[1]):
-            misquoted.append(quotation[1])
-    invented.extend(misquoted)
-    absent = [name for name in unfound if name in item.text]
-    if len(absent) > 1 and records.named(item.text).unfound_ratio == 1:
-        return None
-    text = marked(item.text, absent)
-    for quote in misquoted:
-        text = re.sub(rf"{re.escape(quote)}[\"”」』]", lambda found: f"{found[0]}{MARK}", text, count=1)
-    return replace(item, text=text) if text != item.text else item

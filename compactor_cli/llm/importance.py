@@ -36,7 +36,7 @@ from compactor_cli.llm.model_calls import (
     Reply,
     Speaker,
     Wanted,
-    provider_of,
+    served_name,
 )
 from compactor_cli.model.errors import PluginFailed, UsageError
 from compactor_cli.model.plan import Importance, Middle, Ranking
@@ -248,7 +248,7 @@ def embedder(
     new_redactor: Callable[[], Redactor] | None = None,
 ) -> Embed:
     """A function from texts to the vectors that this model gives them."""
-    name = f"openai/{model}" if api_base and not provider_of(model) else model
+    name = served_name(model, api_base)
 
     async def replies_to(calls: Sequence[Call]) -> Sequence[Reply]:
         import asyncio

@@ -29,9 +29,9 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimits:
-    """``concurrency``: requests under way at once. Per minute, 0: no limit."""
+    """How fast a run may ask; of those per minute, 0: no limit."""
 
-    concurrency: int = 8
+    concurrency: int = 8  # requests under way at once
     requests_per_minute: int = 0
     tokens_per_minute: int = 0
 
@@ -104,11 +104,11 @@ COOL_DOWN_SECONDS = 900.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _State:
-    """Of one server. ``opened`` 0: closed. ``probed``: when the last probe was let through. Unix seconds."""
+    """Of one server; times in unix seconds."""
 
     failures: int = 0
-    opened: float = 0.0
-    probed: float = 0.0
+    opened: float = 0.0  # 0: closed
+    probed: float = 0.0  # when the last probe was let through
     reason: str = ""
 
 
@@ -131,7 +131,7 @@ class Breaker:
         file: Path | None = None,
         failures: int = FAILURES,
         cool_down_seconds: float = COOL_DOWN_SECONDS,
-        clock: Callable[[], float] = time.time,
+        clock: Clock = time.time,
     ) -> None:
         self._file = file
         self._failures = failures
@@ -278,26 +278,19 @@ class SpendLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What a run has used.
+    """What a run has used. Input, output and cached tokens are what the provider reported."""
 
-    ``requests`` are those really sent, ``failures`` among them, and ``retries``: what was asked again, because a
-    request failed or its reply was refused. ``tokens_sent`` includes failed requests, by estimate; ``input_tokens``,
-    ``output_tokens`` and ``cached_tokens`` are what the provider
-    reported. ``unpriced`` replies are of models whose price is not known; ``cost_usd`` does not include them.
-    ``cache_hits`` were answered from the reply cache and would have cost ``saved_usd``.
-    """
-
-    requests: int = 0
-    retries: int = 0
+    requests: int = 0  # really sent; the next two are among them
+    retries: int = 0  # asked again, because a request failed or its reply was refused
     failures: int = 0
-    tokens_sent: int = 0
+    tokens_sent: int = 0  # failed requests included, by estimate
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
     cost_usd: float = 0.0
-    unpriced: int = 0
-    cache_hits: int = 0
-    saved_usd: float = 0.0
+    unpriced: int = 0  # replies of models whose price is not known, and not in the cost
+    cache_hits: int = 0  # answered from the reply cache
+    saved_usd: float = 0.0  # what these would have cost
 
 
 class Charge(StrEnum):

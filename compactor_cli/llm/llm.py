@@ -157,10 +157,10 @@ async def complete(call: Call) -> Reply:
 
 @dataclass(slots=True, kw_only=True)
 class _Body:
-    """How many bytes the body of a response may have, unpacked (0: any), and whether one was longer."""
+    """The bounds of the body of a response, unpacked."""
 
-    most_bytes: int
-    is_too_large: bool = False
+    most_bytes: int  # 0: any
+    is_too_large: bool = False  # it was longer
 
 
 _BODY: ContextVar[_Body | None] = ContextVar("body", default=None)
@@ -211,10 +211,10 @@ ENDED = ("completed", "failed", "expired", "cancelled")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchLook:
-    """A provider's batch job as it is now. ``status`` in the provider's words; ``files`` hold what came of it."""
+    """A provider's batch job as it is now."""
 
-    status: str
-    files: tuple[str, ...] = ()
+    status: str  # in the provider's words
+    files: tuple[str, ...] = ()  # what came of it
 
 
 class Batches:

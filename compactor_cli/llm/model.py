@@ -22,14 +22,14 @@ from compactor_cli.llm.model_calls import (
     Price,
     Secret,
     UnknownModel,
-    provider_of,
+    served_name,
 )
 from compactor_cli.llm.outline import heading_lines, headings_of
 from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage, written_headings
 from compactor_cli.llm.quoting import Earlier, LoadOriginal, Previous, earlier, flatten, quoter
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, RecordFacts, completed
-from compactor_cli.llm.writer import Refusal, StillTooLong, SummaryDraft, SummaryTask, SummaryWriter
+from compactor_cli.llm.writer import StillTooLong, SummaryDraft, SummaryTask, SummaryWriter
 from compactor_cli.model.errors import KeptAsIs, OutputError, UsageError
 from compactor_cli.model.marker import find_marker, without_marker
 from compactor_cli.model.settings import PruneRule
@@ -65,18 +65,13 @@ class OnFailure(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
-    """What the user wants of the model.
-
-    ``models``: by stage, where it is not ``model``; ``key`` empty: litellm looks; ``price`` None: that of the table.
-    ``guidance``: the user's remarks on an earlier attempt at this summary. ``verifies``: the model is asked once more
-    what its summary left out.
-    """
+    """What the user wants of the model."""
 
     model: str
-    models: Mapping[Stage, str] = field(default_factory=dict)
+    models: Mapping[Stage, str] = field(default_factory=dict)  # by stage, where it is another
     api_base: str = ""
-    key: Secret = NO_SECRET
-    price: Price | None = None
+    key: Secret = NO_SECRET  # empty: litellm looks for one
+    price: Price | None = None  # None: that of the table
     delivery: Delivery = Delivery.WHOLE
     timeout_seconds: float = 600.0
     max_reply_bytes: int = 0
@@ -84,9 +79,9 @@ class ModelOptions:
     on_failure: OnFailure = OnFailure.DIGEST
     template: str = "hermes"
     instructions: str = ""
-    guidance: str = ""
+    guidance: str = ""  # the user's remarks on an earlier attempt at this summary
     rule: PruneRule | None = _RULE
-    verifies: bool = False
+    verifies: bool = False  # the model is asked once more what its summary left out
 
 
 class ModelSummariser:
@@ -117,16 +112,16 @@ class ModelSummariser:
         where the provider does not know the model that the user named.
         """
         redactor = self._new_redactor() if self._new_redactor else None
-        refusals: list[Refusal] = []
+        writer = None
         try:
-            if writer := self._writer(request, redactor, refusals):
+            if writer := self._writer(request, redactor):
                 answer = self._answer(writer)
             else:
                 note = "the budget is too small for a model, or there is nothing to summarise: the digest wrote it"
                 answer = replace(Digest().summarise(request), notes=(note,))
         except ModelFailure as failure:
             answer = self._without(request, failure)
-        if refusals:
+        if refusals := writer.refusals if writer else []:
             tokens = sum(refusal.tokens for refusal in refusals)
             why = "; ".join(dict.fromkeys(refusal.why for refusal in refusals))
             plural = "reply was" if len(refusals) == 1 else "replies were"
@@ -139,7 +134,7 @@ class ModelSummariser:
         """What the summary would take; nothing is sent. Nothing, where no model would be asked."""
         redactor = self._new_redactor() if self._new_redactor else None
         try:
-            writer = self._writer(request, redactor, [])
+            writer = self._writer(request, redactor)
             return writer.estimate() if writer else Estimate()
         except Unnamed:
             return Estimate()
@@ -159,7 +154,7 @@ class ModelSummariser:
             raise OutputError(f"no summary by the model: {failure.reason}", next_step=advice) from None
         return replace(Digest().summarise(request), fell_back=failure.reason)
 
-    def _writer(self, request: Request, redactor: Redactor | None, refusals: list[Refusal]) -> SummaryWriter | None:
+    def _writer(self, request: Request, redactor: Redactor | None) -> SummaryWriter | None:
         """What writes the summary; None where it is not worth a call. Raises `Unnamed` where no model is named."""
         options = self._model_options
         language = request.language if request.language != "auto" else _language(request)
@@ -181,7 +176,6 @@ class ModelSummariser:
             calls=self._calls(request),
             redactor=redactor,
             verifies=options.verifies,
-            refusals=refusals,
         )
 
     def _calls(self, request: Request) -> dict[Stage, Call]:
@@ -195,7 +189,7 @@ class ModelSummariser:
             if not name:
                 raise Unnamed("the transcript does not say which model wrote it: name one with -m")
             found[stage] = Call(
-                model=f"openai/{name}" if options.api_base and not provider_of(name) else name,
+                model=served_name(name, options.api_base),
                 messages=(),
                 max_tokens=0,
                 about=request.transcript.sha256,

@@ -28,11 +28,11 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """US dollars per token. ``cached_usd`` is for tokens that the provider has in its prompt cache."""
+    """US dollars per token."""
 
     input_usd: float
     output_usd: float
-    cached_usd: float
+    cached_usd: float  # for tokens that the provider has in its prompt cache
 
     def cost_usd(self, *, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
         """The price of a call; ``cached_tokens`` are among ``input_tokens``."""
@@ -145,32 +145,24 @@ NO_SECRET = Secret("")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What a model is asked.
+    """What a model is asked."""
 
-    ``model``: a name as litellm knows it (``anthropic/claude-haiku-4-5``). ``key`` empty: litellm looks in the
-    environment. ``timeout_seconds`` is for the whole reply, ``max_reply_bytes`` (0: any) for its text as it streams in.
-    ``input_tokens``: the size of the prompt where the caller counted it, else it is estimated.
-    ``prompt_version`` names the wording of the prompt in the key of the reply cache. ``extra`` goes to litellm
-    as it is and is part of that key too. ``about``: the hash of the transcript, for those who hear of the call.
-    ``is_repeat``: it is asked because an earlier one failed, or its reply was refused; no part of the key.
-    """
-
-    model: str
+    model: str  # a name as litellm knows it: ``anthropic/claude-haiku-4-5``
     messages: tuple[ChatMessage, ...]
     max_tokens: int
     temperature: float = 0.0
     api_base: str = ""
-    key: Secret = NO_SECRET
+    key: Secret = NO_SECRET  # empty: litellm looks in the environment
     price: Price | None = None
-    timeout_seconds: float = 600.0
-    max_reply_bytes: int = 0
+    timeout_seconds: float = 600.0  # for the whole reply
+    max_reply_bytes: int = 0  # of its text; 0: any
     delivery: Delivery = Delivery.WHOLE
-    input_tokens: int = 0
-    prompt_version: str = ""
+    input_tokens: int = 0  # the size of the prompt where the caller counted it, else it is estimated
+    prompt_version: str = ""  # names the wording of the prompt in the key of the reply cache
     wanted: Wanted = Wanted.TEXT
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    about: str = ""
-    is_repeat: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)  # goes to litellm as it is, and is part of that key too
+    about: str = ""  # the hash of the transcript, for those who hear of the call
+    is_repeat: bool = False  # an earlier one failed, or its reply was refused; not part of the key
 
     @property
     def known_price(self) -> Price | None:
@@ -188,22 +180,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What a model answered.
+    """What a model answered. One from the cache has what it cost when it was made."""
 
-    ``finish_reason``: ``stop`` (complete), ``length`` (cut off at ``max_tokens``), ``tool_calls``,
-    ``content_filter``. ``input_tokens`` are all tokens of the prompt, ``cached_tokens`` those of them that the
-    provider had in its prompt cache. Where vectors were wanted, ``text`` is a JSON list of them, each the base64 of
-    its 32-bit floats. ``cost_usd`` None: the price of the model is not known. A reply from the
-    cache has what it cost when it was made.
-    """
-
-    text: str
+    text: str  # where vectors were wanted, a JSON list of them, each the base64 of its 32-bit floats
     model: str
-    finish_reason: str = "stop"
-    input_tokens: int = 0
+    finish_reason: str = "stop"  # complete; ``length``: cut off at ``max_tokens``; ``tool_calls``; ``content_filter``
+    input_tokens: int = 0  # all of the prompt
     output_tokens: int = 0
-    cached_tokens: int = 0
-    cost_usd: float | None = None
+    cached_tokens: int = 0  # those of the prompt that the provider had in its prompt cache
+    cost_usd: float | None = None  # None: the price of the model is not known
     has_tool_call: bool = False
     request_id: str = ""
 
@@ -231,11 +216,11 @@ KEYED_PROVIDERS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """The keys of a key file: by litellm's names, or one bare key for ``provider`` only."""
+    """The keys of a key file: several by name, or a bare one."""
 
-    by_name: Mapping[str, Secret] = field(default_factory=dict)
+    by_name: Mapping[str, Secret] = field(default_factory=dict)  # by litellm's names
     bare: Secret = NO_SECRET
-    provider: str = ""
+    provider: str = ""  # the one that the bare key is for
     warnings: tuple[str, ...] = ()
 
     def for_model(self, model: str) -> Secret:
@@ -258,6 +243,11 @@ def provider_of(model: str) -> str:
     """litellm's name of a model's provider: its prefix, else the table's; maybe empty."""
     prefix, slash, _ = model.partition("/")
     return prefix.lower() if slash else str(table_entry(model).get("litellm_provider", ""))
+
+
+def served_name(model: str, api_base: str) -> str:
+    """A model by litellm's name: one without a provider, at a server of one's own, is of OpenAI's interface."""
+    return f"openai/{model}" if api_base and not provider_of(model) else model
 
 
 def environment_names(model: str) -> tuple[str, ...]:

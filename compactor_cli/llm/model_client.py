@@ -62,16 +62,15 @@ class Retries:
     """How a failed request is repeated.
 
     The n-th wait is drawn evenly from 0 to ``base_seconds * 2**n`` (exponential backoff with full jitter, after
-    M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015), at most ``most_seconds``, and
-    never less than the provider's Retry-After. One that is longer than ``most_retry_after_seconds`` is not
-    waited for. ``seed`` makes the waits of a run repeatable.
+    M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015), and is never less than the provider's
+    Retry-After.
     """
 
     attempts: int = 5
     base_seconds: float = 1.0
-    most_seconds: float = 60.0
-    most_retry_after_seconds: float = 120.0
-    seed: int | None = None
+    most_seconds: float = 60.0  # beyond Retry-After
+    most_retry_after_seconds: float = 120.0  # a longer one is not waited for
+    seed: int | None = None  # makes the waits of a run repeatable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,12 +350,12 @@ DELETE FROM replies WHERE key IN (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheStats:
-    """What the cache holds: replies, bytes of its file, what they cost, oldest and newest use (unix seconds)."""
+    """What the cache holds."""
 
     replies: int = 0
-    bytes: int = 0
-    cost_usd: float = 0.0
-    oldest: int = 0
+    bytes: int = 0  # of its file
+    cost_usd: float = 0.0  # what the replies cost
+    oldest: int = 0  # use, in unix seconds
     newest: int = 0
 
 

@@ -22,15 +22,12 @@ _MOST_RECORDS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutlineHeading:
-    """The lines a section opens and closes with; ``closing`` is empty where the next heading closes it.
-
-    Sections that share an opening stand under it one after the other, all but the first below a ``label``.
-    """
+    """The lines a section opens and closes with."""
 
     section: Section
     opening: str
-    closing: str = ""
-    label: str = ""
+    closing: str = ""  # empty where the next heading closes it
+    label: str = ""  # of sections that share an opening, what all but the first stand below
 
 
 def headings_of(render: Callable[[Summary], str], language: str) -> tuple[OutlineHeading, ...]:
@@ -60,15 +57,12 @@ def heading_lines(render: Callable[[Summary], str], languages: Iterable[str]) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """A reply read. ``present``: the sections whose headings it has, empty ones too; ``text``: what was read.
-
-    ``prose`` is the whole text where it has no heading at all, quoted so that no line of it is one.
-    """
+    """A reply read."""
 
     sections: tuple[SectionItems, ...]
-    present: frozenset[Section]
-    text: str
-    prose: str = ""
+    present: frozenset[Section]  # those whose headings it has, empty ones too
+    text: str  # what was read
+    prose: str = ""  # the whole text where it has no heading at all, quoted so that no line of it is one
 
     def missing(self, headings: Iterable[OutlineHeading]) -> frozenset[Section]:
         """The sections of these headings that it has not. What stands below a label may be left out, prose has none."""

@@ -22,7 +22,7 @@ from typing import Any
 
 import orjson
 
-from compactor_cli.digest.events import plain, without_block
+from compactor_cli.digest.cleaning import plain, without_block
 from compactor_cli.group.exchanges import group, turns
 from compactor_cli.model.errors import InvariantError
 from compactor_cli.model.marker import Marker, find_marker, without_marker
@@ -53,18 +53,15 @@ class Border(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One record as a prompt shows it. ``name``: its number, counted from 1; ``cut_chars``: left out of its texts.
-
-    In a leaf: its size, what begins with it, and which of the transcripts it comes from.
-    """
+    """One record as a prompt shows it."""
 
     record: int
-    name: str
+    name: str  # its number, counted from 1
     text: str
-    cut_chars: int = 0
+    cut_chars: int = 0  # left out of its texts
     tokens: int = 0
-    border: Border = Border.RECORD
-    strand: int = 0
+    border: Border = Border.RECORD  # what begins with it
+    strand: int = 0  # which of the transcripts it comes from
 
 
 def flatten(

@@ -176,12 +176,12 @@ _ENCODING, _ERRORS = "utf-8", "surrogateescape"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Literal:
-    """A string in a text of JSON: where its literal stands, the name of its member, and what it says."""
+    """A string in a text of JSON."""
 
-    start: int
+    start: int  # of its literal
     stop: int
-    name: str
-    text: str
+    name: str  # of its member
+    text: str  # what it says
 
 
 class Redacted:

@@ -127,11 +127,11 @@ def is_mixed(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FoundValue:
-    """A value with what is known of its name. ``before``: what the name begins with, in front of its stem."""
+    """A value with what is known of its name."""
 
     kind: str
     stem: str
-    before: str
+    before: str  # what the name begins with, in front of its stem
     text: str
     is_quoted: bool
     is_flag: bool

@@ -18,9 +18,10 @@ from textwrap import wrap
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.choice import Choice, Fact
+from compactor_cli.digest.cleaning import path_stripper
 from compactor_cli.digest.commands import CommandOutcome, Run, changes_world, shown
 from compactor_cli.digest.digest import Digest, facts, written
-from compactor_cli.digest.events import Event, EventKind, path_stripper
+from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.history import history_items
 from compactor_cli.digest.language import LANGUAGES, words_of

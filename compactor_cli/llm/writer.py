@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from compactor_cli.llm import prompts, quoting
@@ -68,73 +68,62 @@ class StillTooLong(GaveUp):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryTask:
-    """What is to be written, and from what: ``earlier`` as it is in the records; ``blocks``, ``previous``, ``goal`` and
-    ``latest`` (the user's first and newest request in all of it) quoted and redacted.
-
-    ``prose``: an earlier summary that stays as it is, in front of what is written.
-    """
+    """What is to be written, and from what."""
 
     request: Request
-    earlier: Earlier
+    earlier: Earlier  # as it is in the records
     facts: RecordFacts
     wording: PromptWording
     budget_tokens: int
     count: Callable[[str], int]
-    forbidden: tuple[str, ...]
+    forbidden: tuple[str, ...]  # lines that no quoted text may hold
+    # Quoted and redacted; ``goal`` and ``latest``: the user's first and newest request in all of it.
     blocks: quoting.Leaf
     previous: str
     goal: str
     latest: str
-    prose: str
+    prose: str  # an earlier summary that stays as it is, in front of what is written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryDraft:
-    """A summary that was accepted, of some blocks or of all of them; ``text``: as a prompt shows it.
-
-    ``healed``: of its ``leaves``, those that the digest wrote, as the model twice gave no summary; ``failure``: why it
-    was not even asked to the end; ``unjoined``: why its parts stand side by side, empty where they do not.
-    """
+    """A summary that was accepted, of some blocks or of all of them."""
 
     verdict: Verdict
-    text: str
+    text: str  # as a prompt shows it
     tokens: int
     blocks: quoting.Leaf
     leaves: int = 1
-    healed: int = 0
-    failure: ModelFailure | None = None
-    unjoined: str = ""
+    healed: int = 0  # of its leaves, those that the digest wrote, as the model twice gave no summary
+    failure: ModelFailure | None = None  # why the model was not even asked to the end
+    unjoined: str = ""  # why its parts stand side by side; empty where they do not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Job:
-    """One prompt with what its reply is held against, and the blocks it is about.
-
-    ``joins``: the summaries that it joins; none where it is about records.
-    """
+    """One prompt with what its reply is held against, and the blocks it is about."""
 
     call: Call
     check_input: CheckInput
     blocks: quoting.Leaf
-    joins: tuple[SummaryDraft, ...] = ()
+    joins: tuple[SummaryDraft, ...] = ()  # the summaries that it joins; none where it is about records
 
 
 @dataclass(slots=True, kw_only=True)
 class SummaryWriter:
-    """Asks through one client. ``calls`` holds for each stage what is the same in all its calls.
+    """Asks through one client. Not for several threads.
 
     What was paid for stays: where the model gives no summary of one part, or does not join the parts, the others' are
-    used. ``verifies``: the model is asked once more what its summary left out; ``refusals``: every reply that was not
-    taken, in order. Not for several threads.
+    used.
     """
 
     task: SummaryTask
     client: ModelClient
     loop: BackgroundEventLoop
-    calls: Mapping[Stage, Call]
+    calls: Mapping[Stage, Call]  # for each stage what is the same in all its calls
     redactor: Redactor | None
-    verifies: bool
-    refusals: list[Refusal]
+    verifies: bool  # the model is asked once more what its summary left out
+    refusals: list[Refusal] = field(default_factory=list)  # every reply that was not taken, in order
 
     def write(self) -> SummaryDraft:
         """The summary. Raises the failures of `ModelClient.ask`, and `Rejected`; `CoverageError` for a defect of this

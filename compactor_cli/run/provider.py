@@ -29,6 +29,7 @@ from compactor_cli.llm.model_calls import (
     Reply,
     batch_price_of,
     provider_of,
+    served_name,
 )
 from compactor_cli.llm.model_client import ModelClient, key_of, redacted
 from compactor_cli.llm.redact import Redactor
@@ -262,8 +263,8 @@ class RecordedClient(ModelClient):
 class RecordedRun(ModelRun):
     """A run whose outputs take effect only where none of their summaries waits."""
 
-    def __init__(self, run_config: ModelConfig, client: RecordedClient) -> None:
-        super().__init__(run_config, client=client)
+    def __init__(self, config: ModelConfig, client: RecordedClient) -> None:
+        super().__init__(config, client=client)
         self._recorded = client
 
     def settle(self) -> None:
@@ -294,28 +295,27 @@ class Step:
         return any(job.status not in ENDED for job in self.jobs)
 
 
-def way_of(run_config: ModelConfig) -> Call:
+def way_of(config: ModelConfig) -> Call:
     """Model, server and key of the jobs. Raises `UsageError` for models that have no batch jobs here."""
-    model_options = run_config.model_options
-    name = model_options.model
-    model = f"openai/{name}" if model_options.api_base and not provider_of(name) else name
+    model_options = config.model_options
+    model = served_name(model_options.model, model_options.api_base)
     if model_options.models or model_options.model == AUTO:
         raise UsageError("a batch job asks one model", next_step="name it with -m, without model-for")
     if provider_of(model) not in Batches.PROVIDERS:
         advice = f"one of these providers: {', '.join(Batches.PROVIDERS)}; or ask live: compactor batch run -m"
         raise UsageError(f"{model}: no batch jobs with this provider", next_step=advice)
-    key = model_options.key or run_config.keys.for_model(model)
+    key = model_options.key or config.keys.for_model(model)
     return Call(model=model, messages=(), max_tokens=0, api_base=model_options.api_base, key=key)
 
 
 class Provider:
     """The jobs of one output folder. ``mark`` distinguishes them from those of others at the same provider."""
 
-    def __init__(self, job_log: BatchJobLog, run_config: ModelConfig, mark: str) -> None:
+    def __init__(self, job_log: BatchJobLog, config: ModelConfig, mark: str) -> None:
         self._job_log = job_log
-        self._run_config = run_config
+        self._config = config
         self._mark = mark
-        self._way = way_of(run_config)
+        self._way = way_of(config)
         self._batches = Batches(self._way)
 
     def step(self, shards: Sequence[Shard], options: RunConfig, missing: Missing, rounds: int) -> Step:
@@ -330,19 +330,19 @@ class Provider:
         round_number = max((job.round for job in now.jobs), default=0)
         if missing is Missing.SEND and round_number >= rounds:
             missing = Missing.GIVE_UP
-        run_config = self._run_config
+        config = self._config
         client = RecordedClient(
             self._job_log,
             self._batches,
             missing,
-            spend=Spend(run_config.limits),
-            rate_limiter=RateLimiter(run_config.rate_limits),
-            keys=run_config.keys,
-            fallback=run_config.fallback,
+            spend=Spend(config.limits),
+            rate_limiter=RateLimiter(config.rate_limits),
+            keys=config.keys,
+            fallback=config.fallback,
         )
         results: list[ShardResult] = []
         # The log is the cache: a reply that was paid live goes to the usual one only with batch run.
-        with RecordedRun(replace(run_config, cache_file=None), client) as run:
+        with RecordedRun(replace(config, cache_file=None), client) as run:
             for shard in shards:
                 client.deferred = 0
                 results.append(try_shard(shard, replace(options, model_run=run)))
@@ -406,12 +406,12 @@ class Provider:
 
     @property
     def _price(self) -> Price | None:
-        return self._run_config.model_options.price or batch_price_of(self._way.model)
+        return self._config.model_options.price or batch_price_of(self._way.model)
 
     def _send(self, round_number: int) -> int:
         """Begin jobs for all that is wanted; how many requests that was."""
         count, input_tokens, output_tokens = self._job_log.wanted()
-        limits, tally, price = self._run_config.limits, self._job_log.tally(), self._price
+        limits, tally, price = self._config.limits, self._job_log.tally(), self._price
         cost = price.cost_usd(input_tokens=input_tokens, output_tokens=output_tokens) if price else 0.0
         for limit, amount, what in (
             (limits.requests, tally["replies"] + tally["faults"] + count, "requests"),

@@ -167,6 +167,7 @@ def test_limits_end_the_sending_and_not_the_run(
         (("-m", "gtp-4o"), "no provider of the model gtp-4o is known: did you mean gpt-4o"),
         (("-m", "claude-haiku-9"), "no key for the model claude-haiku-9: set ANTHROPIC_API_KEY"),
         (("-m", "anthropic/claude-haiko-4-5"), "anthropic has no model anthropic/claude-haiko-4-5"),
+        (("-m", "anthropic/claude-haiko-4-5"), "or name its price (--set price=IN,OUT)"),
         (("-m", "openai/gpt-4o", "--set", "fallback-model=gemini/gemini-2.5-flahs"), "did you mean gemini"),
         (("-m", "antropic/claude-haiku-4-5"), "no provider of the model antropic/claude-haiku-4-5"),
         (("-m", "openai/local", "--max-cost", "1"), "price of openai/local is not known"),
@@ -432,11 +433,10 @@ def _tree(folder: Path) -> dict[str, bytes]:
 
 def _stopped_half_way(arguments: list[str], output: Path, files: int, number: int) -> int:
     process = subprocess.Popen(command(*arguments), stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 50
-    while len(list(output.glob("*.jsonl"))) < files and time.monotonic() < deadline:
+    while process.poll() is None and len(list(output.glob("*.jsonl"))) < files:
         time.sleep(0.01)
     process.send_signal(number)
-    return process.wait(30)
+    return process.wait(60)
 
 
 @pytest.mark.slow

@@ -57,6 +57,14 @@ def test_what_ended_is_not_stated_wherever_that_is_shown() -> None:
     assert plan(whole, covered=covered, kept=kept) == ["Skills in use: git:review"]
 
 
+def test_a_command_that_the_client_itself_put_in_the_background_still_runs() -> None:
+    began = answer("Command running in background with ID: b5db73. Output is being written to: /tmp/x", "b")
+    long = conversation(user("run it all"), call("Bash", "b", command="make long"), began)
+    assert plan(long) == ['Running in the background: "make long" (b5db73)']
+    shown = answer("started\n" * 20 + "Command running in background with ID: b5db73.", "b")
+    assert plan(conversation(user("run it all"), call("Bash", "b", command="cat log"), shown)) == []
+
+
 def test_a_look_at_work_that_is_not_done_leaves_it_running() -> None:
     def look(status: str) -> tuple[Message, ...]:
         return call("TaskOutput", "o", task_id="a1b2c3"), answer(f"<status>{status}</status>", "o")

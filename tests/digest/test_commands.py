@@ -18,6 +18,15 @@ from compactor_cli.model.summary import Section
         ("Exit code 1\nlint\tfail\t1m25s\nbot\tpending\t0", "lint\tfail\t1m25s"),
         ("<returncode>1</returncode>\n<output>\nno such gauge\n</output>", "no such gauge"),
         ("docs/a.py:2: in <module>\nE   KeyError: 7\nE   more", "docs/a.py:2: in <module> · E   KeyError: 7"),
+        (
+            "E   KeyError: 7\nt.py:9: KeyError\nFAILED tide.py::Ebb::test_low - x\nFAILED tide.py::Ebb::test_neap",
+            "FAILED tide.py::Ebb::test_low · FAILED ::test_neap · E   KeyError: 7 · t.py:9: KeyError",
+        ),
+        ("error[bad-type]: no depth\n  --> tide.py:9:2\n   |", "error[bad-type]: no depth · --> tide.py:9:2"),
+        (
+            "FAIL  tide.test.ts > ebb > is low\nError: expected 2\n x",
+            "FAIL  tide.test.ts > ebb > is low · Error: expected 2",
+        ),
     ],
 )
 def test_the_line_that_says_what_went_wrong(output: str, line: str) -> None:
@@ -33,17 +42,15 @@ def test_the_line_that_says_what_went_wrong(output: str, line: str) -> None:
         ("<returncode>1</returncode>", False, CommandOutcome.FAILED, 1),
         ("<returncode>-1</returncode>\n<output>\n..F.", False, CommandOutcome.FAILED, 255),
         ("--- FAIL: TestX\nFAIL", False, CommandOutcome.FAILED, -1),
+        ("error[invalid-type]: Object of type `Tide`\nWARN", False, CommandOutcome.FAILED, -1),
+        ("tide.py::test_ebb FAILED [ 9%]\nCommand timed out after 2m 0.0s", False, CommandOutcome.FAILED, -1),
+        ("collecting\nCommand timed out after 2m 0.0s", False, CommandOutcome.UNKNOWN, -1),
         ("fine", False, CommandOutcome.OK, -1),
     ],
 )
 def test_how_a_command_ended(output: str, is_error: bool, outcome: CommandOutcome, code: int) -> None:
     run = runs(events_of(ran("go test ./...", output, is_error=is_error)))[0]
     assert (run.outcome, run.code) == (outcome, code)
-
-
-def test_of_a_long_line_the_part_that_says_what_went_wrong_is_shown() -> None:
-    line = error_line(f"An incident: {'the gauge was asked again, ' * 30} and timed out after 60 seconds\n..F.")
-    assert line.endswith("timed out after 60 seconds")
 
 
 def test_the_frame_of_an_output_is_no_answer() -> None:

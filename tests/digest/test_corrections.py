@@ -76,7 +76,7 @@ def test_what_a_summary_says_is_open_is_stated_to_be_older_than_the_edits_after_
         "claude-code",
     )
     text = rendered(digest(conversation(earlier, *AFTER, EDIT), 500).summary)
-    assert "before the export begins (before the newest edits)" in text
+    assert "`read_tides` leaves out (before the newest edits)" in text
     assert text.count("(before the newest edits)") == 1
     assert "(before the newest edits)" not in rendered(digest(conversation(earlier, *AFTER), 500).summary)
 
@@ -120,3 +120,31 @@ def test_a_message_most_of_which_is_in_doubt_is_marked_once_before_it() -> None:
     text = shown(says(CLAIM), asked, says("You're right. My test never catches lost lines."))
     assert f"{DOUBT} The test opens the gate" in text
     assert text.count(DOUBT) == 1
+
+
+REPORT = says(
+    "I moved the redirect of the old address to `vercel.json`, next to those of the projects.\n\n"
+    "The page of the gauges will now open at its new address.\n\nEverything is ready to deploy."
+)
+
+
+def test_what_does_not_work_for_the_user_was_not_so_as_it_was_reported() -> None:
+    claims = ["The page of the gauges will now open at its new address.", "Everything is ready to deploy."]
+    assert doubted(user("move the page"), REPORT, user("still doesn't work")) == claims
+    shows = user("The gauges don't show up on the new page :( might the page of the gauges need a build?")
+    assert doubted(user("move the page"), REPORT, shows)[0] == claims[0]
+    pasted = user("I opened it:\nError: no page of the gauges at the new address of the harbour")
+    assert doubted(user("move the page"), REPORT, pasted) == claims[:1]
+    assert doubted(user("move the page"), REPORT, user("now rename the clocks of the harbour")) == []
+
+
+def test_a_failure_is_held_against_the_report_that_it_is_about() -> None:
+    other = says("The linter allows the names of the clocks now, and all of its checks pass.")
+    fails = user("the page of the gauges still does not open at its new address, please look at the redirect")
+    places = doubted(user("move the page"), REPORT, user("and the linter?"), other, fails)
+    assert places
+    assert all(piece in REPORT.text for piece in places)
+
+
+def test_a_message_that_begins_with_a_noun_of_stop_takes_nothing_back() -> None:
+    assert doubted(user("move the page"), REPORT, user("Stop gates of the harbour want the same redirect")) == []

@@ -121,9 +121,9 @@ def test_the_task_stands_first() -> None:
     one = digest(WORK)
     assert one.summary.sections[0].section is Section.TASK
     assert texts(one, Section.TASK) == [
-        "Asked: now write the docs, but never touch docs/legacy.md because the old site still reads it",
+        "Asked: now write the docs, but never touch docs/legacy.md because the old site still reads it"
+        " → created login.md",
         "Where it stands: I wrote docs/login.md. Shall I release version 2.4.1 now?",
-        "Next open step: Update docs/login.md",
     ]
 
 

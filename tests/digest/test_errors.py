@@ -111,6 +111,8 @@ def test_looking_at_errors_of_others_is_no_error() -> None:
         ("grep -rn no_such_name src", ""),
         ("ls src/modul", "ls: cannot access 'src/modul': No such file or directory"),
         ("python -c 'open(1)' && cat b.txt", "cat: no such file or directory: b.txt"),
+        ("pytest --collect-only -m unit", "===== no tests collected (205 deselected) in 0.39s ====="),
+        ("pytest -m unit -v", "===== 205 deselected in 0.58s ====="),
     ],
 )
 def test_slips_of_exploration_are_no_errors(command: str, output: str) -> None:
@@ -257,6 +259,13 @@ def test_a_checker_that_was_not_found_is_no_failing_check() -> None:
     looks = [ran(f"./look.sh {number}", "fine") for number in range(50)]
     unfixed, _ = shown(failed, *looks)
     assert unfixed == []
+
+
+def test_no_edit_is_the_fix_of_a_program_that_was_not_found() -> None:
+    failed = ran("pytest tests", "bash: line 1: pytest: command not found", is_error=True)
+    assert not shown(failed, EDIT, ran("source .venv/bin/activate && pytest tests", "3 passed"))[1][0].endswith(
+        "src/a.py"
+    )
 
 
 FOUND = (
@@ -432,6 +441,29 @@ def test_an_error_that_another_command_shows_again_is_not_fixed() -> None:
     assert ["`go build ./... && make lint`" in text for text in unfixed if "unused" in text] == [True]
 
 
+def test_a_failure_that_comes_back_among_others_after_it_was_gone_is_not_fixed() -> None:
+    depth, unit = "tide.go:3:2: unused variable depth (unused)", "gate.go:7:1: missing unit (lint)"
+    first = ran("make lint", depth, is_error=True)
+    both = ran("make check", f"{unit}\n{depth.replace('3:2', '5:2')}", is_error=True)
+    unfixed, fixed = shown(*first, *edit("tide.go"), *ran("make lint", "0 issues"), *both)
+    assert fixed == []
+    assert [depth.partition(": ")[2] in text for text in unfixed if "unused" in text] == [True]
+    # The same test may fail of something else: what it failed of first was fixed.
+    other = ran("go test ./...", TIDE.replace("want 3, got 4", "no unit"), is_error=True)
+    assert "fixed by" in shown(*suite(TIDE), *edit("tide.go"), *SUITE_PASSED, *other)[1][0]
+
+
+def test_of_a_build_that_failed_the_files_that_are_still_to_fix_stand_each_with_an_error() -> None:
+    places = "\n".join(f"tide/{file}.go:{line}:2: undefined: depth" for file in ("ebb", "neap") for line in (3, 4, 5))
+    build = ran("go build ./...", places, is_error=True)
+    (unfixed,), _ = shown(build)
+    assert "tide/ebb.go:3:2: undefined: depth · tide/neap.go:3:2" in unfixed
+    (unfixed,), _ = shown(build, *edit("tide/ebb.go"), *edit("CHANGES.md"))
+    assert "tide/neap.go:3:2" in unfixed
+    assert "ebb.go:3" not in unfixed
+    assert unfixed.endswith("not run again since changes to tide/ebb.go")
+
+
 def test_a_test_that_failed_and_passed_when_run_alone_since_is_not_left_to_be_run() -> None:
     failed = ran("make test", "--- FAIL: TestResume (0.09s)\nFAIL\tcli\t1.2s", is_error=True)
     edit = (call("Edit", "r", file_path="resume.go", old_string="a", new_string="b"), answer("ok", "r"))
@@ -446,3 +478,6 @@ def test_of_builds_that_failed_one_after_the_other_the_newest_says_what_is_open(
     second = ran("go build ./... 2>&1", "tide/resume.go:160:36: cannot use id (of string type)", is_error=True)
     (unfixed,), _ = shown(first, EDIT, second)
     assert "resume.go:160:36" in unfixed
+    typed = [ran("uv run pyright", f"clock.py:{n}:17 - error: Type is unknown", is_error=True) for n in (183, 184)]
+    (unfixed,), _ = shown(typed[0], EDIT, typed[1])
+    assert "clock.py:184:17" in unfixed

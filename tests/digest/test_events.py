@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from conversation import answer, call, conversation, events_of, says, summary, user
 
-from compactor_cli.digest.events import EventKind, ToolKind, events, path_stripper, tool_kind, without_gutters
+from compactor_cli.digest.cleaning import path_stripper, without_gutters
+from compactor_cli.digest.events import EventKind, ToolKind, events, tool_kind
 from compactor_cli.formats.client_signs import working_directory
 from compactor_cli.model.transcript import Message, Role, Text, ToolCall, ToolResult
 

@@ -163,17 +163,19 @@ def test_what_was_put_away_and_brought_back_or_written_for_a_try_is_no_fact() ->
     assert facts(ran("cat > /tmp/fix.py << 'EOF'\nprint('Fixed!')\nEOF\npython /tmp/fix.py", "Fixed!")) == []
 
 
+def test_what_only_shows_how_a_command_is_used_is_no_fact() -> None:
+    shown = ran("gauge-import --help | grep -A 3 EXAMPLES", "gauge-import harbour.csv")
+    assert facts(*shown, *ran("gauge-import harbour.csv", "12 readings imported")) == [
+        "`gauge-import harbour.csv` → ok: 12 readings imported"
+    ]
+
+
 def test_a_commit_is_told_by_what_git_says_of_it() -> None:
     done = ran(
         "git add a.py && git commit -m \"$(cat <<'EOF'\nStore UTC\n\nSince sqlite does.\nEOF\n)\" && git push",
         "[utc-times 4f1c2aa] Store UTC\n 1 file changed",
     )
     assert facts(done)[-1] == "`git commit -m … && git push` → ok: [utc-times 4f1c2aa] Store UTC"
-
-
-def test_of_changes_to_the_same_address_the_newest_is_told() -> None:
-    edits = [ran(f"gh pr edit 7 {what}", "https://github.com/a/b/pull/7") for what in ("--base main", "--title UTC")]
-    assert facts(*edits) == ["`gh pr edit 7 --title UTC` → ok ×2: https://github.com/a/b/pull/7"]
 
 
 def test_a_check_that_a_later_one_contains_is_no_fact_of_its_own() -> None:

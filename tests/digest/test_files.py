@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, texts, token_cache, user
 
-from compactor_cli.digest.commands import shell_operations
 from compactor_cli.digest.events import FileAction
 from compactor_cli.digest.files import FileState, file_items, file_operations, overwritten, replay, state_text
 from compactor_cli.digest.language import words_of
+from compactor_cli.digest.shell import shell_operations
 from compactor_cli.model.summary import Section
 
 EN = words_of("en")
@@ -259,6 +259,8 @@ def test_a_file_for_a_try_is_told_of_only_where_there_is_no_other() -> None:
     edit = (call("Edit", "e", file_path="gate.go", old_string="a", new_string="b"), answer("ok", "e"))
     assert texts(digest(conversation(user("mend it"), tried)), Section.FILES)[0].startswith("/tmp/try.go — created")
     assert "/tmp/try.go" not in "".join(texts(digest(conversation(user("mend it"), tried, edit)), Section.FILES))
+    looked = (call("Read", "r", file_path="/tmp/tasks/b5db73.output"), answer("started", "r"))
+    assert "b5db73" not in "".join(texts(digest(conversation(user("mend it"), looked, edit)), Section.FILES))
 
 
 def test_the_paths_in_the_script_of_a_sed_command_are_no_files_that_it_edited() -> None:

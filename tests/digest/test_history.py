@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conversation import answer, call, conversation, count, digest, ran, rendered, request, says, texts, user
+from conversation import answer, call, conversation, count, digest, ran, rendered, request, says, texts, thinks, user
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,6 +49,21 @@ def test_where_there_is_room_a_sentence_stands_whose_words_all_stand_in_another(
     assert [one.text for one in chosen(found, 200)] == [silver, gold]
 
 
+def test_the_newest_explanation_is_quoted_whole() -> None:
+    reasons = [
+        "The gauge sends its lines twice after a reconnect, because the buffer is flushed by both threads.",
+        "The import takes the second copy for a reading of its own, so the sum of the hour is too high.",
+        "A reading is the same where gauge and clock are the same, whatever the time it came in.",
+        "It keys readings by gauge and clock, so the gauge may send its lines as often as it likes.",
+        "The buffer stays as it is, since the firmware of the older gauges cannot be changed.",
+        "The sum of the hour is right again after the import has run once more over the raw lines.",
+        "What the gauge sent twice before that stays in the sums of the import.",
+    ]
+    steps = [f"Station {n} has module_{n}.py, and its valve_{n} reports to panel_{n} by relay_{n}." for n in range(60)]
+    found = read(user("why twice?"), says(" ".join(reasons)), *map(says, steps))
+    assert [one.text for one in chosen(found, 560) if one.event == 1] == reasons
+
+
 def test_facts_are_weighed_in_the_order_of_their_text_so_that_every_process_chooses_alike() -> None:
     words = "gauge drift reconnect october export duplicate clock hour seconds limits".split()
     told = read(user("why?"), says(" ".join(words))).worth.facts(" ".join(reversed(words)))
@@ -74,6 +89,19 @@ def test_of_a_great_many_reports_only_the_newest_are_weighed() -> None:
     told = {one.event for one in candidates_of(found, 40) if one.form is not StatementForm.OUTPUT}
     assert told
     assert min(told) > len(found.events) // 2
+
+
+def test_the_lines_of_an_edit_that_was_not_made_are_no_lines_of_its_file() -> None:
+    edit = call("Edit", "e", file_path="tide.py", old_string="EBB_METRES = 3", new_string="SPRING_METRES = 7")
+
+    def quoted(told: str, *, is_error: bool) -> set[str]:
+        found = read(user("which is EBB_METRES, and SPRING_METRES?"), edit, answer(told, "e", is_error=is_error))
+        return {one.text for one in candidates_of(found, 500) if one.form is StatementForm.OUTPUT}
+
+    assert "SPRING_METRES = 7" in quoted("The file was updated", is_error=False)
+    assert not any("METRES = " in text for text in quoted("String not found\nSPRING_METRES = 7", is_error=True))
+    assert "no EBB_METRES in tide.py" in quoted("no EBB_METRES in tide.py\nEBB_METRES = 3", is_error=True)
+    assert quoted("The user doesn't want to proceed with this tool use.", is_error=True) == set()
 
 
 def test_what_the_rest_of_the_summary_says_is_not_chosen() -> None:
@@ -181,6 +209,16 @@ def test_of_the_options_of_a_question_none_stands_alone_in_the_history() -> None
     assert "one run for each gauge" not in shown_text
 
 
+def test_a_short_list_of_work_is_quoted_whole_or_not_at_all() -> None:
+    steps = ["1. Ask the gauges for the drift", "2. Write `read_tides` to the store anew", "3. Show the drift"]
+    said = says("The drift of the gauges is lost.\n\nThree changes are needed:\n" + "\n".join(steps))
+    edit = (call("Edit", "1", file_path="src/clock.py", old_string="a", new_string="b"), answer("ok", "1"))
+    more = [says(f"The harbour_{n} sends the level_{n} of its gate_{n} at hour_{n}, so it opens.") for n in range(40)]
+    told = conversation(user("mend the gauges"), said, edit, *ran("read_tides", "ok"), *more, user("now the harbour"))
+    taken = [rendered(digest(told, budget).summary) for budget in range(300, 1_300, 100)]
+    assert {sum(step in text for step in steps) for text in taken} <= {0, 3}
+
+
 def test_an_ellipsis_stands_for_sentences_that_are_left_out_between_two() -> None:
     first, left_out, last = (Statement(f"The drift is {n}.", event=0, place=n) for n in range(3))
     assert running_text([first, left_out], {}) == "The drift is 0. The drift is 1."
@@ -198,17 +236,6 @@ def test_imports_and_the_frame_of_a_diff_tell_nothing() -> None:
     found = "\n".join(one.text for one in candidates_of(read(user("mend gauge_store_level"), *shown, *diff), 500))
     assert "func gauge_store_level() int" in found
     assert not any(scrap in found for scrap in ("harbour/gauge_store", "diff --git", "df72094f", "@@"))
-
-
-def test_what_was_proposed_loses_against_what_was_done() -> None:
-    def weight(lead: str, *after: Message) -> float:
-        said = says(f"{lead}:\n- the tide table is read once a day from the harbour's own server")
-        found = candidates_of(read(user("why is it slow?"), said, *after), 500)
-        return next(one.weight for one in found if one.text.startswith("the tide table"))
-
-    more = (user("and now the gate"), says("It opens."))
-    assert weight("I would suggest this", *more) < weight("These are done", *more)
-    assert weight("I would suggest this") == weight("These are done")
 
 
 def test_paths_of_a_listing_are_for_the_index_of_names() -> None:
@@ -291,3 +318,59 @@ def test_many_commits_leave_room_for_what_was_explained() -> None:
     shown = " ".join(texts(digest(session, 900), Section.HISTORY))
     assert told in shown or told in " ".join(texts(digest(session, 900), Section.TASK))
     assert "Store gauge 1039" in shown
+
+
+def test_what_was_thought_stands_where_nothing_was_said_after_it_in_its_turn() -> None:
+    first = "The drift comes from parse(), which reads local time where the gauges write UTC."
+    second = "Since the export keys its rows by that time, the second hour of October is lost there."
+    work = [(thinks(f"**Reading**\n\n{one}"), *ran("make", "ok")) for one in (first, second)]
+    silent = texts(digest(conversation(user("why?"), *work, user("go on"), says("I go on.")), 900), Section.HISTORY)
+    assert [one for one in silent if one.startswith("thought")] == [f"thought: {first}", f"thought: {second}"]
+    spoken = conversation(user("why?"), *work, says("The drift is in parse()."), user("go on"), says("I go on."))
+    assert "thought" not in str(texts(digest(spoken, 900), Section.HISTORY))
+
+
+def test_what_a_command_answered_in_a_few_words_is_shown_though_it_names_nothing() -> None:
+    session = conversation(
+        user("Is the ledger of the gauges there?"),
+        *(message for n in range(3) for message in ran(f"cat station_{n}.txt", f"reading {n}\n" * 9)),
+        *ran("cat ledger.txt", "closed until the flood is over"),
+        says("I shall look at the gauges first."),
+        *ran("cat gauges.txt", "level of the gauges\n" * 9),
+    )
+    assert "closed until the flood is over" in rendered(digest(session, 500).summary)
+
+
+def test_a_short_session_without_explanations_is_shown_line_by_line() -> None:
+    poem = ["the flood comes in", "and the clock is late", "so nobody rings", "at the lower gate"]
+    session = conversation(user("What does the note say?"), *ran("cat note.txt", "\n".join(poem)))
+    shown = rendered(digest(session, 400).summary)
+    assert all(line in shown for line in poem)
+
+
+def test_lines_of_what_was_looked_at_come_where_everything_else_is_said() -> None:
+    lines = "\n".join(f"load_{number}(store_{number}, readings_{number})" for number in range(30))
+    explained = SENTENCES[0], SENTENCES[2], SENTENCES[3]
+    found = read(user("why?"), *ran("cat store.py", lines), *map(says, explained), user("go on"), says("Gone on."))
+    assert {one.text for one in chosen(found, 100)} >= {*explained}
+    assert "load_" in str(chosen(found, 400))
+
+
+def test_of_a_patch_the_lines_that_it_takes_away_are_no_facts_and_its_file_names_the_others() -> None:
+    patch = "*** Begin Patch\n*** Update File: src/store.py\n@@\n-drift_seconds = 2\n+drift_seconds = 41\n*** End Patch"
+    work = (call("shell", "p", command=["bash", "-lc", f"apply_patch <<'E'\n{patch}\nE"]), answer("Success.", "p"))
+    session = conversation(user("why?"), work, says("It drifts."), user("go on"), says("Gone on."))
+    candidates = {one.text: one.label for one in candidates_of(analyse(request(session)), 900)}
+    assert candidates["drift_seconds = 41"] == "src/store.py"
+    assert not any("drift_seconds = 2" in text for text in candidates)
+
+
+def test_of_each_file_that_was_only_looked_at_some_lines_are_shown_before_a_heap_of_one() -> None:
+    looks = [
+        ran(f"cat {name}.py", "\n".join(f"load_{name}_{number}({name}_{number}.level)" for number in range(60)))
+        for name in ("store", "gauge")
+    ]
+    named = user(" ".join(f"store_{number}" for number in range(60)))
+    found = read(user("why?"), *(one for look in looks for one in look), named, says("On."), named, says("So."))
+    texts_of_lines = [one.text for one in chosen(found, 500) if one.text.startswith("load_")]
+    assert sum("load_gauge_" in text for text in texts_of_lines) == 16

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from conversation import answer, call, conversation, digest, ran, rendered, says, texts, thinks, user
 
-from compactor_cli.digest.now import ending
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message, Role, Text, ToolCall
 
@@ -86,7 +85,7 @@ def test_the_options_of_a_question_are_all_there() -> None:
     steps = "1. I read store.py\n2. I read export.py\n"
     shown_text = texts(digest(conversation(user(ASKED), says(f"{steps}\n{filler}\n{offer}")), 900), Section.TASK)[1]
     assert (
-        "1. one run for each gauge 2. a lock on the table 3. refuse the second gauge Which one shall I take?"
+        "1. one run for each gauge · 2. a lock on the table · 3. refuse the second gauge Which one shall I take?"
         in shown_text
     )
 
@@ -156,14 +155,21 @@ STEPS = "Perfect! The steps are:\n```bash\ngit tag v0.8.0\ngit push origin v0.8.
 
 def test_what_a_yes_agrees_to_is_quoted_with_the_commands_it_names() -> None:
     one = digest(conversation(user(ASKED), says(STEPS), user("yeah, do it all"), says("I begin.")), 1_500)
-    assert any("`git tag v0.8.0` `git push origin v0.8.0` Should I proceed" in t for t in texts(one, Section.TASK))
+    assert any("`git tag v0.8.0` · `git push origin v0.8.0` Should I proceed" in t for t in texts(one, Section.TASK))
 
 
-def test_code_that_does_not_fit_is_left_out_with_the_line_that_introduces_it() -> None:
-    shown = ending(f"{STEPS} {'The version is in seven packages. ' * 8}", 340)
-    assert "git tag" not in shown
-    assert "The steps are" not in shown
-    assert "Should I proceed with tagging?" in shown
+def test_what_a_question_is_about_stands_with_it_and_no_list_that_it_does_not_ask_of() -> None:
+    tried = (
+        "Changed:\n1. the clock\n2. the store\n\n" + "The readings of the north gauge come twice after a reset. " * 20
+    )
+    offer = "The table would be split:\n```\npart 1: gauges\npart 2: readings\n```\nShall I write that into the plan?"
+    (_, about, *_) = texts(
+        digest(conversation(user(ASKED), says(f"{tried}\n\n{offer}"), user("yes")), 500), Section.TASK
+    )
+    assert about.endswith(
+        "The table would be split: `part 1: gauges` · `part 2: readings` Shall I write that into the plan?"
+    )
+    assert "the clock" not in about
 
 
 def test_a_reply_to_please_confirm_is_shown_with_what_was_to_be_confirmed() -> None:
@@ -171,17 +177,6 @@ def test_a_reply_to_please_confirm_is_shown_with_what_was_to_be_confirmed() -> N
     answered = user("Yes, please go ahead with the amount of $628 with my card that ends in 7334.")
     one = digest(conversation(user(ASKED), says(offer), answered, says("Done.")), 1_500)
     assert any("The total for both passengers is $628. Please confirm." in text for text in texts(one, Section.TASK))
-
-
-def test_a_step_that_the_user_stopped_is_not_simply_the_next_one() -> None:
-    todos = call("TodoWrite", "t", todos=[{"content": "Edit the clock", "status": "in_progress"}])
-    refused = "The user doesn't want to proceed with this tool use. The tool use was rejected."
-    edit = (
-        call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"),
-        answer(refused, "e", is_error=True),
-    )
-    one = digest(conversation(user(ASKED), todos, answer("ok", "t"), *edit, user("which clock is it?")), 1_500)
-    assert "Next open step: Edit the clock (Stopped by the user: `Edit clock.py`)" in texts(one, Section.TASK)
 
 
 def test_the_words_of_a_refusal_stand_with_the_request_that_they_are_about() -> None:
@@ -225,14 +220,6 @@ def test_what_was_announced_last_is_told_behind_what_was_found() -> None:
         told = texts(digest(conversation(user(ASKED), *edit, words), 900), Section.TASK)
         assert found in "".join(told)
         assert "Now let me check the test that named `drop_hour`." in told[-1]
-
-
-def test_a_stop_that_the_work_went_on_from_is_not_set_beside_the_next_step() -> None:
-    todos = call("TodoWrite", "t", todos=[{"content": "Edit the clock", "status": "in_progress"}])
-    refused = ran("make export", "The user doesn't want to proceed with this tool use.", is_error=True)
-    edit = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
-    session = conversation(user(ASKED), todos, answer("ok", "t"), *refused, user("the clock first"), *edit)
-    assert "Next open step: Edit the clock" in texts(digest(session, 1_500), Section.TASK)
 
 
 def test_a_question_of_the_agent_to_itself_is_no_state() -> None:
@@ -301,7 +288,18 @@ def test_a_thought_is_told_in_whole_sentences_from_its_end() -> None:
     aim = "I need to replace the three uses of `gauge_zone` and to take the local helper out of `clock.py`."
     thought = thinks(f"{'The tests of the clock all use a helper of their own. ' * 6}{aim}")
     found = task(user(ASKED), ran("cat clock.py", "import time"), thought, call("Grep", "g", pattern="gauge_zone"))
-    assert any(text.startswith('since then: "The tests of') and f'{aim}"' in text for text in found)
+    assert any('· "The tests of' in text and text.endswith(f'{aim}"') for text in found)
+
+
+def test_steps_and_the_newest_thought_stand_in_order_and_those_that_only_looked_go_first() -> None:
+    edit = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
+    looked = [one for name in "abcd" for one in ran(f"cat {name}.py", "import time")]
+    found = task(
+        user(ASKED), *edit, *looked, thinks("The helper is in d.py. Next I take it out."), *ran("cat e.py", "x")
+    )
+    assert found[-1].endswith(
+        'since then: Edit clock.py · `cat d.py` · "The helper is in d.py. Next I take it out." · `cat e.py`'
+    )
 
 
 def test_an_order_to_oneself_is_no_state_and_what_is_seen_is() -> None:
@@ -375,3 +373,20 @@ def test_an_edit_that_failed_is_a_step_with_the_error_that_it_ended_with() -> No
     )
     shown = texts(digest(conversation(user("Write hello.py."), says("I begin."), write)), Section.TASK)
     assert any("/srv/hello.py → failed: No such file or directory: '/srv'" in text for text in shown)
+
+
+def test_what_was_announced_for_after_the_work_under_way_is_told_until_it_is_taken_up() -> None:
+    plan = says("Let me first mend the review's findings, then answer your question of the drift.")
+    edit = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
+    found = task(user("why does the gauge drift?"), plan, *edit, says("The first finding is mended."))
+    assert f'Announced: "{plan.text}"' in found
+    later = says("The drift of the question comes from the zone of the gauge.")
+    for asked in ((later, *edit, says("It is mended.")), (user("and mend the export of the gauges"), *edit, later)):
+        assert not any(text.startswith("Announced") for text in task(user("why does it drift?"), plan, *edit, *asked))
+
+
+def test_a_request_that_stays_before_the_summary_is_pointed_at() -> None:
+    session = conversation(user(f"{ASKED} {ASKED} {ASKED}"), says("I begin with the ticket."), ran("make export", "ok"))
+    first, *_ = texts(digest(session, 900, covered=range(1, 4), kept=(0,)), Section.TASK)
+    assert first.startswith(f"Asked: {ASKED}")
+    assert len(first) < 2 * len(ASKED)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from conversation import answer, call, conversation, digest, ran, says, texts, user
+from conversation import answer, call, conversation, digest, ran, rendered, says, texts, user
 
+from compactor_cli.digest.checks import brief
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message
 
@@ -61,6 +62,15 @@ def test_of_the_checks_after_the_edits_one_that_failed_is_shown_before_one_that_
     assert wanted(STORE, lint, TESTS) == " → edited store.py, `ruff check .` failed"
 
 
+def test_a_check_is_named_by_what_it_was_of_however_long_its_path_is() -> None:
+    key = "uv run pytest tests/harbour/test_tides.py::TestTides::test_ebb_is_low_at_night"
+    assert brief(f"{key} -xvs", 60) == "uv run pytest …test_ebb_is_low_at_night -xvs"
+    assert brief("go test -race -run TestEbbIsLowAtNight ./cmd/harbour/ -count=1", 24) == (
+        "go test -race -run TestEbbIsLowAtNight …"
+    )
+    assert brief("git push origin harbour/the-lowest-ebb-at-night", 24) == "git push origin …"
+
+
 def test_a_check_before_the_last_edit_of_a_request_is_no_evidence_for_it() -> None:
     assert wanted(TESTS, STORE) == " → edited store.py"
 
@@ -71,6 +81,11 @@ def test_a_check_that_failed_is_what_came_of_a_request_too() -> None:
 
 def test_thanks_with_a_but_are_no_sign_that_a_request_is_done() -> None:
     assert wanted(STORE, user("great, but the export is still wrong")) == " → edited store.py"
+
+
+def test_what_does_not_work_yet_was_edited_all_the_same() -> None:
+    reported = says("The times of all the gauges are stored in UTC now.")
+    assert wanted(STORE, reported, user("the times of the gauges still don't show UTC")) == " → edited store.py"
 
 
 def test_a_request_whose_work_the_user_takes_back_has_no_outcome() -> None:
@@ -125,3 +140,14 @@ def test_a_check_before_the_end_of_the_newest_request_is_not_what_came_of_it() -
     asked = "the lint of the build fails, merge the main branch as well"
     messages = (user(asked), ran("make lint", "0 issues."), says("It passes here. Let me look at the build."))
     assert f"Asked: {asked}" in texts(digest(conversation(*messages), 3_000), Section.TASK)
+
+
+def test_a_request_that_led_to_words_alone_is_shown_with_the_record_of_the_reply() -> None:
+    reply = says(LOOKS + LOOKS)
+    before = user(ASKED), STORE, COMMIT
+    one = digest(conversation(*before, user(QUESTION), reply, NEXT, says("I begin."), user("and the north")), 3_000)
+    shown = (*texts(one, Section.USER), *texts(one, Section.HISTORY))
+    assert any(QUESTION in text and text.endswith("→ replied") for text in shown)
+    looked = ran("cat export.csv", "hour")
+    cut = digest(conversation(*before, user(QUESTION), reply, looked, NEXT, says("I begin."), user("and so on")), 3_000)
+    assert "replied" not in rendered(cut.summary)

@@ -82,6 +82,28 @@ def test_the_option_that_was_chosen_is_stated_with_its_words_and_the_others_as_n
     ]
 
 
+def test_an_option_is_taken_in_more_words_and_whatever_is_asked_after_that() -> None:
+    asked = says("Two ways:\n\nA) Ask the gauges every hour\nB) Let the gauges send a line\n\nWhich do you prefer?")
+    for words in (
+        "I think B, they sleep at night. can they send two?",
+        "let's go with B",
+        "but B seems like a good idea",
+    ):
+        assert decided(asked, user(words))[0].endswith(": Let the gauges send a line")
+    to_each = decided(asked, user("1. they sleep at night\n2. one line an hour is enough"))
+    assert to_each == ['Which do you prefer? → "1. they sleep at night 2. one line an hour is enough"']
+
+
+def test_what_the_user_asks_after_an_answer_does_not_make_it_a_question() -> None:
+    asked = says("Should the gauges keep the lock in a file of the store?")
+    answered = decided(asked, user("yes, keep the lock there. and what of the clock?"))
+    assert answered == ['Should the gauges keep the lock in a file of the store? → "yes, keep the lock there."']
+
+
+def test_a_remark_after_an_offer_is_no_answer_to_it() -> None:
+    assert decided(says("Would you like to mark the harbour as ready?"), user("we also have two clocks")) == []
+
+
 def test_a_question_of_two_halves_is_stated_whole_so_that_a_yes_is_not_turned_round() -> None:
     asked = says("Done. Should I note that the hook wants another name? Or leave that as a cleanup?")
     assert decided(asked, user("yeah that should be renamed")) == [
@@ -92,8 +114,8 @@ def test_a_question_of_two_halves_is_stated_whole_so_that_a_yes_is_not_turned_ro
 def test_an_entry_of_a_list_of_options_is_not_settled_by_being_listed() -> None:
     offer = "Resolution options:\n1. Commit first\n2. Resume the old session - go on where you left instead of anew."
     assert decided(says(offer)) == []
-    assert decided(says("What I did:\n1. Kept the old session instead of a new one, so that nothing is lost.")) == [
-        "1. Kept the old session instead of a new one, so that nothing is lost."
+    assert decided(says("What I did:\n1. I kept the old session instead of a new one, so that nothing is lost.")) == [
+        "1. I kept the old session instead of a new one, so that nothing is lost."
     ]
 
 
@@ -181,9 +203,9 @@ def test_the_words_before_a_call_that_the_user_turned_down_settle_nothing() -> N
     assert decisions(found, overturned(found)) == ()
 
 
-def test_a_cue_that_names_no_reason_is_no_decision() -> None:
-    said = says("The problem is clear. The problem is that the valve opens before the pump has stopped.")
-    assert decided(said) == ["The problem is that the valve opens before the pump has stopped."]
+def test_what_limits_a_decision_is_quoted_with_it() -> None:
+    said = says("We keep the lock instead of two files because writers clash. But the export reads without it.")
+    assert decided(said) == [said.text]
 
 
 def test_a_superseded_choice_between_options_is_stated_by_its_newest_answer_only() -> None:

@@ -34,6 +34,13 @@ def test_a_long_line_is_cut_into_sentences() -> None:
     assert all(piece in line for piece in pieces)
 
 
+def test_what_limits_a_sentence_is_not_cut_off_from_it() -> None:
+    first = "The limit of the gauges is not known outside of the loader, so the tests cannot read it from there."
+    for limits in ("But they live in the same package.", "The tests are in the same package though, so they can."):
+        pieces = [text for text, _, _ in statements.statements_of(f"{first} {limits} The loader stays as it is.")]
+        assert pieces == [f"{first} {limits}", "The loader stays as it is."]
+
+
 def test_entries_rows_and_code_stand_under_the_heading_or_the_line_with_a_colon_before_them() -> None:
     text = "## Plan\nTwo ways:\n- keep the lock\n- drop it\n\nI take the first.\n| a | b |\n```\nx = 1\n```"
     assert [(piece, form.value, lead) for piece, form, lead in statements.statements_of(text)] == [
@@ -82,6 +89,7 @@ def test_statements_hold_only_words_of_their_text(text: str) -> None:
         "Now I'll run the migration.",
         "Running the tests",
         "Good question. Let me think about this...",
+        "Now I have a clear picture of the three hooks.",
         "Is there anything else?",
         "让我看看",
     ],
@@ -127,6 +135,13 @@ def test_an_entry_that_ends_with_a_colon_leads_what_stands_below_it() -> None:
         ("   export MODE=1", "1. Add to your profile:"),
         ("2. Start anew.", ""),
     ]
+
+
+def test_a_link_to_a_file_is_quoted_as_the_path() -> None:
+    line = "Look at [gauge.js:9](js/lib/gauge.js#L9), [`tide.py`](src/tide.py) and [a.json](a.json:20:8-23:9)."
+    assert statements.one_line(line) == "Look at js/lib/gauge.js#L9, src/tide.py and a.json."
+    editors = "See [a.json](cci:1://file:///home/tide/a.json:0:0-0:0), of [#7](https://tide.example/pull/7)."
+    assert statements.one_line(editors) == "See a.json, of [#7](https://tide.example/pull/7)."
 
 
 def test_the_navigation_of_a_page_is_noise_and_a_sentence_with_links_is_none() -> None:

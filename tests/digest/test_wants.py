@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
-from conversation import answer, call, conversation, digest, events_of, items, ran, rendered, says, texts, user
+import json
+
+import pytest
+from conversation import (
+    answer,
+    call,
+    conversation,
+    digest,
+    events_of,
+    items,
+    ran,
+    rendered,
+    request,
+    says,
+    texts,
+    token_cache,
+    user,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compactor_cli.digest.analysis import analyse
+from compactor_cli.digest.pasted import own_words, without_data
 from compactor_cli.digest.statements import water_level
-from compactor_cli.digest.wants import user_messages
+from compactor_cli.digest.wants import user_messages, wants_items
 from compactor_cli.model.summary import Item, Section
 
 LONG = "please keep the public names of the module as they are and write a test for each of them "
@@ -26,6 +45,13 @@ def test_messages_stand_verbatim_in_order_with_their_records() -> None:
 def test_the_users_lists_stay_word_for_word() -> None:
     found = user_messages(events_of(user("Q: what happens if:\n- the agent is running\n\n- a human makes a change?")))
     assert found[0].text == "Q: what happens if: - the agent is running - a human makes a change?"
+
+
+def test_the_newest_request_stands_in_now_alone_even_where_now_quotes_it_from_its_title() -> None:
+    session = conversation(user(LONG + "one"), says("ok"), user("Solve it.\nISSUE:\nUnion loses the order"), BUILD)
+    now = Item(text="Asked: Union loses the order", records=(2,))
+    shown = wants_items(analyse(request(session)), 900, token_cache(), shown=(now,))
+    assert [item.text for item in shown] == [LONG + "one"]
 
 
 def test_a_long_message_keeps_both_ends_and_leaves_room_for_the_others() -> None:
@@ -293,3 +319,83 @@ def test_of_a_message_with_pasted_data_the_words_around_it_are_quoted() -> None:
     assert "we need to tackle this bug: …" in shown
     assert "a reading stands between call and answer" in shown
     assert '"role"' not in shown
+    lines = json.dumps({"log": {"pages": [{"id": f"page_{n}", "title": "tides"} for n in range(90)]}}, indent=2)
+    pasted = f"only the page of the tides loads, without its style:\n{lines}\nis the path wrong?"
+    shown = " ".join(texts(digest(conversation(user(LONG), says("ok"), user(pasted), BUILD), 900), Section.TASK))
+    assert "only the page of the tides loads, without its style: …\nis the path wrong?" in shown
+
+
+def test_of_a_pasted_log_the_users_words_and_each_error_stay() -> None:
+    times = [f"01:12:{second}.208" for second in range(10, 18)]
+    message = "\n".join(
+        (
+            "The clone fails here:",
+            *(line for time in times[:6] for line in (time, "Cloning into '/vercel/gauges'...")),
+            *(line for time in times[6:] for line in (time, "fatal: Could not read from the repository.")),
+            "and this is what the server says:",
+            *(f"Feb  9 09:08:{second}.826 |INFO| session condensed lines=10" for second in range(10, 30)),
+            "May we use the https address?",
+        )
+    )
+    shown = without_data(message)
+    assert [line.strip(" …") for line in shown.split("\n")] == [
+        "The clone fails here:",
+        "fatal: Could not read from the repository.",
+        "and this is what the server says:",
+        "May we use the https address?",
+    ]
+    assert without_data("At 09:08:10 it stops.\nWhy?") == "At 09:08:10 it stops.\nWhy?"
+
+
+def test_of_a_pasted_page_its_beginning_its_errors_and_the_users_last_words_stay() -> None:
+    page = [f"Gauges are instruments that station {n} reads by the hour, and panel {n} shows them." for n in range(60)]
+    page[40] = "error: gauge CAS-02 is unknown"
+    asked = "We need a cleaner way to read the gauges. Does this page help?"
+    last = "I would rather not read them by hand."
+    pasted = user("\n".join((asked, "", *page, last)))
+    plan = user("\n".join(("Do as planned:", *(f"- {line}" for line in page))))
+    shown = [one.text for one in user_messages(events_of(user(LONG), says("ok"), pasted, says("ok"), plan))]
+    assert shown[1].startswith(asked)
+    assert shown[1].endswith(f"{page[40]} …\n{last}")
+    assert len(shown[1]) < 800
+    assert page[59] in shown[2]
+
+
+def test_the_task_is_not_taken_for_a_pasted_page() -> None:
+    task = "\n".join(f"Station {n} sends its readings twice after panel {n} was connected again." for n in range(60))
+    assert user_messages(events_of(user(task)))[0].text == task
+
+
+def test_calls_that_were_stopped_in_a_row_without_a_word_take_one_line() -> None:
+    probes = [
+        ran(f"which {name}", "The user doesn't want to proceed with this tool use.", is_error=True) for name in "ab"
+    ]
+    session = conversation(user(LONG), *(one for probe in probes for one in probe), user(f"{LONG}again"), BUILD)
+    assert "Stopped by the user: `which a` · `which b`" in texts(digest(session, 1_500), Section.USER)
+
+
+def test_a_message_that_was_typed_anew_stands_as_it_was_sent_at_last() -> None:
+    first, again = (
+        "are there changes of ours that can be deleted now?a",
+        "are there changes of ours that can be deleted now?",
+    )
+    asked = user(first), user(f"{again}\nand yes, fix the gaps, they should be small")
+    one = digest(conversation(user(LONG), says("ok"), *asked, says("Fixed."), user(f"{LONG}more"), BUILD), 900)
+    assert rendered(one.summary).count(again) == 1
+
+
+def test_a_no_of_many_words_stands_with_the_question_that_it_answers() -> None:
+    asked = says("The times are read as local ones. Shall I turn the times of all gauges into UTC?")
+    refused = user(f"no, leave the times of the gauges in the north alone {'until the office says so ' * 8}about them")
+    session = conversation(user(LONG), asked, refused, says("ok"), user(f"{LONG}number 2"), BUILD)
+    shown = rendered(digest(session, 1_500).summary)
+    assert 'says so about them ("Shall I turn the times of all gauges into UTC?")' in shown
+
+
+@pytest.mark.parametrize("line", ['{"level": 545, "gauge": "KRV1"},', "-" * 900, "a." * 900, "12:00:00 x", ""])
+def test_a_message_of_nothing_but_data_is_quoted_in_part(line: str) -> None:
+    assert len(own_words("\n".join([line] * 900))) <= 1_000
+
+
+def test_a_long_paragraph_of_the_user_stays_whole() -> None:
+    assert own_words(LONG * 40) == LONG * 40

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from compactor_cli.evaluate.cuts import EvalCase, Protocol, plain_events, schema_words
+from compactor_cli.evaluate.cuts import CutProtocol, EvalCase, plain_events, schema_words
 from compactor_cli.model.errors import Place
 from compactor_cli.model.transcript import (
     Message,
@@ -72,7 +72,7 @@ def case(
     return EvalCase(
         session="session",
         dialect="openai-chat",
-        protocol=Protocol.SESSION,
+        protocol=CutProtocol.SESSION,
         prefix=prefix,
         head=tuple(range(start)),
         middle=tuple(range(start, stop)),

@@ -6,26 +6,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.evaluate.run_eval import by_session, macro, paired
+from compactor_cli.evaluate.measures import Share
+from compactor_cli.evaluate.run_eval import by_session, cell, paired
 
 SCORES = st.dictionaries(st.text(min_size=1, max_size=3), st.floats(0, 1), min_size=1, max_size=12)
 
 
 def test_cuts_of_a_session_are_averaged_before_sessions_are() -> None:
-    values = [("a", 1.0), ("a", 1.0), ("a", 1.0), ("b", 0.0)]
+    values = [("a", 1), ("a", 1), ("a", 1), ("b", 0)]
     assert by_session(values) == {"a": 1.0, "b": 0.0}
-    found = macro(values)
+    found = cell((session, Share(kept=kept, total=1)) for session, kept in values)
     assert found is not None
-    assert found.value == 0.5
+    assert (found.micro, found.macro) == (0.75, 0.5)
     assert found.error == pytest.approx(math.sqrt(0.5) / math.sqrt(2))
     assert found.sessions == 2
 
 
 def test_one_session_has_no_error_and_no_session_no_mean() -> None:
-    found = macro([("a", 0.25)])
+    found = cell([("a", Share(kept=1, total=4))])
     assert found is not None
     assert found.error == 0
-    assert macro([]) is None
+    assert cell([]) is None
 
 
 @given(ours=SCORES, theirs=SCORES, seed=st.text(max_size=4))

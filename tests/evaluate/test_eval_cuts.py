@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from eval_builders import assistant, call, result, summary, transcript, user
 
-from compactor_cli.evaluate.cuts import CutRule, Protocol, find_cases, segments
+from compactor_cli.evaluate.cuts import CutProtocol, CutRule, find_cases, segments
 from compactor_cli.model.transcript import Message, Role
 
 
@@ -29,7 +29,7 @@ def test_head_middle_tail_and_future_tile_the_transcript() -> None:
     assert found.middle_tokens == 100 * len(found.middle)
     assert found.middle_tokens + found.kept_tokens == 100 * len(found.prefix.records)
     assert found.future_events[0].record == len(found.prefix.records)
-    assert found.protocol is Protocol.SESSION
+    assert found.protocol is CutProtocol.SESSION
 
 
 def test_nothing_after_the_cut_is_in_the_prefix() -> None:
@@ -76,7 +76,7 @@ def test_records_after_a_later_boundary_count_as_if_it_were_not_there() -> None:
 def test_short_transcripts_are_cut_in_proportion() -> None:
     found = list(find_cases(transcript(_session(6)), "s", RULE, _size))
     assert found
-    assert {case.protocol for case in found} == {Protocol.SHORT}
+    assert {case.protocol for case in found} == {CutProtocol.SHORT}
 
 
 def test_a_transcript_too_short_for_any_cut_gives_none() -> None:

@@ -6,14 +6,14 @@ import sys
 import pytest
 from eval_builders import assistant, case, count_words, user
 
-from compactor_cli.evaluate.baselines import FilterMethod, as_jsonl, external_method
+from compactor_cli.evaluate.baselines import Baseline, as_jsonl, external_baseline, filter_baseline
 from compactor_cli.model.errors import UsageError
 
 PROBED = case((assistant("middle words"),), head=(user("head words"),), tail=(assistant("tail words"),))
 
 
-def _python(code: str) -> FilterMethod:
-    return external_method(shlex.join([sys.executable, "-c", code]))
+def _python(code: str) -> Baseline:
+    return external_baseline(shlex.join([sys.executable, "-c", code]))
 
 
 def test_a_program_gets_the_prefix_and_the_budget() -> None:
@@ -36,11 +36,11 @@ def test_what_head_and_tail_say_is_not_its_summary() -> None:
     ("method", "said"),
     [
         (_python("import sys; sys.exit('broken on purpose')"), "broken on purpose"),
-        (external_method("no-such-program-anywhere"), "does not run"),
-        (external_method("'unclosed"), "does not run"),
+        (external_baseline("no-such-program-anywhere"), "does not run"),
+        (external_baseline("'unclosed"), "does not run"),
     ],
 )
-def test_a_program_that_fails_is_a_usage_error(method: FilterMethod, said: str) -> None:
+def test_a_program_that_fails_is_a_usage_error(method: Baseline, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         method.prepare(PROBED, count_words)(10)
     assert said in str(caught.value)
@@ -52,5 +52,5 @@ def test_the_prefix_is_written_as_it_was_read() -> None:
 
 def test_a_function_may_compact_too() -> None:
     output = b'{"role": "user", "content": "head words"}\n{"role": "user", "content": "what was done"}\n'
-    method = FilterMethod(name="preset:mine", compact=lambda case, budget: output)
+    method = filter_baseline("preset:mine", lambda case, budget: output)
     assert method.prepare(PROBED, count_words)(2).split() == ["what", "was"]

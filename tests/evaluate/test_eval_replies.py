@@ -30,8 +30,8 @@ def session() -> list[dict[str, object]]:
 def reply(names: list[str]) -> str:
     sections = ("Now", "Open", "Waiting for an answer", "Settled", "Errors and what fixed them")
     heads = (*sections, "Files", "Facts", "What happened")
-    told = "\n".join(f"- {name} is moved to the new feed" for name in names)
-    return "\n".join(f"## {head}\n{told if head == 'Files' else '- none'}" for head in heads)
+    items = "\n".join(f"- {name} is moved to the new feed" for name in names)
+    return "\n".join(f"## {head}\n{items if head == 'Files' else '- none'}" for head in heads)
 
 
 def written(folder: Path, *rows: tuple[str, str]) -> str:

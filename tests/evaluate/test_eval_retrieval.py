@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from compactor_cli.evaluate.measures import LineIndex, Share, SummaryView, Use, retrieval
+from compactor_cli.evaluate.measures import Share, SummaryView, Use, retrieval
+from compactor_cli.llm.importance import Index
 
 FILLER = "\n".join(f"- note {n}: nothing of interest happened here" for n in range(20))
 
@@ -21,9 +22,11 @@ def test_a_line_that_says_nothing_but_the_atom_is_no_question() -> None:
 
 def test_a_rare_word_outweighs_a_common_one() -> None:
     lines = ["red fish", "red bird", "red stone", "blue stone"]
-    assert LineIndex(lines).top(["red", "blue"], 1) == [3]
+    scores = Index([line.split() for line in lines]).scores(["red", "blue"])
+    assert max(scores, key=lambda number: scores[number]) == 3
 
 
 def test_lines_without_any_of_the_words_are_never_found() -> None:
-    assert LineIndex(["red fish", "blue bird"]).top(["green"]) == []
-    assert LineIndex([]).top(["green"]) == []
+    use = Use(atom="port_8080", line="the green port_8080")
+    assert retrieval([use], SummaryView("red fish\nblue bird on port_8080")) == Share(kept=0, total=1)
+    assert retrieval([use], SummaryView("")) == Share(kept=0, total=1)

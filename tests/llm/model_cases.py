@@ -31,15 +31,15 @@ def summariser(
     *,
     fallback: str = "",
     cache: Path | None = None,
-    line: Any = None,
+    client: Any = None,
     **run_options: Any,
 ) -> Iterator[ModelSummariser]:
     """One that asks ``openai/MODEL`` of this server."""
     other = Fallback(model=f"openai/{fallback}", api_base=server.openai, key=Secret("sk-test")) if fallback else None
-    way = line or ModelClient(retries=FAST, fallback=other, cache=ReplyCache(cache) if cache else None)
+    client = client or ModelClient(retries=FAST, fallback=other, cache=ReplyCache(cache) if cache else None)
     model_options = ModelOptions(model=f"openai/{model}", api_base=server.openai, key=Secret("sk-test"), **run_options)
     with BackgroundEventLoop(llm.close) as loop:
-        yield ModelSummariser(way, loop, model_options, new_redactor=Redactor)
+        yield ModelSummariser(client, loop, model_options, new_redactor=Redactor)
 
 
 def request(transcript: Transcript, budget_tokens: int = 2_000, **more: Any) -> Request:

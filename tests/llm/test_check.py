@@ -167,6 +167,6 @@ def test_talk_without_names_is_held_to_its_words() -> None:
 
 
 def test_a_pull_request_is_known_by_its_address() -> None:
-    talk = conversation(user("open it"), says("It is at https://example.com/harbour/pull/31 now."))
-    records = SourceRecords([(talk, range(2))])
+    transcript = conversation(user("open it"), says("It is at https://example.com/harbour/pull/31 now."))
+    records = SourceRecords([(transcript, range(2))])
     assert (records.holds("#31"), records.holds("#32")) == (True, False)

@@ -46,7 +46,7 @@ def test_a_line_of_the_source_is_no_mark_no_heading_and_no_marker() -> None:
         [
             "<<end of transcript>>",
             "  <<7 user>>",
-            "ok\u2028<<ledger>>",
+            "ok\u2028<<facts>>",
             "## task context",
             "</current_focus>",
             "[compact/1 transcript=0000000000000000 records=1-2/3 tokens=4 end=ffffffffffffffff]",

@@ -39,8 +39,8 @@ def test_where_there_are_too_many_the_oldest_share_lines() -> None:
     transcript = conversation(*work(120))
     lines = turn_lines(digest(transcript, 2_400, kept_by=HIERARCHICAL))
     usual = turn_lines(digest(transcript, 2_400, kept_by=NEWEST))
-    told, usually = (sum(line.count(" · ") + 1 for line in found) for found in (lines, usual))
-    assert told > usually
+    stated, usually = (sum(line.count(" · ") + 1 for line in found) for found in (lines, usual))
+    assert stated > usually
     assert [" · " in line for line in lines] == sorted((" · " in line for line in lines), reverse=True)
     assert "gauge_119.py" in lines[-1]
 

@@ -238,8 +238,8 @@ def test_a_key_shows_in_no_failure_traceback_log_or_output(
     caplog.set_level(logging.DEBUG)
     with pytest.raises(f.Refused) as caught:
         ask(llm_server, loop, provider, "auth")
-    told = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
-    assert KEY not in told + repr(caught.value) + caplog.text + "".join(capfd.readouterr())
+    shown = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+    assert KEY not in shown + repr(caught.value) + caplog.text + "".join(capfd.readouterr())
     assert caught.value.__context__ is None
 
 

@@ -145,16 +145,16 @@ def test_keep_and_fail_are_stated_to_the_caller(llm_server: LlmServer) -> None:
 
 
 def test_after_three_failures_in_a_row_nothing_more_is_sent(llm_server: LlmServer) -> None:
-    line = ModelClient(retries=FAST)
-    with summariser(llm_server, "server_error", line=line) as one:
+    client = ModelClient(retries=FAST)
+    with summariser(llm_server, "server_error", client=client) as one:
         reasons = [one.summarise(request(SPOKEN)).fell_back for _ in range(5)]
     assert len(llm_server.requests()) == 3 * FAST.attempts
     assert all("3 times in a row" in reason for reason in reasons[3:])
 
 
 def test_replies_that_are_no_summaries_do_not_stop_the_asking(llm_server: LlmServer) -> None:
-    line = ModelClient(retries=FAST)
-    with summariser(llm_server, "chat", line=line) as one:
+    client = ModelClient(retries=FAST)
+    with summariser(llm_server, "chat", client=client) as one:
         for _ in range(4):
             one.summarise(request(SPOKEN))
         one._model_options = replace(one._model_options, model="openai/well")
@@ -162,8 +162,8 @@ def test_replies_that_are_no_summaries_do_not_stop_the_asking(llm_server: LlmSer
 
 
 def test_a_limit_ends_in_the_digest_and_is_no_failure_of_the_model(llm_server: LlmServer) -> None:
-    line = ModelClient(retries=FAST, spend=Spend(SpendLimits(requests=1)), breaker=Breaker(failures=1))
-    with summariser(llm_server, "well", line=line) as one:
+    client = ModelClient(retries=FAST, spend=Spend(SpendLimits(requests=1)), breaker=Breaker(failures=1))
+    with summariser(llm_server, "well", client=client) as one:
         first, second, third = (one.summarise(request(SPOKEN)) for _ in range(3))
     assert (first.fell_back, len(llm_server.requests())) == ("", 1)
     assert second.fell_back == third.fell_back == "the limit of 1 requests is reached"
@@ -364,9 +364,9 @@ def test_a_reply_that_was_cut_off_is_refused_again_without_being_paid_for_again(
 
 
 def test_what_is_asked_again_after_a_refusal_is_counted_as_again(llm_server: LlmServer) -> None:
-    line = ModelClient(retries=FAST)
-    summarised(llm_server, "chat", line=line)
-    assert (line.spend.spent.requests, line.spend.spent.retries) == (2, 1)
+    client = ModelClient(retries=FAST)
+    summarised(llm_server, "chat", client=client)
+    assert (client.spend.spent.requests, client.spend.spent.retries) == (2, 1)
 
 
 VERIFY = "Did you omit anything"
@@ -407,7 +407,7 @@ def test_a_second_answer_that_is_no_summary_leaves_the_first(llm_server: LlmServ
 
 
 def test_a_limit_that_is_reached_before_the_second_answer_leaves_the_first(llm_server: LlmServer) -> None:
-    line = ModelClient(retries=FAST, spend=Spend(SpendLimits(requests=1)))
-    answer = summarised(llm_server, "well", line=line, verifies=True)
+    client = ModelClient(retries=FAST, spend=Spend(SpendLimits(requests=1)))
+    answer = summarised(llm_server, "well", client=client, verifies=True)
     assert (answer.summary.source, answer.fell_back) == (Source.MODEL, "")
     assert len(llm_server.requests()) == 1

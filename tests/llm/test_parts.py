@@ -60,16 +60,16 @@ def test_a_part_that_no_request_is_left_for_is_the_digests_and_the_paid_ones_sta
     parts = len(leaves(llm_server))
     llm_server.control(reset=True)
     client = ModelClient(retries=FAST, spend=Spend(SpendLimits(requests=parts - 1)))
-    found = summarised(llm_server, {}, line=client)
+    found = summarised(llm_server, {}, client=client)
     assert (found.summary.source, found.fell_back) == (Source.MODEL, "")
     assert f"of {parts} parts, the digest wrote 1: the limit of {parts - 1} requests is reached" in found.notes
 
 
 def _stand_side_by_side(found: Answer) -> bool:
     """Whether the summary is that of all parts, and the notes say that nobody joined them."""
-    told = set(re.findall(r"handle_\d+", request(LONG).render(found.summary)))
+    named = set(re.findall(r"handle_\d+", request(LONG).render(found.summary)))
     is_noted = any("the model did not join them" in note for note in found.notes)
-    return found.summary.source is Source.MODEL and {"handle_0", "handle_15"} <= told and is_noted
+    return found.summary.source is Source.MODEL and {"handle_0", "handle_15"} <= named and is_noted
 
 
 def test_parts_that_are_twice_not_joined_stand_side_by_side(llm_server: LlmServer) -> None:
@@ -87,8 +87,8 @@ def test_parts_stay_where_the_limit_of_the_run_leaves_no_request_to_join_them(ll
     summarised(llm_server, {})
     parts = len(leaves(llm_server))
     llm_server.control(reset=True)
-    line = ModelClient(retries=FAST, spend=Spend(SpendLimits(requests=parts)))
-    assert _stand_side_by_side(summarised(llm_server, {}, line=line))
+    client = ModelClient(retries=FAST, spend=Spend(SpendLimits(requests=parts)))
+    assert _stand_side_by_side(summarised(llm_server, {}, client=client))
 
 
 def test_who_joins_the_parts_knows_what_the_user_wants(llm_server: LlmServer) -> None:
@@ -102,9 +102,9 @@ def test_no_name_that_a_part_holds_is_listed_again_for_those_who_join_them(llm_s
     files = "".join(f"- src/module_{n}/handler_{n}.py got handle_{n}\n" for n in range(16))
     summarised(llm_server, {"<<1 user>>": f"## Task Context\n- go on with the handlers.\n## Active Files\n{files}"})
     (merge,) = (text for text in asked(llm_server) if "<<part 1>>" in text)
-    ledger = merge.partition("<<ledger>>\n")[2].partition("<<end of ledger>>")[0]
+    facts = merge.partition("<<facts>>\n")[2].partition("<<end of facts>>")[0]
     parts = merge.partition("<<part 1>>\n")[2].partition("<<end of parts>>")[0]
-    names = [name for line in ledger.split("\n") if ", " in line for name in line.removeprefix("- ").split(", ")]
+    names = [name for line in facts.split("\n") if ", " in line for name in line.removeprefix("- ").split(", ")]
     assert names
     assert [name for name in names if name in parts] == []
 

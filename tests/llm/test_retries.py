@@ -17,7 +17,7 @@ SECOND = Fallback(model="second")
 
 
 class Provider:
-    """Fails as told, then answers."""
+    """Fails as it is asked to, then answers."""
 
     def __init__(self, *failures: f.ModelFailure) -> None:
         self.failures = list(failures)

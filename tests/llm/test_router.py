@@ -1,6 +1,6 @@
-"""Why the way to the models is not litellm's Router: what it does where the line must do otherwise.
+"""Why the client of the models is not litellm's Router: what it does where the client must do otherwise.
 
-Each test shows the Router first and the line after it, at the same server. Where one of them fails with a newer
+Each test shows the Router first and the client after it, at the same server. Where one of them fails with a newer
 litellm, the reason it stands for in docs/dependencies.md is gone.
 """
 
@@ -60,15 +60,15 @@ def routed(
     return loop.run(all_of_them())
 
 
-def lined(
-    loop: BackgroundEventLoop, line: ModelClient, server: LlmServer, name: str, count: int, **call: Any
+def by_client(
+    loop: BackgroundEventLoop, client: ModelClient, server: LlmServer, name: str, count: int, **call: Any
 ) -> list[Any]:
-    """What the line answers to the same."""
+    """What the client answers to the same."""
 
     async def one(number: int) -> Reply:
         said = (ChatMessage(speaker=Speaker.USER, text=f"{TEXT}{number}"),)
         common = {"model": f"openai/{name}", "api_base": server.openai, "key": Secret(KEY), "max_tokens": 40}
-        return await line.ask(Call(messages=said, **common, **call))
+        return await client.ask(Call(messages=said, **common, **call))
 
     async def all_of_them() -> list[Any]:
         return await asyncio.gather(*map(one, range(count)), return_exceptions=True)
@@ -93,18 +93,18 @@ class Waits:
         await asyncio.sleep(0)
 
 
-def test_the_router_rejects_what_is_over_the_rate_and_the_line_sends_it_later(
+def test_the_router_rejects_what_is_over_the_rate_and_the_client_sends_it_later(
     llm_server: LlmServer, loop: BackgroundEventLoop, litellm: Any
 ) -> None:
     checks = {"optional_pre_call_checks": ["enforce_model_rate_limits"], "num_retries": 0}
     assert failed(routed(loop, litellm, llm_server, "well", 5, rpm=2, **checks)) >= 3
     waits = Waits()
     rate_limiter = RateLimiter(RateLimits(requests_per_minute=2), clock=waits, sleep=waits.sleep)
-    assert failed(lined(loop, ModelClient(rate_limiter=rate_limiter), llm_server, "well", 5)) == 0
+    assert failed(by_client(loop, ModelClient(rate_limiter=rate_limiter), llm_server, "well", 5)) == 0
     assert waits.now >= 120
 
 
-def test_the_routers_budget_stops_after_the_money_is_spent_and_the_lines_before(
+def test_the_routers_budget_stops_after_the_money_is_spent_and_the_clients_before(
     llm_server: LlmServer, loop: BackgroundEventLoop, litellm: Any
 ) -> None:
     prices = {"input_cost_per_token": USD_PER_TOKEN, "output_cost_per_token": USD_PER_TOKEN}
@@ -114,35 +114,35 @@ def test_the_routers_budget_stops_after_the_money_is_spent_and_the_lines_before(
     assert failed(replies) == 0
     assert spent > LIMIT_USD
     price = Price(input_usd=USD_PER_TOKEN, output_usd=USD_PER_TOKEN, cached_usd=USD_PER_TOKEN)
-    line = ModelClient(spend=Spend(SpendLimits(cost_usd=LIMIT_USD)))
-    answers = lined(loop, line, llm_server, "slow.1", 8, price=price)
+    client = ModelClient(spend=Spend(SpendLimits(cost_usd=LIMIT_USD)))
+    answers = by_client(loop, client, llm_server, "slow.1", 8, price=price)
     assert 0 < sum(isinstance(answer, LimitReached) for answer in answers) < 8
-    assert 0 < line.spend.spent.cost_usd <= LIMIT_USD
+    assert 0 < client.spend.spent.cost_usd <= LIMIT_USD
 
 
-def test_the_routers_retries_are_not_seen_by_a_limit_and_the_lines_are(
+def test_the_routers_retries_are_not_seen_by_a_limit_and_the_clients_are(
     llm_server: LlmServer, loop: BackgroundEventLoop, litellm: Any
 ) -> None:
     routed(loop, litellm, llm_server, "server_error", 1, num_retries=2)
     assert len(llm_server.requests()) == 3  # for one call; nothing is asked between them
     llm_server.control(reset=True)
     waits = Waits()
-    line = ModelClient(spend=Spend(SpendLimits(requests=2)), sleep=waits.sleep)
-    assert isinstance(lined(loop, line, llm_server, "server_error", 1)[0], LimitReached)
+    client = ModelClient(spend=Spend(SpendLimits(requests=2)), sleep=waits.sleep)
+    assert isinstance(by_client(loop, client, llm_server, "server_error", 1)[0], LimitReached)
     assert len(llm_server.requests()) == 2
 
 
-def test_the_router_asks_a_dead_server_with_all_calls_under_way_and_the_line_with_three(
+def test_the_router_asks_a_dead_server_with_all_calls_under_way_and_the_client_with_three(
     llm_server: LlmServer, loop: BackgroundEventLoop, litellm: Any
 ) -> None:
     routed(loop, litellm, llm_server, "server_error", 8, num_retries=0, allowed_fails=2, cooldown_time=60)
     assert len(llm_server.requests()) == 8
     llm_server.control(reset=True)
-    assert failed(lined(loop, ModelClient(retries=Retries(attempts=1)), llm_server, "server_error", 8)) == 8
+    assert failed(by_client(loop, ModelClient(retries=Retries(attempts=1)), llm_server, "server_error", 8)) == 8
     assert len(llm_server.requests()) == 3
 
 
-def test_both_caches_keep_a_reply_that_was_cut_off_and_the_lines_says_so(
+def test_both_caches_keep_a_reply_that_was_cut_off_and_the_clients_says_so(
     llm_server: LlmServer, loop: BackgroundEventLoop, litellm: Any, tmp_path: Path
 ) -> None:
     for _ in range(2):  # a hit gives the same half a reply, or fails for want of the proxy's packages
@@ -152,6 +152,6 @@ def test_both_caches_keep_a_reply_that_was_cut_off_and_the_lines_says_so(
     litellm.cache = None  # it is litellm's one cache: other calls of the process would get it too
     llm_server.control(reset=True)
     for _ in range(2):
-        line = ModelClient(cache=ReplyCache(tmp_path / "replies.sqlite3"))
-        assert lined(loop, line, llm_server, "cut_off", 1)[0].finish_reason == "length"
+        client = ModelClient(cache=ReplyCache(tmp_path / "replies.sqlite3"))
+        assert by_client(loop, client, llm_server, "cut_off", 1)[0].finish_reason == "length"
     assert len(llm_server.requests()) == 1

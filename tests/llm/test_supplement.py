@@ -118,8 +118,8 @@ def test_files_that_the_text_names_are_not_stated_again(summary: Answer) -> None
 
 
 def test_nothing_of_task_decisions_or_history_is_placed_after_what_the_model_says(summary: Answer) -> None:
-    told = {section for section, _ in added(summary)}
-    assert told <= {Section.USER, Section.PLAN, Section.COMMANDS, Section.FILES, Section.NAMES}
+    sections = {section for section, _ in added(summary)}
+    assert sections <= {Section.USER, Section.PLAN, Section.COMMANDS, Section.FILES, Section.NAMES}
     assert items(summary, Section.DECISIONS) == ["Option B, the view levels_view, not the copy_of_levels (option A)"]
 
 
@@ -300,8 +300,10 @@ def test_a_push_of_the_earlier_summary_is_overtaken_by_the_next() -> None:
 
 def test_the_folder_that_git_ran_in_takes_no_room() -> None:
     commit = ran("git -C /data/app commit -am 'Read gauges'", "[gauges 1a2b3c4] Read gauges")
-    talk = conversation(user("commit the gauges"), commit, says("Done."))
-    assert "`git commit` → [gauges 1a2b3c4] Read gauges" in completed_of(talk, "The work at the harbour goes on. " * 20)
+    transcript = conversation(user("commit the gauges"), commit, says("Done."))
+    assert "`git commit` → [gauges 1a2b3c4] Read gauges" in completed_of(
+        transcript, "The work at the harbour goes on. " * 20
+    )
 
 
 SWEPT = conversation(
@@ -330,12 +332,12 @@ def test_a_call_that_was_stopped_is_told_once_unless_the_text_only_names_it() ->
     refused = answer(
         "The user doesn't want to proceed with this tool use. The tool use was rejected.", "c", is_error=True
     )
-    talk = conversation(
+    transcript = conversation(
         user("Who wrote the rule?"), call("Bash", "c", command="cat /etc/crane.rules"), refused, says("I stop.")
     )
     stop = "Stopped by the user: `cat /etc/crane.rules`"
-    assert stop not in completed_of(talk, "The user refused `cat /etc/crane.rules`: it is not to be read. " * 9)
-    assert stop in completed_of(talk, "Next is `cat /etc/crane.rules`, which shows who wrote the rule. " * 9)
+    assert stop not in completed_of(transcript, "The user refused `cat /etc/crane.rules`: it is not to be read. " * 9)
+    assert stop in completed_of(transcript, "Next is `cat /etc/crane.rules`, which shows who wrote the rule. " * 9)
 
 
 LONG = (
@@ -346,10 +348,10 @@ LONG = (
 
 
 def test_a_request_that_the_earlier_summary_holds_without_its_middle_stands_once() -> None:
-    talk = conversation(user(LONG), says("The gauges are up to date."), user("Now the barrier, please."))
+    transcript = conversation(user(LONG), says("The gauges are up to date."), user("Now the barrier, please."))
     cut = f"## The User's Words\n- {LONG[:200]} … {LONG[-60:]}"
     found = completed(
-        replace(request(talk, 3_000), read=read_ours),
+        replace(request(transcript, 3_000), read=read_ours),
         CompletedText(sections=(SectionItems(section=Section.TASK, items=(Item(text="The barrier is next. " * 20),)),)),
         "en",
         most_ratio=0.9,

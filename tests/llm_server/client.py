@@ -34,8 +34,9 @@ class LlmServer:
 
     def requests(self, model: str = "") -> list[dict[str, Any]]:
         """The requests so far, oldest first: path, model, headers, body, at_once."""
-        lines = self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
-        entries = [json.loads(line) for line in lines]
+        text = self.log.read_text(encoding="utf-8") if self.log.exists() else ""
+        # The last line may just be written.
+        entries = [json.loads(line) for line in text.rpartition("\n")[0].splitlines()]
         return [entry for entry in entries if model in ("", entry["model"])]
 
     def control(self, **run_options: Any) -> None:

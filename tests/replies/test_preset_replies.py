@@ -206,8 +206,8 @@ def test_a_reply_in_the_format_of_the_system_is_used(llm_server: LlmServer, pres
     done = compacted(llm_server, preset)
     assert (done.report.summary_source, done.report.fell_back, dict(done.report.refused)) == ("model", "", {})
     assert len(llm_server.requests()) == 1
-    for told in (GOAL, DONE, STEP):
-        assert told in " ".join(done.summary_text.split()), done.summary_text
+    for stated in (GOAL, DONE, STEP):
+        assert stated in " ".join(done.summary_text.split()), done.summary_text
 
 
 def test_the_files_of_a_code_state_keep_their_three_parts(llm_server: LlmServer) -> None:

@@ -55,9 +55,9 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptWording:
-    """What is the same for every prompt of one summary. ``template``: its name, for the priorities."""
+    """What is the same for every prompt of one summary."""
 
-    template: str
+    template: str  # its name, for the priorities
     language: str
     headings: tuple[OutlineHeading, ...]
     focus: str = ""
@@ -71,24 +71,19 @@ class PromptWording:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptInput:
-    """What one prompt is about; every text is quoted and redacted already.
-
-    ``texts``: of a LEAF the blocks of its records, of a MERGE the summaries of its parts. ``first`` and ``last``:
-    the numbers of the records. ``previous``: a summary to be updated. Of one part of several: ``part`` of ``parts``.
-    ``goal`` and ``latest``: the user's first and newest request in all parts.
-    """
+    """What one prompt is about; every text is quoted and redacted already."""
 
     stage: Stage
-    texts: tuple[str, ...]
+    texts: tuple[str, ...]  # of a LEAF the blocks of its records, of a MERGE the summaries of its parts
     tokens: int
-    first: str = ""
+    first: str = ""  # the number of the first record
     last: str = ""
     check_list: str = ""
-    previous: str = ""
+    previous: str = ""  # a summary to be updated
     part: int = 1
     parts: int = 1
-    goal: str = ""
-    latest: str = ""
+    goal: str = ""  # the user's first request in all parts
+    latest: str = ""  # the newest
 
 
 def rules(wording: PromptWording, stage: Stage) -> str:
@@ -128,7 +123,7 @@ def prompt(wording: PromptWording, prompt_input: PromptInput) -> str:
         "\n".join(filter(None, requirements)),
         _place(wording, prompt_input),
         _enclosed("previous summary", prompt_input.previous),
-        _enclosed("ledger", prompt_input.check_list),
+        _enclosed("facts", prompt_input.check_list),
         shown,
         ending,
     ]

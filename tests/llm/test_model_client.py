@@ -1,4 +1,4 @@
-"""The way to the models as a whole, with a provider that behaves and one that does not."""
+"""The client of the models as a whole, with a provider that behaves and one that does not."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def waits() -> Waits:
     return Waits()
 
 
-def line(waits: Waits, **parts: Any) -> ModelClient:
+def new_client(waits: Waits, **parts: Any) -> ModelClient:
     rate_limits = parts.pop("rate_limits", RateLimits())
     rate_limiter = RateLimiter(rate_limits, clock=waits, sleep=waits.sleep)
     return ModelClient(
@@ -67,19 +67,19 @@ def call(server: LlmServer, name: str, text: str = TEXT, **changes: Any) -> Call
 def test_a_passing_fault_costs_retries_and_no_summary(
     llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits, name: str
 ) -> None:
-    way = line(waits)
-    assert "src/login.py" in loop.run(way.ask(call(llm_server, name))).text
+    client = new_client(waits)
+    assert "src/login.py" in loop.run(client.ask(call(llm_server, name))).text
     assert len(llm_server.requests()) == 3
-    spent = way.spend.spent
+    spent = client.spend.spent
     assert (spent.requests, spent.retries, spent.failures) == (3, 2, 2)
     assert spent.tokens_sent > spent.input_tokens
 
 
 def test_retry_after_holds_the_other_calls_too(llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits) -> None:
-    way = line(waits, rate_limits=RateLimits(concurrency=1))
+    client = new_client(waits, rate_limits=RateLimits(concurrency=1))
 
     async def both() -> None:
-        await asyncio.gather(way.ask(call(llm_server, "rate_limit.1.9")), way.ask(call(llm_server, "well")))
+        await asyncio.gather(client.ask(call(llm_server, "rate_limit.1.9")), client.ask(call(llm_server, "well")))
 
     loop.run(both())
     assert waits.now >= 9
@@ -92,7 +92,7 @@ def test_the_fallback_model_answers_when_the_first_does_not(
     llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits, name: str
 ) -> None:
     fallback = Fallback(model="anthropic/well", api_base=llm_server.anthropic, key=Secret("f" * 20))
-    reply = loop.run(line(waits, fallback=fallback).ask(call(llm_server, name)))
+    reply = loop.run(new_client(waits, fallback=fallback).ask(call(llm_server, name)))
     assert reply.model == "anthropic/well"
     assert llm_server.requests("well")[0]["headers"]["x-api-key"] == "f" * 20
     assert len(llm_server.requests(name)) == (1 if name in ("auth", "not_found") else 3)
@@ -103,7 +103,7 @@ def test_when_nobody_answers_the_reasons_are_stated(
 ) -> None:
     fallback = Fallback(model="openai/auth", api_base=llm_server.openai)
     with pytest.raises(f.GaveUp) as caught:
-        loop.run(line(waits, fallback=fallback).ask(call(llm_server, "server_error")))
+        loop.run(new_client(waits, fallback=fallback).ask(call(llm_server, "server_error")))
     assert "openai/server_error: Internal server error; then openai/auth: Incorrect API key" in caught.value.reason
     assert "kkkk" not in caught.value.reason
 
@@ -112,14 +112,14 @@ def test_a_prompt_that_is_too_long_is_reported_upwards_at_once(
     llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits
 ) -> None:
     fallback = Fallback(model="openai/well", api_base=llm_server.openai)
-    way = line(waits, fallback=fallback)
+    client = new_client(waits, fallback=fallback)
     asked = call(llm_server, "context.100", TEXT * 20)
     with pytest.raises(f.ContextTooLong):
-        loop.run(way.ask(asked))
+        loop.run(client.ask(asked))
     assert len(llm_server.requests()) == 1
-    other = way.fallback_of(asked)
+    other = client.fallback_of(asked)
     assert other
-    assert loop.run(way.ask(other)).model == "openai/well"
+    assert loop.run(client.ask(other)).model == "openai/well"
 
 
 def test_secrets_do_not_reach_the_server_and_stay_out_of_the_cache(
@@ -127,7 +127,7 @@ def test_secrets_do_not_reach_the_server_and_stay_out_of_the_cache(
 ) -> None:
     redactor = Redactor()
     cache = ReplyCache(tmp_path / "replies.sqlite3")
-    reply = loop.run(line(waits, cache=cache).ask(call(llm_server, "well"), redactor))
+    reply = loop.run(new_client(waits, cache=cache).ask(call(llm_server, "well"), redactor))
     assert PASSWORD not in llm_server.log.read_text()
     assert "[REDACTED:password:1]" in llm_server.log.read_text()
     assert PASSWORD not in reply.text
@@ -140,22 +140,22 @@ def test_a_secret_in_a_reply_is_redacted_before_it_is_stored(waits: Waits, tmp_p
 
     cache = ReplyCache(tmp_path / "replies.sqlite3")
     asked = Call(model="m", messages=(ChatMessage(speaker=Speaker.USER, text="hi"),), max_tokens=9)
-    reply = asyncio.run(line(waits, cache=cache, complete=complete).ask(asked, Redactor()))
+    reply = asyncio.run(new_client(waits, cache=cache, complete=complete).ask(asked, Redactor()))
     assert reply.text == "the password: [REDACTED:password:1]"
     assert PASSWORD.encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
 
 
 def test_without_redaction_texts_go_as_they_are(llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits) -> None:
-    loop.run(line(waits).ask(call(llm_server, "well")))
+    loop.run(new_client(waits).ask(call(llm_server, "well")))
     assert PASSWORD in llm_server.log.read_text()
 
 
 def test_what_was_paid_once_is_not_sent_again(
     llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits, tmp_path: Path
 ) -> None:
-    first = line(waits, cache=ReplyCache(tmp_path / "replies.sqlite3"))
+    first = new_client(waits, cache=ReplyCache(tmp_path / "replies.sqlite3"))
     replies = [loop.run(first.ask(call(llm_server, "well", f"{TEXT} {n}"))) for n in range(5)]
-    second = line(waits, cache=ReplyCache(tmp_path / "replies.sqlite3"))
+    second = new_client(waits, cache=ReplyCache(tmp_path / "replies.sqlite3"))
     again = [loop.run(second.ask(call(llm_server, "well", f"{TEXT} {n}"))) for n in range(5)]
     assert again == replies
     assert len(llm_server.requests()) == 5
@@ -166,35 +166,35 @@ def test_what_was_paid_once_is_not_sent_again(
 def test_a_reply_that_is_no_use_is_not_stored(
     llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits, tmp_path: Path, name: str
 ) -> None:
-    way = line(waits, cache=ReplyCache(tmp_path / "replies.sqlite3"))
-    loop.run(way.ask(call(llm_server, name)))
-    loop.run(way.ask(call(llm_server, name)))
+    client = new_client(waits, cache=ReplyCache(tmp_path / "replies.sqlite3"))
+    loop.run(client.ask(call(llm_server, name)))
+    loop.run(client.ask(call(llm_server, name)))
     assert len(llm_server.requests()) == 2
 
 
 def test_a_limit_stops_before_sending(llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits) -> None:
-    way = line(waits, spend=Spend(SpendLimits(requests=2)))
+    client = new_client(waits, spend=Spend(SpendLimits(requests=2)))
     with pytest.raises(f.LimitReached, match="2 requests"):
-        loop.run(way.ask(call(llm_server, "server_error")))
+        loop.run(client.ask(call(llm_server, "server_error")))
     assert len(llm_server.requests()) == 2
 
 
 def test_a_server_that_fails_is_left_alone_by_all_calls_and_the_fallbacks_server_is_not(
     llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits
 ) -> None:
-    async def all_of_them(way: ModelClient, model: str) -> list[Any]:
-        calls = (way.ask(call(llm_server, model, f"{TEXT} {number}")) for number in range(8))
+    async def all_of_them(client: ModelClient, model: str) -> list[Any]:
+        calls = (client.ask(call(llm_server, model, f"{TEXT} {number}")) for number in range(8))
         return await asyncio.gather(*calls, return_exceptions=True)
 
     breaker = Breaker()
-    failures = loop.run(all_of_them(line(waits, breaker=breaker), "server_error"))
+    failures = loop.run(all_of_them(new_client(waits, breaker=breaker), "server_error"))
     assert sum(isinstance(failure, f.CircuitOpen) for failure in failures) >= 5
     assert len(llm_server.requests()) <= 3 * 3
     llm_server.control(reset=True)
     with pytest.raises(f.CircuitOpen, match="not asked for another 15 minutes"):
-        loop.run(line(waits, breaker=breaker).ask(call(llm_server, "well")))
+        loop.run(new_client(waits, breaker=breaker).ask(call(llm_server, "well")))
     other = Fallback(model="anthropic/well", api_base=llm_server.anthropic.replace("127.0.0.1", "localhost"))
-    replies = loop.run(all_of_them(line(waits, breaker=breaker, fallback=other), "well"))
+    replies = loop.run(all_of_them(new_client(waits, breaker=breaker, fallback=other), "well"))
     assert [reply.model for reply in replies] == ["anthropic/well"] * 8
 
 
@@ -202,32 +202,32 @@ def test_a_wrong_key_is_tried_once_a_run_and_is_no_trouble_of_the_server(
     llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits
 ) -> None:
     breaker = Breaker()
-    way = line(waits, breaker=breaker)
+    client = new_client(waits, breaker=breaker)
     for number in range(6):
         with pytest.raises(f.GaveUp, match="Incorrect API key"):
-            loop.run(way.ask(call(llm_server, "auth", f"{TEXT} {number}")))
+            loop.run(client.ask(call(llm_server, "auth", f"{TEXT} {number}")))
     assert len(llm_server.requests()) == 1
-    loop.run(line(waits, breaker=breaker).ask(call(llm_server, "well")))
+    loop.run(new_client(waits, breaker=breaker).ask(call(llm_server, "well")))
 
 
 def test_a_key_file_serves_each_provider_with_its_own(
     llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits
 ) -> None:
     keys = Keys(by_name={"OPENAI_API_KEY": Secret("for-openai"), "ANTHROPIC_API_KEY": Secret("for-anthropic")})
-    way = line(waits, keys=keys)
-    loop.run(way.ask(call(llm_server, "well", key=Secret(""))))
+    client = new_client(waits, keys=keys)
+    loop.run(client.ask(call(llm_server, "well", key=Secret(""))))
     asked = call(llm_server, "well", key=Secret(""), model="anthropic/well", api_base=llm_server.anthropic)
-    loop.run(way.ask(asked))
+    loop.run(client.ask(asked))
     openai, anthropic = llm_server.requests()
     assert openai["headers"]["authorization"] == "Bearer for-openai"
     assert anthropic["headers"]["x-api-key"] == "for-anthropic"
 
 
 def test_threads_share_the_concurrency(llm_server: LlmServer, loop: BackgroundEventLoop) -> None:
-    way = ModelClient(rate_limiter=RateLimiter(RateLimits(concurrency=3)))
+    client = ModelClient(rate_limiter=RateLimiter(RateLimits(concurrency=3)))
 
     def one(number: int) -> str:
-        return loop.run(way.ask(call(llm_server, "well", f"{TEXT} {number}"))).text
+        return loop.run(client.ask(call(llm_server, "well", f"{TEXT} {number}"))).text
 
     with ThreadPoolExecutor(10) as threads:
         assert all(threads.map(one, range(30)))
@@ -236,15 +236,15 @@ def test_threads_share_the_concurrency(llm_server: LlmServer, loop: BackgroundEv
 
 
 def test_a_cancelled_request_is_counted_as_sent(llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits) -> None:
-    way = line(waits)
+    client = new_client(waits)
 
     async def leave() -> None:
-        task = asyncio.create_task(way.ask(call(llm_server, "hang")))
+        task = asyncio.create_task(client.ask(call(llm_server, "hang")))
         while not llm_server.requests():
             await asyncio.sleep(0.02)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
     loop.run(leave())
-    assert (way.spend.spent.requests, way.spend.spent.failures) == (1, 1)
-    assert way.spend.spent.tokens_sent > 0
+    assert (client.spend.spent.requests, client.spend.spent.failures) == (1, 1)
+    assert client.spend.spent.tokens_sent > 0

@@ -1,0 +1,144 @@
+"""Cleaning: texts without what clients and tools put around them and between their lines."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from contextlib import suppress
+
+from compactor_cli.formats.client_signs import ABOUT_EDIT, CONTINUED, NOT_SPOKEN, OUTPUT_FRAME, SPOKEN_LABEL
+
+# A line of JSON longer than this says more than one thing; what it is broken into is about so long.
+_LONG_CHARS = 240
+_STATEMENT_CHARS = 160
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])|\x00")
+# SWE-agent's file viewer: a head, then every line after its number.
+_WINDOW = re.compile(r"^\[File: [^\n]* \(\d+ lines total\)\]\n(?:\(\d+ more lines above\)\n)?(?=\d+:)", re.MULTILINE)
+# From the line break on: that is searched for much faster than the beginning of a line.
+_GUTTER = re.compile(r"\n[ \t]*(\d+)(?:→|\t| \| ?)")
+
+
+def without_block(text: str, tag: str) -> str:
+    """``text`` without its ``<tag>…</tag>`` blocks; a block that never ends stays."""
+    opening, closing = f"<{tag}>", f"</{tag}>"
+    if opening not in text:
+        return text
+    kept: list[str] = []
+    at = 0
+    while (start := text.find(opening, at)) >= 0 and (stop := text.find(closing, start)) >= 0:
+        kept.append(text[at:start])
+        at = stop + len(closing)
+    kept.append(text[at:])
+    return "".join(kept)
+
+
+def plain(text: str) -> str:
+    """Without terminal control sequences, with ``\\n`` line ends."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\x1b" in text or "\x00" in text:
+        text = _ANSI.sub("", text)
+    return text
+
+
+_PROMPT = re.compile(r"\s*\(Open file: [^\n]*\)\n\(Current directory: [^\n]*\)\nbash-\$\s*\Z")
+
+
+def without_prompt(text: str) -> str:
+    """Without the frame of an output: SWE-agent's prompt after it, what its editor says of an edit, mini-swe's tags."""
+    text = OUTPUT_FRAME.sub(r"\1", text) if text.endswith("</output>") else text
+    text = ABOUT_EDIT.sub("", text) if " lines total)]" in text else text
+    return _PROMPT.sub("", text) if text.rstrip().endswith("\nbash-$") else text
+
+
+def path_stripper(directory: str) -> Callable[[str], str]:
+    """A function that takes the working directory's prefix off every path in a text."""
+    if len(directory) < 3:
+        return lambda text: text
+    if directory[1] == ":":
+        # Tools write either slash, also two of them, and the drive in either case.
+        names = re.split(r"[\\/]+", directory)
+        whole = re.compile(r"(?<![\w./\\-])" + r"[\\/]+".join(map(re.escape, (*names, ""))), re.IGNORECASE)
+        return lambda text: whole.sub("", text) if names[-1] in text else text
+    prefix = directory + ("\\" if "\\" in directory and "/" not in directory else "/")
+    # Not inside a longer path or URL: `https://host/app/x` is not a path below `/app`.
+    literal = re.escape(prefix)
+    pattern = re.compile(rf"{literal}(?<![\w./\\-]{literal})")
+    return lambda text: pattern.sub("", text) if prefix in text else text
+
+
+def without_gutters(text: str, *, surely: bool) -> str:
+    """Without numbers in front of lines (``   12→``, ``12<tab>``, ``12 | ``; ``12:`` below the head of a viewed file).
+
+    A tab is a gutter only where numbers follow one another or ``surely`` says so, a bar only where it does: a
+    table's first column may be numbers too.
+    """
+    if " lines total)]" in text and (head := _WINDOW.search(text)):
+        return text[: head.end()] + re.sub(r"^\d+:", "", text[head.end() :], flags=re.MULTILINE)
+    if "→" not in text and "\t" not in text and not (surely and " |" in text):
+        return text
+    lines = f"\n{text}"
+    first = _GUTTER.search(lines)
+    if first is None:
+        return text
+    if "|" in first.group() and not surely:
+        return text
+    if "→" not in first.group() and not surely:
+        second = _GUTTER.search(lines, first.end())
+        if second is None or int(second[1]) != int(first[1]) + 1:
+            return text
+    return _GUTTER.sub("\n", lines)[1:]
+
+
+def unfolded(text: str) -> str:
+    """Long lines of JSON broken between their objects and members, so that a line is a statement.
+
+    Only line breaks are added.
+    """
+    lines = text.split("\n")
+    if max(map(len, lines)) <= _LONG_CHARS:
+        return text
+    return "\n".join([line if len(line) <= _LONG_CHARS else _unfolded_line(line) for line in lines])
+
+
+def _unfolded_line(line: str) -> str:
+    if line.lstrip()[:1] not in ("{", "["):
+        return line
+    lines: list[str] = []
+    for piece in _MEMBERS.split(line):
+        if lines and len(lines[-1]) + len(piece) <= _STATEMENT_CHARS and not piece.lstrip().startswith("{"):
+            lines[-1] += piece
+        else:
+            lines.append(piece)
+    return "\n".join(lines)
+
+
+_MEMBERS = re.compile(r"(?<=[\[,{])(?=\s*[{\"])")
+
+
+def spoken_words(text: str) -> str:
+    """What the model said, an object with one text in it as that text; empty for what its client wrote in its name."""
+    text = SPOKEN_LABEL.sub("", text.strip())
+    if text.startswith("{") and text.endswith("}"):
+        with suppress(ValueError):
+            value = json.loads(text)
+            values = list(value.values()) if isinstance(value, dict) else []
+            text = values[0].strip() if len(values) == 1 and isinstance(values[0], str) else text
+    return "" if NOT_SPOKEN.match(text) else text
+
+
+def summary_words(text: str) -> str:
+    """Another client's summary without its opening sentence and without the thoughts before it."""
+    text = without_block(text, "analysis")
+    if text.lstrip().startswith(CONTINUED):
+        text = text.lstrip().partition("\n")[2]
+    _, mark, body = text.partition("\nSummary:\n")
+    return (body if mark and body.strip() else text).strip()
+
+
+def without_removed(text: str) -> str:
+    """Of a patch its lines as they are then, without those that it takes away; any other text as it is."""
+    patch = text.partition("*** Begin Patch\n")[2]
+    lines = (line for line in patch.split("\n") if not line.startswith(("-", "@@")))
+    return "\n".join(line[1:] if line[:1] in ("+", " ") else line for line in lines) if patch else text

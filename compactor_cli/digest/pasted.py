@@ -1,0 +1,85 @@
+"""Pasted text: data and logs in a message of the user, of which a quotation keeps the errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from compactor_cli.digest.commands import ERROR_PATTERN
+from compactor_cli.digest.statements import ELLIPSIS
+
+# A line with this many names of members is data, and so are this many lines of one each, or of brackets, in a row.
+_MEMBERS_OF_DATA, _LINES_OF_DATA = 3, 6
+_DATA_LINE = re.compile(r'\s*(?:"[^"]*"\s*(?::|,?$)|[\[\]{}]+,?$)')
+# This many lines that begin with a time are a log.
+_TIMES_OF_LOG = 4
+_TIME = re.compile(r"\W*(?:[A-Z][a-z]{2} +\d{1,2} +|\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d\S*\s*")
+
+
+# From this length and number of lines on, a message that does not list requests was pasted for the most part.
+_PASTED_CHARS, _PASTED_LINES, _MIN_STRUCTURE = 1_500, 12, 6
+_STRUCTURE = re.compile(r"^[ \t]*(?:#{1,6} |[-*•] |\d+[.)] )", re.MULTILINE)
+# What is quoted of it: how it begins, the first errors, and how it ends, if that is a sentence.
+_OPENING_CHARS, _MAX_ERRORS, _ENDING_CHARS = 400, 3, 300
+
+
+def own_words(text: str) -> str:
+    """A long message as it begins and ends, with the first errors in it; what stands between was pasted.
+
+    Guarantee: a plan (headings, lists) and a message of less than 1,500 characters or 12 lines stay as they are.
+    """
+    is_short = len(text) < _PASTED_CHARS or text.count("\n") < _PASTED_LINES
+    if is_short or len(_STRUCTURE.findall(text)) >= _MIN_STRUCTURE:
+        return text
+    lines = [line for line in (without_data(text).strip() or text).split("\n") if line.strip()] or [""]
+    chars, shown, errors = 0, list[str](), 0
+    for line in lines[:-1]:
+        is_error = errors < _MAX_ERRORS and line not in shown and _is_error(line)
+        if chars < _OPENING_CHARS or is_error:
+            shown.append(line if len(line) <= _OPENING_CHARS else f"{line[:_OPENING_CHARS]} {ELLIPSIS}")
+        elif not shown[-1].endswith(ELLIPSIS):
+            shown[-1] += f" {ELLIPSIS}"
+        errors += is_error
+        chars += len(line)
+    is_sentence = len(lines[-1]) <= _ENDING_CHARS and _SENTENCE.match(lines[-1])
+    return "\n".join([*shown, lines[-1]] if is_sentence or not shown else shown)
+
+
+_SENTENCE = re.compile(r"\w[\w',]*(?: [\w`'\",/.-]+){2,}.*[.?!\w]\s*$")
+
+
+def without_data(text: str) -> str:
+    """A text with an ellipsis for the lines of data and of logs that were pasted into it."""
+    lines: list[str] = []
+    for may_be, found in groupby(_without_log(text.split("\n")), key=lambda line: _DATA_LINE.match(line) is not None):
+        run = list(found)
+        is_data = may_be and len(run) >= _LINES_OF_DATA
+        for line in run:
+            if not is_data and line.count('":') < _MEMBERS_OF_DATA and line != ELLIPSIS:
+                lines.append(line)
+            elif lines and not lines[-1].endswith(ELLIPSIS):
+                lines[-1] += f" {ELLIPSIS}"
+    return "\n".join(lines)
+
+
+def _without_log(lines: Sequence[str]) -> Iterator[str]:
+    """The lines with an ellipsis for each line of a log but its errors, each of which stands once.
+
+    A line of a log begins with a time, follows a line of nothing else, or is indented below one.
+    """
+    known, is_log, is_bare = set[str](), False, False
+    times = [_TIME.match(line) for line in lines]
+    is_pasted = sum(time is not None for time in times) >= _TIMES_OF_LOG
+    for line, time in zip(lines, times, strict=True):
+        words = (line[time.end() :] if time else line).strip()
+        is_timed = is_pasted and time is not None
+        is_log = is_timed or (is_log and (is_bare or line[:1].isspace()))
+        is_bare = is_timed and not words
+        yield ELLIPSIS if is_log and (words in known or not _is_error(line)) else line
+        known.add(words)
+
+
+def _is_error(line: str) -> bool:
+    """Whether a line says in what would be quoted of it that something went wrong."""
+    return ERROR_PATTERN.search(line[:_OPENING_CHARS]) is not None

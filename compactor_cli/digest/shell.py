@@ -1,0 +1,136 @@
+"""Shell: what a command line does to files."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from compactor_cli.digest.events import FileAction
+
+_REDIRECT = re.compile(r"(?<![0-9&<>=-])(>{1,2})\s*([^\s;&|<>()]+)")
+# Not the script of `sh -c "…"`, whose redirections are real.
+_QUOTED = re.compile(r"(?<!c )(?:'[^']*'|\"[^\"]*\")")
+_SEGMENT = r"&&|\|\||;|\n|\|"
+_MAX_COMMAND_CHARS = 4_000
+_READERS = frozenset({"cat", "sed", "perl", "head", "tail", "nl", "bat", "less", "more"})
+# Their first operand is a script or a pattern, unless it was given by an option.
+_SCRIPT_FIRST = frozenset({"sed", "perl"})
+
+
+@lru_cache(maxsize=1 << 10)
+def shell_operations(command: str, *, failed: bool = False) -> tuple[tuple[FileAction, str, str, str], ...]:
+    """What a command line does to files, as (action, path, target, path as written if that differs).
+
+    Known are redirections, ``rm``, ``mv``, ``cp``, ``tee``, readers, ``sed -i``, ``perl -i``, and what a Python script
+    in a here-document writes. Where the line ``failed``, its last command is what did: those before it went well.
+
+    Paths are relative to where the line starts: a ``cd`` in front of them is followed, and where it leads to a place
+    that cannot be known, no path is given. A here-document's body is content, not commands.
+    """
+    shown, _ = _here_document(command)
+    shown = _QUOTED.sub(lambda quote: re.sub(r"[>|;&\n]", " ", quote[0]), shown[:_MAX_COMMAND_CHARS])
+    directory: str | None = ""
+    operations: list[tuple[FileAction, str, str, str]] = []
+    segments = [segment for segment in re.split(_SEGMENT, shown) if segment.strip()]
+    for segment in segments[:-1] if failed else segments:
+        words = segment.split()
+        if words[:1] == ["cd"]:
+            directory = _entered(directory, words[1:])
+            continue
+        for action, path, target in _segment_operations(segment):
+            found = _located(directory, path)
+            if found:
+                written = path if path != found else ""
+                target = target if written else _located(directory, target) if target else ""
+                operations.append((action, found, target, written))
+    written_paths = () if failed else dict.fromkeys(_written_by_python(command))
+    operations += [(FileAction.EDIT, path, "", "") for path in written_paths if _looks_like_file(path)]
+    return tuple(operations)
+
+
+def _here_document(command: str) -> tuple[str, str]:
+    """A command line without the body of its here-document, and that body; what follows it is commands again."""
+    shown, marker, body = command.partition("<<")
+    if not marker:
+        return command, ""
+    opening, _, body = body.partition("\n")
+    shown += opening
+    word = opening.strip().lstrip("-").split()[:1]
+    end = re.search(rf"^\s*{re.escape(word[0].strip(chr(39) + chr(34)))}\s*$", body, re.MULTILINE) if word else None
+    return (shown + body[end.end() :], body[: end.start()]) if end else (shown, body)
+
+
+def _written_by_python(command: str) -> Iterator[str]:
+    """The paths that a Python script in a here-document writes: literal ones, and names that one was given to."""
+    shown, body = _here_document(command)
+    script = body if "python" in shown else ""
+    named = dict(_GIVEN.findall(script))
+    for found in _WRITES.finditer(script):
+        place = found[1] or found[2]
+        yield place.strip("'\"") if place[0] in "'\"" else named.get(place, "")
+
+
+_GIVEN = re.compile(r"\b(\w+) *= *(?:[\w.]*Path\()?['\"]([^'\"\n]+)['\"]")
+_PATH = r"(['\"][^'\"\n]+['\"]|\b\w+)"
+_WRITES = re.compile(rf"\bopen\(\s*{_PATH}\s*,\s*(?:mode=)?['\"][wa]|{_PATH}\)?\.write_text\(")
+
+
+def _entered(directory: str | None, operands: Sequence[str]) -> str | None:
+    """The directory after a ``cd``; None where it cannot be known (home, back, a variable)."""
+    place = operands[0].strip("'\"") if operands else "~"
+    if place.startswith(("~", "-", "$")):
+        return None
+    if place.startswith("/"):
+        return place
+    return None if directory is None else posixpath.normpath(posixpath.join(directory, place)).removeprefix("./")
+
+
+def _located(directory: str | None, path: str) -> str:
+    if path.startswith(("/", "~")) or directory in ("", "."):
+        return path
+    return "" if directory is None else posixpath.normpath(posixpath.join(directory, path))
+
+
+def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
+    for mark, path in _REDIRECT.findall(segment):
+        if _looks_like_file(path := path.strip("'\"")):
+            yield FileAction.EDIT if mark == ">>" else FileAction.CREATE, path, ""
+    words = [found for word in _WORD.findall(_REDIRECT.sub(" ", segment)) if (found := word.strip("'\""))]
+    while words and (words[0] in ("git", "sudo", "command") or re.fullmatch(r"\w+=\S*", words[0])):
+        words = words[1:]
+    if not words:
+        return
+    name, operands = words[0], [word for word in words[1:] if not word.startswith("-")]
+    if (name == "checkout" and "--" in words) or (name == "restore" and "--staged" not in words):
+        reverted = words[words.index("--") + 1 :] if "--" in words else operands
+        yield from ((FileAction.REVERT, path, "") for path in reverted if _looks_like_file(path))
+    elif name in ("rm", "tee"):
+        action = FileAction.DELETE if name == "rm" else FileAction.CREATE
+        yield from ((action, path, "") for path in operands if _looks_like_file(path))
+    elif name == "mv" and len(operands) == 2 and all(_looks_like_file(path.removesuffix("/")) for path in operands):
+        yield FileAction.MOVE, operands[0], operands[1]
+    elif name == "cp" and len(operands) == 2 and all(map(_looks_like_file, operands)):
+        if "." in posixpath.basename(operands[1]):
+            yield FileAction.CREATE, operands[1], ""
+    elif name in _READERS:
+        in_place = name in _SCRIPT_FIRST and any(re.match(r"-\w{0,2}i", word) for word in words)
+        if name == "perl" and not in_place:
+            return  # it runs a program
+        scripted = name in _SCRIPT_FIRST and not any(word in ("-e", "-f") for word in words)
+        action = FileAction.EDIT if in_place else FileAction.READ
+        files = operands[1:] if scripted else operands
+        yield from ((action, path, "") for path in files if _looks_like_file(path) and "." in posixpath.basename(path))
+
+
+# What stands in quotation marks is one word, blanks and all.
+_WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|[^\s'"]|['"])+""")
+
+
+# A folder in round or square brackets is one of pages: `app/(shop)/[id]/page.tsx`.
+_FILE = re.compile(r"(?=[^A-Za-z]*[A-Za-z])(?:[\w./~@+-]|(?<=/)(?:\([\w.-]+\)|\[[\w.-]+\]))+")
+
+
+def _looks_like_file(word: str) -> bool:
+    return _FILE.fullmatch(word) is not None and not word.startswith("/dev/") and not word.endswith((".", "/"))
