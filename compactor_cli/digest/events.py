@@ -105,7 +105,8 @@ def events(transcript: Transcript, indices: Iterable[int]) -> tuple[Event, ...]:
     name and the texts of its arguments, a line ``key=value`` each where the tool is about neither files nor
     commands. Left out are thinking, which clients do not send again, and a demonstration, which is of another task.
     """
-    reader = _EventReader(strip=path_stripper(working_directory(transcript)))
+    directory = working_directory(transcript)
+    reader = _EventReader(strip=path_stripper(directory), directory=directory)
     for index in indices:
         if 0 <= index < len(transcript.messages):
             value = transcript.records[index].value if index < len(transcript.records) else None
@@ -143,6 +144,7 @@ def results_of(events: Iterable[Event]) -> dict[int, Event]:
 @dataclass(slots=True, kw_only=True)
 class _EventReader:
     strip: Callable[[str], str]
+    directory: str
     found: list[Event] = field(default_factory=list)
     waiting: defaultdict[str, deque[int]] = field(default_factory=lambda: defaultdict(deque))
     # What calls that speak to the user asked (nothing where they reported), by where that stands among the events.
@@ -209,6 +211,9 @@ class _EventReader:
             return
         arguments = _cleaned(call.arguments, lambda text: self.strip(plain(text)))
         kind = tool_kind(call.name, arguments)
+        folder = argument(arguments, _FOLDER_KEYS).rstrip("/") if kind in (ToolKind.COMMAND, ToolKind.EDIT) else ""
+        if folder not in ("", ".", self.directory):
+            arguments = _from_directory(arguments, kind, folder)
         self.waiting[call.id].append(len(self.found))
         self.found.append(
             Event(
@@ -291,6 +296,22 @@ def _cleaned(value: Any, cleaner: Callable[[str], str], depth: int = _MAX_DEPTH)
     if isinstance(value, list | tuple):
         return tuple(_cleaned(item, cleaner, depth - 1) for item in value)
     return value
+
+
+# How a shell's arguments say where it runs.
+_FOLDER_KEYS = (*DIRECTORY_KEYS, "directory", "dir_path")
+_PATCHED_FILE = re.compile(r"^(\*\*\* (?:(?:Add|Update|Delete) File|Move to): )(?![/~])", re.MULTILINE)
+
+
+def _from_directory(arguments: Mapping[str, Any], kind: ToolKind, folder: str) -> Mapping[str, Any]:
+    """The arguments of a call that runs in a folder as they would be where the session works, paths and all."""
+    command = command_of(arguments)
+    if kind is ToolKind.COMMAND:
+        command = f"cd {folder} && {command}" if command else ""
+    else:
+        command = _PATCHED_FILE.sub(rf"\g<1>{folder}/", command)
+    key = next((key for key in COMMAND_KEYS if arguments.get(key) is not None), "")
+    return {**arguments, key: command} if key and command else arguments
 
 
 def _leaves(arguments: Any, key: str = "") -> Iterator[tuple[str, Any]]:

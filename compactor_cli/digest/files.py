@@ -47,8 +47,7 @@ if TYPE_CHECKING:
 class FileOperation:
     """One action on one file by the call ``event``. ``target``: where a MOVE went.
 
-    ``written``: the path as a command wrote it below a directory that it entered. ``added``: names it defines;
-    ``lines``: the most telling of those that it wrote, with which it ``replaced`` what.
+    ``added``: names it defines; ``lines``: the most telling of those that it wrote, with which it ``replaced`` what.
     """
 
     action: FileAction
@@ -56,7 +55,6 @@ class FileOperation:
     event: int
     record: int
     target: str = ""
-    written: str = ""
     added: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     replaced: tuple[tuple[str, str], ...] = ()
@@ -106,12 +104,7 @@ def file_operations(events: Sequence[Event]) -> tuple[FileOperation, ...]:
             found += (operation for operation in one if _is_path(operation.path))
             if shown and result:
                 windows[shown] = result.text
-    known = {operation.path for operation in found if not operation.written}
-    # A file for a try in a folder for tries: as it is written it would seem to be one of the work.
-    lasting = (one for one in found if not (one.written and is_throwaway(one.path) and one.path not in known))
-    # What the digest shows stands in a record, character by character: a path below a directory that a command entered
-    # is as the command wrote it, where nothing else names it in full.
-    return tuple(replace(one, path=one.written) if one.written and one.path not in known else one for one in lasting)
+    return tuple(found)
 
 
 def _is_path(path: str) -> bool:
@@ -154,10 +147,10 @@ def _operations(event: Event, number: int, result: Event | None, shown: str, win
     elif event.tool is ToolKind.COMMAND:
         steps = list(shell_operations(source, failed=failed_with_code(result)))
         written_paths = {path for action, path, *_ in steps if action in _WRITING and not is_throwaway(path)}
-        for action, path, target, written in steps:
+        for action, path, target in steps:
             # Of several files it is not known which the texts are of.
             of_it = changed(path) if action in _WRITING and len(written_paths) == 1 else done(action=action, path=path)
-            yield replace(of_it, action=action, target=target, written=written)
+            yield replace(of_it, action=action, target=target)
     elif event.tool is ToolKind.EDIT and (patch := patch_of(event)):
         path = ""
         for action, named in patched_files(patch):

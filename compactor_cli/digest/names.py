@@ -80,7 +80,7 @@ def _path(call: Event, event: Event) -> str:
         return path if path and "\n" not in path else viewed_file(event.text)
     if call.tool is not ToolKind.COMMAND:
         return ""
-    steps = {(action, path) for action, path, *_ in shell_operations(command_of(call.arguments))}
+    steps = {(action, path) for action, path, _ in shell_operations(command_of(call.arguments))}
     action, path = next(iter(steps), (None, ""))
     return viewed_file(event.text) or (path if len(steps) == 1 and action is FileAction.READ else "")
 

@@ -20,8 +20,8 @@ _SCRIPT_FIRST = frozenset({"sed", "perl"})
 
 
 @lru_cache(maxsize=1 << 10)
-def shell_operations(command: str, *, failed: bool = False) -> tuple[tuple[FileAction, str, str, str], ...]:
-    """What a command line does to files, as (action, path, target, path as written if that differs).
+def shell_operations(command: str, *, failed: bool = False) -> tuple[tuple[FileAction, str, str], ...]:
+    """What a command line does to files, as (action, path, target).
 
     Known are redirections, ``rm``, ``mv``, ``cp``, ``tee``, readers, ``sed -i``, ``perl -i``, and what a Python script
     in a here-document writes. Where the line ``failed``, its last command is what did: those before it went well.
@@ -32,7 +32,7 @@ def shell_operations(command: str, *, failed: bool = False) -> tuple[tuple[FileA
     shown, _ = _here_document(command)
     shown = _QUOTED.sub(lambda quote: re.sub(r"[>|;&\n]", " ", quote[0]), shown[:_MAX_COMMAND_CHARS])
     directory: str | None = ""
-    operations: list[tuple[FileAction, str, str, str]] = []
+    operations: list[tuple[FileAction, str, str]] = []
     segments = [segment for segment in re.split(_SEGMENT, shown) if segment.strip()]
     for segment in segments[:-1] if failed else segments:
         words = segment.split()
@@ -40,13 +40,10 @@ def shell_operations(command: str, *, failed: bool = False) -> tuple[tuple[FileA
             directory = _entered(directory, words[1:])
             continue
         for action, path, target in _segment_operations(segment):
-            found = _located(directory, path)
-            if found:
-                written = path if path != found else ""
-                target = target if written else _located(directory, target) if target else ""
-                operations.append((action, found, target, written))
-    written_paths = () if failed else dict.fromkeys(_written_by_python(command))
-    operations += [(FileAction.EDIT, path, "", "") for path in written_paths if _looks_like_file(path)]
+            if found := _located(directory, path):
+                operations.append((action, found, _located(directory, target) if target else ""))
+    written = () if failed else dict.fromkeys(filter(_looks_like_file, _written_by_python(command)))
+    operations += [(FileAction.EDIT, found, "") for path in written if (found := _located(directory, path))]
     return tuple(operations)
 
 

@@ -208,10 +208,18 @@ def repeat(method: DigestMethod, case: EvalCase, budget_tokens: int, count: Coun
 
 
 def invented(summary: Summary, texts: Iterable[str]) -> tuple[str, ...]:
-    """The atoms of the summary's items that stand nowhere in these texts, sorted."""
+    """The atoms of the summary's items that stand nowhere in these texts, sorted.
+
+    A path may be joined of the folder that a command ran in and of the path in it.
+    """
     named = {atom for part in summary.sections for item in part.items for atom in atom_texts(item.text)}
     source = "\n".join(texts)
-    return tuple(sorted(atom for atom in named - atom_texts(source) if atom not in source))
+    return tuple(sorted(atom for atom in named - atom_texts(source) if not _stands_in(source, atom)))
+
+
+def _stands_in(source: str, atom: str) -> bool:
+    slashes = (at for at, sign in enumerate(atom) if sign == "/")
+    return atom in source or any(atom[:at] in source and atom[at + 1 :] in source for at in slashes)
 
 
 def malformed(found: Digested, covered: Iterable[int]) -> Iterable[str]:

@@ -265,7 +265,7 @@ def test_a_file_for_a_try_is_told_of_only_where_there_is_no_other() -> None:
 
 def test_the_paths_in_the_script_of_a_sed_command_are_no_files_that_it_edited() -> None:
     command = """sed -i '' 's|from "./config.js"|from "../config.js"|g' src/clock.ts && sed -i -e 's/a b/c.d e/' x.py"""
-    assert [(action, path) for action, path, _, _ in shell_operations(command)] == [
+    assert [(action, path) for action, path, _ in shell_operations(command)] == [
         (FileAction.EDIT, "src/clock.ts"),
         (FileAction.EDIT, "x.py"),
     ]
@@ -278,3 +278,18 @@ def test_a_patch_that_was_not_applied_edited_nothing() -> None:
     assert [one.path for one in file_operations(found)] == []
     found = events_of(call("apply_patch", "1", input=patch), answer("Success. Updated src/tide.js", "1"))
     assert [one.path for one in file_operations(found)] == ["src/tide.js"]
+
+
+def test_paths_are_joined_to_the_folder_that_a_shell_was_called_in() -> None:
+    patch = "*** Begin Patch\n*** Update File: clock.py\n@@\n-tick = 1\n+tick = 2\n*** End Patch"
+    one = [
+        (call("shell", command=["bash", "-lc", "sed -n '1,9p' README.md"], workdir="/w/boat/docs"), answer("# Boat")),
+        (call("shell", command=["bash", "-lc", "cat README.md"], workdir="/w/boat"), answer("# All")),
+        (call("shell", command=["apply_patch", patch], workdir="/w/boat/src"), answer("Success")),
+    ]
+    found = events_of(user("<environment_context><cwd>/w/boat</cwd></environment_context>"), user("Look."), *one)
+    assert [(op.action, op.path) for op in file_operations(found)] == [
+        (FileAction.READ, "docs/README.md"),
+        (FileAction.READ, "README.md"),
+        (FileAction.EDIT, "src/clock.py"),
+    ]

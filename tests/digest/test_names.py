@@ -33,7 +33,7 @@ def test_names_stand_once_at_the_end_by_file_and_take_a_small_share() -> None:
 
 def test_a_moved_file_is_stated_under_its_new_name() -> None:
     one = digest(conversation(user("move it"), ran("cd src && git mv old_clock.py clock.py", "")), 1_500)
-    assert texts(one, Section.FILES) == ["clock.py", "old_clock.py — moved to clock.py"]
+    assert texts(one, Section.FILES) == ["src/clock.py", "src/old_clock.py — moved to src/clock.py"]
 
 
 def test_a_file_below_an_entered_directory_is_the_one_that_is_named_in_full_elsewhere() -> None:
