@@ -10,10 +10,11 @@ from typing import Any
 from compactor_cli.digest import memory as states
 from compactor_cli.digest import salience as tables
 from compactor_cli.digest.checklists import DealtWith, dealt_with
+from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.choice import Worth
-from compactor_cli.digest.commands import Run, runs
+from compactor_cli.digest.commands import Run, changes_world, runs
 from compactor_cli.digest.corrections import overturned
-from compactor_cli.digest.events import Event, EventKind, events, unsaid_thoughts
+from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, events, unsaid_thoughts
 from compactor_cli.digest.failures import Cause, ErrorRecord, find_causes, find_errors
 from compactor_cli.digest.files import FileOperation, FileState, file_operations, replay
 from compactor_cli.digest.history import DigestTurn, finals, turns_of
@@ -24,6 +25,7 @@ from compactor_cli.digest.open import Attached, PlanState, attached, is_past, pl
 from compactor_cli.digest.outcomes import RequestOutcome, outcomes
 from compactor_cli.digest.salience import Scores, Table, focus_names, score
 from compactor_cli.digest.settled import Decision, decisions
+from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import Statement, progress_among
 from compactor_cli.digest.wants import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
 from compactor_cli.digest.work_state import WorkState, work_state
@@ -95,7 +97,7 @@ class Analysis:
 def analyse(request: Request) -> Analysis:
     """Reads the covered records (and the kept ones, for what they show) and what an earlier summary knew."""
     messages = request.transcript.messages
-    read = events(request.transcript, request.covered)
+    read = events(request.transcript, request.covered, _is_act)
     summaries = [event for event in read if event.kind is EventKind.SUMMARY]
     own = [event for event in summaries if (known := messages[event.record].summary) and known.origin == _COMPACT]
     stored = states.parse(request.state) if request.state else None
@@ -132,6 +134,16 @@ def analyse(request: Request) -> Analysis:
         remembered=stored.statements if stored else (),
         messages=(*earlier, *user_words),
     )
+
+
+def _is_act(tool: ToolKind, command: str) -> bool:
+    """Whether a call of a subagent changed or checked the work; what it only looked at is its own matter."""
+    is_acting = (
+        changes_world(command)
+        or is_test(command)
+        or any(act is not FileAction.READ for act, *_ in shell_operations(command))
+    )
+    return tool is ToolKind.EDIT or (tool is ToolKind.COMMAND and is_acting)
 
 
 def _listed_by_client(summary: Event, request: Request) -> Iterator[str]:

@@ -170,3 +170,32 @@ def patch_of(event: Event) -> str:
     named = argument(event.arguments, ("input", "patch", "patchText", "patch_text"))
     text = named or command_of(event.arguments)
     return text[text.index("*** Begin Patch") :] if "*** Begin Patch" in text else ""
+
+
+_NAMED = r"[`*\"]*(?P<{}>[\w./~@+-]*\w\.[A-Za-z]\w{{0,5}})\b(?![/(])"
+_DONE = r"(?P<done>created|wrote|written|edited|modified|updated|changed)\b"
+# "Created `a.py`", "I've updated a.py", "The review has been written to `a.md`".
+_REPORTED = re.compile(
+    rf"(?:^[ \t]*(?:[-*+]|\d+\.)?[ \t]*\**|\bI(?:'ve| have)? |\b(?:has|have) been ){_DONE}"
+    rf"(?:[ \t:*]+[a-z]+){{0,4}}?[ \t:*]+{_NAMED.format('path')}",
+    re.MULTILINE | re.IGNORECASE,
+)
+# A list of files under its heading, which may name one itself, up to the next heading.
+_REPORTED_LIST = re.compile(
+    rf"^[#* \t]*(?:new )?files? {_DONE}[:* \t]*(?P<list>.*\n(?:(?!#|\*\*[\w ]+:?\*\*:?\s*$).*\n?)*)",
+    re.MULTILINE | re.IGNORECASE,
+)
+_ENTRY = re.compile(rf"^[ \t]*(?:[-*+]|\d+\.)?[ \t]*{_NAMED.format('path')}(?P<more>.*)$", re.MULTILINE)
+
+
+def reported_files(report: str, *, with_lists: bool) -> dict[str, bool]:
+    """The files that somebody reports to have written, each with whether it is new; those of lists only where asked."""
+    files = {found["path"]: _is_anew(found["done"]) for found in _REPORTED.finditer(report)}
+    for found in _REPORTED_LIST.finditer(report) if with_lists else ():
+        for entry in _ENTRY.finditer(found["list"]):
+            files[entry["path"]] = _is_anew(found["done"]) or re.match(r"\W*new\b", entry["more"], re.I) is not None
+    return files
+
+
+def _is_anew(done: str) -> bool:
+    return done.lower() in ("created", "wrote", "written")

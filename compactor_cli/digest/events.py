@@ -38,12 +38,13 @@ from compactor_cli.formats.client_signs import (
     is_demonstration,
     reply_to_report,
     reported_words,
+    subagent_parts,
     working_directory,
 )
 from compactor_cli.formats.client_signs import short_name as short_name
 from compactor_cli.formats.harness import refusal, user_text
 from compactor_cli.group.todos import PLAN_TOOLS
-from compactor_cli.model.transcript import Message, Role, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
 
 
@@ -97,8 +98,13 @@ class Event:
         return self.refusal is not None
 
 
-def events(transcript: Transcript, indices: Iterable[int]) -> tuple[Event, ...]:
+def events(
+    transcript: Transcript, indices: Iterable[int], is_act: Callable[[ToolKind, str], bool] | None = None
+) -> tuple[Event, ...]:
     """The events of these records, in record order; a record without words has none.
+
+    Of what subagents did, in records that no model is shown, those calls with their results that ``is_act`` says are
+    acts, by kind and command line; none without it.
 
     Texts are without the working directory's prefix, ``<system-reminder>`` blocks, line-number gutters and
     terminal control sequences; long lines of JSON in results are broken between members. A call's text is its
@@ -106,12 +112,14 @@ def events(transcript: Transcript, indices: Iterable[int]) -> tuple[Event, ...]:
     commands. Left out are thinking, which clients do not send again, and a demonstration, which is of another task.
     """
     directory = working_directory(transcript)
-    reader = _EventReader(strip=path_stripper(directory), directory=directory)
+    reader = _EventReader(strip=path_stripper(directory), directory=directory, is_act=is_act)
     for index in indices:
         if 0 <= index < len(transcript.messages):
             value = transcript.records[index].value if index < len(transcript.records) else None
             if not is_demonstration(value):
                 reader.read(index, transcript.messages[index])
+                if is_act and transcript.messages[index].is_meta:
+                    reader.read_subagent(index, subagent_parts(transcript.records[index]))
     return tuple(reader.found)
 
 
@@ -145,6 +153,7 @@ def results_of(events: Iterable[Event]) -> dict[int, Event]:
 class _EventReader:
     strip: Callable[[str], str]
     directory: str
+    is_act: Callable[[ToolKind, str], bool] | None = None
     found: list[Event] = field(default_factory=list)
     waiting: defaultdict[str, deque[int]] = field(default_factory=lambda: defaultdict(deque))
     # What calls that speak to the user asked (nothing where they reported), by where that stands among the events.
@@ -168,6 +177,16 @@ class _EventReader:
                 self._answered(index, part)
         if message.role is not Role.ASSISTANT:
             self._heard(index, message)
+
+    def read_subagent(self, index: int, parts: Iterable[Part]) -> None:
+        """What a subagent did, as its own records show it."""
+        for part in parts:
+            if isinstance(part, ToolCall) and self.is_act:
+                kind = tool_kind(part.name, part.arguments)
+                if self.is_act(kind, command_of(part.arguments) if kind is ToolKind.COMMAND else ""):
+                    self._called(index, part)
+            elif isinstance(part, ToolResult) and self.waiting.get(part.id):
+                self._answered(index, part)
 
     def _add(self, kind: EventKind, index: int, text: str) -> None:
         if text:

@@ -18,12 +18,14 @@ from compactor_cli.digest.edits import (
     changes_of,
     editor_step,
     patch_of,
+    reported_files,
     viewed_file,
     written_lines,
     written_text,
 )
 from compactor_cli.digest.events import (
     PATH_KEYS,
+    REPORTING_TOOLS,
     Event,
     EventKind,
     FileAction,
@@ -89,7 +91,10 @@ class FileState:
 
 
 def file_operations(events: Sequence[Event]) -> tuple[FileOperation, ...]:
-    """Every action on a file, in order. Calls whose result is an error, or that the user turned down, did nothing."""
+    """Every action on a file, in order. Calls whose result is an error, or that the user turned down, did nothing.
+
+    What a subagent reports to have written counts where no record of its own shows it.
+    """
     results = results_of(events)
     # Where results are recorded, a call at the end without one may not have run.
     pending = range(len(events) - _PENDING_EVENTS if results else len(events), len(events))
@@ -104,7 +109,21 @@ def file_operations(events: Sequence[Event]) -> tuple[FileOperation, ...]:
             found += (operation for operation in one if _is_path(operation.path))
             if shown and result:
                 windows[shown] = result.text
+        elif event.kind is EventKind.RESULT and event.call >= 0 and short_name(event.name) in _SUBAGENTS:
+            own = {one.path for one in found if one.event > event.call and one.action is not FileAction.READ}
+            # Who reviews lists the files that somebody else changed.
+            is_review = _REVIEWS.search(events[event.call].text[:_ABOUT_CHARS]) is not None
+            reported = {} if event.is_error else reported_files(event.text, with_lists=not is_review)
+            for path, is_new in reported.items():
+                if path not in own and _is_path(path):
+                    action = FileAction.CREATE if is_new else FileAction.EDIT
+                    found.append(FileOperation(action=action, path=path, event=number, record=event.record))
     return tuple(found)
+
+
+# Tools that answer with the report of somebody who may have changed files.
+_SUBAGENTS = REPORTING_TOOLS - {"webfetch", "fetch", "taskoutput"}
+_REVIEWS, _ABOUT_CHARS = re.compile(r"review|audit", re.IGNORECASE), 200
 
 
 def _is_path(path: str) -> bool:
@@ -144,12 +163,17 @@ def _operations(event: Event, number: int, result: Event | None, shown: str, win
     if event.tool is ToolKind.COMMAND and (step := editor_step(event)):
         # The file is the one that the result shows: an edit does not name it.
         yield changed(shown) if step == "edit" else done(action=_EDITOR_ACTIONS[step], path=shown)
+    elif event.tool is ToolKind.COMMAND and _CAT.fullmatch(source):
+        yield from (
+            done(action=FileAction.READ, path=path, replaced=_whole(result)) for _, path, _ in shell_operations(source)
+        )
     elif event.tool is ToolKind.COMMAND:
         steps = list(shell_operations(source, failed=failed_with_code(result)))
         written_paths = {path for action, path, *_ in steps if action in _WRITING and not is_throwaway(path)}
         for action, path, target in steps:
             # Of several files it is not known which the texts are of.
-            of_it = changed(path) if action in _WRITING and len(written_paths) == 1 else done(action=action, path=path)
+            is_known = len(written_paths) == 1 or written_text(event, path) is not None
+            of_it = changed(path) if action in _WRITING and is_known else done(action=action, path=path)
             yield replace(of_it, action=action, target=target)
     elif event.tool is ToolKind.EDIT and (patch := patch_of(event)):
         path = ""
@@ -166,9 +190,25 @@ def _operations(event: Event, number: int, result: Event | None, shown: str, win
         one = changed(path)
         yield replace(one, action=action, lines=one.lines if action is FileAction.EDIT else ())
     elif event.tool is ToolKind.READ and short_name(event.name) not in _SEARCHING:
-        yield done(action=FileAction.READ, path=argument(event.arguments, PATH_KEYS))
+        is_whole = isinstance(event.arguments, Mapping) and not any(map(event.arguments.get, _RANGES))
+        replaced = _whole(result) if is_whole else ()
+        yield done(action=FileAction.READ, path=argument(event.arguments, PATH_KEYS), replaced=replaced)
 
 
+def _whole(result: Event | None) -> tuple[tuple[str, str], ...]:
+    """What a reading of a whole file showed, as what the file was written with; nothing where it may not be all."""
+    if result is None or result.is_error or result.text.count("\n") > _MAX_READ_LINES:
+        return ()
+    return () if _CUT_SHORT.search(result.text) else (("", result.text),)
+
+
+# A file, and nothing else, as a command shows it.
+_CAT = re.compile(r"\s*(?:cd [^\s&;|]+ && )?cat (?:-n )?[^\s&;|<>$*?-][^\s&;|<>$*?]*\s*")
+# Where a tool shows a part of a file, or says something instead of it.
+_CUT_SHORT = re.compile(
+    r"truncated|omitted|elided|more lines|too (?:large|long)|clipped|unchanged since|cleared\]|contents are empty", re.I
+)
+_MAX_READ_LINES = 1_990  # of a longer file tools show the first 2,000 lines
 _EDITOR_ACTIONS = {"open": FileAction.READ, "create": FileAction.CREATE}
 _PATCHED = re.compile(r"^\*\*\* (Add File|Update File|Delete File|Move to): (.+)$", re.MULTILINE)
 _PATCH_ACTIONS = {
@@ -214,6 +254,9 @@ def _apply(state: FileState, operation: FileOperation) -> None:
         state.reads += 1
         if not state.is_changed:
             state.records.append(operation.record)
+        for _, text in operation.replaced:  # what somebody took out since is not there any more
+            state.lines = tuple(line for line in state.lines if line in text)
+            state.added = {name: None for name in state.added if name.removesuffix("()") in text}
         return
     state.changed = operation.event
     state.records.append(operation.record)
@@ -265,8 +308,8 @@ def overwritten(events: Sequence[Event], operations: Iterable[FileOperation]) ->
     """Whether a line that the event at a position shows of a file was changed there by that call or a later one."""
     changes: dict[str, list[tuple[int, str, str]]] = {}
     for one in operations:
-        for old, new in changes_of(events[one.event], one.path) if one.action in _WRITING else ():
-            if old or one.action is FileAction.CREATE:
+        for old, new in one.replaced:
+            if old or one.action is not FileAction.EDIT:
                 changes.setdefault(one.path, []).append((one.event, old, new))
 
     @cache
@@ -298,35 +341,29 @@ def _overwrites(line: str, old: str, new: str) -> bool:
     return len(part) >= _MIN_REPLACED_CHARS and part in line and new.strip() not in line
 
 
-def contents(events: Sequence[Event], operations: Iterable[FileOperation], paths: Iterable[str]) -> dict[str, Content]:
+def contents(operations: Iterable[FileOperation], paths: Iterable[str]) -> dict[str, Content]:
     """The last known text of these files, after every operation on them."""
     found = {path: Content() for path in paths}
-    answers = results_of(events)
     for operation in operations:
         if operation.action is FileAction.MOVE and operation.target in found:
             found[operation.target] = found.get(operation.path, Content())
-        content = found.get(operation.path)
-        if content is not None:
-            _replay(content, operation, events[operation.event], answers.get(operation.event))
+        if operation.path in found:
+            _replay(found[operation.path], operation)
     return found
 
 
-def _replay(content: Content, operation: FileOperation, call: Event, answer: Event | None) -> None:
+def _replay(content: Content, operation: FileOperation) -> None:
     content.records.append(operation.record)
     if operation.action is FileAction.DELETE:
         content.text, content.parts = None, []
-    elif operation.action is FileAction.READ:
-        is_whole = isinstance(call.arguments, Mapping) and not any(map(call.arguments.get, _RANGES))
-        if answer is not None and call.tool is ToolKind.READ and is_whole:
-            content.text, content.records = answer.text, [answer.record]
-    elif (written := written_text(call, operation.path)) is not None:
-        content.text, content.parts, content.records = written, [], [operation.record]
-    else:
-        for old, new in changes_of(call, operation.path):
-            if content.text is not None:
-                # What the edit looked for is not there: the file is not as it was seen, only its changes are known.
-                content.text = content.text.replace(old, new, 1) if old and old in content.text else None
-            content.parts = [*(part for part in content.parts if part != new), new][-_MAX_PARTS:]
+    for old, new in operation.replaced:
+        if not old and operation.action is not FileAction.EDIT:
+            content.text, content.parts, content.records = new, [], [operation.record]
+            continue
+        if content.text is not None:
+            # What the edit looked for is not there: the file is not as it was seen, only its changes are known.
+            content.text = content.text.replace(old, new, 1) if old and old in content.text else None
+        content.parts = [*(part for part in content.parts if part != new), new][-_MAX_PARTS:]
 
 
 _CREATING = frozenset({"write", "writefile", "writetofile", "createfile", "create", "fswrite", "savefile", "filewrite"})
@@ -475,7 +512,7 @@ def content_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     words = analysis.words
     there = [state for state in analysis.files if state.is_changed and not (state.is_deleted or state.moved_to)]
     states = there[: analysis.restore_files]
-    found = contents(analysis.events, analysis.operations, [state.path for state in states])
+    found = contents(analysis.operations, [state.path for state in states])
     known = [(state.path, content) for state in states if (content := found.get(state.path)) and _text(content)]
     costs = [token_cache.item(_content(path, content, _text(content), words.content, words)) for path, content in known]
     level = water_level(costs, budget_tokens)

@@ -189,9 +189,11 @@ def gates_of(case: EvalCase, budget_tokens: int, count: Count, found: Digested) 
     """The gates of ``found``, a digest of this case at this budget."""
     cleaned = (event.text for event in case.prefix_events)
     shown = (text for message in case.prefix.messages for text in shown_texts(message))
+    both = zip(case.prefix.records, case.prefix.messages, strict=False)
+    unshown = (record.raw.decode("utf-8", "replace") for record, message in both if message.is_meta)
     return Gates(
         budget_ratio=count(found.text) / budget_tokens,
-        invented=invented(found.answer.summary, (*cleaned, *shown)),
+        invented=invented(found.answer.summary, (*cleaned, *shown, *unshown)),
         malformed=tuple(malformed(found, case.middle)),
     )
 

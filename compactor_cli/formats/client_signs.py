@@ -16,9 +16,10 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from compactor_cli.formats.contents import json_value, listed, string
-from compactor_cli.formats.located import at
+from compactor_cli.formats.located import at, content_parts
 from compactor_cli.model.marker import text_before_marker, without_marker
-from compactor_cli.model.transcript import Part, PreviousSummary, Role, Text, ToolCall, Transcript
+from compactor_cli.model.transcript import Part, PreviousSummary, Record, Role, Text, ToolCall, Transcript
+from compactor_cli.read.jsonl import parse
 
 # What Claude Code writes in the model's name where it had no answer of it.
 NOT_SPOKEN = re.compile(r"No response requested\.\Z|API Error\b|Claude AI usage limit reached\b")
@@ -90,6 +91,18 @@ class Attachments(NamedTuple):
 
 
 ATTACHMENTS = Attachments()
+# Records of a subagent in the session that started it: Claude Code's own ones, those that report its progress, and
+# those of its stream.
+_OF_SUBAGENT = re.compile(rb'"isSidechain": ?true|"type": ?"agent_progress"|"parent_tool_use_id": ?"')
+
+
+def subagent_parts(record: Record) -> tuple[Part, ...]:
+    """What a subagent said, called and got, where a record that no model is shown tells of it."""
+    if not _OF_SUBAGENT.search(record.raw):
+        return ()
+    value = parse(record.raw)
+    content = at(value, ("data", "message", "message", "content")) or at(value, ("message", "content"))
+    return content_parts(content)
 
 
 def working_directory(transcript: Transcript) -> str:

@@ -14,7 +14,7 @@ PATCH = "*** Begin Patch\n*** Update File: a.py\n@@ def f():\n-    return 1\n+  
 
 def known(*messages: object) -> str | None:
     found = events_of(*messages)  # type: ignore[arg-type]
-    return contents(found, file_operations(found), ["a.py"])["a.py"].text
+    return contents(file_operations(found), ["a.py"])["a.py"].text
 
 
 def wrote(text: str) -> tuple[object, object]:

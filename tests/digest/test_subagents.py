@@ -1,0 +1,145 @@
+"""Subagents: what they did to files counts, as their own records show it or as they report it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from conversation import answer, call, conversation, digest, events_of, invented, ran, texts, user
+
+from compactor_cli.digest.files import file_operations
+from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.model.summary import Section
+from compactor_cli.model.transcript import Transcript
+from compactor_cli.read.jsonl import read_records
+
+REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+EDIT = {"file_path": "/data/app/tide.py", "old_string": "low = 1", "new_string": "low = min(levels)"}
+
+
+def used(tool: str, number: str, **arguments: Any) -> list[dict[str, Any]]:
+    return [{"type": "tool_use", "id": number, "name": tool, "input": arguments}]
+
+
+def came(number: str, text: str, **more: Any) -> list[dict[str, Any]]:
+    return [{"type": "tool_result", "tool_use_id": number, "content": text, **more}]
+
+
+def as_progress(message: dict[str, Any]) -> dict[str, Any]:
+    inner = {"type": message["role"], "message": message}
+    return {"type": "progress", "data": {"type": "agent_progress", "message": inner}, "parentToolUseID": "task"}
+
+
+def as_sidechain(message: dict[str, Any]) -> dict[str, Any]:
+    return {"type": message["role"], "isSidechain": True, "message": message}
+
+
+def session(of_subagent: Any, *acts: list[dict[str, Any]], report: dict[str, Any]) -> Transcript:
+    """A session whose subagent did these things, calls and results in turn, and reported."""
+    contents: list[Any] = ["mend the tides", used("Task", "task", description="Mend the tides", prompt="Mend them.")]
+    records = [{"type": role, "isSidechain": False} for role in ("user", "assistant")]
+    records = [r | {"message": {"role": r["type"], "content": c}} for r, c in zip(records, contents, strict=True)]
+    records += [
+        of_subagent({"role": "user" if act[0]["type"] == "tool_result" else "assistant", "content": act})
+        for act in acts
+    ]
+    records.append({"type": "user", "isSidechain": False, "message": {"role": "user", "content": [report]}})
+    lines = []
+    for number, record in enumerate(records):
+        link = {
+            "uuid": f"u{number}",
+            "parentUuid": f"u{number - 1}" if number else None,
+            "sessionId": "S",
+            "cwd": "/data/app",
+        }
+        lines.append(json.dumps(record | link).encode() + b"\n")
+    (transcript,) = open_transcripts(read_records(lines, "session.jsonl"))
+    return transcript
+
+
+def done(number: str, *more: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], ...]:
+    return (used("Edit", number, **EDIT), came(number, "The file has been updated."), *more)
+
+
+@pytest.mark.parametrize("of_subagent", [as_progress, as_sidechain])
+def test_a_file_that_a_subagent_edited_is_edited_and_what_it_read_is_its_own_matter(of_subagent: Any) -> None:
+    looked = (used("Read", "r", file_path="/data/app/moon.py"), came("r", "phase = 1"))
+    transcript = session(of_subagent, *looked, *done("e"), report=came("task", "All is mended.")[0])
+    one = digest(transcript)
+    assert texts(one, Section.FILES) == ["tide.py — edited: `low = min(levels)`"]
+    assert not invented(one, transcript) - {"tide.py"}
+
+
+def test_what_a_subagent_edited_before_the_user_stopped_it_stays() -> None:
+    refused = session(as_progress, *done("e"), report=came("task", REFUSED, is_error=True)[0])
+    one = digest(refused)
+    assert texts(one, Section.FILES) == ["tide.py — edited: `low = min(levels)`"]
+    assert any("`Task" in text for text in texts(one, Section.USER))
+
+
+def test_an_edit_of_a_subagent_that_failed_did_nothing() -> None:
+    failed = (used("Edit", "e", **EDIT), came("e", "<tool_use_error>not found</tool_use_error>", is_error=True))
+    assert texts(digest(session(as_progress, *failed, report=came("task", "It failed.")[0])), Section.FILES) == []
+
+
+def test_a_commit_that_a_subagent_made_holds_what_it_edited() -> None:
+    commit = used("Bash", "c", command="git add tide.py && git commit -m 'Mend the tides'")
+    made = came("c", "[tides 4f1c2aa] Mend the tides\n 1 file changed")
+    one = digest(session(as_progress, *done("e", commit, made), report=came("task", "Committed.")[0]))
+    assert texts(one, Section.FILES) == ["tide.py — edited, in commit 4f1c2aa"]
+    assert texts(one, Section.PLAN) == []
+
+
+REPORT = """## Summary
+I read `store.py`. I have updated `src/clock.py` for it. The notes have been written to docs/clock.md.
+
+### Files Created
+1. **`src/zone.py`** (60 lines)
+   - uses `utils.py`
+2. `src/zone_test.py`
+
+### Files Reviewed
+- `moon.py`
+"""
+
+
+def reported(about: str) -> list[tuple[str, str]]:
+    task = (call("Task", "t", description=about, prompt="Do it."), answer(REPORT, "t"))
+    return sorted((one.path, one.action.value) for one in file_operations(events_of(task)))
+
+
+def test_files_that_a_subagent_reports_to_have_written_are_edited() -> None:
+    assert reported("Implement the zones") == [
+        ("docs/clock.md", "create"),
+        ("src/clock.py", "edit"),
+        ("src/zone.py", "create"),
+        ("src/zone_test.py", "create"),
+    ]
+
+
+def test_the_files_that_a_reviewer_lists_were_changed_by_somebody_else() -> None:
+    assert [path for path, _ in reported("Review the zones")] == ["docs/clock.md", "src/clock.py"]
+
+
+def test_a_line_that_is_gone_when_its_file_is_read_again_is_not_told_as_what_the_file_holds() -> None:
+    edit = (call("Edit", "e", file_path="tide.py", old_string="", new_string="low = min(levels)\nhigh = max(levels)"),)
+    again = call("Read", "r", file_path="tide.py")
+    for text in ("high = max(levels)\nmean = 3", "low = 1\nhigh = max(levels)"):
+        one = digest(conversation(user("mend it"), edit, answer("ok", "e"), again, answer(text, "r")))
+        assert texts(one, Section.FILES) == ["tide.py — edited: `high = max(levels)`"]
+    shown = ran("cat tide.py", "low = 1")
+    assert texts(digest(conversation(user("mend it"), edit, answer("ok", "e"), shown)), Section.FILES) == [
+        "tide.py — edited"
+    ]
+
+
+@pytest.mark.parametrize("text", ["File unchanged since last read.", "low = 1\n[... 40 lines truncated ...]"])
+def test_a_reading_that_does_not_show_the_whole_file_says_nothing_of_its_other_lines(text: str) -> None:
+    edit = (call("Edit", "e", file_path="tide.py", old_string="a", new_string="low = min(levels)"), answer("ok", "e"))
+    again = (call("Read", "r", file_path="tide.py"), answer(text, "r"))
+    assert texts(digest(conversation(user("mend it"), edit, again)), Section.FILES) == [
+        "tide.py — edited: `low = min(levels)`"
+    ]
+    part = (call("Read", "r", file_path="tide.py", offset=90), answer("high = 2", "r"))
+    assert "min(levels)" in texts(digest(conversation(user("mend it"), edit, part)), Section.FILES)[0]
