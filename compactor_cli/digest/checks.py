@@ -65,11 +65,14 @@ def _is_below(name: str, target: str) -> bool:
     return folder in ("", ".") or name == target or name.startswith((f"{folder}/", f"{folder}::"))
 
 
+# What may stand between a runner and the script that it runs: options, some with a value, and which package it is of.
+_WITH_VALUE = r"-(?:-filter|F|C|-prefix|w|-workspace|-dir|-cwd|p|-package|-manifest-path|f)"
+_BETWEEN = rf"(?:{_WITH_VALUE} \S+ |-\S+ |run |workspace \S+ )*"
 _TEST = re.compile(
     r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest)\b(?!\.\w)"
     r"|\b(?:go|cargo|npm|yarn|pnpm|bun|mvn|make|mix|dotnet|swift|deno|gradlew?|rake|mise run)"
-    r" (?:run )?(?:-\S+ )*(?:test|check|type-?check|lint|verify|vet|clippy)\S*|\btest:\w+|\blint\b"
-    r"|\btsc\b|\b(?:(?:ruff|ty) check|mypy|pyright|flake8|eslint|golangci-lint)\b"
+    rf" {_BETWEEN}(?:test|check|type-?check|lint|verify|vet|clippy)\S*|\btest:\w+|\blint\b"
+    r"|\btsc\b|\bact (?:-\w|push|pull_request)|\b(?:(?:ruff|ty) check|mypy|pyright|flake8|eslint|golangci-lint)\b"
 )
 
 

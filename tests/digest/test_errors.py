@@ -37,6 +37,9 @@ def test_an_error_is_fixed_by_the_change_between_it_and_the_run_that_passed() ->
 def test_a_file_that_is_named_like_a_runner_makes_no_check() -> None:
     assert is_test("vitest run src")
     assert is_test("npm run -s typecheck")
+    assert is_test("pnpm --filter @acme/web check-types && pnpm -C web test")
+    assert is_test("npm run -w web test")
+    assert not is_test("npm install -w web test-helpers")
     assert not is_test("cat vitest.config.ts jest.config.js pytest.ini")
 
 
