@@ -22,6 +22,7 @@ _MAX_MADE, _MAX_EDITED = 3, 2
 # What a row of yeses set going is that of each request in it: of so much, time stays linear in very long sessions.
 _MAX_SET_GOING = 100
 _MAX_SUBJECT_CHARS, _MAX_COMMAND_CHARS = 60, 60
+_MAX_ANSWER_CHARS = 120
 # Words of this length are a reply, where nothing was done.
 _MIN_REPLY_CHARS = 160
 # Alone on its line or after words: within quotes it is a field of what a server holds, made long before.
@@ -67,8 +68,9 @@ def outcomes(
 ) -> Mapping[int, RequestOutcome]:
     """What came of the messages of the user, by turn, where a record shows it.
 
-    What a yes set going is that of the request before it, too. Of what the user takes back in the next message only
-    what was made is stated (commits, addresses). Where nothing was done, an earlier request may have been replied to.
+    What a yes set going is that of the request before it, too, and not of a question between them that was answered in
+    words. Of what the user takes back in the next message only what was made is stated (commits, addresses). Where
+    nothing was done, an earlier request may have been replied to.
     """
     made_by = {commit.event: commit for commit in commits}
     telling = [run for run in runs if run.event in made_by or run.changes_world or is_test(run.command)]
@@ -77,7 +79,8 @@ def outcomes(
     after: _Work | None = None  # what was done after a yes, for the request before it
     reply = next_reply = ""
     for turn, work in reversed(by_turn.items()):
-        if after is not None:
+        is_answered = _is_answered(work, events)
+        if after is not None and not is_answered:
             work.filed = [*work.filed, *after.filed][-_MAX_SET_GOING:]
             work.runs = [*work.runs, *after.runs][-_MAX_SET_GOING:]
             work.changes = [*work.changes, *after.changes][-_MAX_SET_GOING:]
@@ -95,12 +98,39 @@ def outcomes(
                 records=records_of([(*made, *more)[-1][1]]),
                 is_made=bool(made),
             )
-        elif len(closing) >= _MIN_REPLY_CHARS and not is_refused and _ends_with(events, work.closing):
+        elif (is_answered or len(closing) >= _MIN_REPLY_CHARS) and not is_refused and _ends_with(events, work.closing):
             reply_record = records_of([events[work.closing].record])
-            found[turn] = RequestOutcome(text=words.replied, records=reply_record, is_made=False)
-        after = work if is_assent(work.asked) else None
+            found[turn] = RequestOutcome(text=_replied(closing, words), records=reply_record, is_made=False)
+        if not is_answered:  # a yes after an answer is to the request before the question
+            after = work if is_assent(work.asked) else None
         next_reply = work.asked
     return found
+
+
+def _is_answered(work: _Work, events: Sequence[Event]) -> bool:
+    """Whether the user asked something and was answered in words alone.
+
+    A request may be a question, too: of "can you …?" only a no is the answer.
+    """
+    closing = events[work.closing].text if work.closing >= 0 else ""
+    is_in_words = closing and not (work.runs or work.changes or work.filed or closing.rstrip().endswith(("?", "？")))
+    asked = _QUESTION.search(work.asked) if is_in_words and _ends_with(events, work.closing) else None
+    return asked is not None and (bool(asked["answered"]) or _IS_NO.match(closing) is not None)
+
+
+_QUESTION = re.compile(
+    r"(?:^|[.!?\n])[ \w,]{0,12}?\b(?:(?P<answered>is|are|was|were|do|does|did|has|have|why|what|how|which|where|when"
+    r"|who)|can|could|would|will|should)\b[^.!?\n]*[?？]\s*$",
+    re.IGNORECASE,
+)
+_IS_NO = re.compile(r"\W*(?:no\b|not yet|I (?:can'?t|cannot|am unable)|unfortunately|sorry)", re.IGNORECASE)
+_IS_YES = re.compile(r"\W*(?:yes|yeah|correct|right|done)\b", re.IGNORECASE)
+
+
+def _replied(closing: str, words: FixedWords) -> str:
+    """That there was a reply; with how it begins, where it is short or says yes or no."""
+    is_verdict = len(closing) < _MIN_REPLY_CHARS or _IS_NO.match(closing) or _IS_YES.match(closing)
+    return f"{words.replied}{words.colon}{opening(closing, _MAX_ANSWER_CHARS)}" if is_verdict else words.replied
 
 
 def _ends_with(events: Sequence[Event], position: int) -> bool:

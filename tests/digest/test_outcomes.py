@@ -151,3 +151,10 @@ def test_a_request_that_led_to_words_alone_is_shown_with_the_record_of_the_reply
     looked = ran("cat export.csv", "hour")
     cut = digest(conversation(*before, user(QUESTION), reply, looked, NEXT, says("I begin."), user("and so on")), 3_000)
     assert "replied" not in rendered(cut.summary)
+
+
+def test_a_question_that_was_answered_in_words_did_not_make_what_a_later_yes_set_going() -> None:
+    asked = user("Can you approve all the writing yourself from now on?"), says("I can't do that.")
+    assert wanted(*asked, user("continue"), STORE, says("Stored.")) == " → edited store.py"
+    one = digest(conversation(user(ASKED), STORE, *asked, user("continue"), STORE, NEXT), 3_000)
+    assert "from now on? → replied: I can't do that." in rendered(one.summary)
