@@ -26,8 +26,16 @@ def contains(whole: str, part: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _steps(key: str) -> tuple[tuple[str, ...], ...]:
-    """The words of each command of a chain. Asked for again with each run that is compared with it."""
-    return tuple(tuple(piece.split()) for piece in chain_parts(key))
+    """The words of each command of a chain, without what runs it. Asked for again with each run that is compared."""
+    pieces = (_RUN_BY.sub("", piece.strip("() ")) for piece in chain_parts(key))
+    return tuple(tuple(piece.split()) for piece in pieces if piece)
+
+
+# `FOO=1 uv run pytest`, `.venv/bin/python -m pytest`, `npx jest`: what a program runs in chooses nothing of its work.
+_RUN_BY = re.compile(
+    r"^(?:(?:\w+=\S*|time|timeout \S+|npx|bunx|uvx|(?:uv|poetry|pdm|hatch|pipenv) run"
+    r"|(?:pnpm|yarn|bun|mise) exec(?: --)?|(?:\S*/)?python3? -m) +)*(?:\S*/bin/)?"
+)
 
 
 def chain_parts(key: str) -> list[str]:
@@ -37,10 +45,10 @@ def chain_parts(key: str) -> list[str]:
 
 def _covers(wide: Sequence[str], narrow: Sequence[str]) -> bool:
     depth = (3 if narrow[0] == "mise" else 2) if narrow[0] in RUNNERS else 1
-    if wide[:depth] != narrow[:depth]:
-        return False
-    if wide == narrow or selects_some(wide):
+    if wide == narrow or wide[:depth] != narrow[:depth] or selects_some(wide):
         return wide == narrow
+    if any(_ADDS.match(word) and word not in wide for word in narrow):
+        return False
     targets = [word for word in wide[depth:] if not word.startswith("-")]
     named = [word for word in narrow[depth:] if not word.startswith("-")]
     return not targets or (bool(named) and all(any(_is_below(name, target) for target in targets) for name in named))
@@ -52,12 +60,18 @@ RUNNERS = frozenset(
 )
 
 
-_SELECTING = frozenset(("-k", "-run", "--run", "-t", "--grep", "--filter"))
+# Options that choose some of the tests, and those without which some of the code or of the tests is left out.
+_SELECTS = re.compile(
+    r"(?:-k|-run|--run|-t|--grep|--filter|--(?:last-failed|lf|deselect|ignore|exclude|shard|only-?changed|testNamePattern)"
+    r"|-short)(?:=|$)"
+)
+_ADDS = re.compile(r"--?(?:build-)?tags\b|--(?:all-)?features\b|--all-targets\b|--workspace\b")
 
 
 def selects_some(words: Sequence[str]) -> bool:
     """Whether an option chooses some of the tests only."""
-    return any(word in _SELECTING or word.startswith(("-run=", "--filter=")) for word in words)
+    is_marked = "-m" in words and "pytest" in words[: words.index("-m")]
+    return is_marked or any(map(_SELECTS.match, words))
 
 
 def _is_below(name: str, target: str) -> bool:

@@ -97,7 +97,8 @@ _MAX_PLACES = 4
 _MAX_BRIEF_LINES, _MAX_BRIEF_CHARS = 3, 160
 # A line that says that something went wrong.
 ERROR_PATTERN = re.compile(
-    r"^\s*(?:--- FAIL|FAIL(?:ED|URE)?\b|(?:mise )?ERROR\b|ERR!|E  +\S|panic:|fatal:|fatal error|npm ERR!|make: \*\*\*)"
+    r"^\s*(?:--- FAIL|FAIL(?:ED|URE)?\b|(?:mise )?ERROR\b|ERR!|E  +\S|panic:|fatal:|fatal error"
+    r"|npm (?:ERR!|error (?!code|path|workspace|location|command failed|A complete))|make: \*\*\*)"
     r"|^\s*Traceback \(|\b[A-Za-z_.]*(?:Error|Exception)\b(?::|$| \()|\berror(?:\[[\w-]+\])?:|: error\b"
     r"|command not found|No such file or dir|[Pp]ermission denied|\bundefined: |\bcannot find |Segmentation fault"
     r"|\tfail\t|\btimed out\b|\b[1-9]\d* (?:failed|failures?|errors?)\b|错误[:\uff1a]|失败"
@@ -105,14 +106,30 @@ ERROR_PATTERN = re.compile(
 # Lines that only say where, or how, the next ones run.
 _ENTERING = re.compile(r"(?:cd \S+|set -\S+(?: \S+)?|export \w+=\S*|#.*|)")
 _LEADING_CD = re.compile(r"\A\s*cd [^&;|\n]+&&\s*")
+# What a check or a build that went well reports, and what other commands do.
+_RESULT = re.compile(
+    r"\b\d+ (?:passed|tests? passed|passing|tests? ok)|^ok\s+\S|^PASS\b|BUILD SUCC|^OK \(|^All checks passed|Success: "
+    r"|^test result: ok|\b(?:0|[Nn]o) (?:issues|errors|problems)\b|compiled successfully"
+)
 _REPORT = re.compile(
-    r"\b\d+ (?:passed|tests? passed|passing|tests? ok|files? changed)|^ok\s+\S|^PASS\b|BUILD SUCC|^OK \("
-    r"|^\[[\w./-]+ (?:\(root-commit\) )?[0-9a-f]{7,}\]|^All checks passed|Success: |Successfully|^test result: ok"
+    rf"{_RESULT.pattern}|^\[[\w./-]+ (?:\(root-commit\) )?[0-9a-f]{{7,}}\]|\b\d+ files? changed|Successfully"
     r"|->\s+\S+(?: \([\w ]+\))?$|/pull/\d+|/issues/\d+|^Switched to |^Your branch is |^branch '[^']+' set up"
-    r"|^(?:Deleted|Created) |^HEAD is now at |\b(?:0|[Nn]o) (?:issues|errors|problems)\b|compiled successfully"
+    r"|^(?:Deleted|Created) |^HEAD is now at "
+)
+# The whole of a run, wherever it stands.
+_COUNT = re.compile(r"\b\d+ (?:passed|tests? passed|passing|tests? ok)|\b(?:0|[Nn]o) (?:issues|errors|problems)\b")
+_PASSING = re.compile(r"\s*(?:--- (?:PASS|SKIP)|=== |ok\s|PASS|[✓✔√])")
+_RAN_NOTHING = re.compile(r"\bno tests? (?:to run|files?|ran|found|collected)\b", re.IGNORECASE)
+# What a tool says of itself, and of the age of what it uses.
+_NOTICE = re.compile(
+    r"(?!E  |.*\berror\b)(?:.*\bnew(?:er)? (?:[\w.]+ ){0,3}(?:version|release)\b"
+    r"|.*\bup(?:date|grade)s? (?:is |are )?available\b|.*\byou (?:are using|should consider upgrading)\b"
+    r"|npm (?:notice|warn)\b|\W*notice\b|.*\bDeprecationWarning\b|.*--trace-deprecation|Please install the new"
+    r"|Debugger attached|Waiting for the debugger)",
+    re.IGNORECASE,
 )
 _FAILURE = re.compile(
-    r"\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|npm ERR!|make: \*\*\*|Traceback \(|error\[[\w-]+\]: )"
+    r"\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|npm (?:ERR!|error\b)|make: \*\*\*|Traceback \(|error\[[\w-]+\]: )"
     r"|\S+::\S+ FAILED\b"
     r"|\W*[1-9]\d* failed, \d+ passed|.*\b\d+ passed\b.*\b[1-9]\d* failed\b"
     r"|\S+: (?:line )?\d+: .*(?:unbound variable|command not found|not found|syntax error|No such file)"
@@ -139,6 +156,8 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
     outcome, code = _outcome(result, look, shows_errors)
     if outcome is CommandOutcome.OK and not (look or shows_errors) and result and code_is_of_another(command):
         outcome = _outcome_by_output(command, result.text)
+    if outcome is CommandOutcome.OK and not (look or changes_world(command)) and result and _ran_nothing(result.text):
+        outcome = CommandOutcome.UNKNOWN
     return Run(
         command=command,
         key=key,
@@ -147,7 +166,7 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
         result_record=result.record if result else event.record,
         outcome=outcome,
         code=code,
-        line=_line(result.text, outcome, look) if result and not result.is_refusal else "",
+        line=_line(command, result.text, outcome, look) if result and not result.is_refusal else "",
         is_look=look,
         echoed=" && ".join(_ECHO.findall(result.text[:_MAX_ECHO_CHARS])) if result else "",
     )
@@ -179,22 +198,31 @@ def command_key(command: str) -> str:
 
 @lru_cache(maxsize=1 << 8)
 def _bare(command: str) -> str:
-    text = re.sub(r"^(?:\s*cd\s+[^&;|\n]+(?:&&|;|\n)\s*|\s*#[^\n]*\n)+", "", command)
-    text = _grep_filter().sub("", text) if _error_filter(text) else text
-    text = re.sub(r"\bgit -C \S+", "git", text)
-    return re.sub(r"\s+2>&1|[^\S\n]*\|\s*(?:tail|head|tee)\b[^|&;\n]*", "", text)
+    text = re.sub(r"\A\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*\Z", r"\1", command)
+    text = re.sub(r"^(?:\s*(?:cd|source|export)\s+[^&;|\n]+(?:&&|;|\n)\s*|\s*#[^\n]*\n)+", "", text)
+    text = re.sub(r"\bgit -C \S+", "git", _grep_filter().sub(" ", text))
+    return re.sub(r"\s+2>&1|[^\S\n]*\|\s*(?:tail|head|tee)\b[^|&;\n]*", " ", text)
 
 
 @cache
 def _grep_filter() -> re.Pattern[str]:
     quoted = r"\"[^\"\n]*\"|'[^'\n]*'|[^|&;\n\"']"
-    return re.compile(rf"[^\S\n]*\|\s*(?:e|rg\b)?grep\b(?P<what>(?:{quoted})*)(?:\|\s*wc\b[^|&;\n]*)?")
+    return re.compile(rf"[^\S\n]*\|\s*(?:[ef]?grep|rg)\b(?P<what>(?:{quoted})*)(?:\|\s*wc\b[^|&;\n]*)?")
 
 
 def _error_filter(command: str) -> bool:
     """Whether only the lines of errors are shown of a command's output: its exit code is then that of the search."""
-    asked = (found["what"] for found in _grep_filter().finditer(command))
-    return any(re.search(r"error|fail", what, re.I) and not re.search(r"(?:^|\s)-\w*v", what) for what in asked)
+    return any(re.search(r"error|fail", what, re.I) and not _leaves_out(what) for what in _searches(command))
+
+
+def _searches(command: str) -> Iterator[str]:
+    """What the output of a command is searched for, with the options of the search."""
+    return (found["what"] for found in _grep_filter().finditer(command))
+
+
+def _leaves_out(what: str) -> bool:
+    """Whether a search shows the lines that do not match."""
+    return re.search(r"(?:^|\s)-\w*v", what) is not None
 
 
 def _is_look(command: str) -> bool:
@@ -216,6 +244,8 @@ def _looks(words: list[str]) -> bool:
         words = words[:1] + words[3:] if words[1:2] == ["-C"] else words
         asks = words[1:2] == ["config"] and not {"--get", "--get-all", "--list", "-l"}.isdisjoint(words)
         return asks or (len(words) > 1 and words[1] in _LOOKING_GIT)
+    if " ".join(words[:3]).startswith(("gh run view", "docker logs", "kubectl logs")):
+        return True
     return words[0] in _LOOKING and not (words[0] == "sed" and any(word.startswith("-i") for word in words))
 
 
@@ -238,7 +268,7 @@ def _outcome(result: Event | None, look: bool, shows_errors: bool) -> tuple[Comm
         return CommandOutcome.UNKNOWN, -1
     code = _exit_code(result.text)
     if shows_errors and code <= 1:
-        failed = any(_is_error_line(line.strip()) for line in _edges(result.text))
+        failed = any(_is_error_line(line.strip()) for line in result.text.split("\n"))
         return CommandOutcome.FAILED if failed else CommandOutcome.OK, -1
     is_stopped = _STOPPED.search(result.text[-_EDGE_CHARS:]) is not None
     if (code > 0 or result.is_error) and not is_stopped:
@@ -254,38 +284,52 @@ def _outcome(result: Event | None, look: bool, shows_errors: bool) -> tuple[Comm
 _STOPPED = re.compile(r"\bCommand (?:aborted|timed out after [\w. ]+)\s*\Z")
 
 
+def _ran_nothing(text: str) -> bool:
+    """Whether runners of tests say that they had none to run, and nothing else went well."""
+    if not _RAN_NOTHING.search(text):
+        return False
+    rest = (line for line in text.split("\n") if not _RAN_NOTHING.search(line))
+    return not any(_RESULT.search(line) and line.strip() != "PASS" for line in rest)
+
+
 def code_is_of_another(command: str) -> bool:
     """Whether a command ends with one that only shows (`| tail`, `|| true`, `; echo`): the exit code is that one's."""
     plain = _IN_QUOTES.sub(" q ", command.partition("<<")[0]).strip()
-    parts = re.split(r"(&&|\|\||;|\||\n)", plain)
-    if len(parts) < 3 or not _looks(parts[-1].split()) or ("pipefail" in plain and parts[-2] == "|"):
-        return False
-    before = [part for part in parts[:-2:2] if not _looks(part.split())]
-    return bool(before) and (parts[-2] != "&&" or ("|" in parts[:-2] and code_is_of_another("".join(parts[:-2]))))
+    *before, last = re.split(r"(&&|\|\||;|\n)", plain)
+    pipe = last.split("|")
+    if not all(_looks(part.split()) for part in pipe):
+        return _looks(pipe[-1].split()) and "pipefail" not in plain
+    if before[-1:] == ["&&"]:
+        return code_is_of_another("".join(before[:-1]))
+    return any(not _looks(part.split()) for part in "|".join(before[::2]).split("|"))
 
 
 def _outcome_by_output(command: str, text: str) -> CommandOutcome:
     """How a command ended whose exit code is not shown: by what it reports, else unknown.
 
-    A head that is full holds no failure that comes later. A build without output found nothing wrong.
+    A head that is full, and a search for some lines, hold not all failures. A build without output found nothing wrong.
     """
+    printed = text.strip("\n").split("\n")
     lines = [line.strip() for line in _edges(text) if line.strip()]
     says_only_errors = _SAYS_ONLY_ERRORS.search(command) is not None
-    if any(_TROUBLE.search(line) or (says_only_errors and _PLACE.match(line)) for line in lines):
+    is_in_trouble = any(_TROUBLE.search(line) or (says_only_errors and _PLACE.match(line)) for line in lines)
+    if is_in_trouble or any(map(_FAILURE.match, printed)):
         return CommandOutcome.FAILED
     # Data is an answer.
     cut = _HEAD.search(command)
-    is_whole = not cut or len(lines) < int(cut[1] or 10)
+    is_whole = not (cut and len(printed) >= int(cut[1] or 10)) and all(map(_leaves_out, _searches(command)))
     is_data = re.match(r"\s*(?:\{\s*\"|\[\s*[\[{\"\d])", text) is not None
-    if is_data or (is_whole and any(map(_REPORT.search, lines))):
+    if is_data or any(map((_REPORT if is_whole else _COUNT).search, () if cut and not is_whole else lines)):
         return CommandOutcome.OK
     is_silent = not lines or (len(lines) == 1 and lines[0].strip("()").lower().endswith("no output"))
-    return CommandOutcome.OK if is_silent and says_only_errors else CommandOutcome.UNKNOWN
+    return CommandOutcome.OK if is_silent and is_whole and says_only_errors else CommandOutcome.UNKNOWN
 
 
 _HEAD = re.compile(r"\|\s*head\b(?:\s+-(?:n\s*)?(\d+))?")
 _TROUBLE = re.compile(
-    r"\b[1-9]\d* (?:failed|failures?|errors?|problems?)\b|^(?:error|ERROR)\b|\berror(?:\[[\w-]+\])?: "
+    r"\b[1-9]\d* (?:failed|failures?|errors?|problems?)\b|^error\b|\berror(?:\[[\w-]+\])?: "
+    r"|\b(?:build|command) failed\b|^failed to \w|\bexited with [1-9]|\bexit (?:code|status) [1-9]",
+    re.IGNORECASE,
 )
 _SAYS_ONLY_ERRORS = re.compile(r"\b(?:go (?:build|vet)|tsc|gofmt|ruff|mypy|py_compile|eslint|clippy)\b[^|;\n]*2>&1")
 
@@ -295,7 +339,7 @@ def _is_error_line(line: str) -> bool:
     if line.isdigit():
         return int(line) > 0
     named = re.search(r"error|fail", line, re.I) and not re.search(r"\b(?:0|no) (?:errors?|fail)", line, re.I)
-    return bool(named) and not exit_code().search(line)
+    return bool(named) and not (exit_code().search(line) or _PASSING.match(line))
 
 
 def _exit_code(text: str) -> int:
@@ -313,7 +357,7 @@ def _edges(text: str) -> list[str]:
     return lines if len(lines) <= 40 else lines[:20] + lines[-20:]
 
 
-def _line(text: str, outcome: CommandOutcome, look: bool) -> str:
+def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
     if outcome is CommandOutcome.FAILED:
         return error_line(text)
     if look:
@@ -321,22 +365,28 @@ def _line(text: str, outcome: CommandOutcome, look: bool) -> str:
     lines = _edges(text)
     # A commit tells its branch and hash in the first line, and sizes after it.
     commit = next((line for line in lines if _COMMIT.match(line)), "")
-    reported = commit or next((line.strip() for line in reversed(lines) if _REPORT.search(line)), "")
-    return _short(reported or _brief(text))
+    is_known = outcome is CommandOutcome.OK
+    patterns = (_REPORT,) if changes_world(command) else (_RESULT, _REPORT) if is_known else (_RESULT,)
+    reported = (line.strip() for pattern in patterns for line in reversed(lines) if pattern.search(line))
+    reports = (one for one in reported if not (one == "PASS" or _NOTICE.match(one) or _RAN_NOTHING.search(one)))
+    return _short(commit or next(reports, "") or _brief(text))
 
 
 def _brief(text: str) -> str:
     """An answer of very few lines, on one line: it is what the command was run for."""
-    lines = [line.strip() for line in _own_lines(text.strip()) if not line.startswith("Shell cwd was reset to ")]
-    lines = [line for line in lines if not _ECHO.match(line)]
+    text = text.strip()
+    if text.count("\n") > 4 * _MAX_BRIEF_LINES:
+        return ""
+    lines = [line.strip() for line in _own_lines(text) if not line.startswith("Shell cwd was reset to ")]
+    lines = [line for line in lines if not (_ECHO.match(line) or _RAN_NOTHING.search(line))]
     whole = " · ".join(line for line in lines if line)
     is_brief = len(lines) <= _MAX_BRIEF_LINES and len(whole) <= _MAX_BRIEF_CHARS
-    return whole if is_brief and any(map(str.isalnum, whole)) and whole != "(no output)" else ""
+    return whole if is_brief and any(map(str.isalnum, whole)) and whole not in ("(no output)", "PASS") else ""
 
 
 def _own_lines(text: str) -> list[str]:
-    """The lines of an output without those that the tool writes around it."""
-    return [line for line in text.split("\n") if not AROUND_OUTPUT.match(line)]
+    """The lines of an output without those that the client writes around it, and what tools say of themselves."""
+    return [line for line in text.split("\n") if not (AROUND_OUTPUT.match(line) or _NOTICE.match(line))]
 
 
 _COMMIT = re.compile(r"\[[\w./-]+ (?:\(root-commit\) )?[0-9a-f]{7,40}\] ")
@@ -347,26 +397,43 @@ def error_line(text: str) -> str:
 
     Empty where nothing but an exit code is given.
     """
-    lines = [line for line in _own_lines(text[:200_000]) if any(map(str.isalpha, line)) and not _FRAME.search(line)]
+    text = text[:200_000]
+    lines = [line for line in _own_lines(text) if any(map(str.isalpha, line)) and not _SAYS_LITTLE.search(line)]
     traced = next((i for i, line in enumerate(lines) if line.lstrip().startswith("Traceback (")), -1)
     if traced >= 0:
-        lines = [line for line in lines[traced + 1 :] if not line.startswith((" ", "\t"))] or lines[traced:]
-    elif conflicts := _CONFLICT.findall(text[:200_000]):
+        above = len(lines[traced]) - len(lines[traced].lstrip())
+        lines = [line for line in lines[traced + 1 :] if not line[above:].startswith((" ", "\t"))] or lines[-1:]
+    elif conflicts := _CONFLICT.findall(text):
         return MERGE_CONFLICT + ", ".join(dict.fromkeys(conflicts))
-    failed = failed_tests(text[:200_000])
+    failed = failed_tests(text)
+    lines = _of_failed_tests(lines) if failed else lines
     places = _one_of_each_file(_named_places(lines) if traced < 0 else ())
     if failed:
-        # A test prints what it did in the same form as what was wrong, which it says last.
-        lines = [line for line in lines if not line.lstrip().startswith(("FAIL", "--- FAIL"))]
-        places = ([line for line in places if _WRONG.search(line)] or places)[-_MAX_PLACES:]
+        # A test prints what it did in the same form as what was wrong, which says so, or is said last.
+        places = ([line for line in places if _WRONG.search(line)] or places[-1:])[-_MAX_PLACES:]
     if not places:
         first = next((i for i, line in enumerate(lines) if _says_why(line)), len(lines))
-        # After the name of a failed test stands what was wrong, and after that of an error its place.
-        places = lines[first : first + (2 if any(map(_IS_FOLLOWED.match, lines[first : first + 1])) else 1)]
+        # After the name of a failed test stands what was wrong, after that of an error its place, after a colon either.
+        places = lines[first : first + (2 if any(map(_IS_FOLLOWED.search, lines[first : first + 1])) else 1)]
     if not (places or failed):
         places = [line for line in lines if not exit_code().search(line)][-1:]
-    named = [_short(" · ".join(failed), _MOST_LINE_CHARS // 2)] if failed else []
-    return _short(" · ".join((*named, *(line.strip() for line in places[:_MAX_PLACES]))))
+    if not failed:
+        return _short(" · ".join(line.strip() for line in places[:_MAX_PLACES]))
+    parts = (" · ".join(failed), *map(str.strip, places[:_MAX_PLACES]))
+    return _short(" · ".join(_short(part, _MOST_LINE_CHARS // 2) for part in parts))
+
+
+def _of_failed_tests(lines: Sequence[str]) -> list[str]:
+    """The lines of an output that Go's tests printed which failed, where it shows any."""
+    lines_of: dict[str, list[str]] = {}
+    name, failed = "", dict[str, None]()
+    for line in lines:
+        if found := _OF_TEST.match(line):
+            name = found[2]
+            failed |= {name: None} if found[1] == "FAIL" else {}
+        elif not line.startswith("FAIL"):
+            lines_of.setdefault(name, []).append(line)
+    return [line for name in [name for name in failed if name in lines_of] or lines_of for line in lines_of[name]]
 
 
 MERGE_CONFLICT = "Merge conflict in "
@@ -377,7 +444,11 @@ def conflicting_files(line: str) -> tuple[str, ...]:
     return tuple(line.removeprefix(MERGE_CONFLICT).split(", ")) if line.startswith(MERGE_CONFLICT) else ()
 
 
-_FRAME = re.compile(r" \+0x[0-9a-f]+$")
+# A frame of a stack, a test or package that passed, and what a program logs of what it does.
+_SAYS_LITTLE = re.compile(
+    r" \+0x[0-9a-f]+$|^\s*(?:--- (?:PASS|SKIP): .*/|ok\s|[✓✔√] )|\b(?:INFO|DEBUG|TRACE)\b|\blevel=(?:info|debug)\b"
+)
+_OF_TEST = re.compile(r"\s*(?:--- (PASS|FAIL|SKIP):|=== [A-Z]+) +(\S+)")
 _CONFLICT = re.compile(r"^CONFLICT \([^)\n]*\): Merge conflict in (\S+)", re.MULTILINE)
 # As compilers and linters name the place of an error.
 _PLACE = re.compile(r"\s*(?:\[[\w:.-]+\] )?[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+)?:? |\(\d+(?:,\d+)?\): )\s*\S")
@@ -394,8 +465,10 @@ def failed_tests(text: str) -> list[str]:
 _FAILED_TEST = re.compile(
     r"^\s*(?:(--- FAIL: \S+)|FAILED (\S+::\S+)|(?:test )?(\S+::\S+) (?:\.\.\. )?FAILED\b)", re.MULTILINE
 )
-_IS_FOLLOWED = re.compile(r"\s*(?:FAIL +\S|error\[)")
-_WRONG = re.compile(r"\b(?:should|expect|want|got\b|fail|error|missing|unexpected|not\b|no\b|\w+n't\b)", re.IGNORECASE)
+_IS_FOLLOWED = re.compile(r"^\s*(?:FAIL +\S|error\[)|:\s*$")
+_WRONG = re.compile(
+    r"^E  |error\b|\b(?:should|expect|want|got\b|fail|missing|unexpected|not\b|\w+n't\b)", re.IGNORECASE
+)
 
 
 def _named_places(lines: Sequence[str]) -> Iterator[str]:

@@ -27,6 +27,12 @@ from compactor_cli.model.summary import Section
             "FAIL  tide.test.ts > ebb > is low\nError: expected 2\n x",
             "FAIL  tide.test.ts > ebb > is low · Error: expected 2",
         ),
+        (
+            "  x Failed to build\n      Traceback (most\n        File 'x'\n      ValueError: no harbour",
+            "ValueError: no harbour",
+        ),
+        ("=== RUN TestTide\n--- FAIL: TestTide (0s)\n Error:\n  not found", "--- FAIL: TestTide · Error: · not found"),
+        ("no such gauge\nnpm notice New major version of npm available! 10 -> 11", "no such gauge"),
     ],
 )
 def test_the_line_that_says_what_went_wrong(output: str, line: str) -> None:
@@ -61,6 +67,7 @@ def test_the_frame_of_an_output_is_no_answer() -> None:
 
 def test_the_same_command_has_the_same_key() -> None:
     assert command_key("cd /a/b && go  test ./... 2>&1 | tail -20") == command_key("go test ./...")
+    assert command_key("(source .venv/bin/activate && pytest | grep -v '|')") == command_key("pytest")
 
 
 def test_a_command_is_shown_by_its_first_line_that_does_something() -> None:
@@ -80,6 +87,15 @@ def test_a_run_without_a_result_or_turned_down_by_the_user_has_no_outcome() -> N
         ("[main 1a2b3c4] Fix it\n 1 file changed", "[main 1a2b3c4] Fix it"),
         ("....\n4 passed in 0.12s", "4 passed in 0.12s"),
         ("remote: x\nhttps://git.example/app/pull/17", "https://git.example/app/pull/17"),
+        (
+            "0 errors, 0 warnings\nWARNING: there is a new version available (v1.1 -> v1.2).\nPlease install the new",
+            "0 errors, 0 warnings",
+        ),
+        (
+            "WARNING: You are using version 21; a newer version is available.\n4 passed in 0.2s\nCreated a log",
+            "4 passed in 0.2s",
+        ),
+        ("ok  \tharbour/tide\t0.2s\nPASS\nok  \tharbour/gate\t0.1s [no tests to run]", "ok  \tharbour/tide\t0.2s"),
     ],
 )
 def test_what_a_run_that_went_well_reports(output: str, line: str) -> None:
@@ -101,6 +117,14 @@ def test_what_a_run_that_went_well_reports(output: str, line: str) -> None:
         ("go build ./... 2>&1 | head -20", "", CommandOutcome.OK),
         ("go build ./... 2>&1 | head -20", "# a/b\nb/c.go:16:3: cannot use id as string value", CommandOutcome.FAILED),
         ("ruff check . 2>&1 | tail -1", "Found 2 errors.", CommandOutcome.FAILED),
+        ("npm run build 2>&1 | tail -3", "npm error workspace tide\nnpm error command failed", CommandOutcome.FAILED),
+        ("make app | tail -2", "** BUILD FAILED **", CommandOutcome.FAILED),
+        ("go test -v ./... | head -60", "PASS: one\nok  \ttide\n" * 30, CommandOutcome.UNKNOWN),
+        ("go test ./... | tail -90", "ok  \ttide\n" * 40 + "FAIL\tgate\n" + "ok  \ttide\n" * 40, CommandOutcome.FAILED),
+        ("go test ./... | grep tide", "ok  \tharbour/tide\t0.2s", CommandOutcome.UNKNOWN),
+        ("go test -v ./... | grep -E 'PASS|FAIL'", "--- PASS: TestErrorOfTide (0.1s)", CommandOutcome.OK),
+        ("go build ./... 2>&1 | grep tide", "", CommandOutcome.UNKNOWN),
+        ("git switch main && ls tides | grep ebb", "Switched to branch 'main'", CommandOutcome.OK),
     ],
 )
 def test_where_the_exit_code_is_that_of_a_pipe_the_output_decides(
@@ -149,3 +173,12 @@ def test_a_setting_of_git_that_is_asked_for_and_not_there_is_no_failure() -> Non
     assert asked.is_look
     (changed,) = runs(events_of(*ran("git config core.excludesfile x", "")))
     assert not changed.is_look
+
+
+@pytest.mark.parametrize(
+    "output",
+    ["testing: warning: no tests to run\nPASS\nok  \ttide\t0.1s [no tests to run]", "?   \ttide\t[no test files]"],
+)
+def test_a_run_that_found_no_test_shows_nothing(output: str) -> None:
+    (run,) = runs(events_of(*ran("go test ./tide -run TestEbb", output)))
+    assert (run.outcome, run.line) == (CommandOutcome.UNKNOWN, "")

@@ -143,6 +143,14 @@ def test_a_command_is_the_same_wherever_a_line_before_it_goes() -> None:
         ("make lint && pytest", "pytest tests/a.py", True),
         ("python a.py", "python b.py", False),
         ("", "pytest", False),
+        ("pytest", "pytest --cov-fail-under=99", True),
+        ("pytest", "uv run python -m pytest -x tests/a.py", True),
+        ("uv run pytest", "uv run pytest tests/a.py", True),
+        ("(make lint && .venv/bin/pytest)", "(source .venv/bin/activate && pytest tests)", True),
+        ("pytest -m slow", "pytest tests/a.py", False),
+        ("pytest --lf", "pytest", False),
+        ("go test ./...", "go test -tags=integration ./store/", False),
+        ("go test -tags=integration ./...", "go test -tags=integration -run TestA ./store/", True),
     ],
 )
 def test_what_one_run_says_of_another(whole: str, part: str, expected: bool) -> None:
@@ -241,6 +249,24 @@ def test_of_a_failing_test_its_name_and_what_it_said_last_are_told_and_not_what_
     )
     (found,) = errors(ran("go test ./feed/ -v", output, is_error=True))
     assert found.line == "--- FAIL: TestFeed_Close · feed_test.go:90: count should be 0 after close, got 1"
+
+
+def test_what_tests_log_and_what_other_tests_print_is_no_error() -> None:
+    output = (
+        "=== RUN   TestGate\n    gate_test.go:7: expected by the harbour\n--- PASS: TestGateError (0.1s)\n"
+        "=== RUN   TestFeed\n    feed_test.go:8: 2026/01/14 15:22:25 INFO error=none want=tide\n"
+        "    feed_test.go:9: Phase 3: Verify no tide\n    feed_test.go:12: no gauge\n"
+        "--- FAIL: TestFeed (0.1s)\n=== RUN   TestTide\n    tide_test.go:3: got the tide\n--- PASS: TestTide\nFAIL"
+    )
+    (found,) = errors(ran("go test ./... -v", output, is_error=True))
+    assert found.line == "--- FAIL: TestFeed · feed_test.go:12: no gauge"
+
+
+def test_a_build_that_failed_behind_a_search_is_the_state_of_the_build() -> None:
+    passed, failed = ran("npm test", "12 passed"), ran("npm test 2>&1 | grep tide | head -5", "FAIL tide.test.ts")
+    one = digest(conversation(user("mend it"), passed, failed), 2_000)
+    assert [text for text in texts(one, Section.PLAN) if "FAIL tide.test.ts" in text]
+    assert not any("12 passed" in text for text in texts(one, Section.COMMANDS))
 
 
 def test_the_place_that_a_linter_names_is_told_behind_the_name_of_its_task() -> None:
