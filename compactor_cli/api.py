@@ -209,8 +209,7 @@ def iter_compact(
     One that fails raises `CompactError`; with ``on_error="keep"`` it is given unchanged, with the outcome ``failed``
     and the reason in its report. A line that is not JSON raises in any case.
     """
-    if on_error not in ("raise", "keep"):
-        raise UsageError(f"{on_error!r} is not a choice for on_error", next_step="one of raise, keep")
+    values.choice(on_error, ("raise", "keep"), "on_error")
     return _results(source, _Call(target, options), keeps_failed=on_error == "keep")
 
 

@@ -127,7 +127,12 @@ def verify(operands: tuple[str, ...], dialect: str, archive_dir: str | None) -> 
 
 
 def archives(archive_dir: str | None) -> tuple[Path, ...]:
-    """The archives to look in: the one that is named, else the one here and all that are known, if they exist."""
+    """The archives to look in: the one that is named, else the one here and all that are known, if they exist.
+
+    Raises InputError for one that is named on the command line and not there.
+    """
+    if archive_dir and not is_folder(archive_dir):
+        raise InputError("no such archive folder", place=archive_dir, next_step="name it with --archive-dir")
     chosen = archive_dir or configure({}, os.environ, Path.cwd()).options.get("archive_dir")
     return (Path(chosen),) if chosen else each_once([Path(LOCAL_ARCHIVE), *originals.known_archives()])
 
@@ -361,7 +366,7 @@ def search(query: tuple[str, ...], archive_dir: str | None, as_json: bool, rebui
         since=_moment(given["since"], "--since"),
         until=_moment(given["until"], "--until"),
     )
-    named = [folder for folder in archives(archive_dir) if archive_dir or folder.is_dir()]
+    named = [folder for folder in archives(archive_dir) if folder.is_dir()]
     if not named:
         console.warn("there is no archive yet")
     with Progress(label="indexing", total=0, unit="file", shown=console.watched) as bar:

@@ -22,7 +22,7 @@ from compactor_cli.cli.console import Level
 from compactor_cli.cli.options import BY_NAME, OPTIONS, SET, DeclaredOptions, Group, Option, OptionKind, Scope
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plugins import WhenFailing
-from compactor_cli.model.settings import KEPT_BY, NEWEST, Budget, Settings
+from compactor_cli.model.settings import KEPT_BY, NEWEST, Settings
 from compactor_cli.model.value import dataclass
 from compactor_cli.presets import DEFAULT, is_preset_file, load_preset, values
 from compactor_cli.presets.values import nearest, read_head, read_tail, settings_from, with_head, with_tail
@@ -179,13 +179,10 @@ def read_value(option: Option, value: Any, where: str) -> Any:
         return _READERS[option.kind](value, where)
     if option.kind is OptionKind.KEEP:
         return (read_head if option.name == "keep_head" else read_tail)(value, where)
-    if option.kind is OptionKind.BUDGET:
-        return Budget(curve=value) if value in values.CURVES else Budget(size=values.size(value, where))
     if option.kind is OptionKind.LIST:
         return values.texts([value] if isinstance(value, str) else value, where)
-    if option.kind is OptionKind.CHOICE and value not in option.choices:
-        advice = f"one of {', '.join(option.choices)}"
-        raise UsageError(f"“{value}” is not a choice", next_step=advice, place=where)
+    if option.kind is OptionKind.CHOICE:
+        return values.choice(value, option.choices, where)
     return values.text(value, where)
 
 
@@ -211,6 +208,7 @@ _READERS = {
     OptionKind.SIZE: values.size,
     OptionKind.RATIO: values.ratio,
     OptionKind.SECONDS: values.seconds,
+    OptionKind.BUDGET: values.budget,
     OptionKind.MONEY: values.money,
     OptionKind.BYTES: values.size_bytes,
 }

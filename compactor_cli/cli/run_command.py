@@ -237,7 +237,10 @@ def _jobs(operands: Sequence[str], run_options: RunOptions, console: Console) ->
 
 
 def _nothing_found(operands: Sequence[str], passed_over: int) -> UsageError:
-    what = f"no transcript is below {', '.join(operands)} ({counted(passed_over, 'name')} passed over)"
+    what = f"no transcript is below {', '.join(operands)}"
+    if not passed_over:
+        return UsageError(what, next_step="there is no file; check the name")
+    what = f"{what} ({counted(passed_over, 'name')} passed over)"
     return UsageError(what, next_step="-v shows what is passed over; --hidden and --include take more")
 
 

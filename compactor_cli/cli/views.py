@@ -236,7 +236,8 @@ class ResultLines:
     def _print_input(self, report: InputReport) -> None:
         """Errors and warnings of one input, then its result on one line."""
         console, purpose = self._console, self._options.purpose
-        has_result = purpose is Purpose.ACT or self._options.shows_result
+        # Of an empty input no plan and no difference is shown.
+        has_result = purpose is Purpose.ACT or self._options.shows_result or not report.counts
         name = shown_name(report.path)
         _print_problems(name, report, self._settings.trigger, purpose, console)
         if report.outcome is Outcome.SKIPPED and report.reason == "live":

@@ -143,7 +143,9 @@ def get(name: str) -> Dialect:
     from difflib import get_close_matches
 
     near = get_close_matches(name.lower().replace("_", "-"), names(), n=1, cutoff=0.6)
-    advice = f"did you mean {near[0]!r}?" if near else f"the formats are {', '.join(names())}"
+    advice = (
+        f"did you mean {near[0]!r}? compactor formats lists all" if near else f"the formats are {', '.join(names())}"
+    )
     raise UsageError(f"no format is called {name!r}", next_step=advice)
 
 

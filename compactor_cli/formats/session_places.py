@@ -121,7 +121,7 @@ def clients_named(names: Sequence[str], environ: Mapping[str, str], home: Path) 
     for name in names:
         if name.lower() not in by_name:
             advice = f"one of {', '.join(client.names[1] for client in known)}, or any"
-            raise UsageError(f"no client is called {name}", next_step=advice, place="--last")
+            raise UsageError(f"no client is called {name}", next_step=advice)
     return tuple(by_name[name.lower()] for name in names) or known
 
 

@@ -315,7 +315,8 @@ class PluginImportance:
     def __init__(self, name: str, when_failing: WhenFailing, warn: Callable[[str], object] = lambda text: None) -> None:
         names = plugin_names(PluginGroup.IMPORTANCE)
         if name not in names:
-            raise UsageError(f"nothing keeps by {name!r}", next_step=f"known: {', '.join((*KEPT_BY, *names))}")
+            advice = f"one of {', '.join((*KEPT_BY, *names))}"
+            raise UsageError(f"“{name}” is not a choice", next_step=advice, place="--keep")
         self._name = name
         self._when_failing = when_failing
         self._warn = warn

@@ -313,7 +313,8 @@ def read_keys(path: Path, model: str) -> Keys:
         lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a text file"
-        raise UsageError(f"the key file cannot be read ({reason})", place=str(path)) from None
+        advice = "check the path after --key-file"
+        raise UsageError(f"the key file cannot be read ({reason})", place=str(path), next_step=advice) from None
     lines = [line for line in lines if line and not line.startswith("#")]
     open_to_others = mode & (stat.S_IRWXG | stat.S_IRWXO)
     warnings = (f"{path}: others may read this key file: chmod 600 it",) if open_to_others else ()

@@ -105,7 +105,7 @@ def count(value: object, where: str) -> int:
     """A whole number from 0. Raises UsageError."""
     text = str(value).strip()
     if isinstance(value, bool) or not (text.isascii() and text.isdigit()):
-        raise _refused(value, "is not a whole number", "a whole number", where)
+        raise _refused(value, "is not a whole number", "digits alone, as 8", where)
     return int(text)
 
 
@@ -165,10 +165,22 @@ def with_tail(keep: Keep, unit: str, number: float) -> Keep:
 
 
 def _counted(value: Any, where: str) -> tuple[str, float]:
-    found = _KEPT.fullmatch(value.strip().lower()) if isinstance(value, str) else None
-    if found is None:
+    if isinstance(value, str) and (found := _KEPT.fullmatch(value.strip().lower())):
+        return found[2].removesuffix("s") + "s", int(found[1])
+    try:
         return "tokens", tokens(value, where)
-    return found[2].removesuffix("s") + "s", int(found[1])
+    except UsageError as error:
+        raise _refused(value, "is not a size", "16k tokens, 2turns or 2messages; of a tail also 30%", where) from error
+
+
+def budget(value: object, where: str) -> Budget:
+    """The size of a summary: the name of a curve, or a `size`. Raises UsageError."""
+    if value in CURVES:
+        return Budget(curve=str(value))
+    try:
+        return Budget(size=size(value, where))
+    except UsageError as error:
+        raise _refused(value, "is not the size of a summary", f"{', '.join(CURVES)}, 2k or 10%", where) from error
 
 
 def settings_from(table: Mapping[str, Any], base: Settings, where: str) -> Settings:
@@ -223,18 +235,17 @@ def _field(kind: Any, name: str, value: Any, base: Any, where: str) -> Any:
     if kind is Keep and isinstance(value, str):
         return dataclasses.replace(base, by=value)
     if kind is Budget and not isinstance(value, Mapping):
-        fixed = {"size": size(value, where)} if value not in CURVES else {"curve": value, "size": Size()}
-        return dataclasses.replace(base, **fixed)
+        return dataclasses.replace(budget(value, where), most_ratio=base.most_ratio)
     if dataclasses.is_dataclass(kind):
         return _overlay(value, base, where)
     if kind == tuple[PruneRule, ...]:
         return _rules(value, where)
     if isinstance(kind, type) and issubclass(kind, StrEnum):
-        return kind(_choice(value, tuple(kind), where))
+        return kind(choice(value, tuple(kind), where))
     if kind == tuple[str, ...]:
         return texts(value, where)
     if name == "curve":
-        return _choice(value, CURVES, where)
+        return choice(value, CURVES, where)
     if kind is int and name.endswith("_tokens"):
         return tokens(value, where)
     return _PLAIN[kind](value, where)
@@ -248,9 +259,10 @@ def _rules(value: Any, where: str) -> tuple[PruneRule, ...]:
     return tuple(_overlay(rule, PruneRule(name=""), f"{where}: {rule['name']}") for rule in value)
 
 
-def _choice(value: object, choices: tuple[str, ...], where: str) -> str:
+def choice(value: object, choices: tuple[str, ...], where: str) -> str:
+    """One of these names. Raises UsageError."""
     if value not in choices:
-        raise UsageError(f"{value!r} is not a choice", next_step=f"one of {', '.join(choices)}", place=where)
+        raise UsageError(f"“{value}” is not a choice", next_step=f"one of {', '.join(choices)}", place=where)
     return str(value)
 
 

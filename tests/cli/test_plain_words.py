@@ -31,6 +31,30 @@ def test_a_difference_shows_no_loss_where_only_a_counter_is_reset(work: Path, co
     assert tail == "@@ 88-113: keep 26 (2 token counters reset) @@\n"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--keep", "foo"), "--keep: “foo” is not a choice: one of newest, smart, semantic, hierarchical\n"),
+        (("--keep-tail", "5x"), "“5x” is not a size: write 16k tokens, 2turns or 2messages; of a tail also 30%\n"),
+        (("--budget", "5x"), "“5x” is not the size of a summary: write scaled, tiered, 2k or 10%\n"),
+        (("-j", "x"), "--jobs: “x” is not a whole number: write digits alone, as 8\n"),
+        (("--format", "enveloppe"), "did you mean 'enveloped'? compactor formats lists all\n"),
+        (("-r", "empty"), "no transcript is below empty: there is no file; check the name\n"),
+    ],
+)
+def test_what_is_wrong_is_named_with_what_to_write(
+    work: Path, compact: Run, arguments: tuple[str, ...], said: str
+) -> None:
+    Path("empty").mkdir()
+    ran = compact(*arguments, *(() if "-r" in arguments else ("session.jsonl",)))
+    assert (ran.code, ran.err.endswith(said)) == (2, True)
+
+
+def test_a_look_at_an_empty_file_says_that_it_is_empty(work: Path, compact: Run) -> None:
+    Path("empty.jsonl").touch()
+    assert "empty.jsonl: unchanged, 0 tokens (empty)" in compact("-v", "-n", "empty.jsonl").err
+
+
 @pytest.mark.parametrize(("share", "options", "is_said"), [(0.7, (), False), (0.7, ("-v",), True), (0.78, (), True)])
 def test_a_window_that_fills_is_stated_before_compaction_starts(
     work: Path, compact: Run, share: float, options: tuple[str, ...], is_said: bool

@@ -45,6 +45,15 @@ def test_an_unknown_record_says_what_there_is(marker: str, compactor: Run) -> No
     assert compactor("expand", "00000000:1").code == 3
 
 
+@pytest.mark.parametrize(
+    "arguments", [("archive", "list"), ("archive", "stats"), ("search", "module"), ("expand", "12345678")]
+)
+def test_an_archive_that_is_not_there_is_named(work: Path, compactor: Run, arguments: tuple[str, ...]) -> None:
+    ran = compactor(*arguments, "--archive-dir", "nowhere")
+    assert (ran.code, ran.out) == (3, b"")
+    assert ran.err == "compactor: nowhere: no such archive folder: name it with --archive-dir\n"
+
+
 def test_archived_records_are_found_and_what_is_printed_can_be_expanded(marker: str, compactor: Run) -> None:
     ran = compactor("search", "module", "7", "value", "--json", "--limit", "1")
     (hit,) = (json.loads(line) for line in ran.out.splitlines())
