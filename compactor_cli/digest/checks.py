@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 from compactor_cli.digest.commands import Run, shown
@@ -129,16 +129,20 @@ def changes_code(change: FileOperation) -> bool:
 
 def covers(run: Run, change: FileOperation) -> bool:
     """Whether a check may look at a changed file: not at the sources of another language alone."""
+    return may_look_at(languages_checked(run.command), change)
+
+
+def may_look_at(languages: Collection[str], change: FileOperation) -> bool:
+    """`covers` for a check of these languages (none: of whatever there is)."""
     if not changes_code(change):
         return False
     language = next((name for name, endings in _SOURCES.items() if change.path.endswith(endings)), "")
-    checked = _checked(run.command)
-    return not language or not checked or language in checked
+    return not language or not languages or language in languages
 
 
 @lru_cache(maxsize=64)
-def _checked(command: str) -> tuple[str, ...]:
-    """The languages whose checkers a command runs; asked again for each file that changed after it."""
+def languages_checked(command: str) -> tuple[str, ...]:
+    """The languages whose checkers a command runs."""
     return tuple(name for name, pattern in _CHECKERS.items() if pattern.search(command))
 
 

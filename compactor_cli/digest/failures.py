@@ -9,7 +9,7 @@ a hit, a wrong path) are no errors, nor is a call that the user turned down.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -19,7 +19,15 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.checks import RUNNERS, chain_parts, changes_code, contains, covers, is_test
+from compactor_cli.digest.checks import (
+    RUNNERS,
+    chain_parts,
+    changes_code,
+    contains,
+    is_test,
+    languages_checked,
+    may_look_at,
+)
 from compactor_cli.digest.commands import (
     CommandOutcome,
     Run,
@@ -118,6 +126,10 @@ def find_errors(
         text = _AT_LINE.sub("", results[call].text)
         return _Output(text, tuple(_TEST_NAME.findall("\n".join(failed_tests(text)))))
 
+    @cache
+    def looked_at(languages: tuple[str, ...]) -> Sequence[FileOperation]:
+        return [change for change in changes if may_look_at(languages, change)]
+
     for number, run in enumerate(acting):
         if run.outcome is CommandOutcome.FAILED and run.line and not _SLIPS.search(run.line):
             if run.key in telling and _SAYS_ONLY_THAT.search(run.line):
@@ -125,7 +137,10 @@ def find_errors(
             later = acting[number + 1 : number + 1 + _MAX_LATER]
             if _is_seen_again(run, later, output):
                 continue  # its last sight decides
-            found = _judged(run, later, changes, output)
+            # No edit of the work brings a program that is not there.
+            since = () if "command not found" in run.line else _after(run, changes)
+            between = since and (_after(run, looked_at(languages_checked(run.command))) or since)
+            found = _judged(run, later, between, output)
             if found.status is Status.FIXED:
                 newest[run.key, run.line] = replace(found, fixing=_fixing(run, changes, found, events))
             else:
@@ -319,11 +334,12 @@ def _is_seen_again(run: Run, later: Sequence[Run], output: _Outputs) -> bool:
     return False
 
 
-def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation], output: _Outputs) -> ErrorRecord:
-    # No edit of the work brings a program that is not there.
-    is_missing = "command not found" in run.line
-    since = () if is_missing else changes[bisect_right(changes, run.event, key=attrgetter("event")) :]
-    between = [change for change in since if covers(run, change)] or since
+def _after(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation]:
+    return changes[bisect_right(changes, run.event, key=attrgetter("event")) :]
+
+
+def _judged(run: Run, later: Sequence[Run], between: Sequence[FileOperation], output: _Outputs) -> ErrorRecord:
+    """The error of a run by the runs after it; ``between``: the changes after it, those that it looks at if any."""
     went_well = (other for other in later if other.outcome is CommandOutcome.OK)
     passed = next((other for other in went_well if _is_gone(run, other, output)), None)
     after_change = (other for other in later if between and between[0].event < other.event)
@@ -333,7 +349,7 @@ def _judged(run: Run, later: Sequence[Run], changes: Sequence[FileOperation], ou
     if first and (passed or (is_whole and not code_is_of_another(first.command))):
         passed = min(first, passed or first, key=lambda one: one.event)
     if passed:
-        between = [change for change in between if change.event < passed.event]
+        between = between[: bisect_left(between, passed.event, key=attrgetter("event"))]
         put_back = {one.path: one.event for one in between if one.action is FileAction.REVERT}
         kept = (one for one in between if one.event > put_back.get(one.path, -1))
         between = [one for one in kept if not is_throwaway(one.target or one.path)] or between
