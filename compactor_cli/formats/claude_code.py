@@ -26,7 +26,15 @@ from typing import Any
 
 from compactor_cli.formats import claude_tree, located
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
-from compactor_cli.formats.claude_tree import Tree, is_boundary, is_of_conversation, main_of, message_id, superseded
+from compactor_cli.formats.claude_tree import (
+    Tree,
+    interjections,
+    is_boundary,
+    is_of_conversation,
+    main_of,
+    message_id,
+    superseded,
+)
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, anthropic_content, merged
@@ -46,13 +54,17 @@ class _ClaudeSite(LinkedSite):
         tail, kept = set(cut.after), cut.kept
         super().__init__(transcript, cut, tree, next((i for i in reversed(tree.main) if i in tail), None))
         self.removed = [i for i in range(len(tree.values)) if i not in kept]
-        self.has_tail = any(is_shown(transcript.messages[i]) for i in cut.after)
+        self.has_tail = any(self._is_linked(i) for i in cut.after)
         if self.taken and self.taken not in tree.index:
             # Newer clients bridge missing parents by themselves: rather that of another record of the tail.
             others = (tree.parent_id(i) for i in cut.after if i in tree.is_main)
             free = (uuid for uuid in others if uuid in tree.index and tree.index[uuid] not in kept)
             self.taken = next(free, self.taken)
-        self.head = self.head_id([i for i in cut.before if is_shown(transcript.messages[i])])
+        self.head = self.head_id([i for i in cut.before if self._is_linked(i)])
+
+    def _is_linked(self, i: int) -> bool:
+        """Whether others can link to a record that is sent: prompts of the queue have no uuid."""
+        return is_shown(self.transcript.messages[i]) and bool(self.tree.id(i))
 
     def envelope(self) -> dict[str, Any]:
         """What neighbours say about the session, the client and the folder."""
@@ -103,8 +115,7 @@ class _ClaudeSite(LinkedSite):
     def preserved(self, anchor: str) -> dict[str, Any]:
         """The kept records by name, sent after the record ``anchor``."""
         staying = (*self.cut.before, *self.cut.after)
-        shown = (i for i in staying if is_shown(self.transcript.messages[i]))
-        uuids = [uuid for i in shown if (uuid := self.tree.id(i))]
+        uuids = [self.tree.id(i) for i in staying if self._is_linked(i)]
         if not uuids:
             return {}
         return {
@@ -175,8 +186,8 @@ class ClaudeCode(RecordDialect):
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what the client does not send any more is ``superseded``."""
         tree = Tree(objects(records))
-        gone = superseded(tree)
-        return tuple(_message(tree, i, is_superseded=i in gone) for i in range(len(tree.values)))
+        gone, queued = superseded(tree), interjections(tree.values)
+        return tuple(_message(tree, i, is_superseded=i in gone, is_queued=i in queued) for i in range(len(tree.values)))
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model of the last answer that a model gave."""
@@ -220,7 +231,7 @@ class ClaudeCode(RecordDialect):
         tree = Tree(objects(records))
         newest = -1 if tree.newest is None else tree.newest
         kinds = [(i, string(value.get("type"))) for i, value in enumerate(tree.values)]
-        prompts = {i for i, kind in kinds if kind in _PROMPTS and i < newest}
+        prompts = {i for i, kind in kinds if kind in _PROMPTS and i < newest} - interjections(tree.values)
         return frozenset(prompts.union(i for i, kind in kinds if kind.startswith("api-request")))
 
     def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
@@ -280,17 +291,31 @@ class ClaudeCode(RecordDialect):
         return records
 
 
-def _message(tree: Tree, i: int, *, is_superseded: bool) -> Message:
+# What was queued otherwise, or comes from elsewhere (another session, a plug-in), is the client's own.
+_TYPED_MODES = (None, "prompt", "bash")
+_TYPED_ORIGINS = (None, "human", "channel")
+
+
+def _own_words(value: Value) -> str | None:
+    """Empty where no person typed a record."""
+    attached = value.get("attachment")
+    is_typed = at(attached, ("commandMode",)) in _TYPED_MODES
+    for one in (value, attached):
+        is_typed = is_typed and at(one, ("origin", "kind")) in _TYPED_ORIGINS and at(one, ("isMeta",)) is not True
+    return None if is_typed else ""
+
+
+def _message(tree: Tree, i: int, *, is_superseded: bool, is_queued: bool) -> Message:
     value = tree.values[i]
     timestamp = string(value.get("timestamp"))
+    own_words = _own_words(value)
     if i not in tree.is_main:
-        parts = () if tree.is_of_subagent(i) or is_of_conversation(value) else parts_of(_pieces(value))
+        is_of_others = tree.is_of_subagent(i) or is_of_conversation(value)
+        is_held = is_of_others or (value.get("type") == "queue-operation" and not is_queued)
+        parts = () if is_held else parts_of(_pieces(value))
         role = Role.USER if parts else Role.META
         # A boundary that stayed after a new one would be the one in force: it goes with what it replaced.
         is_gone = is_boundary(value) or (is_superseded and bool(parts))
-        # What was queued otherwise is the client's own: no person typed it.
-        is_typed = at(value, ("attachment", "commandMode")) in (None, "prompt", "bash")
-        own_words = None if is_typed else ""
         return Message(role=role, parts=parts, timestamp=timestamp, superseded=is_gone, own_words=own_words)
     parts = content_parts(value["message"].get("content"))
     role = Role.ASSISTANT if value["type"] == "assistant" else role_of(Role.USER, parts)
@@ -302,7 +327,7 @@ def _message(tree: Tree, i: int, *, is_superseded: bool) -> Message:
         timestamp=timestamp,
         summary=marked_summary("claude-code", parts) if is_summary else summary_of(role, parts),
         superseded=is_superseded,
-        own_words="" if value.get("isMeta") is True else None,
+        own_words=own_words,
     )
 
 
@@ -315,7 +340,8 @@ def _pieces(value: Value) -> list[LocatedPart]:
     if isinstance(attachment, dict) and attachment.get("type") == "queued_command":
         return located.content(attachment.get("prompt"), "attachment", "prompt")
     is_command = value.get("type") == "system" and value.get("subtype") == "local_command"
-    return located.content(value.get("content"), "content") if is_command else []
+    is_sent = is_command or value.get("operation") == "enqueue"
+    return located.content(value.get("content"), "content") if is_sent else []
 
 
 _TREE_KEYS = ("parentUuid", "sessionId", "isSidechain", "systemPayload")

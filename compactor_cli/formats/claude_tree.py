@@ -13,10 +13,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 from compactor_cli.formats.contents import listed, string
-from compactor_cli.formats.located import at
+from compactor_cli.formats.located import at, content_parts
 from compactor_cli.formats.sessions import ParentTree, Value
+from compactor_cli.model.transcript import Text
 
 
 class Tree(ParentTree):
@@ -206,6 +208,43 @@ def _repeated(tree: Tree) -> frozenset[int]:
     """Records that another with the same uuid stands for."""
     same = {*tree.again, *tree.again.values()}
     return frozenset(i for i in same if i in tree.is_main and tree.index[tree.values[i]["uuid"]] != i)
+
+
+# Why a prompt left the queue for the model; older clients give no reason.
+_TOLD = ("", "absorbed_mid_turn")
+
+
+def interjections(values: Sequence[Value]) -> frozenset[int]:
+    """The records of prompts that were queued while the model worked and told to it, and that no other record holds.
+
+    A prompt that was dequeued is a message of its own, one that was told in the middle of a turn mostly an attachment,
+    but older clients wrote neither. One that was taken back was not said.
+    """
+    waiting: list[int] = []
+    told: set[int] = set()
+    for i, value in enumerate(values):
+        if value.get("type") != "queue-operation":
+            continue
+        operation, named = value.get("operation"), value.get("content")
+        if operation == "enqueue":
+            waiting.append(i)
+            continue
+        leaving = [one for one in waiting if not named or values[one].get("content") == named]
+        leaving = leaving if operation == "popAll" else leaving[:1]
+        waiting = [one for one in waiting if one not in leaving]
+        if operation == "remove" and string(value.get("reason")) in _TOLD:
+            told.update(leaving)
+    if not told:
+        return frozenset()
+    first = min(told)
+    prompts = (at(value, ("attachment", "prompt")) or at(value, ("message", "content")) for value in values[first:])
+    held = {_words(prompt) for prompt in prompts}
+    return frozenset(i for i in told if _words(values[i].get("content")) not in held)
+
+
+def _words(prompt: Any) -> str:
+    """A prompt's text, to be compared."""
+    return "\n".join(part.text for part in content_parts(prompt) if isinstance(part, Text)).strip()
 
 
 def is_of_conversation(value: Value) -> bool:

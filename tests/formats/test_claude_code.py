@@ -14,6 +14,8 @@ from compactor_cli.formats import claude_code, claude_tree
 from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.formats.claude_code import CLAUDE_CODE as DIALECT
 from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.formats.harness import user_text
+from compactor_cli.group.exchanges import is_user_words
 from compactor_cli.model.transcript import Media, Role, Text, Thinking, Transcript
 from compactor_cli.read.jsonl import read_records
 
@@ -86,6 +88,12 @@ def chain(turns: int) -> list[dict[str, Any]]:
         ]
         last = d
     return values
+
+
+def chain_after(parent: str, number: int) -> list[dict[str, Any]]:
+    """One more question and answer."""
+    asked, answered = f"r{number}", f"r{number + 1}"
+    return [user(asked, parent, "go on"), answer(answered, asked, text("yes"), f"m{number}")]
 
 
 def client_path(transcript: Transcript) -> list[str]:
@@ -174,6 +182,72 @@ def test_words_that_are_sent_besides_messages_are_the_users() -> None:
     transcript = made(DIALECT, [user("u1", None, "fix"), queued, local, user("u2", "l", "caveat", isMeta=True)])
     assert shown(transcript) == ["fix", "and the tests too", "<stdout>x", "caveat"]
     assert all(message.role is Role.USER for message in transcript.messages)
+
+
+def queue(operation: str, content: Any = None, **more: Any) -> dict[str, Any]:
+    said = {} if content is None else {"content": content}
+    return {"type": "queue-operation", "operation": operation, "timestamp": "", "sessionId": "S", **said, **more}
+
+
+def working(*between: dict[str, Any]) -> Transcript:
+    """A call, these records while it runs, and its result."""
+    start, call, answered, end = chain(1)
+    return made(DIALECT, [start, call, *between, answered, end])
+
+
+@pytest.mark.parametrize("reason", [{}, {"reason": "absorbed_mid_turn"}])
+@pytest.mark.parametrize("named", ["please don't amend commits", None])
+def test_what_was_typed_while_the_agent_worked_is_said_by_the_user(reason: dict[str, str], named: str | None) -> None:
+    words = "please don't amend commits"
+    transcript = working(queue("enqueue", words), queue("remove", named, **reason))
+    assert [user_text(message) for message in transcript.messages if is_user_words(message)] == ["question 0", words]
+
+
+def test_a_queued_prompt_that_another_record_holds_is_said_once() -> None:
+    words = "also the docs"
+    attachment = {
+        "type": "queued_command",
+        "prompt": [text(words)],
+        "commandMode": "prompt",
+        "origin": {"kind": "human"},
+    }
+    held = {"type": "attachment", "uuid": "q", "parentUuid": "r1", "attachment": attachment}
+    removed = queue("remove", words, reason="absorbed_mid_turn")
+    for around in ([queue("enqueue", words), removed, held], [queue("enqueue", words), held, queue("remove")]):
+        assert [user_text(message) for message in working(*around).messages].count(words) == 1
+    later = [*chain(1), queue("enqueue", words), queue("dequeue"), user("u9", "r3", words)]
+    assert shown(made(DIALECT, later)).count(words) == 1
+
+
+@pytest.mark.parametrize(
+    "taken_back",
+    [queue("popAll", "no, stop"), queue("popAll"), queue("remove", "no, stop", reason="cleared_on_cancel"), queue("x")],
+)
+def test_a_queued_prompt_that_was_taken_back_or_waits_is_not_said(taken_back: dict[str, Any]) -> None:
+    assert "no, stop" not in shown(working(queue("enqueue", "no, stop"), taken_back))
+
+
+def test_what_other_sessions_and_tasks_put_into_the_queue_is_no_request() -> None:
+    note = "<task-notification>\n<task-id>b1</task-id>\n<status>completed</status>\n</task-notification>"
+    peer = {"type": "queued_command", "prompt": "done here", "commandMode": "prompt", "origin": {"kind": "peer"}}
+    told = {"type": "attachment", "uuid": "q", "parentUuid": "r1", "attachment": peer}
+    transcript = working(queue("enqueue", note), queue("remove", note), told)
+    assert [user_text(message) for message in transcript.messages if is_user_words(message)] == ["question 0"]
+    woken = user("u9", "r3", "wake up", origin={"kind": "task-notification"})
+    assert not is_user_words(made(DIALECT, [*chain(1), woken]).messages[-1])
+
+
+def test_a_queued_prompt_in_the_tail_stays_and_nothing_links_to_it() -> None:
+    words = [queue("enqueue", "and be brief"), queue("remove", "and be brief")]
+    values = [*chain(3), *words, *chain_after("r11", 20)]
+    transcript = made(DIALECT, values)
+    assert not DIALECT.outdated(transcript.records, range(len(values))) & {12}
+    for start, stop in ((0, 12), (4, 12), (4, 14), (13, 14)):
+        after = compacted(DIALECT, transcript, start, stop)
+        kept = [value for i, value in enumerate(values) if not start <= i < stop]
+        assert [record.value for record in after.records if record.value in kept] == kept
+        assert "What was done: S-U-M." in shown(after)
+        assert client_path(after)
 
 
 def test_a_subagent_is_no_conversation_unless_the_file_is_its_own() -> None:
