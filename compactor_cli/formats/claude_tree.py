@@ -211,17 +211,17 @@ def _repeated(tree: Tree) -> frozenset[int]:
 
 
 # Why a prompt left the queue for the model; older clients give no reason.
-_TOLD = ("", "absorbed_mid_turn")
+_DELIVERED = ("", "absorbed_mid_turn")
 
 
 def interjections(values: Sequence[Value]) -> frozenset[int]:
-    """The records of prompts that were queued while the model worked and told to it, and that no other record holds.
+    """The prompts that were queued while the model worked and delivered to it, where no other record holds them.
 
-    A prompt that was dequeued is a message of its own, one that was told in the middle of a turn mostly an attachment,
-    but older clients wrote neither. One that was taken back was not said.
+    A prompt that was dequeued is a message of its own; of one that was delivered in the middle of a turn newer clients
+    write an attachment. One that was taken back was not said.
     """
     waiting: list[int] = []
-    told: set[int] = set()
+    delivered: set[int] = set()
     for i, value in enumerate(values):
         if value.get("type") != "queue-operation":
             continue
@@ -232,14 +232,14 @@ def interjections(values: Sequence[Value]) -> frozenset[int]:
         leaving = [one for one in waiting if not named or values[one].get("content") == named]
         leaving = leaving if operation == "popAll" else leaving[:1]
         waiting = [one for one in waiting if one not in leaving]
-        if operation == "remove" and string(value.get("reason")) in _TOLD:
-            told.update(leaving)
-    if not told:
+        if operation == "remove" and string(value.get("reason")) in _DELIVERED:
+            delivered.update(leaving)
+    if not delivered:
         return frozenset()
-    first = min(told)
+    first = min(delivered)
     prompts = (at(value, ("attachment", "prompt")) or at(value, ("message", "content")) for value in values[first:])
     held = {_words(prompt) for prompt in prompts}
-    return frozenset(i for i in told if _words(values[i].get("content")) not in held)
+    return frozenset(i for i in delivered if _words(values[i].get("content")) not in held)
 
 
 def _words(prompt: Any) -> str:
