@@ -16,8 +16,10 @@ from typing import Any
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, lock, make_folders
 from compactor_cli.archive.recover import clear
-from compactor_cli.cli.config import Configuration, RunOptions, check, configure
+from compactor_cli.cli.batch import NOT_TAKEN, BatchOptions
+from compactor_cli.cli.config import RunOptions, check, configure
 from compactor_cli.cli.console import Console, Progress, table
+from compactor_cli.cli.options import BY_NAME
 from compactor_cli.cli.run_command import FELL_BACK, check_names
 from compactor_cli.cli.run_config import model_config, print_models, print_spent
 from compactor_cli.cli.run_report import output_file
@@ -49,21 +51,16 @@ from compactor_cli.run.shards import (
 _SHARE = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchOptions:
-    """The options of shards and rounds, as they are written; empty: not given."""
-
-    split: str = ""
-    column: str = ""
-    shard: str = ""
-    executor: str = "local"
-    address: str = ""
-    rounds: str = ""
+# They decide what is written, and may be set for the filter.
+_NOT_USED = ("engine", "summariser", "memory", "hook_before", "hook_after")
 
 
-def read(given: Mapping[str, Any], batch: BatchOptions) -> tuple[RunOptions, Configuration]:
-    """The run options, checked, and what they come from. Raises `UsageError`."""
+def read(given: Mapping[str, Any], batch: BatchOptions) -> tuple[RunOptions, Settings, Console]:
+    """The run options, checked, the settings, and a console that has their warnings. Raises `UsageError`."""
     configuration = configure(given, os.environ, Path.cwd())
+    if refused := sorted(configuration.named & NOT_TAKEN):
+        what = f"compactor batch takes no {BY_NAME[refused[0]].key}"
+        raise UsageError(what, next_step="leave it out, or use compact", place="--set")
     run_options = RunOptions(**configuration.options)
     check(run_options, configuration.named)
     check_names(configuration.settings, run_options)
@@ -73,7 +70,11 @@ def read(given: Mapping[str, Any], batch: BatchOptions) -> tuple[RunOptions, Con
         raise UsageError(f"no executor is called {batch.executor}", next_step="local or ray", place="--executor")
     if batch.address and batch.executor != "ray":
         raise UsageError("--address is about a Ray cluster", next_step="add --executor ray")
-    return run_options, configuration
+    console = Console("compactor", run_options.level, run_options.color)
+    unused = (BY_NAME[name].key for name in _NOT_USED if getattr(run_options, name))
+    for warning in (*configuration.warnings, *(f"{key} is set, and compactor batch does not use it" for key in unused)):
+        console.warn(warning)
+    return run_options, configuration.settings, console
 
 
 def run(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOptions) -> int:
@@ -81,14 +82,11 @@ def run(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOptions) 
 
     ``given``: the filter's options; ``batch``: those of shards.
     """
-    run_options, configuration = read(given, batch)
-    console = Console("compactor", run_options.level, run_options.color)
-    for warning in configuration.warnings:
-        console.warn(warning)
+    run_options, settings, console = read(given, batch)
     if run_options.redact_output:
         console.warn("--redact-output: rows that hold secrets do not stay byte for byte; the inputs keep them")
     shards = planned(operands, run_options, batch)
-    models = model_config(run_options, configuration.settings) if run_options.model else None
+    models = model_config(run_options, settings) if run_options.model else None
     if models:
         # Machines of a cluster may have keys in environments of their own.
         check_setup(models, has_keys_elsewhere=batch.executor == "ray")
@@ -103,7 +101,7 @@ def run(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOptions) 
         progress = stack.enter_context(shown)
         console.before_line = progress.make_room
         try:
-            options = dataclasses.replace(shard_options(run_options, configuration.settings, batch), models=models)
+            options = dataclasses.replace(shard_options(run_options, settings, batch), models=models)
             with closing(_executor(shards, options, run_options, batch, console, stack)) as executor:
                 for result in executor:
                     results.append(result)
@@ -114,7 +112,7 @@ def run(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOptions) 
     metrics = summed(results)
     print_result(metrics, console)
     if run_options.report:
-        _write_report(run_options.report, configuration.settings, metrics, results)
+        _write_report(run_options.report, settings, metrics, results)
     code = 3 if any(result.exit_code for result in results) else 0
     return code or (FELL_BACK if run_options.strict and metrics.fell_back else 0)
 
@@ -253,10 +251,10 @@ class BatchJob:
 def submit(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOptions) -> int:
     """Set down what is asked for and begin the first round; the exit code. The options are as of `run`."""
     rounds = values.count(batch.rounds, "--rounds") if batch.rounds else DEFAULT_ROUNDS
-    run_options, configuration = read(given, batch)
+    run_options, settings, _ = read(given, batch)
     if not run_options.model:
         raise UsageError("batch jobs are for summaries by a model", next_step="name one with -m MODEL")
-    models = model_config(run_options, configuration.settings)
+    models = model_config(run_options, settings)
     way_of(models)
     check_setup(models)
     folder = Path(run_options.output_dir).absolute()
@@ -264,15 +262,16 @@ def submit(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOption
         advice = f"compactor batch collect {folder}, or remove {folder / NAME} to begin anew"
         raise UsageError("batch jobs were begun here already", place=str(folder), next_step=advice)
     shards = tuple(_absolute(shard) for shard in planned(operands, run_options, batch))
+    # What is collected may be collected from another working directory.
+    paths = {name: _absolute_name(getattr(run_options, name)) for name in ("archive_dir", "key_file")}
     make_folders(folder)
     with lock(folder), closing(BatchJobLog(folder)) as job_log:
         value = {
             "mark": f"compact-{os.urandom(6).hex()}",
-            "run_options": dataclasses.asdict(run_options),
-            "settings": dataclasses.asdict(configuration.settings),
+            "run_options": dataclasses.asdict(run_options) | paths,
+            "settings": dataclasses.asdict(settings),
             "column": batch.column,
             "instructions": models.model_options.instructions,
-            "key_file": _absolute_name(run_options.key_file),
             "rounds": rounds,
             "shards": [dataclasses.asdict(shard) for shard in shards],
         }
@@ -344,7 +343,7 @@ def _task(job_log: BatchJobLog, finished: FinishedPolicy = FinishedPolicy.SKIP) 
     # Another version may have had other options.
     known = {name: value for name, value in arguments["run_options"].items() if name in RunOptions.__dataclass_fields__}
     lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
-    run_options = RunOptions(**{**known, **lists, "instructions": "", "key_file": arguments["key_file"]})
+    run_options = RunOptions(**{**known, **lists, "instructions": ""})
     settings = settings_from(arguments["settings"], Settings(), str(job_log.path))
     models = model_config(run_options, settings)
     asked = dataclasses.replace(models.model_options, instructions=arguments["instructions"])

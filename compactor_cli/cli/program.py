@@ -202,6 +202,7 @@ class Sectioned(click.Command):
     sections: Sections = SECTIONS
     examples = EXAMPLES
     exit_codes = EXIT_CODES
+    keys = KEYS
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The usage line."""
@@ -217,7 +218,7 @@ class Sectioned(click.Command):
             records.pop("operands", None)
             formatter.write_dl([found for found in records.values() if found])
         with formatter.section("Keys of --set and configuration files; man compact explains each"):
-            formatter.write_text(", ".join(KEYS))
+            formatter.write_text(", ".join(self.keys))
         for title, text in (("Examples", self.examples), ("Exit codes", self.exit_codes)):
             with formatter.section(title):
                 for line in text.splitlines():

@@ -64,6 +64,8 @@ def test_a_run_goes_on_where_another_one_stopped(work: Path, batch: Batch) -> No
         (("rows.jsonl", "--output-dir", "out", "--engine", "ray"), "no such option"),
         (("rows.jsonl", "--output-dir", "out", "--to", "anthropic"), "no such option"),
         (("rows.jsonl", "--output-dir", "out", "--html", "page.html"), "no such option"),
+        (("rows.jsonl", "--output-dir", "out", "--set", "hook-before=true"), "compactor batch takes no hook-before"),
+        (("rows.jsonl", "--output-dir", "out", "--set", "dry-run=true"), "compactor batch takes no dry-run"),
         (("rows.jsonl", "--output-dir", "out", "--rpm", "60"), "--rpm is a key: write --set rpm=VALUE"),
         (("rows.jsonl", "--output-dir", "out", "--address", "auto"), "add --executor ray"),
         (("-", "--output-dir", "out"), "standard input cannot be parted"),
@@ -74,6 +76,15 @@ def test_what_cannot_be_meant_is_refused(work: Path, batch: Batch, arguments: tu
     code, _, error = batch(*arguments)
     assert (code, said in error) == (2, True)
     assert not Path("out").exists()
+
+
+def test_what_is_configured_and_not_used_is_warned_of(
+    work: Path, batch: Batch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (work / "rows.jsonl").write_bytes(dataset(2))
+    monkeypatch.setenv("COMPACT_SUMMARISER", "mine")
+    code, _, said = batch("rows.jsonl", *RUN)
+    assert (code, "summariser is set, and compactor batch does not use it" in said) == (0, True)
 
 
 def test_trees_keep_their_shape_and_outputs_are_no_inputs(work: Path, batch: Batch) -> None:

@@ -65,6 +65,18 @@ def test_what_a_killed_run_left_is_cleared_away(rows: Path, batch: Batch, llm_se
     assert not left[2].exists()
 
 
+def test_what_is_collected_from_another_folder_is_archived_in_the_same_place(
+    rows: Path, batch: Batch, llm_server: LlmServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    llm_server.control(batch={"looks": 1})
+    batch("submit", "rows.jsonl", *model_options(llm_server), "--archive-dir", "archive")
+    batch("status", "out")
+    monkeypatch.chdir(tmp_path)
+    assert batch("collect", rows.with_name("out"))[0] == 0
+    assert rows.with_name("archive").joinpath("MANIFEST.jsonl").exists()
+    assert not Path("archive").exists()
+
+
 def test_a_job_under_way_is_waited_for(rows: Path, batch: Batch, llm_server: LlmServer) -> None:
     llm_server.control(batch={"looks": 2})
     batch("submit", "rows.jsonl", *model_options(llm_server))
