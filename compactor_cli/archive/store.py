@@ -1,7 +1,7 @@
 """Store: what lies where in an archive, the one way to open it, and originals stored before anything else is touched.
 
 MANIFEST.jsonl                          one line for each compaction
-ab/ab12….jsonl.zst                      an original (.jsonl.gz on request)
+ab/ab12….jsonl.zst                      an original
 ab/ab12….transcripts.jsonl.zst          where in it the compacted transcripts lie, if it holds several
 state/0123456789abcdef.zst              a digest's counter table, under the start of its hash
 INDEX.sqlite3                           where words stand, once something was searched for; may be deleted
@@ -71,7 +71,7 @@ STATE_HASH_CHARS = 16
 STATE_FOLDER = "state"
 # A counter table is read as a whole; those of the longest sessions have a few MB.
 STATE_LIMITS = ReadLimits(unpacked_bytes=DEFAULT_LIMITS.line_bytes)
-BLOB_ENDINGS = tuple(f".jsonl{item.suffix}" for item in (Compression.ZSTD, Compression.GZIP))
+BLOB_ENDING = f".jsonl{Compression.ZSTD.suffix}"
 SIDECAR_ENDING = f".transcripts.jsonl{Compression.ZSTD.suffix}"
 MANIFEST = "MANIFEST.jsonl"
 # Longer ones are not this program's: a path has a few KB.
@@ -207,7 +207,7 @@ def stored_sha256(file_name: str) -> str:
     """The hash in the name of a stored original's file; empty for any other name."""
     sha256 = file_name.partition(".")[0]
     is_hash = len(sha256) == SHA256_CHARS and is_hex(sha256)
-    return sha256 if is_hash and file_name[SHA256_CHARS:] in BLOB_ENDINGS else ""
+    return sha256 if is_hash and file_name[SHA256_CHARS:] == BLOB_ENDING else ""
 
 
 def is_hex(text: str) -> bool:
@@ -359,14 +359,13 @@ def _entry(line: bytes) -> ManifestEntry | None:
 
 
 class Archive:
-    """An archive folder; it is made when the first thing is stored. Originals are packed with zstd or gzip.
+    """An archive folder; it is made when the first thing is stored. Originals are packed with zstd.
 
     What stores is durable on return, or raises `OutputError` and leaves the archive as it was.
     """
 
-    def __init__(self, folder: str | Path, compression: Compression = Compression.ZSTD) -> None:
+    def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        self.compression = Compression.GZIP if compression is Compression.GZIP else Compression.ZSTD
 
     def writer(self) -> ArchiveWriter:
         """Store an original while it is read."""
@@ -401,7 +400,7 @@ class Archive:
         """Store a digest's counter table; returns the 16 hex digits it is found by."""
         name = hashlib.sha256(data).hexdigest()[:STATE_HASH_CHARS]
         if self.load_state(name) is None:
-            with PartialFile(self.folder, Compression.ZSTD) as draft:
+            with PartialFile(self.folder) as draft:
                 draft.write(data)
                 draft.take_name(self._state(name))
         return name
@@ -429,7 +428,7 @@ class ArchiveWriter:
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self.content = ContentHash()
-        self._original = PartialFile(archive.folder, archive.compression)
+        self._original = PartialFile(archive.folder)
         self._sidecar: PartialFile | None = None
 
     def __enter__(self) -> Self:
@@ -449,13 +448,13 @@ class ArchiveWriter:
     def add_part(self, part: Part) -> None:
         """List a compacted transcript of this original; for originals that hold several."""
         if self._sidecar is None:
-            self._sidecar = PartialFile(self._archive.folder, Compression.ZSTD).__enter__()
+            self._sidecar = PartialFile(self._archive.folder).__enter__()
         self._sidecar.write(part.line())
 
     def commit(self) -> Blob:
         """The whole original was seen: give it its name. Call once."""
         sha256 = self.content.sha256
-        stored = stored_name(sha256, f".jsonl{self._archive.compression.suffix}")
+        stored = stored_name(sha256, BLOB_ENDING)
         self._original.take_name(self._archive.folder / stored)
         if draft := self._sidecar:
             root = self._archive.folder
@@ -466,7 +465,7 @@ class ArchiveWriter:
             if not (earlier := _lines(path)):
                 draft.take_name(path)
             elif not listed <= earlier:
-                with PartialFile(root, Compression.ZSTD) as merged:
+                with PartialFile(root) as merged:
                     for line in sorted(earlier | listed, key=lambda line: (parse_part(line, path).offset, line)):
                         merged.write(line)
                     merged.take_name(path)
@@ -485,7 +484,7 @@ def _lines(path: Path, opener: Opener = stored_opener) -> set[bytes]:
 class PartialFile:
     """A file of the archive without its name yet: complete and on the disk before it takes it."""
 
-    def __init__(self, folder: Path, compression: Compression) -> None:
+    def __init__(self, folder: Path, compression: Compression = Compression.ZSTD) -> None:
         self.path = temporary_name(folder)
         self._compression = compression
         self._stack = contextlib.ExitStack()

@@ -29,7 +29,7 @@ from compactor_cli.archive.store import (
     stored_sidecars,
 )
 from compactor_cli.model.errors import OutputError
-from compactor_cli.read.streams import Compression, open_stream, zstd
+from compactor_cli.read.streams import open_stream, zstd
 
 DATA = b'{"a":1}\n' * 1000
 SHA = hashlib.sha256(DATA).hexdigest()
@@ -53,12 +53,6 @@ def test_zstd_alone_gets_the_original_back(tmp_path: Path) -> None:
     blob = add(Archive(tmp_path), DATA)
     done = subprocess.run(["zstd", "-dc", str(tmp_path / blob.stored)], capture_output=True, check=True)
     assert done.stdout == DATA
-
-
-def test_gzip_is_possible(tmp_path: Path) -> None:
-    blob = add(Archive(tmp_path, Compression.GZIP), DATA)
-    assert blob.stored.endswith(".jsonl.gz")
-    assert gzip.decompress((tmp_path / blob.stored).read_bytes()) == DATA
 
 
 @given(st.lists(st.binary()))
