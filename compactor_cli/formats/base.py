@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from compactor_cli.formats.harness import with_client
 from compactor_cli.model.transcript import Message, Record, Role, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
+from compactor_cli.read.jsonl import INVALID
 
 
 class Capabilities(Flag):
@@ -196,8 +197,14 @@ def first_object(elements: Any) -> Any:
 
 
 def read_messages(dialect: Dialect, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-    """`Dialect.read`, each message of the user with the client that may have written into it."""
-    return with_client(dialect.read(records, row), dialect.name)
+    """`Dialect.read`, each message of the user with the client that may have written into it; lines that are not JSON
+    are marked."""
+    messages = with_client(dialect.read(records, row), dialect.name)
+    if all(record.value is not INVALID for record in records):
+        return messages
+    return tuple(
+        replace(message, is_unread=record.value is INVALID) for message, record in zip(messages, records, strict=True)
+    )
 
 
 def reread(dialect: Dialect, source: Transcript, records: Sequence[Record], row: Any) -> tuple[Message, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
@@ -193,11 +194,12 @@ def _early_pairs(messages: Sequence[Message], calls: list[Half], results: list[H
 class Grouping:
     """How the records of one transcript hang together.
 
-    Guarantees: ``exchanges`` is a partition of the records into the smallest sets that divide neither a
-    call from its results nor a message over several records; each is ascending, and they are in the order
-    of their first records. ``borders`` are the ascending indices, 0 and the number of records among them, at
-    which a cut divides no exchange. ``orphan_calls``, ``orphan_results`` and ``in_flight`` (calls still running at
-    the end) are in transcript order.
+    Guarantees: ``exchanges`` is a partition of the records into the smallest sets that divide neither a call from its
+    results (or from the unread record of its turn that they may stand in) nor a message over several records; each is
+    ascending, and they are in the order of their first records. ``borders`` are the ascending indices, 0 and the number
+    of records among them, at which a cut divides no exchange. In transcript order are ``orphan_calls``,
+    ``orphan_results``, ``in_flight`` (calls still running at the end) and ``torn`` (halves whose other one may stand in
+    an unread record).
     """
 
     exchanges: tuple[tuple[int, ...], ...]
@@ -206,6 +208,7 @@ class Grouping:
     orphan_calls: tuple[Half, ...] = ()
     orphan_results: tuple[Half, ...] = ()
     in_flight: tuple[Half, ...] = ()
+    torn: tuple[Half, ...] = ()
 
     def orphaned(self) -> frozenset[int]:
         """The records of every exchange that holds an orphan."""
@@ -218,23 +221,42 @@ class Grouping:
 def group(messages: Sequence[Message]) -> Grouping:
     """Group the records of a transcript. Linear (except for sorting) in records and parts; raises nothing."""
     found = pair(messages)
-    links = [(item.call.record, item.result.record) for item in found.pairs]
-    exchanges = _components(len(messages), [*links, *_shared_groups(messages)])
     orphan_calls, in_flight = _unanswered(messages, found.calls_alone)
+    torn = _torn(messages, orphan_calls, found.results_alone)
+    links = [*((item.call.record, item.result.record) for item in found.pairs), *torn.values()]
+    exchanges = _components(len(messages), [*links, *_shared_groups(messages)])
     return Grouping(
         exchanges=exchanges,
         borders=borders_of(len(messages), exchanges),
         pairs=found.pairs,
-        orphan_calls=orphan_calls,
-        orphan_results=found.results_alone,
+        orphan_calls=tuple(half for half in orphan_calls if half not in torn),
+        orphan_results=tuple(half for half in found.results_alone if half not in torn),
         in_flight=in_flight,
+        torn=tuple(sorted(torn)),
     )
 
 
 def orphans(messages: Sequence[Message]) -> tuple[Half, ...]:
     """The ``orphan_calls`` and ``orphan_results`` of `group`, without the rest of it."""
     found = pair(messages)
-    return _unanswered(messages, found.calls_alone)[0] + found.results_alone
+    calls, _ = _unanswered(messages, found.calls_alone)
+    torn = _torn(messages, calls, found.results_alone)
+    return tuple(half for half in (*calls, *found.results_alone) if half not in torn)
+
+
+def _torn(messages: Sequence[Message], calls: Sequence[Half], results: Sequence[Half]) -> dict[Half, tuple[int, int]]:
+    """The halves whose other one may stand in a record of their turn that nobody could read, with its link to that."""
+    unread = [i for i, message in enumerate(messages) if message.is_unread] if calls or results else []
+    if not unread:
+        return {}
+    turn_of = list(accumulate(map(int, map(is_user_words, messages))))
+    found = {}
+    for half in (*calls, *results):
+        at = bisect_left(unread, half.record)
+        near = unread[at : at + 1] if half in calls else unread[:at][-1:]
+        if near and turn_of[near[0]] == turn_of[half.record]:
+            found[half] = (half.record, near[0])
+    return found
 
 
 def _unanswered(messages: Sequence[Message], calls: tuple[Half, ...]) -> tuple[tuple[Half, ...], tuple[Half, ...]]:

@@ -116,6 +116,7 @@ class Message:
     summary: PreviousSummary | None = None
     superseded: bool = False  # the client no longer sends it: a native boundary after it replaced it
     client: str = field(default="", compare=False)  # whose client may have written into a message of the user
+    is_unread: bool = False  # nobody could read the record: it may hold what answers a call near it, or the call
     own_words: str | None = None  # the person's, where the record separates them from the client's (empty: none)
 
     @property

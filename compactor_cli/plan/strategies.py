@@ -66,6 +66,11 @@ class PlanInput:
         """Whether the window is all but full."""
         return self.decision.way is Way.PRESSURE and self.decision.tier is Tier.EMERGENCY
 
+    def bookkeeping(self) -> frozenset[int]:
+        """The records that no model is shown and that belong to no exchange with others."""
+        alone = (exchange[0] for exchange in self.grouping.exchanges if len(exchange) == 1)
+        return frozenset(i for i in alone if self.messages[i].is_meta)
+
     def shown(self, edits: Sequence[Shortening]) -> PlanInput:
         """The case as it reads when these parts are shortened for good."""
         tokens = list(self.tokens)
@@ -329,11 +334,11 @@ def _plan(case: PlanInput, walk: _Walk, reason: str, notes: tuple[str, ...]) -> 
             gap = Layout(head_stop=tail, tail_start=tail, budget_tokens=NOTICE_TOKENS)
     fate = (Action.COVER, NOTICE) if gap else (Action.PRUNE, NO_ROOM)
     marks: list[Mark] = []
-    goes = False
+    goes, bookkeeping = False, case.bookkeeping()
     for i, message in enumerate(case.messages):
         if message.superseded or i in orphaned:
             marks.append((Action.PRUNE, SUPERSEDED if message.superseded else ORPHAN))
-        elif message.is_meta and i not in taken:
+        elif i in bookkeeping:
             marks.append((Action.PRUNE, BOOKKEEPING) if goes else KEEP)
         else:
             goes = i not in taken
@@ -499,12 +504,12 @@ def _with_summary(case: PlanInput, cut: Layout) -> Plan:
 
 def _marks(case: PlanInput, cut: Layout) -> list[Mark]:
     """What happens to each record next to a summary. Bookkeeping among superseded records goes with them."""
-    messages = case.messages
+    messages, bookkeeping = case.messages, case.bookkeeping()
     name = EXCERPTS if case.settings.strategy is Strategy.RETRIEVAL else SUMMARY
     marks = [KEEP] * len(messages)
     first_superseded = next((i for i, message in enumerate(messages) if message.superseded), cut.head_stop)
     for i in range(min(first_superseded, cut.head_stop), cut.tail_start):
-        if messages[i].is_meta:
+        if i in bookkeeping:
             marks[i] = (Action.PRUNE, BOOKKEEPING)
         elif i >= cut.head_stop:
             marks[i] = (Action.COVER, name)

@@ -167,3 +167,24 @@ def test_parallel_calls_off_the_chain_are_sent() -> None:
 def test_records_that_name_no_parent_are_a_list() -> None:
     loose = [{**value, "parentUuid": None} for value in BASE]
     assert shown(made(CLAUDE_CODE, loose)) == list("123456")
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_a_call_in_the_tail_stays_next_to_a_line_that_is_not_json_and_may_hold_its_answer(lost: int) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+    half = [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c", "content": "done"}]
+    half[lost - 1] = {"role": "?"}
+    words = " ".join(f"word{i}" for i in range(900))
+    asked = [{"role": role, "content": words} for role in ("user", "assistant", "user", "assistant", "user")]
+    lines = [json.dumps(value).encode() + b"\n" for value in (*asked, *half, {"role": "assistant", "content": "ok"})]
+    lines[len(asked) + lost - 1] = b'{"torn\n'
+    (transcript,) = open_transcripts(read_records(lines, "torn.jsonl", OnInvalid.KEEP))
+    done = compact_transcript(
+        transcript,
+        Settings(target=Size(tokens=2_500), keep=Keep(head_turns=0, tail_turns=1)),
+        counter=counter_for("auto", ""),
+        summariser=Digest(),
+        load_state=lambda name: None,
+    )
+    assert done.changed, done.report.reason
+    assert done.output.splitlines(keepends=True)[-3:] == lines[-3:]

@@ -32,6 +32,7 @@ def answers(*ids: str, name: str = "") -> Message:
 
 
 META = Message(role=Role.META)
+UNREAD = Message(role=Role.META, is_unread=True)
 
 
 def paired(grouping: Grouping) -> list[tuple[tuple[int, int], tuple[int, int]]]:
@@ -154,6 +155,15 @@ def test_the_records_that_hang_on_an_orphan_are_known() -> None:
     assert found.orphaned() == {1, 2}
 
 
+def test_what_may_be_answered_in_a_record_that_nobody_could_read_is_no_orphan_and_stays_with_it() -> None:
+    answer_torn = group([user(), calls("a", "b"), answers("b"), UNREAD, says()])
+    assert (answer_torn.orphan_calls, shared(answer_torn)) == ((), [(1, 2, 3)])
+    call_torn = group([user(), UNREAD, answers("a"), says()])
+    assert (call_torn.orphan_results, shared(call_torn)) == ((), [(1, 2)])
+    for elsewhere in ([UNREAD, calls("a"), says()], [calls("a"), user(), UNREAD, says()], [calls("a"), META, says()]):
+        assert len(group([user(), *elsewhere]).orphan_calls) == 1
+
+
 def test_an_empty_transcript_has_one_border() -> None:
     assert group([]) == Grouping(exchanges=(), borders=(0,))
 
@@ -171,6 +181,7 @@ MESSAGES = st.builds(
     group=st.sampled_from(["", "", "m", "n"]),
     superseded=st.booleans(),
 )
+MESSAGES = st.one_of(MESSAGES, st.just(UNREAD))
 
 
 @given(st.lists(MESSAGES, max_size=25))
@@ -205,6 +216,7 @@ def test_every_call_and_result_is_accounted_for_once(messages: list[Message]) ->
             *found.orphan_calls,
             *found.orphan_results,
             *found.in_flight,
+            *found.torn,
         )
     )
     expected = {

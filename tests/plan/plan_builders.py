@@ -21,6 +21,7 @@ from compactor_cli.model.transcript import (
 )
 
 META = Message(role=Role.META)
+UNREAD = Message(role=Role.META, is_unread=True)
 
 
 class Words:

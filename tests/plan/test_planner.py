@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from plan_builders import (
     META,
+    UNREAD,
     Words,
     answer,
     assistant,
@@ -404,6 +405,8 @@ STEPS = st.one_of(
     st.builds(lambda key: [call(key)], IDS),
     st.builds(lambda key, size: [answer(key, size)], IDS, SIZES),
     st.just([META]),
+    st.just([UNREAD]),
+    st.builds(lambda key, size: [call(key), answer(key + "2", size), UNREAD], IDS, SIZES),
     st.just([summary(words(60))]),
     st.builds(lambda size: [system(size)], st.integers(0, 90)),
     st.builds(lambda count: exchanges(count), st.integers(5, 30)),
