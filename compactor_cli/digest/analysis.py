@@ -201,7 +201,7 @@ def _analysed(
         files=files,
         runs=ran,
         errors=find_errors(found, ran, operations),
-        causes=find_causes(found, operations, taken_back),
+        causes=find_causes(found, ran, operations, taken_back),
         decisions=(
             *(Decision(text=text, records=(), weight=2.0) for text in memory.decisions if text not in newly),
             *settled,

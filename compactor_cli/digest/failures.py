@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -195,13 +195,16 @@ def finds_cause(text: str) -> bool:
 
 
 def find_causes(
-    events: Sequence[Event], operations: Sequence[FileOperation], taken_back: Collection[int]
+    events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation], taken_back: Collection[int]
 ) -> tuple[Cause, ...]:
     """What the assistant found to be wrong, in order; of findings on the same names the newest.
 
-    ``taken_back``: positions of messages that were overturned. A guess is none, nor is a finding that names nothing.
+    ``taken_back``: positions of messages that were overturned. A guess is none, nor is a finding that names nothing,
+    that nothing was edited for though something was since, or that was found otherwise before that or when the same
+    failure was seen again.
     """
     edits = [one for one in operations if changes_code(one) and one.action is not FileAction.DELETE]
+    failed = [run for run in runs if run.outcome is CommandOutcome.FAILED and not run.is_look]
     found: list[Cause] = []
     explained: list[str] = []
     for number in range(len(events) - 1, -1, -1):
@@ -213,11 +216,15 @@ def find_causes(
         names = frozenset(name.rpartition("/")[2] for name in atom_texts(text))
         is_named = names or len(_MARKED.findall(text)) > 1
         if text and is_named and not any(2 * len(names & one.names) >= len(names) > 0 for one in found):
-            edited = tuple(dict.fromkeys(_edited_for(names, number, edits, events)))
+            found_for = _edited_for(names, number, edits, events)
             is_fault = not _FOUND_IT.match(text) or _NAMES_FIX.search(text)
-            # Where nothing was edited, what was explained of the same names later may be another cause.
+            # What was explained of the same names later may be another cause.
             again = (2 * sum(name in one for name in names) >= len(names) > 0 for one in explained[-_MAX_EXPLAINED:])
-            if is_fault and (edited or not any(again)):
+            is_left = not found_for and not (edits and edits[-1].event > number) and not any(again)
+            later = next((one for one in reversed(found) if events[one.event].turn == event.turn), None)
+            is_other = later and _is_found_otherwise(number, names, later, found_for, failed)
+            if is_fault and (found_for or is_left) and not is_other:
+                edited = tuple(dict.fromkeys(one.path for one in found_for))
                 found.append(Cause(text=text, event=number, record=event.record, names=names, edited=edited))
         if len(event.text) >= _MIN_EXPLAINING_CHARS:
             explained.append(event.text)
@@ -226,12 +233,37 @@ def find_causes(
 
 def _edited_for(
     names: Collection[str], found: int, edits: Sequence[FileOperation], events: Sequence[Event]
-) -> Iterator[str]:
-    """The files with an edit that shares a name with a finding, by the next turn; those that it names, at any time."""
-    for one in edits[bisect_right(edits, found, key=attrgetter("event")) :]:
-        is_near = events[one.event].turn <= events[found].turn + 1
-        if one.path.rpartition("/")[2] in names or (is_near and any(name in events[one.event].text for name in names)):
-            yield one.path
+) -> Sequence[FileOperation]:
+    """The edits that share a name with a finding, by the next turn, or of files that it names, at any later time.
+
+    Where there are none it may report on those of its turn before it.
+    """
+    turn, first = events[found].turn, bisect_right(edits, found, key=attrgetter("event"))
+
+    def is_for(one: FileOperation) -> bool:
+        is_near = turn <= events[one.event].turn <= turn + 1
+        is_named = one.path.rpartition("/")[2] in names and (is_near or one.event > found)
+        return is_named or (is_near and any(name in events[one.event].text for name in names))
+
+    return list(filter(is_for, edits[first:])) or list(filter(is_for, edits[:first]))
+
+
+def _is_found_otherwise(
+    found: int, names: frozenset[str], later: Cause, edits: Sequence[FileOperation], failed: Sequence[Run]
+) -> bool:
+    """Whether the next finding of a turn takes the place of one: nothing was done about it yet, or it did not help."""
+    done = next((one.event for one in edits if one.event < later.event), -1)
+    if done < 0:
+        return not names.isdisjoint(later.names)
+    first, last, stop = (
+        bisect_right(failed, at, key=attrgetter("event")) for at in (found, max(done, found), later.event)
+    )
+    return first > 0 and any(_fails_alike(failed[first - 1], run) for run in failed[last:stop])
+
+
+def _fails_alike(run: Run, other: Run) -> bool:
+    (tests, messages), (other_tests, others) = _failure(run.line), _failure(other.line)
+    return not tests.isdisjoint(other_tests) or not (tests or set(messages).isdisjoint(others))
 
 
 _MARKED = re.compile(r"`[^`\n]+`")
@@ -241,8 +273,8 @@ _MIN_EXPLAINING_CHARS, _MAX_EXPLAINED = 200, 60
 def _cause_in(pieces: Sequence[str]) -> str:
     """The sentence that finds a cause with those after it, and the one that names the fix; empty without one."""
     at = next((i for i, one in enumerate(pieces) if _FINDS_CAUSE.search(one) and not _UNSURE.search(one)), -1)
-    if at < 0:
-        return ""
+    if at < 0 or all(one.endswith(COLONS) for one in pieces[at : at + 2]):
+        return ""  # or a heading
     # "That is why": the cause stands before it.
     first = at - 1 if at and _POINTS_BACK.match(pieces[at]) else at
     taken = pieces[first : at + 1]

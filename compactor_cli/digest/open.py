@@ -365,7 +365,8 @@ def fixed_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache)
 def _cause_item(cause: Cause, analysis: Analysis) -> Item:
     words = analysis.words
     edited = f" → {words.edited}{words.colon}{_listed(cause.edited, _MAX_PATHS)}" if cause.edited else ""
-    return Item(text=f"{cause.text}{edited}", records=(cause.record,))
+    ending = edited or ("" if analysis.is_dialogue else f" — {words.unresolved}")
+    return Item(text=f"{cause.text}{ending}", records=(cause.record,))
 
 
 def remembered_errors(analysis: Analysis) -> tuple[str, ...]:

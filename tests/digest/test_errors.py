@@ -303,6 +303,9 @@ FOUND = (
 )
 
 
+UNMENDED = " — not edited since"
+
+
 def causes(*messages: object) -> list[str]:
     one = digest(conversation(user("the gate stays open, why?"), *messages), 3_000)  # type: ignore[arg-type]
     return texts(one, Section.ERRORS)
@@ -315,7 +318,9 @@ def test_what_was_found_to_be_wrong_stands_with_the_fix_and_the_files_edited_for
         answer("ok", "g"),
     )
     assert causes(says(FOUND), mended) == [f"{cause} → edited: src/gauge.py"]
-    assert causes(says(FOUND), EDIT) == [cause]
+    assert causes(says(FOUND)) == [f"{cause}{UNMENDED}"]
+    assert causes(says(FOUND), EDIT) == []
+    assert causes(*mended, says(FOUND)) == [f"{cause} → edited: src/gauge.py"]
     assert causes(says(FOUND), user("mend it"), mended) == [f"{cause} → edited: src/gauge.py"]
 
 
@@ -383,10 +388,31 @@ def test_a_panic_is_gone_where_the_same_test_fails_of_something_else() -> None:
 
 def test_of_findings_on_the_same_names_the_newest_is_shown_and_none_that_the_user_took_back() -> None:
     newer = "The actual cause is the relay: `open_gate` waits for it and gives up after a second."
-    assert causes(says(FOUND), says(newer)) == [newer, FOUND.removesuffix(" Let me change it.")]
+    assert causes(says(FOUND), user("are you sure?"), says(newer))[0] == f"{newer}{UNMENDED}"
     again = "The bug is that `open_gate` never calls `read_level` in `gauge.py`."
-    assert causes(says(FOUND), says(again)) == [again]
+    assert causes(says(FOUND), says(again)) == [f"{again}{UNMENDED}"]
     assert causes(says(newer), user("that's not right, the relay is new"), says("I look again.")) == []
+
+
+RELAY = "The actual cause is the relay: `open_gate` waits for it and gives up after a second."
+
+
+def test_what_the_next_finding_of_a_turn_takes_the_place_of_before_anything_was_edited_is_left_out() -> None:
+    assert causes(says(FOUND), says(RELAY)) == [f"{RELAY}{UNMENDED}"]
+    other = RELAY.replace("open_gate", "shut_gate")
+    assert len(causes(says(FOUND), says(other))) == 2
+
+
+def test_a_finding_after_whose_edit_the_same_test_failed_was_not_it() -> None:
+    mended, relay = edit("src/gauge.py", "read_level()"), edit("src/relay.py", "open_gate()")
+    assert causes(*suite(GATE), says(FOUND), *mended, *suite(GATE), says(RELAY), *relay) == [
+        f"{RELAY} → edited: src/relay.py"
+    ]
+    assert len(causes(*suite(GATE), says(FOUND), *mended, *suite(TIDE), says(RELAY), *relay)) == 2
+
+
+def test_a_heading_finds_nothing() -> None:
+    assert causes(says("## The Problem:\nTwo layers of names:\n- `open_gate` is for the harbour")) == []
 
 
 def test_what_was_found_to_be_wrong_settles_nothing() -> None:
