@@ -30,6 +30,7 @@ from compactor_cli.digest.statements import (
     opening,
     plain_line,
     records_of,
+    statements_of,
 )
 from compactor_cli.digest.wants import NAME_CHARS, UserMessage, joined, newest_request, with_question
 from compactor_cli.group.exchanges import topics
@@ -255,12 +256,26 @@ def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mappi
         is_whole = 2 * sum(one.place in doubted for one in group) > len(group)
         if is_whole:
             marks[group[0].event, -1] = f"({words.overruled}) "
+        elif lone := _within_doubted(group, doubted, analysis):
+            marks[lone.event, lone.place] = f" ({words.overruled})"
         for one in group:
             if one.place in doubted and not is_whole:
                 marks[one.event, one.place] = f" ({words.overruled})"
             elif 0 <= one.event < changed and not one.label and _is_overtaken(one, group, analysis):
                 marks[one.event, one.place] = f" ({words.older})"
     return marks
+
+
+def _within_doubted(group: Sequence[Statement], doubted: Collection[int], analysis: Analysis) -> Statement | None:
+    """The first sentence that is shown of an explanation, where none of what is in doubt of it is shown.
+
+    The entries of a list stand each for itself.
+    """
+    if not doubted or any(one.place in doubted for one in group):
+        return None
+    forms = [form for _, form, _ in statements_of(analysis.events[group[0].event].text)]
+    is_explained = any(place < len(forms) and forms[place] is StatementForm.SENTENCE for place in doubted)
+    return next((one for one in group if is_explained and one.form is StatementForm.SENTENCE), None)
 
 
 def _is_overtaken(statement: Statement, group: Sequence[Statement], analysis: Analysis) -> bool:

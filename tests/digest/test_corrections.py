@@ -148,3 +148,19 @@ def test_a_failure_is_held_against_the_report_that_it_is_about() -> None:
 
 def test_a_message_that_begins_with_a_noun_of_stop_takes_nothing_back() -> None:
     assert doubted(user("move the page"), REPORT, user("Stop gates of the harbour want the same redirect")) == []
+
+
+def test_of_an_explanation_in_doubt_the_first_sentence_that_fits_is_marked_whichever_it_is() -> None:
+    telling = (
+        "The export of `read_tides` in src/export.py loses rows since `ClockKind` reads 2 drifts of `gauge_north`."
+    )
+    wrong = "The clock catches lost lines because the gate was shut, and the gauge of the harbour lost no lines of it."
+    explained = says(f"{telling} {wrong} It then goes on. It is the way of all of them. It never ends by itself.")
+    asked = user("but was the gate of the harbour not shut, and the gauge well, when the clock lost its lines?")
+    later = says("You're right. The gate was shut, and the clock lost no lines."), user("then rename `read_tides`")
+    session = conversation(user("why?"), explained, asked, *later)
+    texts = [rendered(digest(session, tokens).summary) for tokens in range(100, 200, 10)]
+    pieces = [piece for piece, _, _ in statements_of(explained.text)]
+    showing = [text for text in texts if any(piece in text for piece in pieces)]
+    assert any(wrong not in text for text in showing)
+    assert all(DOUBT in text for text in showing)
