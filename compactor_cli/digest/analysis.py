@@ -173,12 +173,13 @@ def _analysed(
 ) -> Analysis:
     language = request.language if request.language != "auto" else detect(message.text for message in messages)
     kept = events(request.transcript, request.kept)
-    operations, ran = file_operations(found), runs(found)
+    directory = working_directory(request.transcript)
+    operations, ran = file_operations(found, directory), runs(found)
     plan, old_plan = plan_state(found), memory.plan_state()
     plan = replace(plan, todos=plan.todos or old_plan.todos, text=plan.text or old_plan.text)
     files = replay(operations, memory.file_states())
     turns, taken_back = turns_of(found), overturned(found)
-    words, work = words_of(language), work_state(found, ran, operations, files, working_directory(request.transcript))
+    words, work = words_of(language), work_state(found, ran, operations, files, directory)
     settled = decisions(found, taken_back)
     newly = {decision.text for decision in settled}
     # What clients say in the user's name of work that ended: no words of the user, and so no events.

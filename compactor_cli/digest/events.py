@@ -36,6 +36,7 @@ from compactor_cli.formats.client_signs import (
     answers,
     asked_questions,
     is_demonstration,
+    named_directory,
     reply_to_report,
     reported_words,
     subagent_parts,
@@ -117,6 +118,7 @@ def events(
         if 0 <= index < len(transcript.messages):
             value = transcript.records[index].value if index < len(transcript.records) else None
             if not is_demonstration(value):
+                reader.folder = reader.strip(named_directory(value))
                 reader.read(index, transcript.messages[index])
                 if is_act and transcript.messages[index].is_meta:
                     reader.read_subagent(index, subagent_parts(transcript.records[index]))
@@ -153,6 +155,7 @@ def results_of(events: Iterable[Event]) -> dict[int, Event]:
 class _EventReader:
     strip: Callable[[str], str]
     directory: str
+    folder: str = ""  # where the shell is, as the record says
     is_act: Callable[[ToolKind, str], bool] | None = None
     found: list[Event] = field(default_factory=list)
     waiting: defaultdict[str, deque[int]] = field(default_factory=lambda: defaultdict(deque))
@@ -231,6 +234,7 @@ class _EventReader:
         arguments = _cleaned(call.arguments, lambda text: self.strip(plain(text)))
         kind = tool_kind(call.name, arguments)
         folder = argument(arguments, _FOLDER_KEYS).rstrip("/") if kind in (ToolKind.COMMAND, ToolKind.EDIT) else ""
+        folder = folder or (self.folder if kind is ToolKind.COMMAND else "")
         if folder not in ("", ".", self.directory):
             arguments = _from_directory(arguments, kind, folder)
         self.waiting[call.id].append(len(self.found))

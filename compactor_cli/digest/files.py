@@ -90,10 +90,11 @@ class FileState:
         return self.changed >= 0 or self.is_created or self.edits > 0 or self.is_deleted or bool(self.moved_to)
 
 
-def file_operations(events: Sequence[Event]) -> tuple[FileOperation, ...]:
+def file_operations(events: Sequence[Event], directory: str = "") -> tuple[FileOperation, ...]:
     """Every action on a file, in order. Calls whose result is an error, or that the user turned down, did nothing.
 
-    What a subagent reports to have written counts where no record of its own shows it.
+    Paths below ``directory``, where the session works, are as seen from there. What a subagent reports to have written
+    counts where no record of its own shows it.
     """
     results = results_of(events)
     # Where results are recorded, a call at the end without one may not have run.
@@ -110,15 +111,25 @@ def file_operations(events: Sequence[Event]) -> tuple[FileOperation, ...]:
             if shown and result:
                 windows[shown] = result.text
         elif event.kind is EventKind.RESULT and event.call >= 0 and short_name(event.name) in _SUBAGENTS:
-            own = {one.path for one in found if one.event > event.call and one.action is not FileAction.READ}
-            # Who reviews lists the files that somebody else changed.
-            is_review = _REVIEWS.search(events[event.call].text[:_ABOUT_CHARS]) is not None
-            reported = {} if event.is_error else reported_files(event.text, with_lists=not is_review)
-            for path, is_new in reported.items():
-                if path not in own and _is_path(path):
-                    action = FileAction.CREATE if is_new else FileAction.EDIT
-                    found.append(FileOperation(action=action, path=path, event=number, record=event.record))
-    return tuple(found)
+            known = {one.path for one in found if one.event > event.call}
+            found += (one for one in _reported(event, number, events[event.call]) if one.path not in known)
+    above = f"{directory}/" if directory else "\n"
+    return tuple(
+        replace(one, path=one.path.removeprefix(above), target=one.target.removeprefix(above))
+        if one.path.startswith(above) or one.target.startswith(above)
+        else one
+        for one in found
+    )
+
+
+def _reported(event: Event, number: int, call: Event) -> Iterator[FileOperation]:
+    """What a subagent reports to have done to files. Who reviews lists the files that somebody else changed."""
+    is_review = _REVIEWS.search(call.text[:_ABOUT_CHARS]) is not None
+    reported = {} if event.is_error else reported_files(event.text, with_lists=not is_review)
+    for path, is_new in reported.items():
+        if _is_path(path):
+            action = FileAction.CREATE if is_new else FileAction.EDIT
+            yield FileOperation(action=action, path=path, event=number, record=event.record)
 
 
 # Tools that answer with the report of somebody who may have changed files.

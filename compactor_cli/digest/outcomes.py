@@ -8,13 +8,13 @@ from dataclasses import field
 
 from compactor_cli.digest.checks import brief, covers, is_test
 from compactor_cli.digest.commands import CommandOutcome, Run
+from compactor_cli.digest.commits import Commit
 from compactor_cli.digest.corrections import takes_back
 from compactor_cli.digest.events import Event, EventKind, FileAction, is_lookup, is_service_call, results_of
 from compactor_cli.digest.files import FileOperation, is_throwaway
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import ELLIPSIS, opening, records_of
-from compactor_cli.digest.work_state import Commit
 from compactor_cli.model.value import dataclass
 
 # What is named of one request.

@@ -5,37 +5,16 @@ from __future__ import annotations
 import posixpath
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import islice
 
 from compactor_cli.digest.checks import QUOTED, chain_parts, contains, covers, is_test, selects_some
 from compactor_cli.digest.commands import CommandOutcome, Run
+from compactor_cli.digest.commits import Commit, find_commits, held_by
 from compactor_cli.digest.events import Event, EventKind, FileAction, results_of
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
 from compactor_cli.model.value import dataclass
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
-    """A commit that a run made: its branch, hash and subject as git wrote them, and where the run stands.
-
-    ``staged``: the paths that were named to `git add` before it, between slashes; None where it may hold all changes.
-    """
-
-    branch: str
-    hash: str
-    subject: str
-    event: int
-    record: int
-    staged: tuple[str, ...] | None = None
-
-    def holds(self, state: FileState) -> bool:
-        """Whether it holds the last change of a file; either path may be written from a deeper folder."""
-        if state.changed >= self.event:
-            return False
-        path = f"/{state.path.strip('/')}/"
-        return self.staged is None or any(named in path or named.endswith(path) for named in self.staged)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +41,6 @@ class WorkState:
     by_others: tuple[str, int] | None = None
     older: frozenset[int] = frozenset()
     elsewhere: Mapping[int, str] = field(default_factory=dict)
-
-
-_COMMIT = re.compile(r"^\[([\w./-]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\](.*)", re.MULTILINE)
 
 
 def _outside(states: Sequence[FileState]) -> Callable[[str], bool]:
@@ -115,67 +91,116 @@ def work_state(
     """
     results = results_of(events)
     elsewhere = _elsewhere(runs, states, directory)
-    found = _commits(results, runs)
-    commits = tuple(commit for commit in found if not is_throwaway(f"{elsewhere.get(commit.event, '')}/"))
-    runs_here = [run for run in runs if run.event not in elsewhere]
-    commits_here = [commit for commit in commits if commit.event not in elsewhere]
-    changes = [one for one in operations if one.action is not FileAction.READ and not is_throwaway(one.path)]
-    uses_git = any(re.search(r"\bgit (?:commit|add|status|diff|stash)\b", run.key) for run in runs_here)
-    listed = _listed_by_git(runs_here, results)
-    last = commits_here[-1].event if commits_here else -1
-    is_outside = _outside(states)
-    _throw_away(states, runs_here, last)
-    uncommitted: list[FileState] = []
-    by_others = _commit_by_others(runs_here, results, commits_here)
-    for state in states:
-        if state.is_reverted:
-            continue
-        if not state.is_changed or state.changed < 0 or is_throwaway(state.path) or is_outside(state.path):
-            continue
-        is_listed = not listed.keys().isdisjoint(_ends_of(state.path))
-        state.commit = "" if is_listed else next((commit.hash for commit in commits_here if commit.holds(state)), "")
-        is_in_another = by_others and state.changed < by_others[1].event and not is_listed
-        is_gone = state.commit or state.is_deleted or is_in_another
-        if uses_git and not (is_gone or _is_passed_over(state, runs_here, results)):
-            uncommitted.append(state)
-    stash = _last_stash(runs_here)
-    stashed_at = stash.event if stash else 0
-    ending = [number for number in range(max(0, len(events) - 8), len(events)) if events[number].kind is EventKind.CALL]
-    without_result = tuple(number for number in ending if number not in results)
+    # What the user refused or stopped did nothing.
+    runs = [run for run in runs if not (run.event in results and results[run.event].is_refusal)]
+    here = [run for run in runs if run.event not in elsewhere]
+    away = [run for run in runs if run.event in elsewhere and not is_throwaway(f"{elsewhere[run.event]}/")]
+    commits = find_commits(here, results, directory)
+    by_others = _commit_by_others(here, results, commits)
+    _throw_away(states, here, commits[-1].event if commits else -1)
+    ending = range(max(0, len(events) - 8), len(events))
+    without_result = tuple(n for n in ending if events[n].kind is EventKind.CALL and n not in results)
+    uncommitted, listed = _uncommitted(states, here, results, commits, by_others)
     # What became of changes that a commit without a result may have taken, nobody has seen.
-    if any(run.event in without_result and re.search(r"\bgit commit\b", run.key) for run in runs_here):
+    if any(run.event in without_result and re.search(r"\bgit commit\b", run.key) for run in here):
         uncommitted, listed = [], {}
-    branch, branch_record = _branch(results, runs_here)
+    stash = _last_stash(here)
+    stashed_at = stash.event if stash else 0
+    not_stashed = {state.path: state.records[-1] for state in uncommitted if state.changed >= stashed_at}
+    all_commits = (*commits, *_commits_elsewhere(away, elsewhere, states, results))
+    changes = [one for one in operations if one.action is not FileAction.READ and not is_throwaway(one.path)]
+    branch, branch_record = _branch(results, here)
     return WorkState(
         branch=branch,
         branch_record=branch_record,
-        commits=commits,
-        uncommitted=_with_listed(
-            {state.path: state.records[-1] for state in uncommitted if state.changed >= stashed_at}, listed
-        ),
+        commits=all_commits,
+        uncommitted=_with_listed(not_stashed, listed),
         stashed=tuple(state.path for state in uncommitted if state.changed < stashed_at),
         stash_record=stash.result_record if stash else -1,
         elsewhere=elsewhere,
         older=frozenset(_older(runs, changes)),
-        unpushed=_unpushed(commits, runs, results),
+        unpushed=_unpushed(all_commits, runs, results),
         by_others=(by_others[0], by_others[1].result_record) if by_others else None,
         stale=tuple(_stale(runs, changes)),
         without_result=without_result,
     )
 
 
-def _is_passed_over(state: FileState, runs: Sequence[Run], results: Mapping[int, Event]) -> bool:
-    """Whether the whole of a `git status` after the last change of a file names neither it nor its folder: ignored."""
-    name = posixpath.basename(state.path)
-    for run in runs:
-        is_whole = run.event > state.changed and _WHOLE_STATUS.fullmatch(run.key) is not None
-        if is_whole and run.outcome is CommandOutcome.OK and run.event in results:
-            text = results[run.event].text
+def _commits_elsewhere(
+    runs: Sequence[Run], elsewhere: Mapping[int, str], states: Sequence[FileState], results: Mapping[int, Event]
+) -> Iterator[Commit]:
+    """The commits in other folders; sets the ``commit`` of the files there."""
+    for folder in dict.fromkeys(elsewhere[run.event] for run in runs):
+        there = [run for run in runs if elsewhere[run.event] == folder]
+        files = [state for state in states if state.path.startswith(f"{folder}/")]
+        commits = find_commits(there, results, "")
+        held = held_by(files, commits, _passed_over(there, results))
+        for state in files:
+            commit = held.get(state.path)
+            state.commit = commit.hash if commit else ""
+        yield from commits
+
+
+def _uncommitted(
+    states: Sequence[FileState],
+    runs: Sequence[Run],
+    results: Mapping[int, Event],
+    commits: Sequence[Commit],
+    by_others: tuple[str, Run] | None,
+) -> tuple[list[FileState], Mapping[str, int]]:
+    """The files whose last change is in no commit, and all that git listed as changed; sets the others' ``commit``.
+
+    Left out are files of which that is not known, and those that git ignores.
+    """
+    is_outside, is_ignored = _outside(states), _passed_over(runs, results)
+    here = [
+        state
+        for state in states
+        if state.changed >= 0 and not (state.is_reverted or is_throwaway(state.path) or is_outside(state.path))
+    ]
+    held = held_by(here, commits, is_ignored)
+    listed, untracked = _listed_by_git(runs, results)
+    uses_git = any(re.search(r"\bgit (?:commit|add|status|diff|stash)\b", run.key) for run in runs)
+    found: list[FileState] = []
+    for state in here:
+        is_listed = not listed.keys().isdisjoint(_ends_of(state.path)) or _is_in(untracked, state.path)
+        commit = None if is_listed else held.get(state.path)
+        state.commit = commit.hash if commit else ""
+        is_in_another = by_others and state.changed < by_others[1].event
+        is_unknown = state.path in held or is_in_another or is_ignored(state, runs[-1].event if runs else 0)
+        if uses_git and not state.is_deleted and (is_listed or not is_unknown):
+            found.append(state)
+    return found, listed
+
+
+def _passed_over(runs: Sequence[Run], results: Mapping[int, Event]) -> Callable[[FileState, int], bool]:
+    """Whether a `git status` between the last change of a file and an event names neither it nor its folder.
+
+    Git ignores such a file, or it is as it was, or in a commit.
+    """
+    statuses = [
+        (run.event, found[1].split(), results[run.event].text)
+        for run in runs
+        if run.outcome is CommandOutcome.OK and run.event in results and "|" not in run.command
+        if (found := _WHOLE_STATUS.fullmatch(run.key))
+    ]
+
+    def is_ignored(state: FileState, until: int) -> bool:
+        name = posixpath.basename(state.path)
+        return any(
             # A new folder stands for what is in it, as seen from where the command ran.
-            named = (word.lstrip("./") for word in text.split() if word.endswith("/"))
-            if name not in text and not any(f"/{folder}" in f"/{state.path}" for folder in named):
-                return True
-    return False
+            state.changed < at <= until and name not in text and not _is_in(text.split(), state.path)
+            for at, asked, text in statuses
+            if not asked or _is_in(asked, state.path)
+        )
+
+    return is_ignored
+
+
+def _is_in(names: Iterable[str], path: str) -> bool:
+    """Whether a path is one of these, or in a folder among them (`docs/`), as seen from any folder above it."""
+    ends = (f"/{name.lstrip('./')}" for name in names)
+    return any(f"/{path}".endswith(end) or (end[-1] == "/" and end in f"/{path}") for end in ends if len(end) > 1)
 
 
 def _commit_by_others(
@@ -186,7 +211,7 @@ def _commit_by_others(
     head, found = "", None
     for run in runs:
         result = results.get(run.event)
-        if result is None or result.is_refusal:
+        if result is None:
             continue
         shown = _LOGGED.match(result.text) if _LOG.match(run.key) else None
         if shown and head and not head.startswith(shown[2]) and not shown[2].startswith(head):
@@ -199,19 +224,26 @@ def _commit_by_others(
 # A log that begins with the commit that is checked out, and how it begins.
 _LOG = re.compile(r"git log(?: --oneline| -n? ?\d+| --decorate)*(?: \S+\.\.HEAD)?(?= *(?:$|[|;&]))")
 _LOGGED = re.compile(r"(?:commit )?(([0-9a-f]{7,40})\b.*)")
-_WHOLE_STATUS = re.compile(r"git status(?: (?:-s|-sb|--short|--porcelain|--branch))*")
+_WHOLE_STATUS = re.compile(r"git status(?: (?:-s|-sb|--short|--porcelain|--branch))*((?: [\w./@+][\w./@+-]*)*)")
 
 
-def _listed_by_git(runs: Sequence[Run], results: Mapping[int, Event]) -> dict[str, int]:
-    """The files that `git status` or `git diff --stat` listed as changed since anything was done about changes."""
+def _listed_by_git(runs: Sequence[Run], results: Mapping[int, Event]) -> tuple[dict[str, int], list[str]]:
+    """The files that `git status` or `git diff --stat` listed as changed since anything was done about changes, each
+    with the record; and the new ones, which are in no commit."""
     for run in reversed(runs):
-        if _TAKES_CHANGES.search(run.key) and run.outcome is not CommandOutcome.FAILED:
-            return {}
-        if _LISTS_CHANGES.search(run.key) and run.event in results:
+        taken, shown = (
+            max((one.start() for one in form.finditer(run.key)), default=-1)
+            for form in (_TAKES_CHANGES, _LISTS_CHANGES)
+        )
+        if shown > taken and run.event in results:
             result = results[run.event]
             named = (next(filter(None, found)) for found in _LISTED.findall(result.text))
-            return {path: result.record for path in named if not path.startswith("...")}
-    return {}
+            _, _, new = result.text.partition("\nUntracked files:")
+            changed = {path: result.record for path in named if not path.startswith("...")}
+            return changed, [*_NEW_SHORT.findall(result.text), *_NEW.findall(new.partition("\n\n")[0])]
+        if taken >= 0 and run.outcome is not CommandOutcome.FAILED:
+            break
+    return {}, []
 
 
 _TAKES_CHANGES = re.compile(r"\bgit (?:commit|stash|reset|checkout|restore|switch|merge|rebase|pull|cherry-pick)\b")
@@ -224,6 +256,9 @@ _LISTED = re.compile(
     r"|^(?:[MADRU][MADRU ]|[ ]?[MD]) (?:\S+ -> )?([\w./@-]+)$|^ (\S+) +\| +(?:\d+ [+-]+|Bin )",
     re.MULTILINE,
 )
+
+
+_NEW, _NEW_SHORT = re.compile(r"^\s+([^\s(]\S*)$", re.MULTILINE), re.compile(r"^\?\? (\S+)$", re.MULTILINE)
 
 
 def _with_listed(uncommitted: dict[str, int], listed: Mapping[str, int]) -> dict[str, int]:
@@ -282,51 +317,6 @@ def _branch(results: Mapping[int, Event], runs: Sequence[Run]) -> tuple[str, int
         if found and (name := "".join(found[-1])) and name not in ("detached", "HEAD"):
             return name, result.record
     return "", -1
-
-
-def _commits(results: Mapping[int, Event], runs: Sequence[Run]) -> list[Commit]:
-    """The commits that stand: one that was amended is part of the commit in its place."""
-    found: list[Commit] = []
-    staged: list[tuple[str, ...] | None] = []  # since the last commit; None: all, or unknown
-    for run in runs:
-        result = results.get(run.event)
-        if result is None or not result.is_refusal:
-            staged += _staged(run.command)
-        if result is None or "commit" not in run.command or run.outcome is CommandOutcome.FAILED:
-            continue
-        if line := _COMMIT.search(result.text):
-            if found and re.search(r"\bgit [^|;&\n]*--amend\b", run.command):
-                staged.append(found.pop().staged)
-            paths = None if None in staged or not staged else tuple(path for part in staged for path in part or ())
-            branch, name, subject = line.groups()
-            found.append(
-                Commit(
-                    branch=branch,
-                    hash=name,
-                    subject=subject.strip(),
-                    event=run.event,
-                    record=result.record,
-                    staged=paths,
-                )
-            )
-            staged = []
-    return found
-
-
-_STAGING = re.compile(r"\bgit (?:-C \S+ )?(?:(?P<add>add|stage|rm|mv)|(?P<commit>commit))\b(?P<rest>[^|;&\n]*)")
-
-
-def _staged(command: str) -> Iterator[tuple[str, ...] | None]:
-    """The paths that each staging command of a line names; None where it takes all that changed."""
-    for found in _STAGING.finditer(command.partition("<<")[0]):
-        words = QUOTED.sub("q", found["rest"]).split()
-        if found["commit"]:
-            if any(re.fullmatch(r"-(?!-)\w*a\w*|--all", word) for word in words):
-                yield None
-            continue
-        paths = [word.strip("\"'").removeprefix("./") for word in found["rest"].split() if not word.startswith("-")]
-        is_plain = all(re.fullmatch(r"[\w./@+-]*\w[\w./@+-]*", path) for path in paths)
-        yield tuple(f"/{path.strip('/')}/" for path in paths) if paths and is_plain else None
 
 
 def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[int]:

@@ -108,7 +108,7 @@ def subagent_parts(record: Record) -> tuple[Part, ...]:
 def working_directory(transcript: Transcript) -> str:
     """The directory the agent worked in, as the transcript's bookkeeping or its first messages name it; else empty."""
     for record in transcript.records:
-        if directory := _named_directory(record.value):
+        if directory := named_directory(record.value):
             return directory
     own = (i for i, record in enumerate(transcript.records) if not is_demonstration(record.value))
     for index in islice(own, _DIRECTORY_MESSAGES):
@@ -123,7 +123,8 @@ _DEEPER = (("payload",), ("info", "path"), ("data", "context"))
 _DIRECTORY_SIGNS = frozenset((*DIRECTORY_KEYS, *(place[0] for place in _DEEPER)))
 
 
-def _named_directory(value: Any) -> str:
+def named_directory(value: Any) -> str:
+    """The directory in which a record says that it was written; empty where it does not."""
     if not isinstance(value, Mapping) or _DIRECTORY_SIGNS.isdisjoint(value):
         return ""
     deeper = (at(value, place) for place in _DEEPER)

@@ -1,0 +1,234 @@
+"""Commits: those that the session made, and which of its files each of them holds, as far as records show it."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+
+from compactor_cli.digest.checks import QUOTED
+from compactor_cli.digest.commands import CommandOutcome, Run
+from compactor_cli.digest.events import Event
+from compactor_cli.digest.files import FileState
+from compactor_cli.model.value import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """A commit that a run made: its branch, hash and subject as git wrote them, and where the run stands.
+
+    ``named``: the paths that were given to git for it, and those that git showed to be in it. ``takes_all``: whether
+    it holds whatever else had changed; None where it is not seen what was staged. ``size``: the number of its files,
+    0 where git did not say it. ``left_out``: paths that were taken out of what is staged again.
+    """
+
+    branch: str
+    hash: str
+    subject: str
+    event: int
+    record: int
+    named: tuple[str, ...] = ()
+    takes_all: bool | None = None
+    size: int = 0
+    left_out: tuple[str, ...] = ()
+
+
+def held_by(
+    states: Iterable[FileState], commits: Sequence[Commit], is_ignored: Callable[[FileState, int], bool]
+) -> dict[str, Commit | None]:
+    """The commit that holds the last change of each file, by path; None where one may hold it, and may not.
+
+    A file that no commit holds is not among them. ``is_ignored``: whether git is seen to pass over it up to an event.
+    """
+    found: dict[str, Commit | None] = {}
+    tracked: set[str] = set()
+    changed = [state for state in states if state.changed >= 0]
+    for commit in commits:
+        left = [state for state in changed if state.path not in found and state.changed <= commit.event]
+        all_named = _named(commit.named, changed)
+        named = all_named.intersection(state.path for state in left)
+        others = {state.path for state in left} - named - _named(commit.left_out, changed)
+        taken: set[str] = set()
+        if commit.takes_all:
+            is_stated = commit.size > 0  # with every file that is new
+            taken = {
+                state.path
+                for state in left
+                if state.path in others
+                and not (is_stated and state.is_created and state.path not in tracked)
+                and not (_HIDDEN_FOLDER.search(state.path) or is_ignored(state, commit.event))
+            }
+            taken = taken if not commit.size or len(taken | named) <= commit.size else set()
+        if commit.takes_all is not False:
+            found |= dict.fromkeys(others, None)
+        found |= dict.fromkeys(taken | named, commit)
+        tracked |= taken | all_named
+    return found
+
+
+# What belongs to a tool, and may be ignored.
+_HIDDEN_FOLDER = re.compile(r"(?:^|/)\.(?!git)[\w-]+/")
+
+
+def _named(names: Iterable[str], states: Sequence[FileState]) -> set[str]:
+    """The files of these names, or in these folders; where there is none, those that it may be from another folder."""
+    paths = {f"/{state.path.strip('/')}/": state.path for state in states}
+    found: set[str] = set()
+    for name in (f"/{name.strip('/')}/" for name in names):
+        if name in paths:
+            found.add(paths[name])
+            continue
+        whole = {path for slashed, path in paths.items() if slashed.startswith(name)}
+        found |= whole or {path for slashed, path in paths.items() if name in slashed or name.endswith(slashed)}
+    return found
+
+
+def find_commits(runs: Iterable[Run], results: Mapping[int, Event], directory: str) -> list[Commit]:
+    """The commits that stand, in order: one that was amended is part of the one in its place, and some are taken back.
+
+    ``directory``: where the session works.
+    """
+    found: list[Commit] = []
+    index = _Index()
+    for run in runs:
+        result = results.get(run.event)
+        text = result.text if result else ""
+        made = list(_COMMIT.finditer(text)) if run.outcome is not CommandOutcome.FAILED else []
+        ends = [*(one.start() for one in made[1:]), len(text)]
+        for step, words, is_shown in _steps(run.command, directory):
+            if step == "commit":
+                amended = found.pop() if found and made and "--amend" in words else None
+                index.commit(words, amended)
+                if made and result:
+                    one = made.pop(0)
+                    found.append(index.committed(one, text[one.end() : ends.pop(0)], run.event, result.record))
+                    index = _Index()
+            elif step == "reset" and (back := _BACK.search(" ".join(words))):
+                gone = found[max(0, len(found) - int(back[1] or 1)) :]
+                del found[len(found) - len(gone) :]
+                index = _Index(named=[name for one in gone for name in one.named] if "--soft" in words else [])
+            elif step in ("status", "diff"):
+                index.show(text if is_shown else "", step, words)
+            elif "fatal: pathspec" not in text:
+                index.stage(step, words)
+    return found
+
+
+_COMMIT = re.compile(r"^\[([\w./-]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\](.*)", re.MULTILINE)
+_SIZE = re.compile(r"^ *(\d+) files? changed", re.MULTILINE)
+# New and deleted files of a commit, and those that were moved.
+_SHOWN = re.compile(r"^ *(?:(?:create|delete) mode \d+ (.+)|re(?:name|write) (.*) \(\d+%\))$", re.MULTILINE)
+# `git reset HEAD~2`, `git reset HEAD^`
+_BACK = re.compile(r"(?<!\S)(?:HEAD|@)(?:~(\d*)|\^)(?!\S)")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Index:
+    """What is staged as far as records show it: the fields of a `Commit`."""
+
+    named: list[str] = field(default_factory=list)
+    takes_all: bool | None = None
+    left_out: list[str] = field(default_factory=list)
+
+    def stage(self, step: str, words: Sequence[str]) -> None:
+        """Reads `git add`, `rm` and `mv`, and what takes paths out again."""
+        paths = [word for word in words if not word.startswith("-") and word != "HEAD"]
+        if step in ("reset", "restore"):
+            if step == "reset" and not paths:
+                self.named, self.takes_all = [], False
+            elif step == "reset" or not {"--staged", "-S"}.isdisjoint(words):
+                self.named = [name for name in self.named if name not in paths]
+                self.left_out += paths
+        elif not {"-p", "--patch", "-i", "-e"}.isdisjoint(words):
+            self.takes_all = None
+        elif paths and all(map(_PLAIN.fullmatch, paths)):
+            self.named += paths
+            self.takes_all = self.takes_all or False
+        else:
+            self.takes_all = True
+
+    def show(self, text: str, step: str, words: Sequence[str]) -> None:
+        """Reads what git lists as staged: that alone is."""
+        if step == "status":
+            _, _, listed = text.partition("Changes to be committed:")
+            listed = re.split(r"^(?:Changes not staged|Untracked files|Unmerged paths)", listed, flags=re.MULTILINE)[0]
+            named = _STAGED.findall(listed) or _STAGED_SHORT.findall(text)
+        else:
+            named = _STAT.findall(text) if not {"--cached", "--staged"}.isdisjoint(words) else []
+        if named:
+            self.named, self.takes_all = named, False
+
+    def commit(self, words: Sequence[str], amended: Commit | None) -> None:
+        """Reads what a commit takes besides: all that git knows, the paths that it names, what it is in place of."""
+        if any(re.fullmatch(r"-(?!-)\w*a\w*|--all", word) for word in words):
+            self.takes_all = True
+        before = ("", *words)
+        paths = [
+            word
+            for last, word in zip(before, words, strict=False)
+            if not (word[0] == "-" or _TAKES_VALUE.fullmatch(last))
+        ]
+        if paths and all(map(_PLAIN.fullmatch, paths)):
+            self.named, self.takes_all = paths, False
+        if amended:
+            self.named += amended.named
+            self.takes_all = self.takes_all or amended.takes_all
+
+    def committed(self, line: re.Match[str], shown: str, event: int, record: int) -> Commit:
+        """The commit that git tells of in a line and what stands below it."""
+        branch, name, subject = line.groups()
+        size = _SIZE.search(shown)
+        moved = (path for one in _SHOWN.findall(shown) for path in _both_names(one[0] or one[1]))
+        return Commit(
+            branch=branch,
+            hash=name,
+            subject=subject.strip(),
+            event=event,
+            record=record,
+            named=(*self.named, *moved),
+            takes_all=self.takes_all,
+            size=int(size[1]) if size else 0,
+            left_out=tuple(self.left_out),
+        )
+
+
+_PLAIN = re.compile(r"[\w./@+()\[\]-]*\w[\w./@+()\[\]-]*")
+_TAKES_VALUE = re.compile(r"-\w*[mFCct]|--(?:message|file|author|date|trailer|fixup|squash)")
+_STAGED = re.compile(r"^\s+(?:modified|new file|deleted|typechange|renamed|copied): +(?:.+ -> )?(\S.*)$", re.MULTILINE)
+_STAGED_SHORT = re.compile(r"^[MADRC][ MD] (?:\S+ -> )?(\S+)$", re.MULTILINE)
+_STAT = re.compile(r"^ ?(\S+) +\| +(?:\d+|Bin)\b", re.MULTILINE)
+
+
+def _both_names(shown: str) -> Iterator[str]:
+    """A path, or both of a move: `src/{a.py => b.py}`, `a.py => b.py`."""
+    head, names, tail = found.groups() if (found := re.fullmatch(r"(.*)\{(.* => .*)\}(.*)", shown)) else ("", shown, "")
+    yield from (f"{head}{name}{tail}".replace("//", "/") for name in names.split(" => "))
+
+
+_STEP = re.compile(r"\s*(?:\w+=\S* )*git (?:-C \S+ )?(add|stage|rm|mv|commit|reset|restore|status|diff)\b([^|]*)(\|?)")
+_REDIRECTION = re.compile(r"\d?>{1,2}(?:&\d|\s*[^\s&|;]+)")
+
+
+def _steps(command: str, directory: str) -> Iterator[tuple[str, list[str], bool]]:
+    """What a line does to the index, in order: each command with its words, and whether all of its output is shown."""
+    folder = ""
+    plain = _REDIRECTION.sub(" ", QUOTED.sub(_as_word, command.partition("<<")[0]))
+    for segment in re.split(r"&&|\|\||[;\n]", plain):
+        match segment.split():
+            case ["cd", place, *_]:
+                folder = posixpath.join(folder, place.rstrip("/"))
+                folder = "" if folder == directory else folder
+            case _ if found := _STEP.match(segment):
+                yield found[1], [_from(folder, word) for word in found[2].split()], not found[3]
+
+
+def _from(folder: str, word: str) -> str:
+    """A path as seen from where the session works; an option, or the name of a commit, as it is."""
+    is_path = not word.startswith(("-", "HEAD"))
+    return posixpath.normpath(posixpath.join(folder, word)) if is_path else word
+
+
+def _as_word(quoted: re.Match[str]) -> str:
+    """What stands in quotation marks, without the signs that mean something to a shell."""
+    return re.sub(r"[\s|;&<>]", "_", quoted[0].strip("\"'"))

@@ -1,0 +1,123 @@
+"""Commits: which files each of them holds, as far as records show it."""
+
+from __future__ import annotations
+
+import pytest
+from conversation import answer, call, conversation, digest, ran, texts, user
+
+from compactor_cli.model.summary import Section
+
+STORE = (call("Edit", "s", file_path="store.py", old_string="a", new_string="b"), answer("ok", "s"))
+CLOCK = (call("Edit", "c", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "c"))
+COMMIT = ran("git commit -am 'Store UTC'", "[utc-times 4f1c2aa] Store UTC\n 1 file changed")
+
+
+def is_open(*messages: object) -> list[str]:
+    return texts(digest(conversation(user("store the times in UTC"), *messages), 3_000), Section.PLAN)  # type: ignore[arg-type]
+
+
+def states_of(*messages: object) -> list[str]:
+    return texts(digest(conversation(user("store the times in UTC"), *messages), 3_000), Section.FILES)  # type: ignore[arg-type]
+
+
+NEW = (call("Write", "n", file_path="zone.py", content="utc = 0"), answer("ok", "n"))
+
+
+def committed(command: str, *shown: str) -> tuple[object, ...]:
+    return ran(command, "\n".join(("[main 4f1c2aa] x", *shown)))
+
+
+def test_of_a_new_file_that_a_commit_of_everything_does_not_show_nothing_is_stated() -> None:
+    all_of_it = committed("git add -A && git commit -m x", " 1 file changed")
+    assert states_of(STORE, NEW, all_of_it) == ["zone.py — created", "store.py — edited, in commit 4f1c2aa"]
+    assert is_open(STORE, NEW, all_of_it) == []
+    with_it = committed("git add -A && git commit -m x", " 2 files changed", " create mode 100644 zone.py")
+    assert [text.rpartition(", ")[2] for text in states_of(STORE, NEW, with_it)] == ["in commit 4f1c2aa"] * 2
+
+
+def test_a_commit_of_fewer_files_than_were_changed_is_not_said_to_hold_them_all() -> None:
+    assert states_of(STORE, CLOCK, committed("git commit -am x", " 1 file changed")) == [
+        "clock.py — edited",
+        "store.py — edited",
+    ]
+
+
+def test_of_a_commit_of_which_nobody_saw_what_was_staged_nothing_is_stated() -> None:
+    made = committed("git commit -m x", " 2 files changed")
+    assert not any("4f1c2aa" in text for text in states_of(STORE, CLOCK, made))
+    assert is_open(STORE, CLOCK, made) == []
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        ran(
+            "git status",
+            "Changes to be committed:\n\tmodified: store.py\n\nChanges not staged for commit:\n\tmodified: clock.py",
+        ),
+        ran("git add store.py; git status --short", "M  store.py\n M clock.py"),
+        ran("git diff --cached --stat", " store.py | 2 +-\n 1 file changed"),
+    ],
+)
+def test_a_commit_holds_what_git_showed_as_staged(status: tuple[object, ...]) -> None:
+    made = committed("git commit -m x", " 1 file changed")
+    assert states_of(STORE, CLOCK, status, made)[1] == "store.py — edited, in commit 4f1c2aa"
+    assert is_open(STORE, CLOCK, status, made) == ["Not committed: clock.py"]
+
+
+def test_a_commit_of_a_path_holds_that_alone() -> None:
+    assert is_open(STORE, CLOCK, committed("git commit -m 'store it' store.py", " 1 file changed")) == [
+        "Not committed: clock.py"
+    ]
+
+
+def test_a_file_that_was_taken_out_of_what_is_staged_is_in_no_commit() -> None:
+    staged = (ran("git add -A", ""), ran("git restore --staged clock.py", ""))
+    steps = (*staged, committed("git commit -m x", " 1 file changed"))
+    assert states_of(STORE, CLOCK, *steps)[1] == "store.py — edited, in commit 4f1c2aa"
+    assert is_open(STORE, CLOCK, *steps) == ["Not committed: clock.py"]
+
+
+def test_a_file_in_the_folder_of_a_tool_may_be_ignored() -> None:
+    plan = (call("Edit", "p", file_path=".agent/plan.md", old_string="a", new_string="b"), answer("ok", "p"))
+    made = committed("git add -A; git commit -m x")
+    assert not any("plan.md" in text and "4f1c2aa" in text for text in states_of(STORE, plan, made))
+    assert is_open(STORE, plan, made) == []
+
+
+def test_of_two_commits_in_one_line_each_holds_its_own_files() -> None:
+    both = ran(
+        "git add store.py && git commit -m 'Store UTC' && git add clock.py && git commit -m 'Read UTC'",
+        "[main 4f1c2aa] Store UTC\n 1 file changed\n[main 7e00b6e] Read UTC\n 1 file changed",
+    )
+    assert states_of(STORE, CLOCK, both) == [
+        "clock.py — edited, in commit 7e00b6e",
+        "store.py — edited, in commit 4f1c2aa",
+    ]
+
+
+def test_a_commit_that_was_taken_back_holds_nothing() -> None:
+    back = ran("git reset --soft HEAD~1", "")
+    assert is_open(STORE, COMMIT, back) == ["Not committed: store.py"]
+    again = ran("git commit -m 'Store it'", "[main 7e00b6e] Store it\n 1 file changed")
+    named = ran("git add store.py && git commit -m 'Store UTC'", "[main 4f1c2aa] Store UTC\n 1 file changed")
+    assert states_of(STORE, named, back, again) == ["store.py — edited, in commit 7e00b6e"]
+
+
+def test_what_the_user_refused_took_no_changes() -> None:
+    status = ran("git status --short", " M store.py\n M gauges/export.py")
+    refused = ran("git stash", "The user doesn't want to proceed with this tool use.", is_error=True)
+    assert is_open(STORE, status, refused) == ["Not committed: store.py, gauges/export.py"]
+
+
+def test_a_new_file_that_git_lists_after_a_commit_is_not_in_it() -> None:
+    made = committed("git add -A && git commit -qm x && git status --short", "?? zone.py")
+    assert is_open(STORE, NEW, made) == ["Not committed: zone.py"]
+
+
+def test_files_of_another_repository_are_in_its_commits_alone() -> None:
+    there = (call("Edit", "t", file_path="/data/lib/moon.py", old_string="a", new_string="b"), answer("ok", "t"))
+    made = ran("cd /data/lib && git add -A && git commit -m x", "[main 4f1c2aa] x\n 1 file changed")
+    one = digest(conversation(user("mend both"), STORE, there, ran("git diff", "-a"), made, cwd="/data/app"), 3_000)
+    assert texts(one, Section.FILES) == ["/data/lib/moon.py — edited, in commit 4f1c2aa", "store.py — edited"]
+    assert texts(one, Section.PLAN) == ["Not committed: store.py"]
