@@ -177,8 +177,9 @@ def _goes_back(message: UserMessage, before: UserMessage, analysis: Analysis) ->
 
 
 def _stands_alone(message: UserMessage, analysis: Analysis) -> bool:
-    """Whether a message is a request by itself; in a dialogue every answer of some length says what it is about."""
-    return message.stands_alone if not analysis.is_dialogue else not (message.is_short or message.stopped)
+    """Whether a message is a request by itself; in a dialogue, where every answer has some length, no yes is."""
+    is_yes = analysis.is_dialogue and all(map(begins_with_assent, message.requests))
+    return message.stands_alone and not is_yes
 
 
 def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Analysis, token_cache: TokenCache) -> Item:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import chain, groupby
+from itertools import chain, groupby, zip_longest
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.commands import ERROR_PATTERN, shown
@@ -105,6 +105,11 @@ class UserMessage:
         return bool(self.text) and not (self.stopped or self.interrupts or is_reply or is_remark(self.text))
 
     @property
+    def requests(self) -> tuple[str, ...]:
+        """Its sentences that ask for something, without the please that one begins with."""
+        return tuple(_PLEASE.sub("", one) for one in sentences(self.text) if _REQUEST.search(one))
+
+    @property
     def asks_why(self) -> bool:
         """Whether it asks why something is done as it is."""
         return self.text.endswith(QUESTION_MARKS) and _WHY.match(self.text) is not None
@@ -153,10 +158,11 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
     return tuple(sorted(found.values(), key=lambda message: message.record))
 
 
+_PLEASE = re.compile(r"\A\W*please\b\W*", re.IGNORECASE)
 # How a message begins that says no to a question, whatever it adds.
 _DECLINES = re.compile(r"\W*no(?:pe)?\b", re.IGNORECASE)
 _REMARK = re.compile(
-    r"\W*(?:(?:oh|ah|ok(?:ay)?|great|perfect|cool|nice|awesome|got it|all good)\b[\s,.!]*)*"
+    r"\W*(?:(?:oh|ah|no|ok(?:ay)?|(?:that(?:'s| is) )?(?:great|perfect|cool|nice|awesome)|got it|all good)\b[\s,.!]*)*"
     r"(?:(?:thanks?|thank you|thx|w?h?oops|my bad|sorry|never ?mind|nvm|(?:good)?bye|see you|good ?night|cheers)\b"
     r"|that(?:'s| is) (?:all|it)\b|谢谢|再见|ありがと)",
     re.IGNORECASE,
@@ -167,12 +173,17 @@ def is_remark(text: str) -> bool:
     """Whether a message thanks, excuses itself or takes leave, and asks nothing."""
     if _REMARK.match(text) is None:
         return False
-    pieces = sentences(text)
-    return len(pieces) <= 2 and not any(map(_REQUEST.search, pieces))
+    pieces = [one for one in sentences(text) if not one.isupper()]  # a sign for a program
+    telling = [one for one in pieces if not (is_courtesy(one) or _REMARK.match(one))]
+    return len(telling) <= 1 and not any(map(_REQUEST.search, pieces))
+
+
+_ADDRESS = re.compile(r"https?://\S+")
 
 
 def is_short(text: str, short_words: int = SHORT_WORDS) -> bool:
-    """Whether a text has fewer words (Chinese and Japanese: about as many characters as this many words)."""
+    """Whether a text has fewer words (Chinese and Japanese: as many characters), what only points aside."""
+    text = _ADDRESS.sub("", text)
     weight = len(text) * (1 + dense_share(text))
     return len(text.split()) < short_words and weight < _CHARS_PER_WORD * short_words
 
@@ -257,13 +268,17 @@ def _option_lists(text: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
     """The lists of a message whose entries have letters or numbers, table rows among them, each with what it is of."""
     lists: list[tuple[str, Mapping[str, str]]] = []
     kind, found = "", dict[str, str]()
-    for match in _OPTION.finditer(text):
+    matches = list(_OPTION.finditer(text))
+    for match, after in zip_longest(matches, matches[1:]):
         key = match["key"].lower()
         if key in ("1", "a") and found:
             lists.append((kind, found))
             found = {}
         kind = kind if found else text[max(0, match.start() - _MAX_ENTRY_CHARS) : match.start("key")].lower()
-        found[key] = one_line(match["text"].strip().removesuffix("|")).replace("**", "").strip()
+        words = match["text"].strip().removesuffix("|").replace("**", "").strip()
+        # What only heads the lines below it is nothing without these.
+        below = text[match.end() : after.start() if after else None].strip().partition("\n\n")[0]
+        found[key] = one_line(f"{words}\n{below}" if words.endswith(COLONS) else words)
     return (*lists, (kind, found)) if found else tuple(lists)
 
 

@@ -390,3 +390,37 @@ def test_a_request_that_stays_before_the_summary_is_pointed_at() -> None:
     first, *_ = texts(digest(session, 900, covered=range(1, 4), kept=(0,)), Section.TASK)
     assert first.startswith(f"Asked: {ASKED}")
     assert len(first) < 2 * len(ASKED)
+
+
+def test_after_thanks_and_goodbye_the_task_is_what_was_asked_before_them() -> None:
+    asked = user("I would like to move my flight HAT018 to Friday, please.")
+    for goodbye in (
+        "Great, thank you for your help! ###STOP###",
+        "Thank you so much! That's everything I needed. Have a great day!",
+        "That's perfect! Thanks for your help.",
+    ):
+        assert task(asked, says("It is moved to Friday."), user(goodbye))[0] == f"Asked: {asked.text}"
+    more = user("Thanks for your help! And can I take a suitcase with me?")
+    assert task(asked, says("It is moved to Friday."), more)[0] == f"Asked: {more.text}"
+
+
+def test_in_a_dialogue_an_answer_stands_with_the_request_that_it_is_for() -> None:
+    asked = user("I would like to cancel my booking of the fourth of May.")
+    found = task(asked, says("Which booking is it?"), user("I do not have the number of it here with me."))
+    assert f"Before that: {asked.text}" in found
+    found = task(asked, says("It is LU15PA. Shall I cancel it?"), user("Yes, please go ahead with the cancellation."))
+    assert f"Before that: {asked.text}" in found
+    new = user("Great! Could you also look for a flight on the fifth of May?")
+    assert not any("Before that" in text for text in task(asked, says("It is cancelled. Anything else?"), new))
+
+
+def test_an_address_alone_is_no_request() -> None:
+    address = "https://tides.example.org/gauges/north/readings/2026/october/clock-drift-of-the-second-hour.html"
+    found = task(user(address), ran("make", "ok"), says("It is a report of the drift."), user("yes"), ran("make", "ok"))
+    assert not any(text.startswith("Before that") for text in found)
+
+
+def test_an_option_that_heads_lines_of_its_own_is_pointed_at_with_these() -> None:
+    offer = says("Which one?\n\n1. **First flight:**\n   - HAT018 at noon\n2. **Second flight:**\n   - HAT056 at night")
+    found = task(user("a flight to Boston"), offer, user("I would like to book option 2, please."))
+    assert any("2. Second flight: HAT056 at night" in text for text in found)
