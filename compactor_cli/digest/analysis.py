@@ -180,7 +180,7 @@ def _analysed(
     files = replay(operations, memory.file_states())
     turns, taken_back = turns_of(found), overturned(found)
     words, work = words_of(language), work_state(found, ran, operations, files, directory)
-    settled = decisions(found, taken_back)
+    settled = decisions(found, taken_back, words)
     newly = {decision.text for decision in settled}
     # What clients say in the user's name of work that ended: no words of the user, and so no events.
     both = (request.transcript.messages[i] for i in sorted((*request.covered, *request.kept)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 
@@ -27,7 +27,7 @@ from compactor_cli.digest.events import (
 from compactor_cli.digest.files import is_undone
 from compactor_cli.digest.history import running_text
 from compactor_cli.digest.language import names, terms
-from compactor_cli.digest.settled import asks, begins_with_assent
+from compactor_cli.digest.settled import asks, begins_with_assent, is_pending
 from compactor_cli.digest.statements import (
     ELLIPSIS,
     QUESTION_MARKS,
@@ -46,6 +46,7 @@ from compactor_cli.digest.statements import (
     tail,
 )
 from compactor_cli.digest.wants import (
+    PLEASE,
     UserMessage,
     call_words,
     condensed,
@@ -191,6 +192,9 @@ def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Anal
     # What was edited stands among the steps and the files; where there is little room, so does the rest.
     has_room = budget_tokens >= _MIN_OUTCOME_TOKENS
     ended, records = outcome_of(message, analysis) if has_room else ("", ())
+    is_agreed = label == words.request and begins_with_assent(PLEASE.sub("", message.text))
+    if is_agreed and not ended and is_pending(message.record, analysis):
+        ended = f" → {words.pending}"
     return Item(
         text=f"{label}{words.colon}{text}{named}{stopped}{ended}", records=records_of((message.record, *records))
     )
@@ -216,7 +220,9 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     is_past = acts > _MAX_STEPS and len(ending_text) < _MIN_EXPLAINING_CHARS
     if last and ending_text and is_since and not is_past:
         # What was said before something was done is no state any more.
-        label = words.earlier_state if acts else words.stood
+        label = (
+            words.earlier_state if acts else words.waiting if is_waiting and last_question(last.text) else words.stood
+        )
         yield Item(text=f"{label}{words.colon}{ending_text}", records=(last.record,))
     if plan := _announced(analysis):
         yield plan
@@ -426,8 +432,13 @@ def _call_words(call: Event) -> str:
     return call_words(call, _MAX_CALL_CHARS, "`")
 
 
-def question_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
-    """The assistant's last questions, if nothing said after them, kept records included, may be the answer."""
+def question_items(
+    analysis: Analysis, budget_tokens: int, token_cache: TokenCache, *, shown: Iterable[Item] = ()
+) -> tuple[Item, ...]:
+    """The assistant's last questions, if nothing said after them, kept records included, may be the answer.
+
+    Left out is what one of the items ``shown`` quotes.
+    """
     last = next((event for event in reversed(analysis.events) if event.kind in _SPEAKERS), None)
     if last is None or last.kind is EventKind.USER:
         return ()  # Now quotes what the user asks
@@ -435,8 +446,11 @@ def question_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCac
         return ()
     if _asked_record(analysis) > last.record:
         return ()  # words at a call that was refused
+    quoted = "\n".join(item.text for item in shown)
     asked = [
-        text for text in sentences(last.text) if text.endswith(QUESTION_MARKS) and len(text) <= _MAX_QUESTION_CHARS
+        text
+        for text in sentences(last.text)
+        if text.endswith(QUESTION_MARKS) and len(text) <= _MAX_QUESTION_CHARS and text not in quoted
     ]
     return chosen(
         (Item(text=text, records=(last.record,)) for text in asked[-_MAX_QUESTIONS:]), budget_tokens, token_cache

@@ -88,8 +88,8 @@ def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> 
         if row.section is Section.USER:
             room -= lent
         build = row.build
-        if row.section is Section.USER:
-            build = partial(wants_items, shown=tuple(chain.from_iterable(found.values())))
+        if row.section in _SAYS_WHAT_IS_LEFT:
+            build = partial(_SAYS_WHAT_IS_LEFT[row.section], shown=tuple(chain.from_iterable(found.values())))
         found[row.section] = build(analysis, room, token_cache) if room > _MIN_TOKENS else ()
     found[Section.PLAN] += attached_items(analysis.attached, int(tokens * _ATTACHED_RATIO), token_cache, analysis.words)
     if analysis.restore_files:
@@ -132,6 +132,8 @@ SECTIONS: tuple[SectionPlan, ...] = (
     SectionPlan(section=Section.USER, build=wants_items, large=0.26, small=0.10, conversation=0.15, drop=8),
     SectionPlan(section=Section.ERRORS, build=fixed_items, large=0.06, small=0.03, conversation=0.02, drop=3),
 )
+# Those that leave out what the sections before them quote.
+_SAYS_WHAT_IS_LEFT = {Section.USER: wants_items, Section.QUESTIONS: now.question_items}
 # What is dropped first where the whole is over its budget; the sections without a row of their own among them.
 DROP_ORDER: tuple[Section, ...] = (
     Section.NAMES,

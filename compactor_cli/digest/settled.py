@@ -12,10 +12,11 @@ from functools import cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.events import Event, EventKind
-from compactor_cli.digest.language import dense_share, terms
+from compactor_cli.digest.events import Event, EventKind, ToolKind, argument, is_lookup, is_service_call
+from compactor_cli.digest.language import FixedWords, dense_share, terms, words_of
 from compactor_cli.digest.statements import (
     COLONS,
+    ELLIPSIS,
     LIMITS,
     QUESTION_MARKS,
     StatementForm,
@@ -29,7 +30,7 @@ from compactor_cli.digest.statements import (
     sentences,
     statements_of,
 )
-from compactor_cli.digest.wants import is_in_history, last_question, options_of
+from compactor_cli.digest.wants import PLEASE, is_in_history, last_question, options_of
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
 
@@ -40,6 +41,8 @@ _MIN_CHARS, _MAX_CHARS = 12, 320
 _MAX_ANSWER_CHARS = 200
 _MAX_OPTION_CHARS, _MAX_REST_CHARS = 220, 120
 _MAX_SHORT_ANSWER_WORDS = 5
+# How surely a choice or a yes of the user decides.
+_TAKEN = 4.0
 # Stands between a question and its answer.
 _ANSWERED = ' → "'
 # A yes to a question of fewer words that carry meaning ("Shall I go on?") names nothing.
@@ -48,15 +51,17 @@ _MIN_AGREED_TERMS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """A sentence that decides, or a question with the user's answer.
+    """A sentence that decides, a question with the user's answer, or a plan with what the user said to it.
 
-    ``weight``: how surely it decides, 2 to 4 (the user chose). ``given_up``: the options not taken.
+    ``weight``: how surely it decides, 2 to 4 (the user chose). ``given_up``: the options not taken. ``turn``: of what
+    the user agreed to, the turn in which that is done.
     """
 
     text: str
     records: tuple[int, ...]
     weight: float
     given_up: tuple[str, ...] = ()
+    turn: int = -1
 
 
 # How choices are worded, and how reasons are; then parts in lower case, of which every text with such words has one.
@@ -106,14 +111,23 @@ def proposes(sentence: str) -> bool:
     return _PROPOSAL.search(sentence) is not None
 
 
-def decisions(events: Sequence[Event], taken_back: Collection[int] = ()) -> tuple[Decision, ...]:
-    """What was decided, in order: sentences of the assistant, and its questions with what the user answered.
+def decisions(
+    events: Sequence[Event], taken_back: Collection[int] = (), words: FixedWords | None = None
+) -> tuple[Decision, ...]:
+    """What was decided, in order: sentences of the assistant, its questions and plans with what the user said to them.
 
     ``taken_back``: positions of messages whose sentences settle nothing (see `overturned`).
     """
     found: dict[str, Decision] = {}
     last = -1
     for number, event in enumerate(events):
+        if event.kind is EventKind.RESULT and event.tool is ToolKind.PLAN and event.call >= 0:
+            for decision in _judged_plan(events[event.call], events[number:], words or words_of("en")):
+                key = decision.text.partition(": ")[2][
+                    :_SAME_CHARS
+                ]  # of a plan that is shown again the last word counts
+                found.pop(key, None)
+                found[key] = decision
         new: Iterator[Decision] = iter(())
         if event.kind is EventKind.ASSISTANT:
             last = number
@@ -132,6 +146,39 @@ def decisions(events: Sequence[Event], taken_back: Collection[int] = ()) -> tupl
             found.pop(asked, None)
             found[asked] = decision
     return tuple(found.values())
+
+
+def _judged_plan(call: Event, after: Sequence[Event], words: FixedWords) -> Iterator[Decision]:
+    """A plan that a call showed, with what the user said to it: at the call, or next where he only stopped it."""
+    plan, result = argument(call.arguments, ("plan",)), after[0]
+    if not plan.strip() or (result.is_error and not result.is_refusal):
+        return
+    shown = f"{words.plan}{words.colon}{outline(plan)}"
+    records = records_of((call.record, result.record))
+    if not result.is_refusal:
+        yield Decision(text=f"{shown} → {words.approved}", records=records, weight=_TAKEN, turn=call.turn)
+        return
+    said = next((one for one in after[1:2] if one.kind is EventKind.USER), None)
+    reason = opening(result.refusal or (said.text if said else ""), _MAX_ANSWER_CHARS)
+    reason = f"{words.colon}{words.quoted(reason)}" if reason else ""
+    yield Decision(text=f"{shown} → {words.refused}{reason}", records=records, weight=3.0)
+
+
+def outline(plan: str) -> str:
+    """How a plan begins, and its main steps: its numbered headings, else its numbered entries, else its headings."""
+    title = _PLAN_TITLE.sub("", opening(plan.strip().partition("\n")[0], _MAX_REST_CHARS))
+    steps = next((found for form in _STEPS if len(found := form.findall(plan)) > 1), [])
+    kept = [opening(step.rstrip(":"), _MAX_STEP_CHARS) for step in steps[:_MAX_STEPS] if title not in step]
+    more = [ELLIPSIS] if len(steps) > _MAX_STEPS else []
+    return words_of("en").colon.join(filter(None, (title.rstrip(":"), " · ".join((*kept, *more)))))
+
+
+_PLAN_TITLE = re.compile(r"^\W*plan\b\W*", re.IGNORECASE)
+_STEPS = tuple(
+    re.compile(form, re.MULTILINE)
+    for form in (r"^#{2,4} +(.*\d.*)$", r"^(?:\*\*)?(?:step )?(\d{1,2}[.)] +.+)$", r"^#{2,3} +(.+)$")
+)
+_MIN_STEPS, _MAX_STEPS, _MAX_STEP_CHARS, _SAME_CHARS = 3, 8, 60, 40
 
 
 def _of_assistant(event: Event) -> Iterator[Decision]:
@@ -185,7 +232,7 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     # What he asks back after that is another matter.
     answer = opening(" ".join(takewhile(lambda one: not asks(one), sentences(whole))), _MAX_ANSWER_CHARS)
     answer = answer or (opening(whole, _MAX_ANSWER_CHARS) if chosen else "")
-    if not question or not answer:
+    if not answer or not (question or begins_with_assent(answer)):
         return
     is_brief = len(whole) <= _MAX_ANSWER_CHARS
     if not (event.is_answer or chosen) and _passes_over(question, answer, is_brief=is_brief):
@@ -195,6 +242,10 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     records = records_of((before.record, event.record))
     asked = opening(question, _MAX_CHARS)
     names_little = _ASKS_OF_THE_TEXT.match(question) or len(set(terms(question))) < _MIN_AGREED_TERMS
+    plan = _plan_in(before.text) if not chosen and begins_with_assent(PLEASE.sub("", answer)) else ""
+    if plan:
+        yield Decision(text=f'{plan}{_ANSWERED}{answer}"', records=records, weight=_TAKEN, turn=event.turn)
+        return
     if not chosen and names_little and begins_with_assent(answer):
         return  # it agrees to what was shown: the history quotes that
     if chosen:
@@ -204,11 +255,22 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
         texts = (options[key].removeprefix(f"{answer}: ") for key in chosen)
         taken = " · ".join(opening(text, _MAX_OPTION_CHARS // len(chosen)) for text in texts if text != answer)
         text = f'{asked}{_ANSWERED}{answer}"' + (f": {taken}" if taken else "")
-        yield Decision(text=text, records=records, weight=4.0, given_up=rest)
+        yield Decision(text=text, records=records, weight=_TAKEN, given_up=rest)
     elif event.is_answer or not _ASKS_WHAT_IS.match(question):
-        yield Decision(text=f'{asked}{_ANSWERED}{answer}"', records=records, weight=2.5)
+        yield Decision(text=f'{asked}{_ANSWERED}{answer}"', records=records, weight=2.5, turn=event.turn)
 
 
+def _plan_in(text: str) -> str:
+    """The outline of the steps that a message says it would take; empty where it lists none."""
+    shown = _PROPOSES_STEPS.search(text)
+    is_plan = shown is not None and len(_STEPS[1].findall(text, shown.start())) >= _MIN_STEPS
+    return outline(text[shown.start() :]) if shown and is_plan else ""
+
+
+_PROPOSES_STEPS = re.compile(
+    r"^(?!\W*\d).{0,160}\b(?:plan|steps|approach|propose|proposal|suggest|recommend|I'll|I'd|I will|I would)\b.*",
+    re.IGNORECASE | re.MULTILINE,
+)
 # Whoever answers what is known, or was done, decides nothing.
 _ASKS_WHAT_IS = re.compile(
     r"\W*(?:(?:is|are|was|were) there\b|did\b|(?:do|does) \w+ (?:know|remember|recall|have)\b(?! to\b))", re.IGNORECASE
@@ -310,6 +372,24 @@ def _chosen_options(answer: str, options: Mapping[str, str]) -> list[str]:
     return keys if all(key in options for key in keys) else []
 
 
+def is_pending(record: int, analysis: Analysis) -> bool:
+    """Whether nobody has said or done anything since a message; over a service, look-ups and questions aside."""
+    since = [event for event in (*analysis.events, *analysis.kept) if event.record > record]
+    if analysis.is_dialogue and any(map(is_service_call, analysis.events)):
+        return not any(e.kind is EventKind.USER or (is_service_call(e) and not is_lookup(e.name)) for e in since)
+    return not any(event.kind in (EventKind.USER, EventKind.ASSISTANT, EventKind.CALL) for event in since)
+
+
+def _item(decision: Decision, rest: str, analysis: Analysis) -> Item:
+    """A decision with what was not taken, and of what the user agreed to whether that was done; of a plan, what was."""
+    outcome = analysis.outcomes.get(decision.turn) if decision.weight == _TAKEN else None
+    ended = outcome.text if outcome and outcome.text != analysis.words.replied else ""
+    if decision.turn >= 0 and is_pending(decision.records[-1], analysis):
+        ended = analysis.words.pending
+    text = f"{decision.text}{rest}" + (f" → {ended}" if ended else "")
+    return Item(text=text, records=records_of((*decision.records, *(outcome.records if outcome and ended else ()))))
+
+
 # What newest means against the strength of a decision: the last of a transcript gains as much as a choice.
 _RECENCY = 2.0
 
@@ -327,6 +407,6 @@ def settled_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     ranked = sorted(range(len(found)), key=lambda at: (-(found[at].weight + _RECENCY * at / len(found)), -at))
     label = f"{analysis.words.given_up}{analysis.words.colon}"
     rests = (f" ({label}{' · '.join(one.given_up)})" if one.given_up else "" for one in found)
-    items = [Item(text=f"{one.text}{rest}", records=one.records) for one, rest in zip(found, rests, strict=True)]
+    items = [_item(one, rest, analysis) for one, rest in zip(found, rests, strict=True)]
     taken = {item.text for item in chosen((items[at] for at in ranked), budget_tokens, token_cache)}
     return tuple(item for item in items if item.text in taken)

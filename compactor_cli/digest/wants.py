@@ -107,7 +107,7 @@ class UserMessage:
     @property
     def requests(self) -> tuple[str, ...]:
         """Its sentences that ask for something, without the please that one begins with."""
-        return tuple(_PLEASE.sub("", one) for one in sentences(self.text) if _REQUEST.search(one))
+        return tuple(PLEASE.sub("", one) for one in sentences(self.text) if _REQUEST.search(one))
 
     @property
     def asks_why(self) -> bool:
@@ -158,7 +158,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
     return tuple(sorted(found.values(), key=lambda message: message.record))
 
 
-_PLEASE = re.compile(r"\A\W*please\b\W*", re.IGNORECASE)
+PLEASE = re.compile(r"\A\W*please\b\W*", re.IGNORECASE)
 # How a message begins that says no to a question, whatever it adds.
 _DECLINES = re.compile(r"\W*no(?:pe)?\b", re.IGNORECASE)
 _REMARK = re.compile(
@@ -546,12 +546,13 @@ def _unquoted(analysis: Analysis, items: Sequence[Item]) -> list[UserMessage]:
     }
     texts = "\n".join(item.text for item in items)
     newest = newest_request(analysis) if items else None
-    return [
-        m
-        for m in analysis.messages
-        if m.stopped
-        or not (m is newest or (m.record, m.text[:_SAME_CHARS]) in own or is_in_history(m, analysis) or m.text in texts)
-    ]
+
+    def is_quoted(m: UserMessage) -> bool:
+        if m.stopped:  # a plan that was refused is a decision
+            return any(m.record in item.records and analysis.words.refused in item.text for item in items)
+        return m is newest or (m.record, m.text[:_SAME_CHARS]) in own or is_in_history(m, analysis) or m.text in texts
+
+    return [message for message in analysis.messages if not is_quoted(message)]
 
 
 def is_in_history(message: UserMessage, analysis: Analysis) -> bool:

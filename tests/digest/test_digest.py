@@ -123,7 +123,7 @@ def test_the_task_stands_first() -> None:
     assert texts(one, Section.TASK) == [
         "Asked: now write the docs, but never touch docs/legacy.md because the old site still reads it"
         " → created login.md",
-        "Where it stands: I wrote docs/login.md. Shall I release version 2.4.1 now?",
+        "Waiting for an answer: I wrote docs/login.md. Shall I release version 2.4.1 now?",
     ]
 
 
@@ -138,7 +138,7 @@ def test_errors_files_commands_and_open_questions_of_a_session() -> None:
     assert texts(one, Section.FILES) == ["docs/login.md — created: + Login", "src/login.py — edited: `verify_password`"]
     assert texts(one, Section.ERRORS)[0].endswith("x → fixed by src/login.py: `verify_password`")
     assert texts(one, Section.COMMANDS) == ["`pytest tests/test_login.py` → ok: 4 passed in 0.12s"]
-    assert texts(one, Section.QUESTIONS) == ["Shall I release version 2.4.1 now?"]
+    assert texts(one, Section.QUESTIONS) == []  # Now quotes it
     assert texts(one, Section.PLAN) == [
         "in progress: Update docs/login.md",
         "open: Release version 2.4.1",

@@ -7,6 +7,7 @@ from conversation import answer, call, conversation, digest, events_of, ran, ren
 from compactor_cli.digest.corrections import overturned
 from compactor_cli.digest.settled import decisions
 from compactor_cli.model.summary import Section
+from compactor_cli.model.transcript import Message
 
 
 def decided(*messages: object) -> list[str]:
@@ -346,3 +347,57 @@ def test_of_a_dialogue_a_yes_is_settled_and_what_says_itself_what_it_is_about_is
     )
     (settled,) = texts(digest(session, 800), Section.DECISIONS)
     assert settled == 'Shall I add the travel insurance? → "no, thanks"'
+
+
+PLAN = "# Plan: Move the clock\n\nIt drifts.\n\n1. Move `parse()` to clock.py\n2. Drop the cache\n3. Run the tests"
+APPROVED = "User has approved your plan. You can now start coding."
+REFUSED = (
+    "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\nkeep the cache"
+)
+SHOWN = call("ExitPlanMode", "p", plan=PLAN)
+EDIT = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
+STATED = "Plan: Move the clock: 1. Move `parse()` to clock.py · 2. Drop the cache · 3. Run the tests → "
+
+
+def settled(*messages: Message | tuple[Message, ...]) -> list[str]:
+    return texts(digest(conversation(user("plan the move of the clock"), *messages), 4_000), Section.DECISIONS)
+
+
+def test_a_plan_that_was_approved_is_stated_with_its_steps_and_what_came_of_it() -> None:
+    assert settled(SHOWN, answer(APPROVED, "p"), *EDIT) == [f"{STATED}approved by the user → edited clock.py"]
+    assert settled(SHOWN, answer(APPROVED, "p")) == [f"{STATED}approved by the user → nothing done since"]
+
+
+def test_a_plan_that_was_refused_is_stated_as_refused_with_the_reason_once() -> None:
+    refused = settled(SHOWN, answer(REFUSED, "p", is_error=True), says("I leave it in."), *EDIT)
+    assert refused == [f'{STATED}refused by the user: "keep the cache"']
+    stopped = answer(REFUSED.partition(" To tell")[0], "p", is_error=True)
+    assert settled(SHOWN, stopped, user("keep the cache, it is fast"), *EDIT) == [
+        f'{STATED}refused by the user: "keep the cache, it is fast"'
+    ]
+    one = digest(conversation(user("plan it"), SHOWN, answer(REFUSED, "p", is_error=True), *EDIT, user("go on")), 4_000)
+    assert texts(one, Section.USER) == []
+
+
+def test_of_a_plan_that_is_shown_again_the_last_word_counts() -> None:
+    again = call("ExitPlanMode", "q", plan=PLAN), answer(APPROVED, "q")
+    (one,) = settled(SHOWN, answer(REFUSED, "p", is_error=True), *again, *EDIT)
+    assert one.startswith(f"{STATED}approved")
+
+
+def test_a_yes_to_steps_that_were_proposed_settles_them() -> None:
+    plan = says(f"Here is what I would do.\n\n{PLAN.partition('It drifts.')[2]}\n\nShall I go on with that?")
+    (one,) = settled(plan, user("yes, go ahead"), *EDIT)
+    assert one == (
+        "Here is what I would do.: 1. Move `parse()` to clock.py · 2. Drop the cache · 3. Run the tests"
+        ' → "yes, go ahead" → edited clock.py'
+    )
+
+
+def test_of_what_the_user_has_agreed_to_it_is_said_that_nothing_was_done_since() -> None:
+    look, offer = call("get_booking", "g", id="LU15PA"), says("I can cancel LU15PA for $50. Shall I go on with that?")
+    asked = user("cancel my booking LU15PA"), look, answer('{"id": "LU15PA"}', "g"), offer, user("Yes, please do.")
+    now = texts(digest(conversation(*asked), 900), Section.TASK)
+    assert now[0] == "Asked: Yes, please do. → nothing done since"
+    done = call("cancel_booking", "c", id="LU15PA"), answer("cancelled", "c")
+    assert "nothing done since" not in rendered(digest(conversation(*asked, *done), 900).summary)
