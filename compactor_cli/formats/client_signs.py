@@ -83,8 +83,8 @@ class Attachments(NamedTuple):
     skill_folder: re.Pattern[str] = re.compile(r"\ABase directory for this skill: (\S+)")
     background_argument: str = "run_in_background"
     started: re.Pattern[str] = re.compile(r"\bagentId: (\w+)|\bbackground with ID: (\w+)")
-    notice_sign: str = "<task-id>"
-    notice: re.Pattern[str] = re.compile(r"<task-id>(\w+)</task-id>.*?<status>(\w+)</status>", re.DOTALL)
+    notice_sign: str = "-id>"
+    notice: re.Pattern[str] = re.compile(r"<(?:task|agent)-id>(\w+)</.*?<status>(\w+)</status>", re.DOTALL)
     look_tools: tuple[str, ...] = ("TaskOutput", "AgentOutputTool", "BashOutput")
     ended: re.Pattern[str] = re.compile(r"<status>(?!running|pending)\w+</status>")
     stop_tools: tuple[str, ...] = ("TaskStop", "KillShell", "KillBash")

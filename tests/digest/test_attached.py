@@ -57,6 +57,11 @@ def test_what_ended_is_not_stated_wherever_that_is_shown() -> None:
     assert plan(whole, covered=covered, kept=kept) == ["Skills in use: git:review"]
 
 
+def test_an_agent_whose_end_an_older_client_announced_runs_no_more() -> None:
+    ended = "<agent-notification>\n<agent-id>a1b2c3</agent-id>\n<status>completed</status>\n</agent-notification>"
+    assert "a1b2c3" not in str(plan(conversation(*TALK, user(ended))))
+
+
 def test_a_command_that_the_client_itself_put_in_the_background_still_runs() -> None:
     began = answer("Command running in background with ID: b5db73. Output is being written to: /tmp/x", "b")
     long = conversation(user("run it all"), call("Bash", "b", command="make long"), began)

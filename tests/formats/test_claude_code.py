@@ -227,8 +227,9 @@ def test_a_queued_prompt_that_was_taken_back_or_waits_is_not_said(taken_back: di
     assert "no, stop" not in shown(working(queue("enqueue", "no, stop"), taken_back))
 
 
-def test_what_other_sessions_and_tasks_put_into_the_queue_is_no_request() -> None:
-    note = "<task-notification>\n<task-id>b1</task-id>\n<status>completed</status>\n</task-notification>"
+@pytest.mark.parametrize("kind", ["task", "agent"])
+def test_what_other_sessions_and_tasks_put_into_the_queue_is_no_request(kind: str) -> None:
+    note = f"<{kind}-notification>\n<{kind}-id>b1</{kind}-id>\n<status>completed</status>\n</{kind}-notification>"
     peer = {"type": "queued_command", "prompt": "done here", "commandMode": "prompt", "origin": {"kind": "peer"}}
     told = {"type": "attachment", "uuid": "q", "parentUuid": "r1", "attachment": peer}
     transcript = working(queue("enqueue", note), queue("remove", note), told)
