@@ -21,6 +21,7 @@ from compactor_cli.digest.atoms import atom_texts, find_atoms
 from compactor_cli.digest.events import REPORTING_TOOLS, Event, EventKind, ToolKind, is_own, results_of, short_name
 from compactor_cli.digest.failures import finds_cause
 from compactor_cli.digest.files import is_undone, overwritten
+from compactor_cli.digest.options import options_of
 from compactor_cli.digest.salience import Scores
 from compactor_cli.digest.settled import chooses, gives_reason
 from compactor_cli.digest.statements import (
@@ -36,7 +37,7 @@ from compactor_cli.digest.statements import (
     statements_of,
     windowed,
 )
-from compactor_cli.digest.wants import last_question, options_of
+from compactor_cli.digest.wants import last_question
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from itertools import chain, groupby, zip_longest
+from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.commands import ERROR_PATTERN, shown
@@ -21,6 +20,7 @@ from compactor_cli.digest.events import (
     results_of,
 )
 from compactor_cli.digest.language import FixedWords, dense_share
+from compactor_cli.digest.options import MAX_LOOKED_BACK, pointed_at
 from compactor_cli.digest.pasted import own_words, without_data
 from compactor_cli.digest.statements import (
     COLONS,
@@ -33,7 +33,6 @@ from compactor_cli.digest.statements import (
     clipped,
     is_courtesy,
     is_noise,
-    one_line,
     opening,
     records_of,
     sentences,
@@ -124,7 +123,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
     spoken: list[str] = []
     for event in events:
         if event.kind is EventKind.ASSISTANT:
-            spoken = [*spoken, event.text][-_MAX_LOOKED_BACK:]
+            spoken = [*spoken, event.text][-MAX_LOOKED_BACK:]
         is_refusal = event.kind is EventKind.RESULT and event.is_refusal
         is_spoken = is_refusal or event.kind is EventKind.USER
         text = verbatim((event.refusal or "") if is_refusal else event.text) if is_spoken else ""
@@ -137,7 +136,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
                 is_short=not is_refusal and is_short(text, short_words),
                 is_refusal=is_refusal,
                 stopped=stopped,
-                points_at=_pointed_at(text, spoken),
+                points_at=pointed_at(text, spoken),
                 interrupts=is_at_work and not is_refusal,
             )
             may_reply = event.is_answer or (len(text) <= _MAX_REPLY_CHARS and not text.startswith("/"))
@@ -243,77 +242,6 @@ def _asks(sentence: str) -> bool:
 def last_words(text: str) -> str:
     """What a short reply to a text answers: its last question, else its last sentence."""
     return last_question(text) or next(iter(sentences(text[-_ENDING_CHARS:])[-1:]), "")
-
-
-_ENTRY_WORDS = (
-    "option|issue|finding|bug|item|comment|point|number|problem|approach|suggestion|recommendation|fix|task|step"
-    "|scenario|question"
-)
-_OPTION = re.compile(
-    rf"^\s*(?:[-*•]\s+|\|\s*)?(?:#{{1,4}}\s+)?(?:\*\*)?(?:(?P<word>{_ENTRY_WORDS})\s+)?#?(?P<key>[A-Ha-h]|\d{{1,2}})"
-    r"(?:\*\*)?(?:\)|\.|:|\s[-–—]|\s*\|(?=.*[^\W\d_]{3}))\**\s+(?P<text>\S.*)$",
-    re.IGNORECASE | re.MULTILINE,
-)
-
-
-def options_of(text: str) -> Mapping[str, str]:
-    """The options that a message lists last, by their letter or number; empty where there are fewer than two."""
-    found = next(reversed(_option_lists(text)), ("", {}))[1]
-    return found if len(found) > 1 else {}
-
-
-# A message is asked for its lists by each of the next messages of the user.
-@lru_cache(maxsize=64)
-def _option_lists(text: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
-    """The lists of a message whose entries have letters or numbers, table rows among them, each with what it is of."""
-    lists: list[tuple[str, Mapping[str, str]]] = []
-    kind, found = "", dict[str, str]()
-    matches = list(_OPTION.finditer(text))
-    for match, after in zip_longest(matches, matches[1:]):
-        key = match["key"].lower()
-        if key in ("1", "a") and found:
-            lists.append((kind, found))
-            found = {}
-        kind = kind if found else text[max(0, match.start() - _MAX_ENTRY_CHARS) : match.start("key")].lower()
-        words = match["text"].strip().removesuffix("|").replace("**", "").strip()
-        # What only heads the lines below it is nothing without these.
-        below = text[match.end() : after.start() if after else None].strip().partition("\n\n")[0]
-        found[key] = one_line(f"{words}\n{below}" if words.endswith(COLONS) else words)
-    return (*lists, (kind, found)) if found else tuple(lists)
-
-
-_KEYS = r"(?:[A-H]|\d{1,2})(?:(?:\s*,\s*(?:and )?|\s*(?:and|&|\+|or)\s*)#?(?:[A-H]|\d{1,2}))*"
-# How a message points at an entry of a list: by its kind and number, by its place, or by its number alone.
-_POINTS = re.compile(
-    rf"\b(?P<word>(?i:{_ENTRY_WORDS}))s?\s+#?(?P<keys>{_KEYS})\b(?![\w.]*/)"
-    rf"|\b(?i:the (?P<place>first|second|third|fourth|last) (?:one|{_ENTRY_WORDS})\b)"
-    rf"|\A\W*(?:[\w']+ ){{0,4}}#?(?P<bare>{_KEYS})(?=\W*\Z|[.,;!?=)](?:\s|\Z)"
-    r"| (?:too|and|is|was|has|have|would|does|please|first|then|technically|for|on|of)\b)"
-)
-_ANY_ENTRY = ("option", "item", "point", "number")
-_PLACES = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
-_MAX_ENTRY_CHARS, _MAX_POINTED, _MAX_LOOKED_BACK = 110, 4, 12
-
-
-def _pointed_at(words: str, spoken: Sequence[str]) -> str:
-    """The entries of the newest list before a message that it points at; empty where it points at none.
-
-    What it calls them (``issue 1``) is what the list is of; a number alone is of what was said just before, and at the
-    beginning of a line the user's own.
-    """
-    found = _POINTS.search(words) if spoken and len(words) <= _LONG_CHARS else None
-    if found is None or re.match(r"\W*\d+[.)] +\S", words):
-        return ""
-    keys = re.findall(r"[a-h]|\d+", (found["keys"] or found["bare"] or "").lower())
-    near = spoken if found["word"] else spoken[-1:]
-    lists = (one for text in reversed(near) for one in reversed(_option_lists(text)) if len(one[1]) > 1)
-    word = (found["word"] or "").lower()
-    for kind, entries in lists:
-        if found["place"]:
-            keys = list(entries)[_PLACES[found["place"].lower()] :][:1]
-        if (word in kind or word in _ANY_ENTRY) and keys and all(key in entries for key in keys):
-            return " · ".join(f"{key}. {opening(entries[key], _MAX_ENTRY_CHARS)}" for key in keys[:_MAX_POINTED])
-    return ""
 
 
 # How a sentence begins that asks for something, and what makes a rule of one.
