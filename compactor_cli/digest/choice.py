@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest import language
 from compactor_cli.digest.atoms import atom_texts, find_atoms
+from compactor_cli.digest.choices import options_of
 from compactor_cli.digest.events import REPORTING_TOOLS, Event, EventKind, ToolKind, is_own, results_of, short_name
 from compactor_cli.digest.failures import finds_cause
 from compactor_cli.digest.files import is_undone, overwritten
-from compactor_cli.digest.options import options_of
 from compactor_cli.digest.salience import Scores
 from compactor_cli.digest.settled import chooses, gives_reason
 from compactor_cli.digest.statements import (

@@ -12,9 +12,9 @@ from functools import cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from compactor_cli.digest.choices import options_of
 from compactor_cli.digest.events import Event, EventKind, ToolKind, argument, is_lookup, is_service_call
 from compactor_cli.digest.language import FixedWords, dense_share, terms, words_of
-from compactor_cli.digest.options import options_of
 from compactor_cli.digest.statements import (
     COLONS,
     ELLIPSIS,
@@ -159,8 +159,8 @@ def _judged_plan(call: Event, after: Sequence[Event], words: FixedWords) -> Iter
     if not result.is_refusal:
         yield Decision(text=f"{shown} → {words.approved}", records=records, weight=_TAKEN, turn=call.turn)
         return
-    said = next((one for one in after[1:2] if one.kind is EventKind.USER), None)
-    reason = opening(result.refusal or (said.text if said else ""), _MAX_ANSWER_CHARS)
+    later = next((one for one in after[1:2] if one.kind is EventKind.USER), None)
+    reason = opening(result.refusal or (later.text if later else ""), _MAX_ANSWER_CHARS)
     reason = f"{words.colon}{words.quoted(reason)}" if reason else ""
     yield Decision(text=f"{shown} → {words.refused}{reason}", records=records, weight=3.0)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
+from compactor_cli.digest.choices import MAX_LOOKED_BACK, pointed_at
 from compactor_cli.digest.commands import ERROR_PATTERN, shown
 from compactor_cli.digest.events import (
     PATH_KEYS,
@@ -20,7 +21,6 @@ from compactor_cli.digest.events import (
     results_of,
 )
 from compactor_cli.digest.language import FixedWords, dense_share
-from compactor_cli.digest.options import MAX_LOOKED_BACK, pointed_at
 from compactor_cli.digest.pasted import own_words, without_data
 from compactor_cli.digest.statements import (
     COLONS,

@@ -1,4 +1,4 @@
-"""Options: the lists of a message whose entries have letters or numbers, and what a reply to it points at."""
+"""Choices: the lists of a message whose entries have letters or numbers, and what a reply to it points at."""
 
 from __future__ import annotations
 
