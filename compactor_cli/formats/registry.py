@@ -51,6 +51,8 @@ _DIALECTS = {
         ("letta", "letta", "tool_returns group_id in_context_message_indices in_context_message_ids messages_total"),
         ("who-when", _SPEC, "mistake_agent mistake_step question_ID"),
         ("hermes-session", _SPEC, "session_id"),
+        ("zed", _SPEC, "User Agent messages []"),
+        ("otel", _SPEC, "role messages input input_messages attributes gen_ai.input.messages []"),
         ("ui-messages", _SPEC, "role messages chat uiMessages []"),
         ("pydantic-ai", _SPEC, "kind messages message_history all_messages []"),
         ("adk", _SPEC, "invocation_id invocationId events []"),
@@ -79,6 +81,7 @@ _DIALECTS = {
 _PLAIN_KEYS = {"role", "content"}
 _PLAIN_SCORES = {
     role: {
+        "otel": 0,
         "ui-messages": 0,
         "bedrock": 0,
         "openai-chat": 1,
@@ -98,6 +101,8 @@ _MESSAGE_KEYS = {
     "gemini-contents": frozenset({"parts", "text"}),
     "langchain": frozenset({"lc", "type"}),
     "opencode": frozenset({"info"}),
+    "zed": frozenset({"User", "Agent"}),
+    "otel": frozenset({"parts"}),
     "pydantic-ai": frozenset({"kind"}),
     "autogen": frozenset({"type"}),
 }

@@ -1,20 +1,22 @@
 """Paths, conditions and rules for parts of a format's specification.
 
 A *path* is dotted (``data.toolRequests``, ``parts.0.text``); ``a|b`` is the first of two that is there and not null,
-``""`` the value itself. A *condition* is a table of path = test, all of which must hold, or a list of such tables, one
-of which must. In the paths of a condition ``calls[any].id`` and ``calls[all].id`` stand for the elements of a list. A
-*test* is a value, a list of values (one of them), ``"prefix*"``, ``"*suffix"``, ``"nocase:word|word"``, a kind of value
-(see `KINDS`), or a condition that an element passes.
+``""`` the value itself; a key with dots in it stands in quotes (``attributes."gen_ai.input.messages"``). A *condition*
+is a table of path = test, all of which must hold, or a list of such tables, one of which must. In the paths of a
+condition ``calls[any].id`` and ``calls[all].id`` stand for the elements of a list. A *test* is a value, a list of
+values (one of them), ``"prefix*"``, ``"*suffix"``, ``"nocase:word|word"``, a kind of value (see `KINDS`), or a
+condition that an element passes.
 
 A *rule* names what is read (a key of `MAKERS`) and where; ``when`` says of which records. With ``each`` it holds for
-the elements of a list: of each the first rule of ``of`` that applies is followed. A rule with a call and a result
-reads the result once there is one. ``inside`` is where in the element all of it stands; ``same_in`` a place of the
-record where the same may stand again. ``whose = "client"``: not the person's words.
+the elements of a list or an object: of each the first rule of ``of`` that applies is followed. A rule with a call and a
+result reads the result once there is one. ``inside`` is where in the element all of it stands; ``same_in`` a place of
+the record where the same may stand again. ``whose = "client"``: not the person's words.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -29,6 +31,8 @@ Test = Callable[[Any], bool]
 _MISSING: Any = object()
 _QUANTIFIERS: Mapping[str, Callable[..., bool]] = {"[any]": any, "[all]": all}
 _NOCASE = "nocase:"
+
+_STEP = re.compile(r'"([^"]+)"|([^."]+)')
 
 KINDS: Mapping[str, Test] = {
     "is:text": lambda found: isinstance(found, str) and found != "",
@@ -49,7 +53,8 @@ KINDS: Mapping[str, Test] = {
 @cache
 def steps(path: str) -> JsonPath:
     """The keys and indices of a path without alternatives."""
-    return tuple(int(step) if step.isdigit() else step for step in path.split(".")) if path else ()
+    found = _STEP.findall(path)
+    return tuple(quoted or (int(plain) if plain.isdigit() else plain) for quoted, plain in found)
 
 
 def places(paths: Iterable[str]) -> tuple[JsonPath, ...]:
@@ -178,9 +183,10 @@ def _list_reader(rule: Rule, persons_only: bool) -> _Inner:
 
     def parts(value: Any, base: JsonPath, record: Any) -> list[LocatedPart]:
         found: list[LocatedPart] = []
-        for i, element in enumerate(listed(at(value, place))):
+        elements = at(value, place)
+        for key, element in elements.items() if isinstance(elements, dict) else enumerate(listed(elements)):
             read = next((read for applies, read in inner if applies(element)), None)
-            found += read(element, (*base, *place, i), record) if read else ()
+            found += read(element, (*base, *place, key), record) if read else ()
         return found
 
     return parts
