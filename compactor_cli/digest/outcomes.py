@@ -98,9 +98,9 @@ def outcomes(
                 records=records_of([(*made, *more)[-1][1]]),
                 is_made=bool(made),
             )
-        elif (is_answered or len(closing) >= _MIN_REPLY_CHARS) and not is_refused and _ends_with(events, work.closing):
+        elif (told := _replied(closing, words)) and not is_refused and _ends_with(events, work.closing):
             reply_record = records_of([events[work.closing].record])
-            found[turn] = RequestOutcome(text=_replied(closing, words), records=reply_record, is_made=False)
+            found[turn] = RequestOutcome(text=told, records=reply_record, is_made=False)
         if not is_answered:  # a yes after an answer is to the request before the question
             after = work if is_assent(work.asked) else None
         next_reply = work.asked
@@ -124,13 +124,13 @@ _QUESTION = re.compile(
     re.IGNORECASE,
 )
 _IS_NO = re.compile(r"\W*(?:no\b|not yet|I (?:can'?t|cannot|am unable)|unfortunately|sorry)", re.IGNORECASE)
-_IS_YES = re.compile(r"\W*(?:yes|yeah|correct|right|done)\b", re.IGNORECASE)
 
 
 def _replied(closing: str, words: FixedWords) -> str:
-    """That there was a reply; with how it begins, where it is short or says yes or no."""
-    is_verdict = len(closing) < _MIN_REPLY_CHARS or _IS_NO.match(closing) or _IS_YES.match(closing)
-    return f"{words.replied}{words.colon}{opening(closing, _MAX_ANSWER_CHARS)}" if is_verdict else words.replied
+    """That there was a reply, where it says more than a few words; with how it begins, where that is a no."""
+    if _IS_NO.match(closing):
+        return f"{words.replied}{words.colon}{opening(closing, _MAX_ANSWER_CHARS)}"
+    return words.replied if len(closing) >= _MIN_REPLY_CHARS else ""
 
 
 def _ends_with(events: Sequence[Event], position: int) -> bool:
