@@ -117,7 +117,7 @@ def _summaries(
     ready: Barrier,
     times: SimpleQueue,
 ) -> None:
-    model_options = ModelOptions(model=MODEL, api_base=server.openai, key=Secret("sk-none"))
+    model_options = ModelOptions(model=MODEL, api_base=server.openai)
     rate_limits = RateLimits(concurrency=at_once)
     with connect() as gate:
         shared = SharedSpend(gate, GateAnswer.result), SharedRateLimiter(rate_limits, gate)

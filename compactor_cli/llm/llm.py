@@ -15,8 +15,7 @@ import sys
 import time
 import warnings
 from array import array
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextvars import ContextVar
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -27,7 +26,6 @@ from compactor_cli.llm.model_calls import (
     Broken,
     Call,
     ContextTooLong,
-    Delivery,
     ModelFailure,
     RateLimited,
     Refused,
@@ -136,9 +134,8 @@ async def complete(call: Call) -> Reply:
     import asyncio
 
     litellm = _litellm()
-    # A reply that comes as a whole is read within bounds; one that streams in is measured piece by piece.
-    is_whole = call.wanted is Wanted.TEXT and call.delivery is Delivery.WHOLE and call.max_reply_bytes
-    body = _Body(most_bytes=call.max_reply_bytes * _BODY_FACTOR + _BODY_EXTRA_BYTES if is_whole else 0)
+    is_bounded = call.wanted is Wanted.TEXT and call.max_reply_bytes
+    body = _Body(most_bytes=call.max_reply_bytes * _BODY_FACTOR + _BODY_EXTRA_BYTES if is_bounded else 0)
     _BODY.set(body)
     failure: ModelFailure
     try:
@@ -328,33 +325,11 @@ def _litellm() -> Any:
 
 
 async def _reply(litellm: Any, call: Call) -> Reply:
-    parameters: dict[str, Any] = {"max_tokens": call.max_tokens, "temperature": call.temperature, **_common(call)}
-    if call.delivery is Delivery.STREAM:
-        parameters |= {"stream": True, "stream_options": {"include_usage": True}}
+    parameters = {"max_tokens": call.max_tokens, "temperature": call.temperature, **_common(call)}
     answer = await litellm.acompletion(messages=_messages(call), **parameters)
-    if call.delivery is Delivery.STREAM:
-        # Closed at once where it is given up, not when its garbage is collected: the connection goes with it.
-        async with aclosing(answer), aclosing(_within(answer, call.max_reply_bytes)) as within:
-            pieces = [piece async for piece in within]
-        # litellm makes up a "stop" for a stream that ended without one.
-        if not answer.received_finish_reason:
-            raise Broken("the stream ended before the reply did")
-        answer = litellm.stream_chunk_builder(pieces)
     if answer is None or not answer.choices:
         raise Broken("the reply holds no message")
     return _read(call, answer)
-
-
-async def _within(pieces: Any, max_bytes: int) -> AsyncGenerator[Any, None]:
-    """The pieces of a stream. Raises `Refused` where their texts are longer than what is waited for."""
-    size_bytes = 0
-    async for piece in pieces:
-        for choice in piece.choices:
-            for name in ("content", "reasoning_content"):
-                size_bytes += len((getattr(choice.delta, name, None) or "").encode(errors="replace"))
-        if max_bytes and size_bytes > max_bytes:
-            raise _too_large(max_bytes)
-        yield piece
 
 
 def _too_large(max_bytes: int) -> Refused:

@@ -15,12 +15,9 @@ from compactor_cli.digest.language import LANGUAGES, detect
 from compactor_cli.formats.harness import user_text
 from compactor_cli.llm import prompts
 from compactor_cli.llm.model_calls import (
-    NO_SECRET,
     Call,
-    Delivery,
     ModelFailure,
     Price,
-    Secret,
     UnknownModel,
     served_name,
 )
@@ -70,9 +67,7 @@ class ModelOptions:
     model: str
     models: Mapping[Stage, str] = field(default_factory=dict)  # by stage, where it is another
     api_base: str = ""
-    key: Secret = NO_SECRET  # empty: litellm looks for one
     price: Price | None = None  # None: that of the table
-    delivery: Delivery = Delivery.WHOLE
     timeout_seconds: float = 600.0
     max_reply_bytes: int = 0
     previous: Previous = Previous.UPDATE
@@ -194,9 +189,7 @@ class ModelSummariser:
                 max_tokens=0,
                 about=request.transcript.sha256,
                 api_base=options.api_base,
-                key=options.key,
                 price=options.price,
-                delivery=options.delivery,
                 timeout_seconds=options.timeout_seconds,
                 max_reply_bytes=options.max_reply_bytes,
             )

@@ -96,13 +96,6 @@ class ChatMessage:
     is_redacted: bool = False
 
 
-class Delivery(StrEnum):
-    """How a reply comes: as a whole, or piece by piece (for servers that cut long silences)."""
-
-    WHOLE = "whole"
-    STREAM = "stream"
-
-
 class Wanted(StrEnum):
     """What a reply is to hold."""
 
@@ -156,7 +149,6 @@ class Call:
     price: Price | None = None
     timeout_seconds: float = 600.0  # for the whole reply
     max_reply_bytes: int = 0  # of its text; 0: any
-    delivery: Delivery = Delivery.WHOLE
     input_tokens: int = 0  # the size of the prompt where the caller counted it, else it is estimated
     prompt_version: str = ""  # names the wording of the prompt in the key of the reply cache
     wanted: Wanted = Wanted.TEXT

@@ -31,7 +31,6 @@ from compactor_cli.llm.model_calls import (
     Passing,
     Refused,
     Reply,
-    Secret,
     TimedOut,
     UnknownModel,
     Unusable,
@@ -79,7 +78,6 @@ class Fallback:
 
     model: str
     api_base: str = ""
-    key: Secret = NO_SECRET
 
 
 class ModelClient:
@@ -151,7 +149,7 @@ class ModelClient:
         # The user's price is meant for the first model, and serves another only where the table has none.
         price = None if price_of(other.model) else call.price
         # Extra parameters are meant for the first model; another provider may refuse them.
-        return replace(call, model=other.model, api_base=other.api_base, key=other.key, price=price, extra={})
+        return replace(call, model=other.model, api_base=other.api_base, key=NO_SECRET, price=price, extra={})
 
     async def _answer(self, call: Call, redactor: Redactor | None) -> Reply:
         call = call if call.key else replace(call, key=self._keys.for_model(call.model))

@@ -304,7 +304,7 @@ def way_of(config: ModelConfig) -> Call:
     if provider_of(model) not in Batches.PROVIDERS:
         advice = f"one of these providers: {', '.join(Batches.PROVIDERS)}; or ask live: compactor batch run -m"
         raise UsageError(f"{model}: no batch jobs with this provider", next_step=advice)
-    key = model_options.key or config.keys.for_model(model)
+    key = config.keys.for_model(model)
     return Call(model=model, messages=(), max_tokens=0, api_base=model_options.api_base, key=key)
 
 

@@ -13,7 +13,6 @@ from llm_server.client import LlmServer
 
 from compactor_cli.llm import llm
 from compactor_cli.llm.model import ModelOptions, ModelSummariser
-from compactor_cli.llm.model_calls import Secret
 from compactor_cli.llm.model_client import BackgroundEventLoop, Fallback, ModelClient, ReplyCache, Retries
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.model.summary import Request
@@ -35,9 +34,9 @@ def summariser(
     **run_options: Any,
 ) -> Iterator[ModelSummariser]:
     """One that asks ``openai/MODEL`` of this server."""
-    other = Fallback(model=f"openai/{fallback}", api_base=server.openai, key=Secret("sk-test")) if fallback else None
+    other = Fallback(model=f"openai/{fallback}", api_base=server.openai) if fallback else None
     client = client or ModelClient(retries=FAST, fallback=other, cache=ReplyCache(cache) if cache else None)
-    model_options = ModelOptions(model=f"openai/{model}", api_base=server.openai, key=Secret("sk-test"), **run_options)
+    model_options = ModelOptions(model=f"openai/{model}", api_base=server.openai, **run_options)
     with BackgroundEventLoop(llm.close) as loop:
         yield ModelSummariser(client, loop, model_options, new_redactor=Redactor)
 

@@ -17,12 +17,11 @@ from llm_server.client import LlmServer
 from compactor_cli.llm import llm
 from compactor_cli.llm import model_calls as f
 from compactor_cli.llm.llm import batch_reply, failure_of
-from compactor_cli.llm.model_calls import Call, ChatMessage, Delivery, Reply, Secret, Speaker
+from compactor_cli.llm.model_calls import Call, ChatMessage, Reply, Secret, Speaker
 from compactor_cli.llm.model_client import BackgroundEventLoop
 
 KEY = "sk-loopback-0123456789abcdef"
 PROVIDERS = ("openai", "anthropic")
-WAYS = [(provider, delivery) for provider in PROVIDERS for delivery in Delivery]
 SYSTEM = "Summarise the transcript under these headings.\n## Task Context\n## Active Files"
 TRANSCRIPT = "Please fix src/login/session.py\nI edited src/login/session.py line 4711\nTests pass: 132 passed\n" * 5
 
@@ -49,11 +48,9 @@ def ask(server: LlmServer, loop: BackgroundEventLoop, provider: str, name: str, 
     return loop.run(llm.complete(Call(**values)))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("provider", "delivery"), WAYS)
-def test_a_good_reply_comes_with_what_it_used(
-    llm_server: LlmServer, loop: BackgroundEventLoop, provider: str, delivery: Delivery
-) -> None:
-    reply = ask(llm_server, loop, provider, "well", delivery=delivery)
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_good_reply_comes_with_what_it_used(llm_server: LlmServer, loop: BackgroundEventLoop, provider: str) -> None:
+    reply = ask(llm_server, loop, provider, "well")
     assert "## Task Context" in reply.text
     assert "src/login/session.py" in reply.text
     assert reply.finish_reason == "stop"
@@ -111,36 +108,26 @@ FAULTS = (
 )
 
 
-@pytest.mark.parametrize("delivery", Delivery)
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize(("name", "kind"), FAULTS, ids=[name for name, _ in FAULTS])
 def test_a_fault_becomes_its_failure_after_one_request(
     llm_server: LlmServer,
     loop: BackgroundEventLoop,
     provider: str,
-    delivery: Delivery,
     name: str,
     kind: type[f.ModelFailure],
 ) -> None:
     with pytest.raises(f.ModelFailure) as caught:
-        ask(llm_server, loop, provider, name, delivery=delivery)
+        ask(llm_server, loop, provider, name)
     assert type(caught.value) is kind, caught.value.reason
     assert len(llm_server.requests()) == 1
     assert "\n" not in caught.value.reason
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_stream_that_ends_early_in_good_order_is_broken(
-    llm_server: LlmServer, loop: BackgroundEventLoop, provider: str
-) -> None:
-    with pytest.raises(f.Broken, match="ended before"):
-        ask(llm_server, loop, provider, "unfinished", delivery=Delivery.STREAM)
-
-
-@pytest.mark.parametrize(("provider", "delivery"), WAYS)
-def test_no_reply_in_time(llm_server: LlmServer, loop: BackgroundEventLoop, provider: str, delivery: Delivery) -> None:
+def test_no_reply_in_time(llm_server: LlmServer, loop: BackgroundEventLoop, provider: str) -> None:
     with pytest.raises(f.TimedOut, match=r"no reply within 0\.5 seconds"):
-        ask(llm_server, loop, provider, "hang", delivery=delivery, timeout_seconds=0.5)
+        ask(llm_server, loop, provider, "hang", timeout_seconds=0.5)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -177,12 +164,10 @@ def test_retry_after_is_a_number_of_seconds_or_a_date(value: str, least: float, 
     assert least <= failure.retry_after_seconds <= most
 
 
-@pytest.mark.parametrize(("provider", "delivery"), WAYS)
-def test_a_reply_beyond_the_limit_is_given_up(
-    llm_server: LlmServer, loop: BackgroundEventLoop, provider: str, delivery: Delivery
-) -> None:
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_reply_beyond_the_limit_is_given_up(llm_server: LlmServer, loop: BackgroundEventLoop, provider: str) -> None:
     with pytest.raises(f.Refused, match="longer than 10 bytes"):
-        ask(llm_server, loop, provider, "well", delivery=delivery, max_reply_bytes=10)
+        ask(llm_server, loop, provider, "well", max_reply_bytes=10)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -191,7 +176,7 @@ def test_a_reply_as_a_whole_is_not_read_without_end(
     llm_server: LlmServer, loop: BackgroundEventLoop, provider: str, name: str
 ) -> None:
     with pytest.raises(f.Refused, match="longer than 1,000 bytes"):
-        ask(llm_server, loop, provider, name, delivery=Delivery.WHOLE, max_reply_bytes=1_000)
+        ask(llm_server, loop, provider, name, max_reply_bytes=1_000)
     deadline = time.monotonic() + 20
     while not (sent := llm_server.requests("sent")) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -212,14 +197,14 @@ def test_counts_that_cannot_be_are_none() -> None:
     assert not reply.cost_usd or reply.cost_usd >= 0
 
 
-@pytest.mark.parametrize(("provider", "delivery"), WAYS)
+@pytest.mark.parametrize("provider", PROVIDERS)
 def test_replies_that_are_no_summary_are_stated_as_they_are(
-    llm_server: LlmServer, loop: BackgroundEventLoop, provider: str, delivery: Delivery
+    llm_server: LlmServer, loop: BackgroundEventLoop, provider: str
 ) -> None:
-    assert ask(llm_server, loop, provider, "empty", delivery=delivery).text == ""
-    assert ask(llm_server, loop, provider, "cut_off", delivery=delivery).finish_reason == "length"
-    assert ask(llm_server, loop, provider, "refusal", delivery=delivery).finish_reason == "content_filter"
-    assert ask(llm_server, loop, provider, "chat", delivery=delivery).text.startswith("Sure!")
+    assert ask(llm_server, loop, provider, "empty").text == ""
+    assert ask(llm_server, loop, provider, "cut_off").finish_reason == "length"
+    assert ask(llm_server, loop, provider, "refusal").finish_reason == "content_filter"
+    assert ask(llm_server, loop, provider, "chat").text.startswith("Sure!")
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

@@ -91,8 +91,9 @@ def test_retry_after_holds_the_other_calls_too(llm_server: LlmServer, loop: Back
 def test_the_fallback_model_answers_when_the_first_does_not(
     llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits, name: str
 ) -> None:
-    fallback = Fallback(model="anthropic/well", api_base=llm_server.anthropic, key=Secret("f" * 20))
-    reply = loop.run(new_client(waits, fallback=fallback).ask(call(llm_server, name)))
+    fallback = Fallback(model="anthropic/well", api_base=llm_server.anthropic)
+    keys = Keys(by_name={"ANTHROPIC_API_KEY": Secret("f" * 20)})
+    reply = loop.run(new_client(waits, fallback=fallback, keys=keys).ask(call(llm_server, name)))
     assert reply.model == "anthropic/well"
     assert llm_server.requests("well")[0]["headers"]["x-api-key"] == "f" * 20
     assert len(llm_server.requests(name)) == (1 if name in ("auth", "not_found") else 3)

@@ -11,7 +11,6 @@ rate_limit.N.R     429 with Retry-After R (default 1), N times (default for ever
 server_error.N     500, N times, then well
 overloaded.N       529 (Anthropic) or 503, N times, then well
 broken.N           the connection ends in the middle of the reply, N times, then well
-unfinished         a stream that ends in good order, but without its last events
 garbage.N          200 with a page of HTML, N times, then well
 hang               no reply at all
 endless.N.Z        a reply as a whole that does not end (up to 64 MiB; with Z, packed a thousandfold, 64 GiB)
@@ -340,12 +339,9 @@ class Exchange:
         if not self.fails:
             self._say_text()
         elif self.body.get("stream"):
-            self._stream(self._good(), events_missing=3, hard=True)
+            self._stream(self._good(), events_missing=3)
         else:
             self.handler.send_bytes(200, self._whole(self._good()), missing=40)
-
-    def _unfinished(self) -> None:
-        self._stream(self._good(), events_missing=3)
 
     def _garbage(self) -> None:
         if self.fails:
@@ -475,7 +471,8 @@ class Exchange:
             "usage": self._usage(text),
         }
 
-    def _stream(self, text: str, *, events_missing: int = 0, hard: bool = False) -> None:
+    def _stream(self, text: str, *, events_missing: int = 0) -> None:
+        """For the clients of others; compact itself asks for whole replies."""
         handler = self.handler
         handler.leave()
         handler.send_response(200)
@@ -487,7 +484,7 @@ class Exchange:
         events = list(self._message_events(text) if self.anthropic else self._completion_events(text))
         for event in events[: len(events) - events_missing]:
             handler.wfile.write(b"%x\r\n%s\r\n" % (len(event), event))
-        if not hard:
+        if not events_missing:
             handler.wfile.write(b"0\r\n\r\n")
         handler.hang_up()
 

@@ -10,7 +10,7 @@ import pytest
 
 from compactor_cli.llm.limits import Charge, RateLimiter, RateLimits, SpendLimits
 from compactor_cli.llm.model import ModelOptions
-from compactor_cli.llm.model_calls import Call, ChatMessage, LimitReached, Reply, Secret, Speaker
+from compactor_cli.llm.model_calls import Call, ChatMessage, Keys, LimitReached, Reply, Secret, Speaker
 from compactor_cli.run.jobs import RunConfig
 from compactor_cli.run.model_run import Gate, ModelConfig, SharedRateLimiter, SharedSpend
 
@@ -87,4 +87,4 @@ def test_options_travel_without_keys() -> None:
     options = RunConfig(models=ModelConfig(model_options=ModelOptions(model="openai/well")), key_file="key")
     assert pickle.loads(pickle.dumps(options)) == options
     with pytest.raises(TypeError, match="a secret is not written"):
-        pickle.dumps(RunConfig(models=ModelConfig(model_options=ModelOptions(model="x", key=Secret("sk-1")))))
+        pickle.dumps(ModelConfig(model_options=ModelOptions(model="x"), keys=Keys(bare=Secret("sk-1"))))
