@@ -6,7 +6,6 @@ events of the middle.
 
 from __future__ import annotations
 
-import heapq
 import io
 import math
 import os
@@ -23,6 +22,7 @@ from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.evaluate.cuts import EvalCase, plain_events
 from compactor_cli.evaluate.measures import LINE_CHARS, lines_of, pieces, view, words
 from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.llm.importance import greedy
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.transcript import Container, Transcript
 from compactor_cli.model.value import dataclass
@@ -414,28 +414,7 @@ def _weights(events: Iterable[Event]) -> dict[str, float]:
 
 
 def coverage_order(case: EvalCase) -> list[Line]:
-    """The lines in the order in which a lazy greedy choice takes them: new weight of atoms for each token."""
+    """The lines in the order in which a greedy choice takes them: new weight of atoms for each token."""
     weights, lines = _weights(case.middle_events), _numbered_lines(case)
-    atoms = {position: atom_texts(line) & weights.keys() for position, line in lines}
-    costs = {position: 1 + len(line) / _CHARS_A_TOKEN for position, line in lines}
-    texts = dict(lines)
-    covered: set[str] = set()
-
-    def gain(position: int) -> float:
-        return math.fsum(weights[atom] for atom in atoms[position] - covered) / costs[position]
-
-    heap = [(-gain(position), position) for position in atoms if atoms[position]]
-    heapq.heapify(heap)
-    chosen: list[Line] = []
-    while heap:
-        position = heap[0][1]
-        now = gain(position)
-        if now <= 0:
-            heapq.heappop(heap)
-        elif len(heap) > 1 and (-now, position) > min(heap[1:3]):
-            heapq.heapreplace(heap, (-now, position))
-        else:
-            heapq.heappop(heap)
-            covered |= atoms[position]
-            chosen.append((position, texts[position]))
-    return chosen
+    costs = [1 + len(line) / _CHARS_A_TOKEN for _, line in lines]
+    return [lines[number] for number in greedy([set(atom_texts(line)) for _, line in lines], costs, weights)]

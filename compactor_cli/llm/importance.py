@@ -17,11 +17,10 @@ import math
 import re
 from array import array
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from compactor_cli.digest.events import events
 from compactor_cli.digest.language import is_term, terms
@@ -46,6 +45,9 @@ from compactor_cli.model.settings import KEPT_BY, SEMANTIC, SMART, Keep
 if TYPE_CHECKING:
     from compactor_cli.llm.model_client import BackgroundEventLoop, ModelClient
     from compactor_cli.llm.redact import Redactor
+
+
+F = TypeVar("F", bound=Hashable)
 
 
 def importance_of(keep: Keep) -> Importance | None:
@@ -82,19 +84,23 @@ class Salience:
         blocks = [{fact for record in block for fact in facts.get(record, ())} - shown for block in middle.blocks]
         values: dict[int | str, float] = dict(enumerate(scores.rows))
         values.update(scores.terms)
-        return Ranking(order=_greedy(blocks, middle.tokens, values))
+        return Ranking(order=greedy(blocks, middle.tokens, values))
 
 
-def _greedy(blocks: Sequence[set[int | str]], tokens: Sequence[int], values: dict[int | str, float]) -> list[int]:
-    """Blocks by gain / cost, each gain without what the blocks before it say; those without any are left out."""
+def greedy(blocks: Sequence[set[F]], costs: Sequence[float], values: Mapping[F, float]) -> list[int]:
+    """Blocks by gain / cost, each gain without what the blocks before it say; those without any are left out.
+
+    Takes out of ``blocks`` what was said before.
+    """
 
     def worth(number: int) -> float:
-        return sum(values.get(fact, 0.0) for fact in blocks[number]) / tokens[number]
+        # Exact: a set gives its members in an order of its own.
+        return math.fsum(values.get(fact, 0.0) for fact in blocks[number]) / costs[number]
 
     heap = [(-worth(number), number) for number in range(len(blocks))]
     heapq.heapify(heap)
     order: list[int] = []
-    covered_facts: set[int | str] = set()
+    covered_facts: set[F] = set()
     while heap:
         _, number = heapq.heappop(heap)
         blocks[number].difference_update(covered_facts)
@@ -226,7 +232,7 @@ def _short(text: str) -> str:
 
 
 def _unit(vector: Vector) -> Vector:
-    length = sqrt(_dot(vector, vector)) or 1.0
+    length = math.sqrt(_dot(vector, vector)) or 1.0
     return [value / length for value in vector]
 
 
