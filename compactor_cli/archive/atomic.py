@@ -209,14 +209,12 @@ def sync_opened(folder: int) -> None:
 def make_folders(folder: Path, mode: int = 0o777) -> None:
     """Make a folder and those above it, durably; what is there stays as it is. Raises `OutputError`."""
     missing = [item for item in (folder, *folder.parents) if not item.exists()]
-    try:
+    with system_errors(folder):
         for item in reversed(missing):
             item.mkdir(mode, exist_ok=True)
             sync_folder(item.parent)
         if not folder.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
-    except OSError as error:
-        raise output_error(error, str(folder)) from error
 
 
 def output_error(error: OSError, path: str) -> OutputError:
@@ -232,6 +230,17 @@ def output_error(error: OSError, path: str) -> OutputError:
 
 
 @contextlib.contextmanager
+def system_errors(path: str | Path) -> Iterator[None]:
+    """What the system refuses in the block is raised as `OutputError` about ``path``; a broken pipe as it is."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise output_error(error, str(path)) from error
+
+
+@contextlib.contextmanager
 def lock(root: str | Path) -> Iterator[None]:
     """Hold the folder ``root`` for this process; it ends with the block, or with the process however it ends.
 
@@ -240,10 +249,8 @@ def lock(root: str | Path) -> Iterator[None]:
     """
     import fcntl
 
-    try:
+    with system_errors(root):
         descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise output_error(error, str(root)) from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -26,7 +26,14 @@ from enum import Enum, auto
 from functools import cache, partial
 from pathlib import Path
 
-from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, atomic_writer, new_temporary, output_error, temporary_name
+from compactor_cli.archive.atomic import (
+    PRIVATE_FILE_MODE,
+    atomic_writer,
+    new_temporary,
+    output_error,
+    system_errors,
+    temporary_name,
+)
 from compactor_cli.model.errors import Changed, CompactError, InUse
 from compactor_cli.read.streams import BUFFER_BYTES, Look
 
@@ -106,10 +113,8 @@ def append(path: str, data: bytes, look: Look) -> None:
     Raises `Changed` if others wrote to the file since ``look``, `OutputError` if it cannot be written. Then the file
     holds what it held, and all that others wrote, but nothing of ``data``; at the worst its beginning, at the end.
     """
-    try:
+    with system_errors(path):
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
-    except OSError as error:
-        raise output_error(error, path) from error
     pieces: list[tuple[int, int]] = []
     try:
         if Look.of(os.fstat(descriptor)) != look:

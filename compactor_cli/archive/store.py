@@ -40,6 +40,7 @@ from compactor_cli.archive.atomic import (
     output_error,
     sync_folder,
     sync_opened,
+    system_errors,
     temporary_name,
 )
 from compactor_cli.model.errors import OutputError, Unreadable
@@ -495,7 +496,7 @@ class PartialFile:
     def __enter__(self) -> Self:
         try:
             make_folders(self.path.parent, PRIVATE_FOLDER_MODE)
-            with _errors(self.path):
+            with system_errors(self.path):
                 self._root = self._folders.enter_context(opened_folder(self.path.parent))
                 file = self._stack.enter_context(_synced(self.path.name, self._root))
                 self._packer = self._stack.enter_context(packing(file, self._compression))
@@ -509,12 +510,12 @@ class PartialFile:
 
     def write(self, data: memoryview | bytes) -> None:
         """Take the next piece in."""
-        with _errors(self.path):
+        with system_errors(self.path):
             self._packer.write(data)
 
     def finish(self) -> None:
         """Everything is written and on the disk."""
-        with _errors(self.path):
+        with system_errors(self.path):
             self._stack.close()
 
     def take_name(self, path: Path) -> None:
@@ -522,7 +523,7 @@ class PartialFile:
         self.finish()
         root = self.path.parent
         folder = path.parent.relative_to(root).as_posix()
-        with _errors(path), opened_folder(root, "" if folder == "." else folder, make=True) as parent:
+        with system_errors(path), opened_folder(root, "" if folder == "." else folder, make=True) as parent:
             if not _are_equal(root, self.path.name, path.relative_to(root).as_posix()):
                 os.replace(self.path.name, path.name, src_dir_fd=self._root, dst_dir_fd=parent)
             sync_opened(parent)
@@ -549,14 +550,6 @@ def _synced(name: str, folder: int) -> Iterator[IO[bytes]]:
         yield file
         file.flush()
         os.fsync(file.fileno())
-
-
-@contextlib.contextmanager
-def _errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise output_error(error, str(path)) from error
 
 
 def _are_equal(root: Path, one: str, other: str) -> bool:

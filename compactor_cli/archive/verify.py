@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from compactor_cli.archive.atomic import output_error
+from compactor_cli.archive.atomic import system_errors
 from compactor_cli.archive.recover import JOURNAL_START, find_leftovers
 from compactor_cli.archive.restore import Listed, listed, markers_in
 from compactor_cli.archive.store import (
@@ -182,7 +182,7 @@ def remove(items: Iterable[Listed], *, with_index: bool = True) -> None:
     for item in items:
         by_archive.setdefault(item.archive, set()).add(item.entry.sha256)
     for archive, hashes in by_archive.items():
-        try:
+        with system_errors(archive):
             _unlist(archive, hashes)
             with opened_folder(archive) as root:
                 for sha256 in hashes:
@@ -197,8 +197,6 @@ def remove(items: Iterable[Listed], *, with_index: bool = True) -> None:
                 with suppress(FileNotFoundError):
                     if with_index:
                         os.unlink(INDEX, dir_fd=root)
-        except OSError as error:
-            raise output_error(error, str(archive)) from error
 
 
 def _in_use(items: dict[tuple[Path, str], Listed]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from compactor_cli import __version__
-from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, holds_temporaries, lock, make_folders, output_error
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, holds_temporaries, lock, make_folders, system_errors
 from compactor_cli.cli.config import Configuration, RunOptions, check, configure
 from compactor_cli.cli.console import Console, Level, Progress, counted, is_terminal
 from compactor_cli.cli.run_config import (
@@ -364,12 +364,8 @@ def _seen(jobs: Sequence[Job], run_config: RunConfig, run_options: RunOptions) -
 
 
 def _show(text: str) -> None:
-    try:
+    with system_errors("standard output"):
         sys.stdout.write(text)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise output_error(error, "standard output") from error
 
 
 def _private(path: str, stack: ExitStack) -> IO[bytes]:

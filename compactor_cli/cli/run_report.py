@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
 import re
-import sys
 import threading
 import time
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import field
 from typing import IO, Any, Self
 
 import orjson
 
 from compactor_cli import __version__
-from compactor_cli.archive.atomic import DEFAULT_MODE, PRIVATE_FILE_MODE, atomic_writer, output_error
+from compactor_cli.archive.atomic import DEFAULT_MODE, PRIVATE_FILE_MODE, atomic_writer
 from compactor_cli.archive.store import moment
 from compactor_cli.cli.config import RunOptions
 from compactor_cli.cli.console import Console
@@ -44,7 +42,7 @@ from compactor_cli.model.report import (
 )
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.value import dataclass
-from compactor_cli.run.outputs import STDOUT
+from compactor_cli.run.outputs import STDOUT, standard_output
 
 # Inputs of a report that are checked by its schema: the others are written as these are, and checking ten
 # thousand takes longer than working on them.
@@ -132,24 +130,9 @@ class RunReport:
             raise InvariantError(f"the report is not by its schema: {wrong[0]}", next_step=advice)
 
 
-@contextlib.contextmanager
-def output_file(path: str, *, mode: int = DEFAULT_MODE) -> Iterator[IO[bytes]]:
-    """A file as `atomic_writer` makes it, or standard output.
-
-    Raises `OutputError` for what the system refuses; a broken pipe is passed on.
-    """
-    if path != STDOUT:
-        with atomic_writer(path, mode=mode) as file:
-            yield file
-        return
-    try:
-        sys.stdout.flush()
-        yield sys.stdout.buffer
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise output_error(error, "standard output") from error
+def output_file(path: str, *, mode: int = DEFAULT_MODE) -> AbstractContextManager[IO[bytes]]:
+    """A file as `atomic_writer` makes it, or standard output."""
+    return standard_output() if path == STDOUT else atomic_writer(path, mode=mode)
 
 
 _DESCRIPTOR = re.compile(r"fd:(\d+)")

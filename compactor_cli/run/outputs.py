@@ -26,7 +26,7 @@ from compactor_cli.archive.atomic import (
     followed,
     is_special,
     make_folders,
-    output_error,
+    system_errors,
 )
 from compactor_cli.archive.live_file import append, check_no_writer, check_unchanged, replace
 from compactor_cli.model.errors import Changed, CompactError, OutputError, UsageError
@@ -175,10 +175,8 @@ def _identity(path: str) -> object:
 
 def check_replaceable(path: str, existing: Existing) -> None:
     """Raise `OutputError` if a file should not be replaced in place: no regular file, hard-linked, read-only."""
-    try:
+    with system_errors(path):
         status = Path(path).stat()
-    except OSError as error:
-        raise output_error(error, path) from error
     if not stat.S_ISREG(status.st_mode):
         raise OutputError("is not a regular file", place=path, next_step="leave -i out")
     if existing is Existing.REPLACE:
@@ -202,7 +200,7 @@ def open_target(target: Target, source: Stream, ready: Ready = _ignore, warn: Wa
     opened: AbstractContextManager[IO[bytes]]
     compression = target.compression
     if target.kind is TargetKind.STDOUT:
-        opened = _standard_output()
+        opened = standard_output()
     elif target.kind is TargetKind.IN_PLACE:
         check_replaceable(target.path, target.existing)
         if source.look is None:
@@ -222,15 +220,12 @@ def open_target(target: Target, source: Stream, ready: Ready = _ignore, warn: Wa
 
 
 @contextmanager
-def _standard_output() -> Iterator[IO[bytes]]:
-    file = sys.stdout.buffer
-    try:
-        yield file
-        file.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise output_error(error, "standard output") from error
+def standard_output() -> Iterator[IO[bytes]]:
+    """Standard output for bytes, after what was printed. Raises `OutputError`; a broken pipe is passed on."""
+    with system_errors("standard output"):
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.flush()
 
 
 _PIECE_BYTES = 1 << 20
