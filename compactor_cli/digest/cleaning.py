@@ -138,7 +138,24 @@ def summary_words(text: str) -> str:
 
 
 def without_removed(text: str) -> str:
-    """Of a patch its lines as they are then, without those that it takes away; any other text as it is."""
+    """Of a patch, and of differences, the lines as they are then, without those that are taken away; else the text."""
     patch = text.partition("*** Begin Patch\n")[2]
-    lines = (line for line in patch.split("\n") if not line.startswith(("-", "@@")))
-    return "\n".join(line[1:] if line[:1] in ("+", " ") else line for line in lines) if patch else text
+    if patch:
+        return "\n".join(_as_then(line) for line in patch.split("\n") if not line.startswith(("-", "@@")))
+    if "@@ -" not in text:
+        return text
+    found: list[str] = []
+    is_hunk = False
+    for line in text.split("\n"):
+        is_hunk = line.startswith("@@ -") or (is_hunk and line[:1] in _SIGNS and not line.startswith("+++ "))
+        if not (is_hunk and line[:1] in "-\\" and line):
+            found.append(_as_then(line) if is_hunk else line)
+    return "\n".join(found)
+
+
+# What a line of differences begins with; an empty one may have lost its blank.
+_SIGNS = ("+", "-", " ", "\\", "")
+
+
+def _as_then(line: str) -> str:
+    return line[1:] if line[:1] in ("+", " ") else line

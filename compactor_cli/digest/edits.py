@@ -71,12 +71,19 @@ def _replaced_lines(command: str, window: str) -> tuple[str, str]:
 
 
 def written_lines(changes: Iterable[tuple[str, str]], source: str) -> tuple[str, ...]:
-    """The longest of the new lines that read alone, code before prose, as they stand in a text; the longest last."""
+    """The longest of the new lines that read alone, code before prose, as they stand in a text; the longest last.
+
+    An entry of a list is without its mark.
+    """
     new = (line.strip() for old, text in changes for line in text.split("\n") if line.strip() not in old)
+    new = (_LIST_MARK.sub("", line) for line in new)  # it would read as a sign of differences
     known = [line for line in dict.fromkeys(new) if 0 < len(line) <= _MAX_LINE_CHARS and line in source]
     known = [line for line in known if not is_noise(line)]
     telling = [line for line in known if not is_scrap(line.removeprefix("return ").rstrip(","))]
     return tuple(sorted(telling, key=lambda line: (any(mark in line for mark in "=(){};"), len(line)))[-_MAX_LINES:])
+
+
+_LIST_MARK = re.compile(r"^[-+*] +")
 
 
 def written_text(call: Event, path: str) -> str | None:
@@ -106,7 +113,9 @@ def _patch_section(patch: str, path: str) -> str:
 
 
 def _hunks(section: str) -> Iterator[tuple[str, str]]:
-    for hunk in re.split(r"^@@.*$", section, flags=re.MULTILINE)[1:]:
+    without_names = re.sub(r"^--- .*\n\+\+\+ .*\n", "", section, flags=re.MULTILINE)
+    parts = re.split(r"^@@.*$", without_names, flags=re.MULTILINE)
+    for hunk in parts[1:] or parts:
         lines = [line for line in hunk.split("\n") if not line.startswith("***")]
         old = "\n".join(line[1:] for line in lines if line.startswith((" ", "-")))
         new = "\n".join(line[1:] for line in lines if line.startswith((" ", "+")))

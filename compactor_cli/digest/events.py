@@ -262,7 +262,7 @@ class _EventReader:
         text = self._clean(result.text)
         if short_name(name) in REPORTING_TOOLS:  # what clients add: how to resume the subagent, and what it used
             text = _ABOUT_REPORT.split(text, maxsplit=1)[0].rstrip()
-        text = without_gutters(unfolded(text), surely=tool is ToolKind.READ)
+        text = without_removed(without_gutters(unfolded(text), surely=tool is ToolKind.READ))
         self.found.append(
             Event(
                 kind=EventKind.RESULT,

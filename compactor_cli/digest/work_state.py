@@ -44,9 +44,10 @@ class WorkState:
 
 
 def _outside(states: Sequence[FileState]) -> Callable[[str], bool]:
-    """Whether a path is outside the work tree: in a home folder, or absolute where those of the tree are relative."""
+    """Whether a path is outside the work tree: in a home folder, absolute where those of the tree are relative, or for
+    a try."""
     has_relative = any(state.is_changed and not state.path.startswith(("/", "~")) for state in states)
-    return lambda path: path.startswith("~/") or (has_relative and path.startswith("/"))
+    return lambda path: path.startswith("~/") or (has_relative and path.startswith("/")) or is_throwaway(path)
 
 
 def _elsewhere(runs: Sequence[Run], states: Sequence[FileState], directory: str) -> dict[int, str]:
@@ -108,7 +109,8 @@ def work_state(
     stashed_at = stash.event if stash else 0
     not_stashed = {state.path: state.records[-1] for state in uncommitted if state.changed >= stashed_at}
     all_commits = (*commits, *_commits_elsewhere(away, elsewhere, states, results))
-    changes = [one for one in operations if one.action is not FileAction.READ and not is_throwaway(one.path)]
+    is_outside = _outside(states)
+    changes = [one for one in operations if one.action is not FileAction.READ and not is_outside(one.path)]
     branch, branch_record = _branch(results, here)
     return WorkState(
         branch=branch,
@@ -153,11 +155,7 @@ def _uncommitted(
     Left out are files of which that is not known, and those that git ignores.
     """
     is_outside, is_ignored = _outside(states), _passed_over(runs, results)
-    here = [
-        state
-        for state in states
-        if state.changed >= 0 and not (state.is_reverted or is_throwaway(state.path) or is_outside(state.path))
-    ]
+    here = [one for one in states if one.changed >= 0 and not (one.is_reverted or is_outside(one.path))]
     held = held_by(here, commits, is_ignored)
     listed, untracked = _listed_by_git(runs, results)
     uses_git = any(re.search(r"\bgit (?:commit|add|status|diff|stash)\b", run.key) for run in runs)

@@ -96,3 +96,13 @@ def test_contents_are_carried_only_where_asked_for() -> None:
 )
 def test_what_an_edit_adds_is_what_it_newly_defines(old: str, new: str, names: list[str]) -> None:
     assert list(added_names([(old, new)])) == names
+
+
+def test_the_lines_that_are_shown_of_a_file_have_no_signs_of_differences() -> None:
+    first = "--- a.py\n+++ a.py\n@@ -1 +1,2 @@\n-x\n+low = min(levels)\n"
+    both = f"{first}--- b.md\n+++ b.md\n@@ -1 +1 @@\n-y\n+- Levels are read twice"
+    session = conversation(user("mend it"), diffed(both))  # type: ignore[arg-type]
+    assert texts(digest(session), Section.FILES) == ["a.py — edited: `Levels are read twice` · `low = min(levels)`"]
+    bare = "*** Begin Patch\n*** Update File: a.py\n-x\n+low = min(levels)\n*** End Patch"
+    (one,) = file_operations(events_of(call("apply_patch", "p", input=bare), answer("Done!", "p")))
+    assert one.replaced == (("x", "low = min(levels)"),)

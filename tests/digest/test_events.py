@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from conversation import answer, call, conversation, events_of, says, summary, user
+from conversation import answer, call, conversation, events_of, ran, says, summary, user
 
 from compactor_cli.digest.cleaning import path_stripper, without_gutters
 from compactor_cli.digest.events import EventKind, ToolKind, events, tool_kind
@@ -269,3 +269,11 @@ def test_what_the_client_says_in_the_model_s_name_is_not_stated() -> None:
     refused = says('API Error: 529 {"type":"error","error":{"type":"overloaded_error"}}')
     found = events_of(user("Go on"), says("No response requested."), refused, says("Done"))
     assert [event.text for event in found] == ["Go on", "Done"]
+
+
+def test_of_differences_a_result_has_the_lines_as_they_are_then() -> None:
+    above = "diff --git a/tide.py b/tide.py\n--- a/tide.py\n+++ b/tide.py\n@@ -1,3 +1,3 @@ def low():\n"
+    shown = "     levels = read()\n-    return 1\n+    return min(levels)\n\n\\ No newline at end of file\n"
+    result = events_of(*ran("git diff", f"{above}{shown}--- a/moon.py\n+++ b/moon.py"))[1]
+    assert result.text == f"{above}    levels = read()\n    return min(levels)\n\n+++ b/moon.py"
+    assert events_of(*ran("ls -l", "- a\n+ b"))[1].text == "- a\n+ b"

@@ -292,3 +292,8 @@ def test_what_the_user_runs_himself_shows_the_state_of_the_work_and_asks_nothing
     assert texts(one, Section.PLAN) == []
     assert texts(one, Section.TASK)[0].startswith("Asked: store the times in UTC")
     assert "branch main" in texts(one, Section.COMMANDS)
+
+
+def test_a_file_outside_the_work_tree_makes_no_check_older() -> None:
+    theme = (call("Write", "t", file_path="~/.themes/dark.py", content="a = 1"), answer("ok", "t"))
+    assert is_open(STORE, TESTS, theme) == []
