@@ -98,9 +98,9 @@ def outcomes(
                 records=records_of([(*made, *more)[-1][1]]),
                 is_made=bool(made),
             )
-        elif (told := _replied(closing, words)) and not is_refused and _ends_with(events, work.closing):
+        elif (reply_text := _replied(closing, words)) and not is_refused and _ends_with(events, work.closing):
             reply_record = records_of([events[work.closing].record])
-            found[turn] = RequestOutcome(text=told, records=reply_record, is_made=False)
+            found[turn] = RequestOutcome(text=reply_text, records=reply_record, is_made=False)
         if not is_answered:  # a yes after an answer is to the request before the question
             after = work if is_assent(work.asked) else None
         next_reply = work.asked
