@@ -151,7 +151,8 @@ class CompactionWork:
         compacted = self._composed(text)
         tokens_after = self._tokens(compacted)
         output = compacted.source()
-        grows = plan.mode is Mode.REWRITE and len(output) >= transcript.size_bytes
+        report = unchanged_report(transcript, plan, self.grouping, self.counter)
+        grows = plan.mode is Mode.REWRITE and len(output) >= report.bytes_before
         if grows or tokens_after >= plan.tokens_before:
             reason, over_tokens = "a summary would be no smaller", plan.tokens_before - plan.target_tokens
             has_target = self.settings.target != Size() or plan.tier in (Tier.COMPACT, Tier.EMERGENCY)
@@ -161,7 +162,7 @@ class CompactionWork:
         check_output(compacted, plan, tokens_after)
         lost_request = newest_request_warning(transcript, plan, self.counter, text)
         report = replace(
-            unchanged_report(transcript, plan, self.grouping, self.counter),
+            report,
             outcome=Outcome.COMPACTED,
             tokens_after=tokens_after,
             over_target=plan.over_target if tokens_after > plan.target_tokens else "",

@@ -582,8 +582,8 @@ def _telling_lines(
 def _by_rank(ranks: Sequence[float]) -> Iterator[int]:
     """The places whose rank is not 0, by rank, the later of equals first. Of half a million, few are asked for."""
     given, most = 0, 16_384
-    places = list(compress(range(len(ranks) - 1, -1, -1), reversed(ranks)))
     while True:
+        places = compress(range(len(ranks) - 1, -1, -1), reversed(ranks))
         first = nsmallest(most, places, key=ranks.__getitem__)
         yield from first[given:]
         if len(first) < most:

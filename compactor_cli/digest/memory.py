@@ -226,8 +226,8 @@ def serialise(scores: Scores, statements: Sequence[Statement] = (), extra: Mappi
     columns = (table.columns[name] for name in COLUMNS)
     if len(rows) < len(chances):
         columns = ([column[row] for row in rows] for column in columns)
-    body = b"".join(struct.pack(f"<{len(rows)}q", *column) for column in columns)
-    packed: bytes = zstd().compress(_MAGIC + len(text).to_bytes(8, "little") + text + body, _LEVEL)
+    body = (struct.pack(f"<{len(rows)}q", *column) for column in columns)
+    packed: bytes = zstd().compress(b"".join((_MAGIC, len(text).to_bytes(8, "little"), text, *body)), _LEVEL)
     return packed
 
 

@@ -11,8 +11,12 @@ import importlib
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
+from types import NoneType
 from typing import TYPE_CHECKING, Protocol
+
+import orjson
 
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.transcript import Media, Message, Text, Thinking, ToolCall, ToolResult
@@ -131,6 +135,8 @@ CACHED_TEXTS = 4_096
 _SHOWN = (Text, Thinking, ToolResult)
 # Made once: `json.dumps` makes an encoder a call.
 _WRITTEN = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+# Values that the faster encoder writes in the same way; floats are not.
+_WRITTEN_ALIKE = frozenset((str, int, bool, NoneType))
 _BORDER = re.compile(r"\n(?=[A-Za-z0-9])")
 
 
@@ -364,6 +370,9 @@ def arguments_text(call: ToolCall) -> str:
     """A call's arguments as JSON text, or the text as it was."""
     if isinstance(call.arguments, str):
         return call.arguments
+    if _WRITTEN_ALIKE.issuperset(map(type, call.arguments.values())):
+        with suppress(TypeError):  # half a surrogate pair, or an integer of more than 64 bits
+            return orjson.dumps(call.arguments).decode()
     return _WRITTEN(call.arguments)
 
 
