@@ -267,7 +267,9 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
         text = f"{words.uncommitted}{words.colon}{_listed(list(work.uncommitted), 2 * _MAX_PATHS)}"
         yield Item(text=text, records=records_of(work.uncommitted.values()))
     if work.unpushed:
-        commits = words.comma.join(f'{commit.hash} "{commit.subject}"' for commit in work.unpushed[-_MAX_STALE:])
+        more = [ELLIPSIS] if len(work.unpushed) > _MAX_STALE else []
+        newest = (f'{commit.hash} "{commit.subject}"' for commit in work.unpushed[-_MAX_STALE:])
+        commits = words.comma.join((*more, *newest))
         yield Item(text=f"{words.unpushed}{words.colon}{commits}", records=records_of((work.unpushed[-1].record,)))
     if work.stashed:
         text = f"{words.stashed}{words.colon}{_listed(work.stashed, 2 * _MAX_PATHS)}"

@@ -298,9 +298,12 @@ def _last_stash(runs: Sequence[Run]) -> Run | None:
 
 _ON_BRANCH = re.compile(
     r"^(?:On branch |Already on '|Switched to (?:a new )?branch '|branch ')([\w./-]+)"
-    r"|^\[([\w./-]+) (?:\(root-commit\) )?[0-9a-f]{7}|^(?:##|\*) ([\w./-]+)",
+    r"|^\[([\w./-]+) (?:\(root-commit\) )?[0-9a-f]{7}",
     re.MULTILINE,
 )
+# How `git status -sb` and `git branch` mark it: in other texts these are headings and entries of lists.
+_MARKED_BRANCH = re.compile(r"^(?:## ([\w./-]+?)(?:\.\.\..*)?|\* ([\w./-]+).*)$", re.MULTILINE)
+_MARKS_BRANCH = re.compile(r"git (?:branch|status(?: -\S+)* (?:-s?b|--branch))\b")
 
 
 def _branch(results: Mapping[int, Event], runs: Sequence[Run]) -> tuple[str, int]:
@@ -311,7 +314,8 @@ def _branch(results: Mapping[int, Event], runs: Sequence[Run]) -> tuple[str, int
             continue
         if "--show-current" in run.command and len(result.text.split()) == 1:
             return result.text.strip(), result.record
-        found = _ON_BRANCH.findall(result.text[:20_000])
+        form = _MARKED_BRANCH if _MARKS_BRANCH.match(run.key) else _ON_BRANCH
+        found = form.findall(result.text[:20_000])
         if found and (name := "".join(found[-1])) and name not in ("detached", "HEAD"):
             return name, result.record
     return "", -1

@@ -297,3 +297,18 @@ def test_what_the_user_runs_himself_shows_the_state_of_the_work_and_asks_nothing
 def test_a_file_outside_the_work_tree_makes_no_check_older() -> None:
     theme = (call("Write", "t", file_path="~/.themes/dark.py", content="a = 1"), answer("ok", "t"))
     assert is_open(STORE, TESTS, theme) == []
+
+
+def test_a_heading_in_what_git_shows_is_no_branch() -> None:
+    shown = ran("git diff main...HEAD", "## Interface\n* one\n+text")
+    marked = ran("git status -sb", "## utc-times...origin/utc-times [ahead 1]\n M store.py")
+    listed = ran("git branch -vv", "  main 9e00b6e a\n* drift 4f1c2aa b")
+    for runs, branch in (((shown,), ""), ((marked, shown), "utc-times"), ((marked, listed, shown), "drift")):
+        facts = texts(digest(conversation(user("store the times in UTC"), STORE, *runs)), Section.COMMANDS)
+        assert [text for text in facts if text.startswith("branch")] == ([f"branch {branch}"] if branch else [])
+
+
+def test_where_more_commits_are_not_pushed_than_are_named_it_says_so() -> None:
+    pushed = ran("git push", "To host\n   d2b81e4..9e00b6e  utc-times -> utc-times")
+    made = [ran("git commit -am x", f"[utc-times 4f1c2a{n}] Step {n}\n 1 file changed") for n in range(4)]
+    assert is_open(STORE, pushed, *made)[-1].startswith('Not pushed since: …, 4f1c2a1 "Step 1", ')
