@@ -27,8 +27,12 @@ def contains(whole: str, part: str) -> bool:
 @lru_cache(maxsize=4096)
 def _steps(key: str) -> tuple[tuple[str, ...], ...]:
     """The words of each command of a chain, without what runs it. Asked for again with each run that is compared."""
-    pieces = (_RUN_BY.sub("", piece.strip("() ")) for piece in chain_parts(key))
-    return tuple(tuple(piece.split()) for piece in pieces if piece)
+    return tuple(tuple(piece.split()) for piece in map(without_runner, chain_parts(key)) if piece)
+
+
+def without_runner(piece: str) -> str:
+    """A command of a chain without what it runs in."""
+    return _RUN_BY.sub("", piece.strip("() "))
 
 
 # `FOO=1 uv run pytest`, `.venv/bin/python -m pytest`, `npx jest`: what a program runs in chooses nothing of its work.
@@ -60,10 +64,9 @@ RUNNERS = frozenset(
 )
 
 
-# Options that choose some of the tests, and those without which some of the code or of the tests is left out.
+# Options that choose some of the tests, or give up; and those without which some code or tests are left out.
 _SELECTS = re.compile(
-    r"(?:-k|-run|--run|-t|--grep|--filter|--(?:last-failed|lf|deselect|ignore|exclude|shard|only-?changed|testNamePattern)"
-    r"|-short)(?:=|$)"
+    r"(?:-k|-run|--run|-t|-short|--(?:grep|filter|last-failed|lf|deselect|ignore|exclude|shard|testNamePattern|abort))(?:=|$)"
 )
 _ADDS = re.compile(r"--?(?:build-)?tags\b|--(?:all-)?features\b|--all-targets\b|--workspace\b")
 

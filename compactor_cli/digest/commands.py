@@ -156,7 +156,7 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
     outcome, code = _outcome(result, look, shows_errors)
     if outcome is CommandOutcome.OK and not (look or shows_errors) and result and code_is_of_another(command):
         outcome = _outcome_by_output(command, result.text)
-    if outcome is CommandOutcome.OK and not (look or changes_world(command)) and result and _ran_nothing(result.text):
+    if result and not (look or changes_world(command)) and _ran_nothing(result.text):
         outcome = CommandOutcome.UNKNOWN
     return Run(
         command=command,
@@ -285,11 +285,12 @@ _STOPPED = re.compile(r"\bCommand (?:aborted|timed out after [\w. ]+)\s*\Z")
 
 
 def _ran_nothing(text: str) -> bool:
-    """Whether runners of tests say that they had none to run, and nothing else went well."""
+    """Whether runners of tests say that they had none to run, and of nothing else how it went."""
     if not _RAN_NOTHING.search(text):
         return False
-    rest = (line for line in text.split("\n") if not _RAN_NOTHING.search(line))
-    return not any(_RESULT.search(line) and line.strip() != "PASS" for line in rest)
+    rest = (line.strip() for line in text.split("\n") if not (_RAN_NOTHING.search(line) or exit_code().search(line)))
+    telling = (line for line in rest if line != "PASS")
+    return not any(_RESULT.search(line) or _TROUBLE.search(line) or _FAILURE.match(line) for line in telling)
 
 
 def code_is_of_another(command: str) -> bool:
@@ -378,7 +379,10 @@ def _brief(text: str) -> str:
     if text.count("\n") > 4 * _MAX_BRIEF_LINES:
         return ""
     lines = [line.strip() for line in _own_lines(text) if not line.startswith("Shell cwd was reset to ")]
-    lines = [line for line in lines if not (_ECHO.match(line) or _RAN_NOTHING.search(line))]
+    ended = exit_code()
+    lines = [
+        one for one in lines if not (_ECHO.match(one) or _RAN_NOTHING.search(one) or ended.fullmatch(one.strip("[]")))
+    ]
     whole = " · ".join(line for line in lines if line)
     is_brief = len(lines) <= _MAX_BRIEF_LINES and len(whole) <= _MAX_BRIEF_CHARS
     return whole if is_brief and any(map(str.isalnum, whole)) and whole not in ("(no output)", "PASS") else ""
@@ -412,9 +416,10 @@ def error_line(text: str) -> str:
         # A test prints what it did in the same form as what was wrong, which says so, or is said last.
         places = ([line for line in places if _WRONG.search(line)] or places[-1:])[-_MAX_PLACES:]
     if not places:
-        first = next((i for i, line in enumerate(lines) if _says_why(line)), len(lines))
-        # After the name of a failed test stands what was wrong, after that of an error its place, after a colon either.
-        places = lines[first : first + (2 if any(map(_IS_FOLLOWED.search, lines[first : first + 1])) else 1)]
+        followed = zip_longest(lines, lines[1:], fillvalue="")
+        places = next(
+            (_with_next(*pair) for pair in followed if _says_why(pair[0]) or _IS_POINTED_AT.match(pair[1])), []
+        )
     if not (places or failed):
         places = [line for line in lines if not exit_code().search(line)][-1:]
     if not failed:
@@ -465,7 +470,8 @@ def failed_tests(text: str) -> list[str]:
 _FAILED_TEST = re.compile(
     r"^\s*(?:(--- FAIL: \S+)|FAILED (\S+::\S+)|(?:test )?(\S+::\S+) (?:\.\.\. )?FAILED\b)", re.MULTILINE
 )
-_IS_FOLLOWED = re.compile(r"^\s*(?:FAIL +\S|error\[)|:\s*$")
+_IS_FOLLOWED = re.compile(r"^\s*FAIL +\S|:\s*$")
+_IS_POINTED_AT = re.compile(r"\s*--> \S")
 _WRONG = re.compile(
     r"^E  |error\b|\b(?:should|expect|want|got\b|fail|missing|unexpected|not\b|\w+n't\b)", re.IGNORECASE
 )
@@ -486,6 +492,11 @@ def _one_of_each_file(places: Iterable[str]) -> list[str]:
     for line in places:
         by_file.setdefault(re.split("[:(]", line.strip(), maxsplit=1)[0], []).append(line)
     return [line for row in zip_longest(*by_file.values()) for line in row if line]
+
+
+def _with_next(line: str, after: str) -> list[str]:
+    """An error with the line after it: after the name of a test what was wrong, its place, or what a colon opens."""
+    return [line, after] if _IS_FOLLOWED.search(line) or _IS_POINTED_AT.match(after) else [line]
 
 
 def _says_why(line: str) -> bool:

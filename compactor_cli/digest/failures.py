@@ -27,12 +27,15 @@ from compactor_cli.digest.checks import (
     is_test,
     languages_checked,
     may_look_at,
+    without_runner,
 )
 from compactor_cli.digest.commands import (
     CommandOutcome,
     Run,
     asks_for_help,
+    changes_world,
     code_is_of_another,
+    conflicting_files,
     error_line,
     failed_tests,
 )
@@ -78,7 +81,8 @@ class ErrorRecord:
     """An error line of a command or tool, the record that shows it, and its status at the end.
 
     ``fixes``: the files changed between its last sight and the run that did not show it any more, or since then
-    where nothing ran. ``other_way``: the command that did it after this one failed.
+    where nothing ran; ``tried``: others, after whose change it failed again. ``other_way``: the command that did it
+    after this one failed.
     ``records``: of error, change, run. ``explained``: what the assistant said of one that was let be.
     """
 
@@ -87,6 +91,7 @@ class ErrorRecord:
     event: int
     status: Status
     fixes: tuple[str, ...] = ()
+    tried: tuple[str, ...] = ()
     other_way: str = ""
     records: tuple[int, ...] = ()
     explained: str = ""
@@ -119,6 +124,7 @@ def find_errors(
     }
     changes = [operation for operation in operations if operation.action is not FileAction.READ]
     newest: dict[tuple[str, str], ErrorRecord] = {}
+    first_seen: dict[str, int] = {}
     results = results_of(events)
 
     @cache
@@ -135,12 +141,21 @@ def find_errors(
             if run.key in telling and _SAYS_ONLY_THAT.search(run.line):
                 continue  # another run of it says what failed
             later = acting[number + 1 : number + 1 + _MAX_LATER]
+            is_given_up = conflicting_files(run.line) and any("--abort" in other.key for other in later)
+            if is_given_up or (later and _OF_ONE_USE.search(run.command)):
+                continue
+            names = _failure(run.line)[0] or {_AT_LINE.sub("", run.line)}
             if _is_seen_again(run, later, output):
+                first_seen |= dict.fromkeys(names.difference(first_seen), run.event)
                 continue  # its last sight decides
             # No edit of the work brings a program that is not there.
             since = () if "command not found" in run.line else _after(run, changes)
             between = since and (_after(run, looked_at(languages_checked(run.command))) or since)
             found = _judged(run, later, between, output)
+            seen = min((first_seen.pop(name) for name in names if name in first_seen), default=run.event)
+            tried = (one for one in looked_at(languages_checked(run.command)) if seen < one.event < run.event)
+            others = dict.fromkeys(one.path for one in tried if not is_throwaway(one.path))
+            found = replace(found, tried=tuple(path for path in others if path not in found.fixes))
             if found.status is Status.FIXED:
                 newest[run.key, run.line] = replace(found, fixing=_fixing(run, changes, found, events))
             else:
@@ -240,12 +255,13 @@ def _edited_for(
     """
     turn, first = events[found].turn, bisect_right(edits, found, key=attrgetter("event"))
 
-    def is_for(one: FileOperation) -> bool:
-        is_near = turn <= events[one.event].turn <= turn + 1
-        is_named = one.path.rpartition("/")[2] in names and (is_near or one.event > found)
-        return is_named or (is_near and any(name in events[one.event].text for name in names))
+    def shares(one: FileOperation) -> bool:
+        return one.path.rpartition("/")[2] in names or any(name in events[one.event].text for name in names)
 
-    return list(filter(is_for, edits[first:])) or list(filter(is_for, edits[:first]))
+    near = [one for one in edits[first:] if events[one.event].turn <= turn + 1 and shares(one)]
+    own = [one for one in near if events[one.event].turn == turn]
+    named = [one for one in edits[first:] if one.path.rpartition("/")[2] in names]
+    return own or near or named or [one for one in edits[:first] if events[one.event].turn == turn and shares(one)]
 
 
 def _is_found_otherwise(
@@ -253,12 +269,10 @@ def _is_found_otherwise(
 ) -> bool:
     """Whether the next finding of a turn takes the place of one: nothing was done about it yet, or it did not help."""
     done = next((one.event for one in edits if one.event < later.event), -1)
-    if done < 0:
-        return not names.isdisjoint(later.names)
-    first, last, stop = (
-        bisect_right(failed, at, key=attrgetter("event")) for at in (found, max(done, found), later.event)
-    )
-    return first > 0 and any(_fails_alike(failed[first - 1], run) for run in failed[last:stop])
+    ends = (found, max(done, found), later.event)
+    first, last, stop = (bisect_right(failed, end, key=attrgetter("event")) for end in ends)
+    is_seen_again = first > 0 and any(_fails_alike(failed[first - 1], run) for run in failed[last:stop])
+    return is_seen_again or (done < 0 and not names.isdisjoint(later.names))
 
 
 def _fails_alike(run: Run, other: Run) -> bool:
@@ -350,10 +364,12 @@ def _is_gone(run: Run, other: Run, output: _Outputs) -> bool:
 def _is_seen_again(run: Run, later: Sequence[Run], output: _Outputs) -> bool:
     """Whether a later run ends with the same failure, or shows it after it was gone."""
     (tests, messages), line = _failure(run.line), _AT_LINE.sub("", run.line)
-    is_gone = False
+    # A test that panics of something else got further.
+    is_gone, has_panicked = False, "panic: " in line
     for other in later:
         if other.outcome is CommandOutcome.FAILED and other.line and not _SLIPS.search(other.line):
-            if _AT_LINE.sub("", other.line) == line:
+            is_failing = tests and not (is_gone or has_panicked) and tests.issubset(output(other.event).failing)
+            if is_failing or _AT_LINE.sub("", other.line) == line:
                 return True
             shown = output(other.event) if is_gone else None
             if (
@@ -385,7 +401,9 @@ def _judged(run: Run, later: Sequence[Run], between: Sequence[FileOperation], ou
         put_back = {one.path: one.event for one in between if one.action is FileAction.REVERT}
         kept = (one for one in between if one.event > put_back.get(one.path, -1))
         between = [one for one in kept if not is_throwaway(one.target or one.path)] or between
-    fixes = tuple(dict.fromkeys(change.target or change.path for change in between))
+    # No edit of the work fixes what is done elsewhere, unless its error names the file: a hook of a commit does.
+    is_elsewhere = changes_world(run.command) and not any(one.path.rpartition("/")[2] in run.line for one in between)
+    fixes = () if is_elsewhere else tuple(dict.fromkeys(change.target or change.path for change in between))
     records = [run.result_record, *(one.record for one in between[-1:]), *([passed.result_record] if passed else [])]
     status = Status.FIXED if passed else Status.CHANGED_SINCE if fixes else Status.FAILING
     is_check = is_test(run.command)
@@ -395,13 +413,15 @@ def _judged(run: Run, later: Sequence[Run], between: Sequence[FileOperation], ou
     other = None if passed else _wider_check(run, later) or instead
     if other:
         status, records = Status.FIXED, [run.result_record, other.result_record]
+    elif passed and not fixes:
+        other = passed
     return ErrorRecord(
         line=run.line,
         command=run.command,
         event=run.event,
         status=status,
         fixes=fixes,
-        other_way=other.command if other else "",
+        other_way=other.command if other and other.command != run.command else "",
         records=tuple(dict.fromkeys(records)),
     )
 
@@ -431,7 +451,7 @@ def _fixing(run: Run, changes: Sequence[FileOperation], error: ErrorRecord, even
         if len(line) in _FIX_CHARS and not line.endswith(("(", "[", "{", ","))
     ]
     best = max(lines, key=lambda line: (len(words & _words(line)), len(line)), default="")
-    return best if len(lines) <= _FEW_LINES or words & _words(best) else ""
+    return best if len(lines) <= _FEW_LINES or len(words & _words(best)) > 1 else ""
 
 
 _FEW_LINES, _FIX_CHARS = 3, range(8, 160)
@@ -478,11 +498,17 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
 def _programs(command: str) -> frozenset[str]:
     """The programs of a command line, those with subcommands with theirs; what only shows or enters aside."""
     found: set[str] = set()
-    for segment in re.split(r"&&|\|\||[;|\n]", re.sub(r"\"[^\"]*\"|'[^']*'", "q", command.partition("<<")[0])):
-        words = [word for word in segment.split() if not re.match(r"\w+=|-", word)]
-        if words and words[0] not in ("cd", "q", "echo", "grep", "head", "tail", "cat", "sleep", "export"):
+    plain = re.sub(r"\"[^\"]*\"|'[^']*'", "q", command.partition("<<")[0])
+    for segment in map(without_runner, re.split(r"&&|\|\||[;|\n]", plain)):
+        words = [word for word in segment.split() if not word.startswith("-")]
+        if words and words[0] not in _AROUND:
             found.add(" ".join(words[: 2 if words[0] in RUNNERS else 1]))
     return frozenset(found)
+
+
+# A script on the command line is never run again.
+_OF_ONE_USE = re.compile(r"\b(?:python3?|node|ruby|perl) (?:-[ce]\b|-? ?<<)")
+_AROUND = frozenset("cd q echo grep head tail cat sleep export source".split())
 
 
 def _wider_check(run: Run, later: Sequence[Run]) -> Run | None:

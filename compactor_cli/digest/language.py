@@ -51,6 +51,7 @@ class FixedWords:
     ok = _Word("ok", "成功", "成功")
     failed = _Word("failed", "失败", "失敗")
     fixed = _Word("fixed by", "修复于", "修正")
+    again = _Word("failed again after edits of", "编辑以下文件后仍失败", "次の編集後も失敗")
     passed = _Word("passed later", "后来通过", "後に成功")
     instead = _Word("done by", "改由以下完成", "代わりに実行")
     failing = _Word("failing when last run", "上次运行时失败", "最後の実行で失敗")

@@ -335,8 +335,9 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         how = f"{words.passed}{words.colon}" if is_test(error.command) else f"{words.instead} "
         ending = f"→ {how}`{brief(error.other_way, _MAX_COMMAND_CHARS)}`"
     elif error.fixes:
+        tried = f"{words.stop}{words.again} {_listed(error.tried[::-1], _MAX_STALE_PATHS)}" if error.tried else ""
         line = f"{words.colon}`{error.fixing}`" if error.fixing else ""
-        ending = f"→ {words.fixed} {_listed(error.fixes[::-1], _MAX_PATHS)}{line}"
+        ending = f"→ {words.fixed} {_listed(error.fixes[::-1], _MAX_PATHS)}{line}{tried}"
     else:
         ending = f"→ {words.passed}"
     return Item(text=f"{where}{error.line} {ending}", records=records_of(error.records))

@@ -32,6 +32,7 @@ from compactor_cli.model.summary import Section
             "ValueError: no harbour",
         ),
         ("=== RUN TestTide\n--- FAIL: TestTide (0s)\n Error:\n  not found", "--- FAIL: TestTide · Error: · not found"),
+        ("F401 `os` unused\n --> tide.py:9:2\n  |\nFound 1 error.", "F401 `os` unused · --> tide.py:9:2"),
         ("no such gauge\nnpm notice New major version of npm available! 10 -> 11", "no such gauge"),
     ],
 )
@@ -177,7 +178,11 @@ def test_a_setting_of_git_that_is_asked_for_and_not_there_is_no_failure() -> Non
 
 @pytest.mark.parametrize(
     "output",
-    ["testing: warning: no tests to run\nPASS\nok  \ttide\t0.1s [no tests to run]", "?   \ttide\t[no test files]"],
+    [
+        "testing: warning: no tests to run\nPASS\nok  \ttide\t0.1s [no tests to run]",
+        "?   \ttide\t[no test files]",
+        "== no tests collected (205 deselected) in 0.39s ==\nExit code 5",
+    ],
 )
 def test_a_run_that_found_no_test_shows_nothing(output: str) -> None:
     (run,) = runs(events_of(*ran("go test ./tide -run TestEbb", output)))

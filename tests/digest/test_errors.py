@@ -213,6 +213,13 @@ def test_compilers_errors_after_a_pipe_are_no_success() -> None:
     assert any("TS1343" in text and "fail" in text for text in texts(digest(session, 2_000), Section.PLAN))
 
 
+def test_a_script_of_one_use_that_failed_is_let_go_and_what_two_programs_run_in_is_no_way() -> None:
+    script = ran('uv run python -c "import tide"', "ModuleNotFoundError: tide", is_error=True)
+    assert shown(script)[0] != []
+    assert shown(script, ran('uv run python -c "print(1)"', "1")) == ([], [])
+    assert shown(ran("uv run tides", "Error: no sea", is_error=True), ran("uv run ruff check", "ok"))[1] == []
+
+
 def test_asking_a_program_for_help_is_no_other_way() -> None:
     failed = ran("cargo run --bin app -- issue list", "error: no such subcommand: list", is_error=True)
     unfixed, fixed = shown(failed, ran("cargo run --bin app -- issue --help", "Commands: create show"))
@@ -283,6 +290,25 @@ def test_a_run_that_says_only_that_it_failed_is_left_to_the_one_that_says_what()
     assert [one.line for one in errors(whole)] == ["FAIL"]
 
 
+def test_a_test_that_went_on_failing_is_one_error_with_what_did_not_help() -> None:
+    others = [TIDE.replace("want 3, got 4", why) for why in ("want 3, got 5", "no gauge")]
+    tried, fix = (*edit("sea.go"), *suite(others[0])), edit("tide.go")
+    _, (fixed,) = shown(*suite(TIDE), *tried, *edit("moon.go"), *suite(others[1]), *fix, *SUITE_PASSED)
+    assert "no gauge → fixed by tide.go" in fixed
+    assert fixed.endswith("; failed again after edits of moon.go, sea.go")
+
+
+def test_what_passes_without_an_edit_in_between_is_shown_with_how() -> None:
+    failed = ran("golangci-lint run", "bash: golangci-lint: command not found", is_error=True)
+    how = "mise exec -- golangci-lint run"
+    assert shown(failed, ran(how, "0 issues."))[1][0].endswith(f"→ passed later: `{how}`")
+
+
+def test_the_conflicts_of_a_merge_that_was_given_up_are_no_error() -> None:
+    conflict = ran("git rebase main", "CONFLICT (content): Merge conflict in src/a.py", is_error=True)
+    assert errors(conflict, ran("git rebase --abort", "")) == []
+
+
 def test_a_checker_that_was_not_found_is_no_failing_check() -> None:
     failed = ran("golangci-lint run ./...", "(eval):1: command not found: golangci-lint", is_error=True)
     looks = [ran(f"./look.sh {number}", "fine") for number in range(50)]
@@ -322,6 +348,8 @@ def test_what_was_found_to_be_wrong_stands_with_the_fix_and_the_files_edited_for
     assert causes(says(FOUND), EDIT) == []
     assert causes(*mended, says(FOUND)) == [f"{cause} → edited: src/gauge.py"]
     assert causes(says(FOUND), user("mend it"), mended) == [f"{cause} → edited: src/gauge.py"]
+    later = (call("Edit", "h", file_path="docs.py", old_string="read_level()", new_string="x"), answer("ok", "h"))
+    assert causes(says(FOUND), mended, user("and the docs?"), later) == [f"{cause} → edited: src/gauge.py"]
 
 
 @pytest.mark.parametrize(
@@ -371,6 +399,21 @@ def test_the_line_that_fixed_an_error_stands_with_it() -> None:
     )
     _, fixed = shown(*failed, *mended, *ran("make lint", "0 issues."))
     assert fixed[0].endswith(f"→ fixed by gate.go: `{fix}`")
+
+
+def test_no_edit_of_the_work_mends_what_was_sent_elsewhere() -> None:
+    sent = "gh api repos/a/b/comments/7/replies -f body=done"
+    _, (fixed,) = shown(ran(sent, "Parent not found (HTTP 404)", is_error=True), EDIT, ran(sent, '{"id": 8}'))
+    assert fixed.endswith("(HTTP 404) → passed later")
+    hook = ran("git commit -m x", "src/a.py:3:4: E501 too long", is_error=True)
+    assert "fixed by src/a.py" in shown(hook, EDIT, ran("git commit -m x", "[main 1a2b3c4] x"))[1][0]
+
+
+def test_of_many_lines_that_were_written_none_is_the_fix_for_one_word_in_common() -> None:
+    written = "\n".join(f"level_{number} = read(harbour)" for number in range(9))
+    mended = (call("Write", "w", file_path="tide.py", content=f"{written}\nimport gauge\n"), answer("ok", "w"))
+    failed = ran("python tide.py", "ConfigError: the gauge is not there", is_error=True)
+    assert shown(failed, mended, ran("python tide.py", "3"))[1][0].endswith("fixed by tide.py")
 
 
 def test_a_panic_is_gone_where_the_same_test_fails_of_something_else() -> None:
