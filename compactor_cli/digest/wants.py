@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.choices import MAX_LOOKED_BACK, pointed_at
 from compactor_cli.digest.commands import ERROR_PATTERN, shown
+from compactor_cli.digest.edits import patch_of
 from compactor_cli.digest.events import (
     PATH_KEYS,
     Event,
@@ -20,6 +21,7 @@ from compactor_cli.digest.events import (
     command_of,
     results_of,
 )
+from compactor_cli.digest.files import patched_files
 from compactor_cli.digest.language import FixedWords, dense_share
 from compactor_cli.digest.pasted import own_words, without_data
 from compactor_cli.digest.statements import (
@@ -194,7 +196,8 @@ def call_words(call: Event, max_chars: int, mark: str = "") -> str:
     """
     if command := shown(command_of(call.arguments)) if call.tool is ToolKind.COMMAND else "":
         return f"{mark}{opening(command, max_chars)}{mark}"
-    return f"{call.name} {argument(call.arguments, PATH_KEYS)}".strip()
+    patched = dict.fromkeys(path for _, path in patched_files(patch_of(call)))
+    return f"{call.name} {argument(call.arguments, PATH_KEYS) or ', '.join(patched)}".strip()
 
 
 # What an agent ends with where it waits for a yes or a choice without asking a question.

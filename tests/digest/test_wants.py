@@ -366,6 +366,13 @@ def test_the_task_is_not_taken_for_a_pasted_page() -> None:
     assert user_messages(events_of(user(task)))[0].text == task
 
 
+def test_a_patch_that_was_stopped_is_named_by_its_files() -> None:
+    patch = "*** Begin Patch\n*** Update File: src/gauge.py\n@@\n-a\n+b\n*** End Patch"
+    refused = (call("shell", "1", command=["apply_patch", patch]), answer("patch rejected by user", "1", is_error=True))
+    session = conversation(user(LONG), *refused, user(f"{LONG}again"), BUILD)
+    assert "Stopped by the user: `shell src/gauge.py`" in texts(digest(session, 1_500), Section.USER)
+
+
 def test_calls_that_were_stopped_in_a_row_without_a_word_take_one_line() -> None:
     probes = [
         ran(f"which {name}", "The user doesn't want to proceed with this tool use.", is_error=True) for name in "ab"
