@@ -20,6 +20,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.agents.install import AnswerShape, load_client
+from compactor_cli.archive.atomic import write_private
 from compactor_cli.read.sources import state_folder
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _answer(event: str, client: str, payload: Mapping[str, Any]) -> str:
         # The digest that was put aside, the first time it is asked for.
         known = _read_note(note)
         if text := known.get("summary", ""):
-            _write_private(note, json.dumps({**known, "summary": ""}))
+            write_private(note, json.dumps({**known, "summary": ""}))
     if not text or shape is AnswerShape.NONE:
         return ""
     if shape is AnswerShape.TEXT:
@@ -116,7 +117,7 @@ def _before(payload: Mapping[str, Any], note: Path) -> str:
     )
     if found.analysis is None:
         return ""
-    _write_private(note, json.dumps({"summary": found.summary, "state": found.state}, ensure_ascii=False))
+    write_private(note, json.dumps({"summary": found.summary, "state": found.state}, ensure_ascii=False))
     return steering(found.analysis)
 
 
@@ -171,14 +172,6 @@ def _read_note(note: Path) -> dict[str, str]:
         value = json.loads(note.read_text(encoding="utf-8"))
         return {key: text for key, text in value.items() if isinstance(text, str)}
     return {}
-
-
-def _write_private(path: Path, text: str) -> None:
-    from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, atomic_writer, make_folders
-
-    make_folders(path.parent, PRIVATE_FOLDER_MODE)
-    with atomic_writer(path, mode=PRIVATE_FILE_MODE) as file:
-        file.write(text.encode("utf-8", "replace"))
 
 
 def _log(line: str) -> None:

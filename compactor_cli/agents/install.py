@@ -25,7 +25,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, atomic_writer, followed, make_folders
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, atomic_writer, followed, make_folders, write_private
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.model.value import dataclass
 from compactor_cli.presets.values import nearest
@@ -139,9 +139,7 @@ class FileChange:
                 file.write(self.after.encode("utf-8", "surrogateescape"))
         if self.insertions and self.after is not None:
             value = {"path": str(self.path), "sha256": _hash(self.after), "insertions": self.insertions}
-            make_folders(note.parent, PRIVATE_FOLDER_MODE)
-            with atomic_writer(note, mode=PRIVATE_FILE_MODE) as file:
-                file.write(json.dumps({**value, "created": self.is_new}).encode())
+            write_private(note, json.dumps({**value, "created": self.is_new}))
         else:
             note.unlink(missing_ok=True)
 

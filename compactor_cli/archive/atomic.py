@@ -88,6 +88,13 @@ def atomic_writer(
         raise output_error(error, str(path)) from error
 
 
+def write_private(path: Path, text: str) -> None:
+    """A file that only its owner may read, and a folder for it. Raises `OutputError`."""
+    make_folders(path.parent, PRIVATE_FOLDER_MODE)
+    with atomic_writer(path, mode=PRIVATE_FILE_MODE) as file:
+        file.write(text.encode("utf-8", "replace"))
+
+
 def is_special(path: str | Path) -> bool:
     """Whether ``path`` is there but no regular file (``/dev/null``, a pipe): it is written to, not replaced."""
     try:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from compactor_cli.cli.console import Console
+from compactor_cli.cli.console import Console, print_quoted
 from compactor_cli.cli.program import READ_AS
 from compactor_cli.model.errors import UsageError
 from compactor_cli.presets import DEFAULT, load_preset, values
@@ -53,8 +53,7 @@ def digest(file: str, as_json: bool, **given: Any) -> int:
         source=given["source"] or (str(Path(file).absolute()) if file != STDIN else ""),
     )
     text = json.dumps(found.as_json(), ensure_ascii=False) if as_json else found.summary
-    sys.stdout.buffer.write(f"{text}\n".encode("utf-8", "replace") if text else b"")
-    sys.stdout.buffer.flush()
+    print_quoted(f"{text}\n" if text else "")
     return 0
 
 

@@ -33,6 +33,7 @@ from compactor_cli.cli.console import (
     home_path,
     is_terminal,
     painted,
+    print_quoted,
     table,
     terminal_columns,
     visible,
@@ -331,7 +332,7 @@ def expand(names: tuple[str, ...], as_json: bool, raw: bool, archive_dir: str | 
         else:
             when = {"time": original.message.timestamp} if original.message.timestamp else {}
             name = {"id": original.id, "transcript": original.sha256, "record": original.number}
-            _print(_json(name | when | message_fields(original.message)) if as_json else _shown(original))
+            print_quoted(_json(name | when | message_fields(original.message)) if as_json else _shown(original))
     return 0
 
 
@@ -380,12 +381,12 @@ def search(query: tuple[str, ...], archive_dir: str | None, as_json: bool, rebui
     for hit in found.hits:
         shown = {"archive": str(hit.archive), "record": hit.record + 1, "time": moment(hit.time)}
         if as_json:
-            _print(_json({"id": hit.id, **dataclasses.asdict(hit), **shown}))
+            print_quoted(_json({"id": hit.id, **dataclasses.asdict(hit), **shown}))
             continue
         copies = f"  and {counted(hit.copies, 'record')} like it" if hit.copies else ""
         rest = visible(f"{' '.join((hit.role, *hit.tools))}  {moment(hit.time)}  {hit.source}{copies}")
         snippet = _marked(visible(hit.snippet), words, color)
-        _print(f"{painted(hit.id, Color.CYAN, color)}  {rest}\n    {snippet}\n")
+        print_quoted(f"{painted(hit.id, Color.CYAN, color)}  {rest}\n    {snippet}\n")
     return 0 if found.hits else NOTHING_FOUND
 
 
@@ -398,11 +399,6 @@ def _moment(text: str | None, where: str) -> int | None:
     except ValueError:
         return int(time.time() - values.seconds(text, where))
     return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
-
-
-def _print(text: str) -> None:
-    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-    sys.stdout.buffer.flush()
 
 
 def _json(value: dict[str, Any]) -> str:
@@ -482,7 +478,7 @@ def dropped(file: str, limit: int | None, dialect: str, as_json: bool, archive_d
         count = counted(len(found), "thing") if found else "nothing"
         text = table(("need", "kind", "what", "record"), rows) if rows else ""
         text += f"{visible(file)}: {count} left out{more}{missing}\n"
-    _print(text)
+    print_quoted(text)
     return 0
 
 

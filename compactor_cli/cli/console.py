@@ -141,6 +141,12 @@ def _write(text: str) -> None:
         sys.stderr.flush()
 
 
+def print_quoted(text: str) -> None:
+    """To standard output, what transcripts hold: a half of a surrogate pair has no bytes in UTF-8."""
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    sys.stdout.buffer.flush()
+
+
 AFTER_SECONDS = 1.0
 
 

@@ -23,6 +23,7 @@ from compactor_cli.cli.console import (
     fitted_table,
     home_path,
     is_terminal,
+    print_quoted,
     table,
     terminal_columns,
     visible,
@@ -315,9 +316,7 @@ def view(file: str, dialect: str) -> int:
     """
     for transcript in transcripts_of(file, dialect):
         for i, message in sent_messages(transcript):
-            line = json.dumps({"record": i + 1, **message_fields(message)}, ensure_ascii=False)
-            # A half of a surrogate pair has no bytes in UTF-8.
-            click.echo(line.encode("utf-8", "replace").decode())
+            print_quoted(json.dumps({"record": i + 1, **message_fields(message)}, ensure_ascii=False) + "\n")
     return 0
 
 

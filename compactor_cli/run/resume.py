@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from compactor_cli import __version__
-from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, atomic_writer, make_folders
+from compactor_cli.archive.atomic import write_private
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.plan import Action, Edit, Mode, Plan, Span, Tier
 from compactor_cli.model.report import InputReport, Outcome
@@ -123,11 +123,8 @@ class UnchangedCache:
             return
         newest = list(self._entries.items())[-_MOST:]
         with suppress(CompactError):
-            make_folders(self._file.parent, PRIVATE_FOLDER_MODE)
             # In ASCII: names of files may hold bytes that are not UTF-8.
-            text = json.dumps(dict(newest), separators=(",", ":"))
-            with atomic_writer(self._file, mode=PRIVATE_FILE_MODE) as file:
-                file.write(text.encode())
+            write_private(self._file, json.dumps(dict(newest), separators=(",", ":")))
 
     def _enter(self, path: str, sha256: str, size_bytes: int, tokens: int, transcripts: int) -> None:
         look = self._looks.get(path)
