@@ -180,7 +180,7 @@ def _exchange(statements: Sequence[Statement], depth: int, analysis: Analysis) -
         if kind is EventKind.USER:
             parts.append(analysis.words.quoted(joined(group)))
         else:
-            parts.append(call_text(group) if kind is EventKind.CALL else running_text(group, marks))
+            parts.append(call_text(group, analysis.words) if kind is EventKind.CALL else running_text(group, marks))
     records = records_of(one.record for one in statements)
     return [Item(text="\n".join(parts), records=records, depth=depth)] if parts else []
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compactor_cli.digest.choice import RECENCY, Choice
 from compactor_cli.digest.commands import ERROR_PATTERN, error_line
@@ -42,13 +43,17 @@ _MAX_ARGUMENT_CHARS, _MAX_REPORTED_CHARS = 60, 100
 _MAX_VALUE_CHARS = 48
 _MAX_LINES = 200
 _MAX_BRIEF = 6
-_MAX_OBJECT_CHARS = 240
+_MAX_OBJECT_CHARS, _MAX_LIST_CHARS = 240, 400
+# A smaller number is said by chance.
+_SMALL = 100
 # What a sentence of the user is worth against one of the assistant, and one that gives a name or a number.
 USER_FACTOR, GIVING_FACTOR = 1.8, 2.4
 # What members of an object are worth of which nobody speaks; more of them may matter where nobody has spoken since.
 REST_FACTOR, NEW_FACTOR = 0.3, 1.0
 # A message of the user, and a list, that takes no larger share of the room is quoted whole or not at all.
 WHOLE_RATIO = 1 / 3
+# A list in an answer that takes no larger share is shown whole, and what a row is worth that nobody speaks of.
+LIST_RATIO, UNSAID_FACTOR = 0.1, 0.4
 
 
 def call_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache, *, with_lookups: bool) -> list[Item]:
@@ -62,24 +67,38 @@ def call_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache, 
     for statement in Choice(statements, (), analysis.worth, token_cache.text).choose(budget_tokens):
         by_call.setdefault(statement.event, []).append(statement)
     return [
-        Item(text=call_text(group), records=records_of((analysis.events[number].record, group[0].record)))
+        Item(
+            text=call_text(group, analysis.words), records=records_of((analysis.events[number].record, group[0].record))
+        )
         for number, group in sorted(by_call.items(), reverse=True)
     ]
 
 
-def call_text(group: Sequence[Statement]) -> str:
-    """What was chosen of a call, as one text: members after their object, objects after what they stand under."""
+def call_text(group: Sequence[Statement], words: FixedWords) -> str:
+    """What was chosen of a call, as one text: members after their object, objects after what they stand under.
+
+    Where rows of a list are left out, it ends with how many.
+    """
     text, shown_texts, place = "", list[str](), group[0].place
+    rows = Counter((one.lead, one.siblings) for one in group if one.siblings)
+    ends = {(one.lead, one.siblings): one.place for one in group}
+    left_out = ""
     for one in group:
+        is_more = one.place % 2 == 1  # members of the object that is named last
+        if not is_more:
+            text, left_out = text + left_out, ""
         leads = one.lead.split("\n") if one.lead else []
         fresh = (n for n, lead in enumerate(leads) if not any(before.startswith(lead) for before in shown_texts))
         new = leads[next(fresh, len(leads)) :]
-        gap = f" {ELLIPSIS} " if one.place // 2 > place // 2 + 1 else " · "
-        is_more = one.place % 2 == 1  # members of the object that is named last
+        gap = f" {ELLIPSIS} " if one.place // 2 > place // 2 + 1 and not text.endswith(words.more) else " · "
         if new:
             text += f"{gap}{': '.join(new)}"
         text += f"{', ' if is_more else ': ' if new else gap}{one.text}"
-        shown_texts, place = [*shown_texts, *new, one.text], one.place
+        shown_texts, place = [*shown_texts, *new, one.text], one.place + one.span - 1
+        hidden = one.siblings - rows[one.lead, one.siblings]
+        if hidden > 0 and one.place == ends[one.lead, one.siblings]:
+            left_out = f" {ELLIPSIS} {hidden} {words.more}"
+    text += left_out
     text = text.removeprefix(" · ")
     return f"{group[0].label}{text}" if group[0].place == _CALL_PLACE else f"{group[0].label}: {text}"
 
@@ -91,6 +110,7 @@ def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> It
     calls = [n for n, e in enumerate(events) if is_service_call(e) and (with_lookups or not is_lookup(e.name))]
     acted = [n for n in calls if not is_lookup(events[n].name)]
     last_words = max((*acted, *(n for n, e in enumerate(events) if e.kind is EventKind.ASSISTANT)), default=-1)
+    mentions, most_chars = _Mentions(analysis), min(int(chars * LIST_RATIO), _MAX_LIST_CHARS)
     chars = min(max(chars // max(1, 2 * len(acted)), _SIZES_CHARS[0]), _SIZES_CHARS[1])
     known: set[str] = set()
     records: dict[str, int] = {}
@@ -126,17 +146,18 @@ def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> It
         own_records: dict[str, int] = {}
         shown_before = f"{call.text} {outcome}"
         rest_weight = age * (NEW_FACTOR if number >= last_words else REST_FACTOR) * analysis.is_dialogue
-        for place, (lead, name, value) in enumerate(_nodes(result.text, records, own_records, shown_before)):
-            used, other = _shown(name, value, analysis, shown_before)
-            one = base._replace(place=2 * place, form=StatementForm.OBJECT, label=label, lead=lead)
-            if used and f"{lead}: {used}" not in known:
-                known.add(f"{lead}: {used}")
-                yield one._replace(text=used, weight=age * OBJECT_FACTOR)
-            if other and rest_weight:
-                lead = "\n".join(filter(None, (lead, lead_of(used))))
-                yield one._replace(
-                    text=other, place=2 * place + 1, form=StatementForm.ITEM, lead=lead, weight=rest_weight
-                )
+        nodes = list(_nodes(result.text, records, own_records, shown_before))
+        for row in _rows(nodes, mentions, shown_before, most_chars):
+            lead = nodes[row.place][0]
+            one = base._replace(place=2 * row.place, form=StatementForm.OBJECT, label=label, lead=lead)
+            if row.used and f"{lead}: {row.used}" not in known:
+                known.add(f"{lead}: {row.used}")
+                weight = age * OBJECT_FACTOR * row.weight
+                yield one._replace(text=row.used, span=row.span, siblings=row.siblings, weight=weight)
+            if row.other and rest_weight:
+                lead = "\n".join(filter(None, (lead, lead_of(row.used))))
+                place = one.place + 1
+                yield one._replace(text=row.other, place=place, form=StatementForm.ITEM, lead=lead, weight=rest_weight)
         records |= own_records
 
 
@@ -241,25 +262,150 @@ def _inner(
         yield above, name, value
 
 
-def _shown(name: str, value: Any, analysis: Analysis, given: str) -> tuple[str, str]:
+class _Mentions:
+    """What somebody speaks of or uses, after the summary too: what an answer says of that is needed."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+        self._later = frozenset(chain.from_iterable(raw_terms(event.text) for event in analysis.kept if event.text))
+
+    def __contains__(self, member: tuple[str, Any]) -> bool:
+        """Whether user or assistant say a value, or a call has it.
+
+        Of what is so or not, whether they name the key; of a small number, whether both.
+        """
+        key, value = member
+        if isinstance(value, Mapping):
+            return any((name, item) in self for name, item in value.items())
+        if isinstance(value, list):
+            return any((key, item) in self for item in value)
+        if isinstance(value, bool) or value in ("yes", "no"):
+            return self.says(key.replace("_", " "))
+        text = _scalar(value, self.analysis)
+        row = self.analysis.table.atoms.get(text)
+        if row is not None and self.analysis.table.columns["calls"][row] > 0:
+            return True
+        is_small = isinstance(value, int) and value < _SMALL
+        return self.says(f"{key.replace('_', ' ')} {text}" if is_small else text)
+
+    def says(self, text: str) -> bool:
+        """Whether all words of a text were said."""
+        found, times = raw_terms(text), self.analysis.table.spoken.times
+        return bool(found) and all(times.get(word) or word in self._later for word in found)
+
+
+class _Row(NamedTuple):
+    """What is shown of an object, or of the rows of a short list, and the rest."""
+
+    place: int
+    used: str
+    other: str = ""
+    span: int = 1
+    siblings: int = 0
+    weight: float = 1.0
+
+
+def _lists(nodes: Sequence[_Node]) -> Iterable[list[int]]:
+    """The places of the nodes, those of the rows of one list together."""
+    found: dict[tuple[str, Hashable], list[int]] = {}
+    for place, (lead, _, value) in enumerate(nodes):
+        found.setdefault((lead, frozenset(value) if isinstance(value, dict) else place), []).append(place)
+    return found.values()
+
+
+def _rows(nodes: Sequence[_Node], mentions: _Mentions, given: str, chars: int) -> Iterator[_Row]:
+    """What is shown of an answer: a short list whole, of a longer one each row by what is said of it."""
+    for places in _lists(nodes):
+        if len(places) > 1 and (whole := _whole(nodes, places, mentions.analysis)) and len(whole) <= chars:
+            yield _Row(places[0], whole, span=2 * len(places) - 1)
+            continue
+        spoken = [_spoken_of(nodes[place][2], mentions) for place in places]
+        common = frozenset.intersection(*spoken) if len(places) > 1 else frozenset()
+        most = max(1, *(len(one - common) for one in spoken)) if spoken else 1
+        for place, one in zip(places, spoken, strict=True):
+            used, other = _shown(*nodes[place][1:], mentions, given)
+            if len(places) == 1:
+                yield _Row(place, used, other)
+            else:
+                yield _Row(
+                    place, used, other, 1, len(places), UNSAID_FACTOR + (1 - UNSAID_FACTOR) * len(one - common) / most
+                )
+
+
+def _spoken_of(value: Any, mentions: _Mentions) -> frozenset[Hashable]:
+    """The members of a row that somebody speaks of."""
+    if not isinstance(value, Mapping):
+        return frozenset()
+    members = chain.from_iterable(
+        one.items() if isinstance(one, Mapping) else [(key, one)] for key, one in value.items()
+    )
+    return frozenset(member for member in members if member in mentions)
+
+
+def _whole(nodes: Sequence[_Node], places: Sequence[int], analysis: Analysis) -> str:
+    """The rows of a list that stand next to each other as one text, with their keys at the first; empty for others."""
+    if places[-1] - places[0] >= len(places):
+        return ""
+    texts = list[str]()
+    for place in places:
+        _, name, value = nodes[place]
+        members = (_member(key if not texts else "", item, analysis) for key, item in value.items())
+        text = ", ".join(filter(None, members))
+        texts.append(f"{name}: {text}" if name and (not texts or name != nodes[places[0]][1]) else text)
+    return " · ".join(texts)
+
+
+def _shown(name: str, value: Any, mentions: _Mentions, given: str) -> tuple[str, str]:
     """An object by what it is known by and what somebody speaks of or uses, then its other members.
 
-    What is ``given`` is left out.
+    What is ``given`` is left out. A list, of scalars or of objects by their names, is shown whole.
     """
+    if entries := _entries(value, given):
+        text = _counted(entries, _MAX_LIST_CHARS, mentions.analysis.words)
+        text = f"{name}: {text}" if name else text
+        return (text, "") if (name, value) in mentions else ("", text)
     used: list[str] = []
     other: list[str] = []
     if isinstance(value, dict):
         members = [(key, item) for key, item in value.items() if not (isinstance(item, str) and item in given)]
         # Of what has a name that nobody speaks of the name tells enough.
-        is_meant = all(_is_used(key, item, analysis) for key, item in members if key in ("name", "title"))
+        is_meant = all(member in mentions for member in members if member[0] in ("name", "title"))
         for key, item in sorted(members, key=lambda member: not _is_head(member[0], is_first=member is members[0])):
-            is_telling = (_TELLING_KEY if is_meant else _HEAD_KEY).search(key) or _is_used(key, item, analysis)
-            (used if is_telling else other).append(_member(key, item, analysis))
-    else:
-        listed = value if isinstance(value, list) else [value]
-        for one in (one for one in listed if not (isinstance(one, str) and one in given)):
-            (used if one is value or _is_used("", one, analysis) else other).append(_scalar(one))
+            is_telling = (_TELLING_KEY if is_meant else _HEAD_KEY).search(key) or (key, item) in mentions
+            # Of numbers by name (prices, seats) those that are spoken of.
+            by_name = (
+                item if isinstance(item, Mapping) and all(type(one) in (int, float) for one in item.values()) else {}
+            )
+            if named := {one: item[one] for one in by_name if mentions.says(one.replace("_", " "))}:
+                used.append(_member(key, named))
+                item = {one: number for one, number in item.items() if one not in named}
+                is_telling = False
+            if item != {}:
+                (used if is_telling else other).append(_member(key, item, mentions.analysis))
+    elif not (isinstance(value, str) and value in given):
+        (used if (name, value) in mentions else other).append(_scalar(value))
     return _object(name, used), _object(name if not any(used) else "", other)
+
+
+def _entries(value: Any, given: str) -> list[str]:
+    """The entries of a list of scalars, or of objects by their names: a key of words stands with the first of them."""
+    if isinstance(value, dict) and all(isinstance(one, Mapping) for one in value.values()):
+        texts, known = list[str](), set[str]()
+        for name, own in value.items():
+            members = {key: one for key, one in own.items() if not (isinstance(one, str) and one in name)}
+            parts = (_member("" if key in known and isinstance(one, str) else key, one) for key, one in members.items())
+            texts.append(" ".join(filter(None, (name, *parts))))
+            known.update(own)
+        return texts
+    listed = value if isinstance(value, list) else ()
+    return [text for one in listed if not (isinstance(one, str) and one in given) and (text := _member("", one))]
+
+
+def _counted(parts: Sequence[str], chars: int, words: FixedWords) -> str:
+    """The first parts that fit, then how many more there are."""
+    fitting = next((n for n in range(len(parts), 0, -1) if sum(map(len, parts[:n])) + 2 * n <= chars), 0)
+    rest = len(parts) - fitting
+    return ", ".join(parts[:fitting]) + (f" {ELLIPSIS} {rest} {words.more}" if rest else "")
 
 
 def _is_head(key: str, *, is_first: bool) -> bool:
@@ -271,18 +417,6 @@ def _object(name: str, members: Iterable[str]) -> str:
     parts = _fitting((opening(one, _MAX_OBJECT_CHARS - 2) for one in members if one), _MAX_OBJECT_CHARS)
     text = ", ".join(parts).removeprefix(ELLIPSIS)
     return f"{name}: {text}" if name and text else text
-
-
-def _is_used(key: str, value: Any, analysis: Analysis) -> bool:
-    """Whether user or assistant say a value, or a call has it; of what is true or false whether they name the key."""
-    if isinstance(value, Mapping):
-        return any(_is_used(name, item, analysis) for name, item in value.items())
-    text = key.replace("_", " ") if isinstance(value, bool) else _scalar(value, analysis)
-    row = analysis.table.atoms.get(text)
-    spoken, found = analysis.table.spoken.times, raw_terms(text)
-    return (row is not None and analysis.table.columns["calls"][row] > 0) or (
-        bool(found) and all(map(spoken.get, found))
-    )
 
 
 def _is_brief(value: Any) -> bool:

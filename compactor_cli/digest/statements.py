@@ -268,7 +268,8 @@ class Statement(NamedTuple):
     ``event``: position among the events, -1 for one remembered from an earlier round. ``place``: its number in the
     event. ``lead``: the heading and the line with a colon that it stands under, a line each. ``label``: the file,
     command or tool of an output. ``at_tokens``: where its event stands in the counter table. ``weight``: what its
-    place makes of its worth. ``span``: how many places it takes, more than 1 for a list as a whole.
+    place makes of its worth. ``span``: how many places it takes, more than 1 for a list as a whole. ``siblings``: how
+    many rows its list has, 0 for no row of one.
     """
 
     text: str
@@ -281,6 +282,7 @@ class Statement(NamedTuple):
     at_tokens: int = 0
     weight: float = 1.0
     span: int = 1
+    siblings: int = 0
 
 
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)]|[A-Ha-h]\)|\[[ xX]\])\s+\S")

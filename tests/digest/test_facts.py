@@ -305,7 +305,7 @@ def test_an_object_stands_with_its_values_though_each_of_them_was_said() -> None
         user("how much was the silver one?"),
         says("The silver one costs 26.75."),
     )
-    assert "670004902, silver, price 26.75" in shown
+    assert "670004902, silver, 26.75" in shown
 
 
 def test_the_one_line_of_an_answer_stands_once_and_all_lines_of_a_longer_one_where_there_is_room() -> None:
@@ -339,3 +339,34 @@ def test_a_test_that_passed_alone_and_fails_with_the_others_later_is_no_passing_
     before, after = (digest(conversation(user("mend the drift"), alone, *more)) for more in ((), (whole,)))
     assert any("TestDrift" in text for text in texts(before, Section.COMMANDS))
     assert not any("TestDrift" in text for text in texts(after, Section.COMMANDS))
+
+
+def test_of_the_rows_of_an_answer_those_that_are_left_out_are_counted_and_those_spoken_of_later_come_first() -> None:
+    flights = ", ".join(
+        f'{{"flight_number": "HAT10{n}", "origin": "DEN", "aircraft": "A32{n} of hangar {n}", "fare": {n}17}}'
+        for n in range(1, 10)
+    )
+    session = conversation(
+        user("is there a flight to Reno?"),
+        call("search_flights", "1", to="RNO"),
+        answer(f"[{flights}]", "1"),
+        says("There are several of them."),
+        user("the one with HAT107 please, which is the best for me, and be quick about it as I am in a hurry"),
+    )
+    shown_text = rendered(digest(session, 150).summary)
+    assert "HAT107" in shown_text.partition("## What happened")[2]
+    (hidden,) = re.findall(r"… (\d) more", shown_text)
+    assert int(hidden) + len(set(re.findall(r"HAT10\d", shown_text.partition("[1,3]")[0]))) == 9
+
+
+def test_a_list_of_ids_stands_whole_or_says_how_many_more_there_are() -> None:
+    def shown(count: int) -> str:
+        orders = ", ".join(f'"#W74643{n}"' for n in range(10, 10 + count))
+        profile = answer(f'{{"user_id": "ada_7557", "orders": [{orders}]}}', "1")
+        session = conversation(
+            user("where is #W7464311?"), call("get_user", "1"), profile, user("the other one, I mean #W7464312")
+        )
+        return rendered(digest(session, 1_500).summary)
+
+    assert "orders: #W7464310, #W7464311, #W7464312, #W7464313, #W7464314" in shown(5)
+    assert re.search(r"#W74643\d\d … \d+ more", shown(60))
