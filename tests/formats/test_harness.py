@@ -73,6 +73,11 @@ def claude(content: Any, **more: Any) -> dict[str, Any]:
          "<command-args>123 please</command-args>", "/pr-review 123 please"),
         ("<command-name>/exit</command-name>\n<command-message>exit</command-message>", ""),
         ("<command-name>/compact</command-name>\n<command-args>keep the harbour</command-args>", ""),
+        ("<command-message>docs</command-message>\n<command-name>/docs</command-name>\n<command-args>en</command-args>\n"
+         "<skill-format>true</skill-format>\nBase directory for this skill: /s\n\n# Docs\nWrite.", "/docs en"),
+        ("<command-message>docs</command-message>\n<command-name>docs</command-name>\n"
+         "<skill-format>true</skill-format>\n\n# Docs\nWrite.", ""),
+        ("[SYSTEM NOTIFICATION - NOT USER INPUT]\nA task ended.", ""),
         ("<local-command-stdout>Bye!</local-command-stdout>", ""),
         ("<bash-input>git pull</bash-input>", ""),
         ("<bash-stdout>Already up to date.</bash-stdout><bash-stderr></bash-stderr>", ""),
