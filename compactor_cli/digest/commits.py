@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from compactor_cli.digest.checks import QUOTED
 from compactor_cli.digest.commands import CommandOutcome, Run
@@ -87,6 +87,7 @@ def _named(names: Iterable[str], states: Sequence[FileState]) -> set[str]:
 def find_commits(runs: Iterable[Run], results: Mapping[int, Event], directory: str) -> list[Commit]:
     """The commits that stand, in order: one that was amended is part of the one in its place, and some are taken back.
 
+    Their hashes are as `git log` shows them last: a rebase gives new ones.
     ``directory``: where the session works.
     """
     found: list[Commit] = []
@@ -94,6 +95,9 @@ def find_commits(runs: Iterable[Run], results: Mapping[int, Event], directory: s
     for run in runs:
         result = results.get(run.event)
         text = result.text if result else ""
+        if found and "git log" in run.key:
+            named = {subject: name for name, subject in reversed(_LOGGED.findall(text))}
+            found = [replace(one, hash=named.get(one.subject, one.hash)) for one in found]
         made = list(_COMMIT.finditer(text)) if run.outcome is not CommandOutcome.FAILED else []
         ends = [*(one.start() for one in made[1:]), len(text)]
         for step, words, is_shown in _steps(run.command, directory):
@@ -116,6 +120,7 @@ def find_commits(runs: Iterable[Run], results: Mapping[int, Event], directory: s
 
 
 _COMMIT = re.compile(r"^\[([\w./-]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\](.*)", re.MULTILINE)
+_LOGGED = re.compile(r"^(?:\* )?([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$", re.MULTILINE)
 _SIZE = re.compile(r"^ *(\d+) files? changed", re.MULTILINE)
 # New and deleted files of a commit, and those that were moved.
 _SHOWN = re.compile(r"^ *(?:(?:create|delete) mode \d+ (.+)|re(?:name|write) (.*) \(\d+%\))$", re.MULTILINE)

@@ -26,7 +26,8 @@ class WorkState:
     shows that commits are made, and those that git has listed as changed since, by whomever; each with the record that
     shows it. ``stashed``: those that `git stash` put away in the record ``stash_record``, and that were not brought
     back. ``without_result``: positions of calls at the end that nothing answered. ``by_others``: the newest commit made
-    outside the session, which may hold what was changed before, and the record that shows it.
+    outside the session, which may hold what was changed before, and the record that shows it. ``older``: positions of
+    the runs of code that changed since. ``elsewhere``: the folders of the runs in another folder, by position.
     """
 
     branch: str = ""
@@ -159,13 +160,18 @@ def _uncommitted(
     held = held_by(here, commits, is_ignored)
     listed, untracked = _listed_by_git(runs, results)
     uses_git = any(re.search(r"\bgit (?:commit|add|status|diff|stash)\b", run.key) for run in runs)
+    end = runs[-1].event if runs else 0
+    unseen = {one.path for one in here if one.path not in held and is_ignored(one, end)}
+    # Where git passes over a new file, its folder is ignored more often than that file alone.
+    folders = {posixpath.dirname(one.path) for one in here if one.is_created and one.path in unseen} - {""}
     found: list[FileState] = []
     for state in here:
         is_listed = not listed.keys().isdisjoint(_ends_of(state.path)) or _is_in(untracked, state.path)
         commit = None if is_listed else held.get(state.path)
         state.commit = commit.hash if commit else ""
         is_in_another = by_others and state.changed < by_others[1].event
-        is_unknown = state.path in held or is_in_another or is_ignored(state, runs[-1].event if runs else 0)
+        is_passed_over = state.path in unseen or (state.is_created and posixpath.dirname(state.path) in folders)
+        is_unknown = state.path in held or is_in_another or is_passed_over
         if uses_git and not state.is_deleted and (is_listed or not is_unknown):
             found.append(state)
     return found, listed
@@ -197,8 +203,11 @@ def _passed_over(runs: Sequence[Run], results: Mapping[int, Event]) -> Callable[
 
 def _is_in(names: Iterable[str], path: str) -> bool:
     """Whether a path is one of these, or in a folder among them (`docs/`), as seen from any folder above it."""
-    ends = (f"/{name.lstrip('./')}" for name in names)
+    ends = (f"/{_UPWARDS.sub('', name)}" for name in names)
     return any(f"/{path}".endswith(end) or (end[-1] == "/" and end in f"/{path}") for end in ends if len(end) > 1)
+
+
+_UPWARDS = re.compile(r"^(?:\.{1,2}/)+")
 
 
 def _commit_by_others(

@@ -121,3 +121,16 @@ def test_files_of_another_repository_are_in_its_commits_alone() -> None:
     one = digest(conversation(user("mend both"), STORE, there, ran("git diff", "-a"), made, cwd="/data/app"), 3_000)
     assert texts(one, Section.FILES) == ["/data/lib/moon.py — edited, in commit 4f1c2aa", "store.py — edited"]
     assert texts(one, Section.PLAN) == ["Not committed: store.py"]
+
+
+def test_a_commit_has_the_hash_that_a_log_shows_after_a_rebase() -> None:
+    steps = (ran("git rebase main", ""), ran("git log --oneline -2", "7e00b6e (HEAD -> utc) Store UTC\n9e00b6e Begin"))
+    assert states_of(STORE, COMMIT, *steps) == ["store.py — edited, in commit 7e00b6e"]
+
+
+def test_a_new_file_next_to_one_that_git_passes_over_is_not_called_uncommitted() -> None:
+    plans = [(call("Write", name, file_path=f"docs/plans/{name}.md", content="a"), answer("ok", name)) for name in "ab"]
+    clean = ran("git status", "nothing to commit, working tree clean")
+    assert is_open(plans[0], clean, plans[1], STORE) == ["Not committed: store.py"]
+    other = (call("Write", "c", file_path="docs/c.md", content="a"), answer("ok", "c"))
+    assert is_open(plans[0], clean, other) == ["Not committed: docs/c.md"]
