@@ -171,13 +171,14 @@ def _in_processes(
     load_vocabulary(run_config.settings.tokenizer, sum(_size_bytes(job.source.path) for job in jobs))
     stopped = False
     chunks = _chunks(jobs, -(-len(jobs) // (processes * CHUNKS_PER_PROCESS)))
-    handed_out: list[int] = [0]
+    handed_out = 0
 
     def tasks() -> Iterator[tuple[Job, ...]]:
+        nonlocal handed_out
         for chunk in chunks:
             if stopped:
                 return
-            handed_out[0] += len(chunk)
+            handed_out += len(chunk)
             yield chunk
 
     died = CompactError("the process that worked on it died", next_step="too little memory? run it alone, with -j 1")
@@ -193,7 +194,7 @@ def _in_processes(
         if outputs.late:
             for late, _ in workers.late:
                 outputs.late(late)
-    yield from map(_not_reached, jobs[handed_out[0] :])
+    yield from map(_not_reached, jobs[handed_out:])
 
 
 def _passed_on(held: _Held, outputs: Outputs) -> InputReport:
