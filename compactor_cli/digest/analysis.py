@@ -21,7 +21,7 @@ from compactor_cli.digest.history import DigestTurn, finals, turns_of
 from compactor_cli.digest.language import FixedWords, detect, words_of
 from compactor_cli.digest.memory import Memory, read_text
 from compactor_cli.digest.names import Labels
-from compactor_cli.digest.open import Attached, PlanState, attached, is_past, plan_state
+from compactor_cli.digest.open import Attached, PlanState, attached, checked, plan_state
 from compactor_cli.digest.outcomes import RequestOutcome, outcomes
 from compactor_cli.digest.salience import Scores, Table, focus_names, score
 from compactor_cli.digest.settled import Decision, decisions
@@ -197,7 +197,7 @@ def _analysed(
         scores=scores,
         worth=Worth(scores),
         messages=messages,
-        plan=replace(plan, is_past=is_past(plan, messages, operations)),
+        plan=checked(plan, messages, found, operations, work.commits),
         operations=operations,
         files=files,
         runs=ran,

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple
 
 from compactor_cli.digest.atoms import AtomKind, find_atoms
+from compactor_cli.digest.commits import Commit
 from compactor_cli.digest.edits import PROSE, changes_of
-from compactor_cli.digest.events import Event, EventKind, FileAction
+from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
 from compactor_cli.digest.files import FileOperation
-from compactor_cli.digest.language import FixedWords
+from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.statements import StatementForm, is_signature, statements_of
 
 _MIN_ENTRIES = 3
 _MAX_EDIT_CHARS = 20_000
 # Lists that are looked at, newest first: time stays linear in very long sessions.
 _MAX_LISTS = 40
+# Edits and commands that are looked at for steps of a plan.
+_MAX_LATER = 200
 # What is looked at of the text above a list to know what it is of.
 _ABOVE_CHARS = 200
 _NUMBERED = re.compile(r"^[ \t]*(?:\|[ \t]*|#{1,4} |\*\*)?#?\d{1,2}(?:[.)]|[ \t]*\|)", re.MULTILINE)
@@ -68,11 +71,7 @@ def dealt_with(events: Sequence[Event], operations: Sequence[FileOperation]) -> 
     An edit of its file deals with an entry where it holds one of its names, or where no other entry is about that file;
     edits do with one that is about no file where they hold half of its names.
     """
-    edits = [
-        (one.event, one.path.rpartition("/")[2], _edit_text(events[one.event], one.path))
-        for one in operations
-        if one.action is not FileAction.READ
-    ]
+    edits = _edits(events, operations)
     gone: dict[str, list[tuple[int, set[str]]]] = {}
     for one in operations:
         left_out = set(_NAME.findall("\n".join(old for old, _ in one.replaced)))
@@ -100,6 +99,56 @@ def dealt_with(events: Sequence[Event], operations: Sequence[FileOperation]) -> 
     for entry in found.values():
         by_event.setdefault(entry.event, []).append(entry)
     return by_event
+
+
+def _edits(events: Sequence[Event], operations: Iterable[FileOperation]) -> list[tuple[int, str, str]]:
+    """Every edit as the position of its call, the name of its file, and what it changed."""
+    changes = (one for one in operations if one.action is not FileAction.READ)
+    return [(one.event, one.path.rpartition("/")[2], _edit_text(events[one.event], one.path)) for one in changes]
+
+
+def done_since(
+    steps: Sequence[tuple[str, int]],
+    events: Sequence[Event],
+    operations: Sequence[FileOperation],
+    commits: Sequence[Commit] = (),
+) -> Mapping[str, str]:
+    """Of some steps, each with the record after which it counts, those that a later record shows to be dealt with.
+
+    With the hash of the commit whose subject holds half of its words; with an empty text where it is an edit, as for
+    the entries of a list, or a command. Looked at are the first steps, and the newest edits and commands.
+    """
+    steps = steps[:_MAX_LISTS]
+    first = min((record for _, record in steps), default=len(events))
+    edits = _edits(events, [one for one in operations if one.record > first][-_MAX_LATER:])
+    commands = [e for e in events if e.record > first and e.kind is EventKind.CALL and e.tool is ToolKind.COMMAND]
+    ran = [(event.record, beginnings(event.text)) for event in commands[-_MAX_LATER:]]
+    entries = [_Listed(number, text, (number,), text) for number, (text, _) in enumerate(steps)]
+    edited: dict[int, set[str]] = {}
+    for record in {record for _, record in steps}:
+        later = [one for one in edits if events[one[0]].record > record]
+        edited[record] = {one.text for one in _judged(entries, -1, record, later)}
+    found: dict[str, str] = {}
+    for text, record in steps:
+        words = beginnings(text)
+        names = [one.hash for one in commits if one.record > record and holds_half(one.subject, words)]
+        is_run = len(words) > 1 and any(when > record and words <= command for when, command in ran)
+        if names or is_run or text in edited[record]:
+            found[text] = names[-1] if names else ""
+    return found
+
+
+def beginnings(text: str) -> frozenset[str]:
+    """How the words that carry meaning begin: a verb in another tense is the same."""
+    return frozenset(word[:_BEGINNING] for word in terms(text))
+
+
+def holds_half(text: str, words: frozenset[str]) -> bool:
+    """Whether a text has half of these beginnings of words, of two at least."""
+    return len(words) > 1 and 2 * len(words & beginnings(text)) >= len(words)
+
+
+_BEGINNING = 5
 
 
 def _overtaken(event: Event, number: int, gone: Mapping[str, Sequence[tuple[int, set[str]]]]) -> Iterator[DealtWith]:

@@ -27,6 +27,7 @@ from compactor_cli.digest.events import (
 from compactor_cli.digest.files import is_undone
 from compactor_cli.digest.history import running_text
 from compactor_cli.digest.language import names, terms
+from compactor_cli.digest.pasted import without_preface
 from compactor_cli.digest.settled import asks, begins_with_assent, is_pending
 from compactor_cli.digest.statements import (
     ELLIPSIS,
@@ -76,7 +77,8 @@ _MIN_OUTCOME_TOKENS = 80
 def now_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
     """The newest request (with an earlier one where it is a few words), what was said last, the steps since."""
     budget_tokens = min(budget_tokens, _MAX_TASK_TOKENS)
-    requests = list(_requests(analysis, request_tokens(budget_tokens, analysis), token_cache))
+    asked_tokens = request_tokens(budget_tokens, analysis)
+    requests = list(_requests(analysis, asked_tokens, token_cache))
     left = budget_tokens - sum(map(token_cache.item, requests))
     quoted = [item.text for item in requests]
     standing = [
@@ -84,6 +86,10 @@ def now_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         for item in _status_items(analysis, left, token_cache)
         if not any(item.text.partition(": ")[2] in text for text in quoted)
     ]
+    # What the state leaves is the requests'.
+    spare = budget_tokens - sum(map(token_cache.item, standing))
+    if spare > asked_tokens and any(ELLIPSIS in text for text in quoted):
+        requests = list(_requests(analysis, spare, token_cache))
     # The steps since then come last: they say least where calls or words are named that wait.
     first = standing[:1] if standing and not _is_steps(standing[0], analysis) else []
     rest = sorted((item for item in standing if item not in first), key=lambda item: _is_steps(item, analysis))
@@ -108,7 +114,7 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         # It stands whole before the summary: how it begins says which it is.
         start = min((event.record for event in analysis.events), default=-1)
         for event in [one for one in analysis.kept if one.kind is EventKind.USER and one.record < start][-1:]:
-            text = f"{words.request}{words.colon}{opening(event.text, _MAX_OPTION_CHARS)}"
+            text = f"{words.request}{words.colon}{opening(without_preface(event.text), _MAX_OPTION_CHARS)}"
             yield Item(text=text, records=(event.record,))
         return
     first = _quoted(words.request, newest, budget_tokens, analysis, token_cache)
@@ -214,7 +220,7 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     ending_text = ""
     if last:
         asks_for = bool(last_question(last.text)) and (is_waiting or analysis.is_dialogue)
-        gist = _gist(last.text, room, analysis, token_cache, is_answered=asks_for)
+        gist = _gist(last.text, room, analysis, token_cache, is_answered=asks_for, acts=acts)
         ending_text = marked(gist, last.record, analysis.dealt_with, words)
     # A remark that much was done after is past; an explanation is not.
     is_past = acts > _MAX_STEPS and len(ending_text) < _MIN_EXPLAINING_CHARS
@@ -242,10 +248,13 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
         yield Item(text=f"{words.replying}{words.colon}{ending_text}", records=(last.record,))
 
 
-def _gist(text: str, budget_tokens: int, analysis: Analysis, token_cache: TokenCache, *, is_answered: bool) -> str:
+def _gist(
+    text: str, budget_tokens: int, analysis: Analysis, token_cache: TokenCache, *, is_answered: bool, acts: int = 0
+) -> str:
     """A message whole where it fits; else its end, if it is answered or waits for that; else what holds most of it.
 
-    What a question is about stands before it. Where the work went on, it was the assistant's to itself.
+    What a question is about stands before it. Where the work went on, it was the assistant's to itself. Left out are
+    entries that are ticked off, and a list of as many intentions as there were ``acts`` since.
     """
     pieces = [
         Statement(
@@ -254,6 +263,13 @@ def _gist(text: str, budget_tokens: int, analysis: Analysis, token_cache: TokenC
         for at, (piece, form, lead) in enumerate(statements_of(text))
         if not is_noise(piece)
     ]
+    intended = [one for one in pieces if one.form is StatementForm.ITEM and _INTENDS.search(one.lead)]
+    if 0 < len(intended) <= acts:
+        at = pieces.index(intended[0])
+        above = " ".join(sentences(intended[0].lead.rpartition("\n")[2])[:-1])
+        pieces[at] = intended[0]._replace(text=above, lead="", form=StatementForm.SENTENCE)
+        pieces = [one for one in pieces if one.text and one not in intended]
+    pieces = [one for one in pieces if not _TICKED.match(one.text)] or pieces
     pieces = [one for one in pieces if not all(map(is_narration, sentences(one.text)))] or pieces
     if (whole := _shown(pieces)) and token_cache.text(whole) <= budget_tokens:
         return whole
@@ -264,6 +280,15 @@ def _gist(text: str, budget_tokens: int, analysis: Analysis, token_cache: TokenC
     question = last_question(text)
     spoken = [one for one in pieces if one.form is not StatementForm.CODE and one.text not in question]
     return _shown(_chosen_pieces(analysis, token_cache, spoken, "", budget_tokens))
+
+
+_TICKED = re.compile(r"(?:\d+[.)] +)?(?:[✅✓✔☑]|\[[xX]\])")
+# How a line leads a list of what its author is about to do.
+_INTENDS = re.compile(
+    r"\b(?:(?:I|we) (?:\w+ )?(?:need|have|want|plan|will)|(?:I|we)['’](?:ll|m going)|let me|let['’]?s|next steps?"
+    r"|to-?do|(?:the|my) (?:plan|steps))\b.*:$",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 def _shown(pieces: Sequence[Statement]) -> str:
@@ -419,11 +444,14 @@ def _end_of(text: str, chars: int) -> str:
 
 def _stated(event: Event, is_newest: bool, is_quoted: bool) -> list[str]:
     """What a message tells beyond what is quoted; of the newest also what it announces: where work stopped."""
-    pieces = [one for one in sentences(event.text) if not is_courtesy(one)]
+    pieces = [one for one in sentences(event.text) if not (is_courtesy(one) or _ONLY_LEADS.fullmatch(one))]
     stated = [one for one in pieces if not is_narration(one)]
     if is_quoted:
         return [one for one in pieces if is_newest and stated and one not in stated]
     return pieces if is_newest else stated
+
+
+_ONLY_LEADS = re.compile(r"(?:\S+ ){0,2}\S+[:\uff1a]")
 
 
 def _call_words(call: Event) -> str:

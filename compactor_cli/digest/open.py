@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import chain, takewhile, zip_longest
 from typing import TYPE_CHECKING
 
+from compactor_cli.digest.checklists import beginnings, done_since
 from compactor_cli.digest.checks import brief, is_test
 from compactor_cli.digest.commands import MERGE_CONFLICT, Run, conflicting_files
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
@@ -16,6 +17,7 @@ from compactor_cli.digest.failures import COMPILER_PLACE, Cause, ErrorRecord, St
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.statements import (
     ELLIPSIS,
+    StatementForm,
     TokenCache,
     chosen,
     clipped,
@@ -24,6 +26,7 @@ from compactor_cli.digest.statements import (
     one_line,
     opening,
     records_of,
+    statements_of,
 )
 from compactor_cli.formats.client_signs import ATTACHMENTS
 from compactor_cli.group.todos import State as State
@@ -34,6 +37,7 @@ from compactor_cli.model.value import dataclass
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
+    from compactor_cli.digest.commits import Commit
     from compactor_cli.digest.files import FileOperation
     from compactor_cli.digest.wants import UserMessage
 
@@ -43,13 +47,14 @@ class PlanState:
     """The last known to-do list, and the last plan written as text (``ExitPlanMode``).
 
     ``is_past``: the user has asked for several other things since, for which files were edited: which steps are still
-    open, nobody has said.
+    open, nobody has said. ``dealt_with``: see `done_since`, of the steps that the list calls open.
     """
 
     todos: tuple[Todo, ...] = ()
     text: str = ""
     record: int = -1
     is_past: bool = False
+    dealt_with: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, state: State) -> tuple[Todo, ...]:
         """The steps in this state, in order."""
@@ -75,16 +80,27 @@ def plan_state(events: Sequence[Event]) -> PlanState:
     )
 
 
-def is_past(state: PlanState, messages: Iterable[UserMessage], operations: Iterable[FileOperation]) -> bool:
-    """Whether the user has asked for other things, and files were edited, since a step of a list changed last."""
+def checked(
+    state: PlanState,
+    messages: Iterable[UserMessage],
+    events: Sequence[Event],
+    operations: Sequence[FileOperation],
+    commits: Sequence[Commit],
+) -> PlanState:
+    """The state with what later records show of its open steps, where nobody kept the list."""
     newest = max((todo.record for todo in state.todos), default=-1)
-    asked = [message.record for message in messages if message.record > newest and message.stands_alone]
-    return len(asked) >= _MIN_ASKED_SINCE and any(
-        one.record > asked[0] and one.action is not FileAction.READ for one in operations
+    since = [message for message in messages if message.record > newest]
+    edits = [one.record for one in operations if one.record > newest and one.action is not FileAction.READ]
+    asked = [message.record for message in since if message.stands_alone]
+    is_left = len(asked) >= _MIN_ASKED_SINCE and edits[-1:] > asked[:1]
+    return replace(
+        state,
+        is_past=is_left or (bool(since) and len(edits) >= _MIN_EDITS_SINCE),
+        dealt_with=done_since([(todo.text, todo.record) for todo in state.of(State.OPEN)], events, operations, commits),
     )
 
 
-_MIN_ASKED_SINCE = 2
+_MIN_ASKED_SINCE, _MIN_EDITS_SINCE = 2, 6
 
 
 def plan_items(
@@ -103,8 +119,14 @@ def plan_items(
         listed_steps = words.stop.join(todo.text for _, todo in unfinished)
         text = clipped(f"{words.old_plan}{words.colon}{listed_steps}", budget_tokens // 2, token_cache)
         return (Item(text=text, records=records_of(todo.record for _, todo in unfinished)),) if text else (), ()
+
+    def sign(todo: Todo) -> str:
+        commit = state.dealt_with.get(todo.text)
+        return "" if commit is None else f" ({words.committed} {commit})" if commit else f" ({words.edited_later})"
+
     offers = [
-        Item(text=f"{label}{words.colon}{todo.text}", records=records_of((todo.record,))) for label, todo in unfinished
+        Item(text=f"{label}{words.colon}{todo.text}{sign(todo)}", records=records_of((todo.record,)))
+        for label, todo in unfinished
     ]
     items: list[Item] = []
     left = budget_tokens
@@ -249,13 +271,18 @@ _MAX_STALE, _MAX_STALE_PATHS = 3, 2
 _MAX_ENTRY_CHARS, _MAX_COMMAND_CHARS = 120, 90
 
 
-def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
-    """What is not finished: to-dos, errors, edits not committed or not tested; then the steps that are done."""
+def open_items(
+    analysis: Analysis, budget_tokens: int, token_cache: TokenCache, *, shown: Iterable[Item] = ()
+) -> tuple[Item, ...]:
+    """What is not finished: to-dos, errors, edits not committed or not tested; then the steps that are done.
+
+    Left out is what the assistant said to be left, where one of the items ``shown`` quotes it.
+    """
     undone, done = plan_items(analysis.plan, budget_tokens, token_cache, analysis.words)
     open_errors = [error for error in reversed(analysis.errors) if is_open(error, len(analysis.events))]
     unfixed = (_error_item(error, analysis) for error in _without_past_builds(open_errors))
     return chosen(
-        (*undone, *unfixed, *_unfinished(analysis), *_carried_errors(analysis), *done),
+        (*undone, *unfixed, *_unfinished(analysis), *_left_open(analysis, shown), *_carried_errors(analysis), *done),
         budget_tokens,
         token_cache,
     )
@@ -283,6 +310,52 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
         checks = words.comma.join(f"`{brief(run.key, _MAX_COMMAND_CHARS)}`" for run in older[:_MAX_STALE])
         records = records_of(run.result_record for run in older[:_MAX_STALE])
         yield Item(text=f"{words.stale} {paths}{words.colon}{checks}", records=records)
+
+
+def _left_open(analysis: Analysis, shown: Iterable[Item]) -> list[Item]:
+    """What the newest messages that end a turn say was left undone, where nothing later has half of its words.
+
+    A later question of the user about it may be answered, an edit, a command or a commit may have done it.
+    """
+    quoted = "\n".join(item.text for item in shown)
+    later: list[frozenset[str]] = []
+    found: list[Item] = []
+    first = sorted(analysis.finals)[-_MAX_LOOKED_BACK:][:1] if not analysis.is_dialogue else []
+    for number in range(len(analysis.events) - 1, min(first, default=len(analysis.events)) - 1, -1):
+        event = analysis.events[number]
+        if number in analysis.finals:
+            done = {place for one in analysis.dealt_with.get(number, ()) for place in one.places}
+            for place, (text, form, lead) in enumerate(statements_of(event.text)):
+                words = beginnings(text)
+                is_left = form is not StatementForm.CODE and (
+                    _LEFT.search(text) or (form is StatementForm.ITEM and _HEADS_LEFT.search(lead))
+                )
+                is_past = (
+                    place in done or _IS_DONE.search(text) or any(2 * len(words & one) >= len(words) for one in later)
+                )
+                if is_left and len(words) > 1 and not is_past and text not in quoted:
+                    text = f"{analysis.words.left_open}{analysis.words.colon}{opening(text, _MOST_STEP_CHARS)}"
+                    found.append(Item(text=text, records=(event.record,)))
+        if event.kind in (EventKind.USER, EventKind.CALL) and event.tool not in (ToolKind.READ, ToolKind.PLAN):
+            later.append(beginnings(event.text[:_MAX_COMPARED_CHARS]))
+    return found[:_MAX_LEFT]
+
+
+_MAX_LEFT, _MAX_LOOKED_BACK, _MAX_COMPARED_CHARS = 3, 12, 4_000
+_LEFT = re.compile(
+    r"\bI (?:did(?:n't| not)|have(?:n't| not)(?: yet)?|skipped) (?:\w+ )?(?:add|chang|touch|run|test|updat|implement"
+    r"|remov|delet|commit|push|includ|fix|edit|modif|renam|migrat)"
+    r"|\b(?:not (?:yet )?(?:done|implemented|covered|migrated|wired|addressed)|remains? (?:open|to be|undone)"
+    r"|still (?:needs? to|has to|have to|to do|missing|open)|left (?:undone|to do|for (?:later|a follow))|out of scope"
+    r"|deferred)\b|未完成|还没有|未対応",
+    re.IGNORECASE,
+)
+_HEADS_LEFT = re.compile(
+    r"\b(?:not (?:yet )?(?:done|implemented|covered|included)|remaining (?:work|steps?|tasks?|issues?|items?)"
+    r"|left (?:to do|undone|open|out)|still (?:open|to do)|out of scope|follow-?ups?|deferred)\b|未完成|残り",
+    re.IGNORECASE,
+)
+_IS_DONE = re.compile(r"\b(?:complete|done already|fixed|resolved)\b|[✅✓]", re.IGNORECASE)
 
 
 def _without_past_builds(errors: Sequence[ErrorRecord]) -> Iterator[ErrorRecord]:

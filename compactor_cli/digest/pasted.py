@@ -49,6 +49,30 @@ def own_words(text: str) -> str:
 _SENTENCE = re.compile(r"\w[\w',]*(?: [\w`'\",/.-]+){2,}.*[.?!\w]\s*$")
 
 
+# How somebody begins who tells an agent what it is, or what it is given, before the request; and what heads that.
+_PREFACE = re.compile(
+    r"\s*(?:you are\b|you're an?\b|act as\b|your (?:role|job) is\b|we(?:'re| are) (?:currently )?(?:solving|working)\b"
+    r"|I(?:'ve| have) uploaded\b|<\w+>\n)[^.!?]*(?:[.!?:]+(?=\s)|\n)",
+    re.IGNORECASE,
+)
+_HEADS_REQUEST = re.compile(
+    r"^\W*(?:[\w' ]{0,40}\b)?(?:task|issue|problem|request|question|query)(?:[ _](?:text|description|statement))?\W*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_MAX_PREFACE_CHARS = 1_500
+
+
+def without_preface(text: str) -> str:
+    """A request without what it says before that of the agent and its role; the text where nothing else is in it."""
+    if not _PREFACE.match(text):
+        return text
+    headed = _HEADS_REQUEST.search(text, 0, _MAX_PREFACE_CHARS)
+    rest = text[headed.end() :] if headed else text
+    while found := _PREFACE.match(rest):
+        rest = rest[found.end() :]
+    return rest.strip() or text
+
+
 def without_data(text: str) -> str:
     """A text with an ellipsis for the lines of data and of logs that were pasted into it."""
     lines: list[str] = []

@@ -133,7 +133,7 @@ SECTIONS: tuple[SectionPlan, ...] = (
     SectionPlan(section=Section.ERRORS, build=fixed_items, large=0.06, small=0.03, conversation=0.02, drop=3),
 )
 # Those that leave out what the sections before them quote.
-_SAYS_WHAT_IS_LEFT = {Section.USER: wants_items, Section.QUESTIONS: now.question_items}
+_SAYS_WHAT_IS_LEFT = {Section.PLAN: open_items, Section.QUESTIONS: now.question_items, Section.USER: wants_items}
 # What is dropped first where the whole is over its budget; the sections without a row of their own among them.
 DROP_ORDER: tuple[Section, ...] = (
     Section.NAMES,

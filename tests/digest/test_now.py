@@ -424,3 +424,35 @@ def test_an_option_that_heads_lines_of_its_own_is_pointed_at_with_these() -> Non
     offer = says("Which one?\n\n1. **First flight:**\n   - HAT018 at noon\n2. **Second flight:**\n   - HAT056 at night")
     found = task(user("a flight to Boston"), offer, user("I would like to book option 2, please."))
     assert any("2. Second flight: HAT056 at night" in text for text in found)
+
+
+def test_intentions_that_as_many_steps_followed_and_entries_that_are_ticked_off_are_no_state() -> None:
+    found = says("The drift comes from the zone of the gauge. I need to:\n1. convert the zone\n2. test the export")
+    edits = [
+        (call("Edit", n, file_path=f"m{n}.py", old_string="a", new_string="b"), answer("ok", n)) for n in ("1", "2")
+    ]
+    assert any("convert the zone" in text for text in task(user(ASKED), found, edits[0]))
+    done = task(user(ASKED), found, *edits)
+    assert not any("convert the zone" in text for text in done)
+    assert any("comes from the zone of the gauge" in text for text in done)
+    recap = says("All of it is in.\n\n- ✅ zone\n- [x] export\n- [ ] the ticket of the south gauge waits for its owner")
+    assert task(user(ASKED), *edits[0], recap)[1] == (
+        "Where it stands: All of it is in. … the ticket of the south gauge waits for its owner"
+    )
+
+
+def test_what_the_state_leaves_free_is_the_requests() -> None:
+    long = (
+        f"please read the readings of all gauges, {'of the north and of the south, ' * 9}and keep each of their names."
+    )
+    session = conversation(user(long), says("Done."), user("yes"), *ran("make", "ok"))
+    assert f"Before that: {long}" in texts(digest(session, 1_500), Section.TASK)
+
+
+def test_a_request_is_named_by_what_it_asks_and_not_by_what_it_tells_the_agent_of_itself() -> None:
+    preface = "You are given: (1) a task and (2) a plan. You should follow the plan.\n# Task\n"
+    role = "You are a highly experienced developer. "
+    for before in (preface, role, "We're currently solving the following issue. Here is the text:\nISSUE:\n"):
+        session = conversation(user(before + ASKED), says("I begin."), ran("make export", "ok"))
+        first, *_ = texts(digest(session, 900, covered=range(1, 4), kept=(0,)), Section.TASK)
+        assert first.startswith(f"Asked: {ASKED}")

@@ -101,3 +101,32 @@ def test_steps_of_a_list_that_was_left_while_the_user_asked_for_other_things_are
     assert open_steps == ["Steps, not updated since: Test it; Ship it"]
     kept = digest(conversation(user("build the filters"), *listed, *later[:4], *ran("ls", "a.py")), 2_000)
     assert "open: Ship it" in texts(kept, Section.PLAN)
+
+
+LISTED = [
+    {"content": text, "status": "pending"} for text in ("Task 6: Draw the tide", "Task 7: Parse the `read_gauge` feed")
+]
+LIST = (call("TodoWrite", "t", todos=LISTED), answer("ok", "t"))
+
+
+def plan(*messages: object) -> list[str]:
+    return texts(digest(conversation(user("build the filters"), *LIST, *messages), 2_000), Section.PLAN)  # type: ignore[arg-type]
+
+
+def test_a_step_that_a_later_edit_or_commit_dealt_with_is_not_only_called_open() -> None:
+    edit = call("Edit", "2", file_path="a.py", old_string="a = 1", new_string="a = read_gauge(1)"), answer("ok", "2")
+    assert {"open: Task 6: Draw the tide", "open: Task 7: Parse the `read_gauge` feed (edited later)"} <= {*plan(*edit)}
+    commit = ran("git commit -am 'Parse the feed'", "[main 1a2b3c4] Parse the read_gauge feed\n 1 file changed")
+    assert "open: Task 7: Parse the `read_gauge` feed (in commit 1a2b3c4)" in plan(*edit, *commit)
+
+
+def test_what_a_closing_message_said_to_be_left_stays_until_it_is_taken_up() -> None:
+    closing = says("The feed is parsed.\n\nNot done:\n- the labels of the harbour map\n\nI did not run the slow tests.")
+    edit = call("Edit", "2", file_path="a.py", old_string="a", new_string="b"), answer("ok", "2")
+    later = user("now sort the menu by name"), *edit, says("Sorted."), user("and the list of the gauges, please"), *edit
+    found = plan(closing, *later)
+    assert "Said to be left: the labels of the harbour map" in found
+    assert "Said to be left: I did not run the slow tests." in found
+    drawn = call("Edit", "3", file_path="m.py", old_string="a", new_string="labels(harbour_map)"), answer("ok", "3")
+    assert not any("labels" in text for text in plan(closing, user("draw the labels of the harbour map"), *drawn))
+    assert not any("slow tests" in text for text in plan(closing, *later, *ran("make slow tests", "3 passed")))
