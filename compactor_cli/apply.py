@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from compactor_cli.engine import LoadState
 from compactor_cli.formats.base import Appending, Dialect, Insertion, InsertionPoint, Refreshing, reread, settled
 from compactor_cli.formats.registry import get
 from compactor_cli.group.exchanges import Grouping, orphans
@@ -16,7 +15,7 @@ from compactor_cli.model.marker import PLACEHOLDER_HASH, Marker
 from compactor_cli.model.plan import EXCERPTS, NOTICE, USAGE, Action, Mode, Plan, Tier
 from compactor_cli.model.report import Compaction, Outcome
 from compactor_cli.model.settings import UNBROKEN, Settings, Size
-from compactor_cli.model.summary import Answer, Request, Source, Summariser, Summary
+from compactor_cli.model.summary import Answer, LoadState, Request, Source, Summariser, Summary
 from compactor_cli.model.transcript import Container, Message, Record, Role, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.planner import newest_request_warning, unchanged, unchanged_report

@@ -5,7 +5,6 @@ What only a transcript that changes needs is imported when one does: most runs o
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from compactor_cli.group.exchanges import group
@@ -19,9 +18,7 @@ from compactor_cli.plan.tokens import Counter, OnceCounter
 
 if TYPE_CHECKING:
     from compactor_cli.model.plan import Importance
-    from compactor_cli.model.summary import Request, Summariser
-
-LoadState = Callable[[str], bytes | None]
+    from compactor_cli.model.summary import LoadState, Request, Summariser
 
 
 def plan_transcript(

@@ -10,14 +10,14 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import field, replace
 from typing import Protocol
 
-from compactor_cli.engine import Compaction, LoadState, compact_transcript
+from compactor_cli.engine import Compaction, compact_transcript
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InvariantError, PluginFailed
 from compactor_cli.model.marker import PLACEHOLDER_HASH, Marker
 from compactor_cli.model.plan import BOOKKEEPING, SUPERSEDED, Action, Edit, Mark, Mode, Plan, spans_of
 from compactor_cli.model.plugins import PluginGroup, WhenFailing, load_plugin, plugin_failed
 from compactor_cli.model.settings import Settings
-from compactor_cli.model.summary import Answer, Request, Source, Summariser, Summary
+from compactor_cli.model.summary import Answer, LoadState, Request, Source, Summariser, Summary
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.planner import appended, check_plan, refreshed

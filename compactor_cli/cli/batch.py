@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from compactor_cli.cli.options import Group, Option, OptionKind, Scope, with_flags
+from compactor_cli.cli.options import NOT_FOR_SHARDS, Group, Option, OptionKind, Scope, with_flags
 from compactor_cli.cli.program import KEYS, Sectioned, parameter
-from compactor_cli.model.value import dataclass
+
+if TYPE_CHECKING:
+    from compactor_cli.cli.batch_run import BatchOptions
 
 
 def _own(name: str, kind: OptionKind, metavar: str, about: str, *choices: str) -> Option:
@@ -29,28 +31,10 @@ SHARDS = (
     _own("address", _TEXT, "ADDRESS", "The Ray cluster; default: one on this machine."),
 )
 ROUNDS = _own("rounds", OptionKind.COUNT, "N", "Rounds of jobs at most (default 4).")
-# Of the filter's options and keys, what is not for shards.
-NOT_TAKEN = frozenset(
-    "last min_age output in_place append to no_compact archive engine keep_going html metrics events"
-    " arrow split_at_boundaries summary_rows compress lock memory summariser embedding_model"
-    " hook_before hook_after hook_timeout".split()
-).union(option.name for option in with_flags(Group.LOOK))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchOptions:
-    """The options of shards and rounds, as they are written; empty: not given."""
-
-    split: str = ""
-    column: str = ""
-    shard: str = ""
-    executor: str = "local"
-    address: str = ""
-    rounds: str = ""
 
 
 def _chosen(group: Group, **helps: str) -> tuple[Option, ...]:
-    left = (option for option in with_flags(group) if option.name not in NOT_TAKEN)
+    left = (option for option in with_flags(group) if option.name not in NOT_FOR_SHARDS)
     return tuple(option._replace(help=helps.get(option.name, option.help)) for option in left)
 
 
@@ -76,7 +60,7 @@ class ShardCommand(Sectioned):
     """A command over shards: the filter's sections, with the options of shards and of the run that it takes."""
 
     exit_codes = EXIT_CODES
-    keys = tuple(key for key in KEYS if key.replace("-", "_") not in NOT_TAKEN)
+    keys = tuple(key for key in KEYS if key.replace("-", "_") not in NOT_FOR_SHARDS)
 
     def __init__(
         self, callback: Callable[..., int], name: str, shards: Sequence[Option], run: Sequence[Option], examples: str
@@ -137,6 +121,8 @@ def _submit(operands: tuple[str, ...], **given_options: Any) -> int:
 
 def _given(options: dict[str, Any]) -> tuple[dict[str, Any], BatchOptions]:
     """What was given of the filter's options, and of those of shards."""
+    from compactor_cli.cli.batch_run import BatchOptions
+
     given = {name: value for name, value in options.items() if value not in (None, ())}
     own = {name: given.pop(name) for name in (option.name for option in (*SHARDS, ROUNDS)) if name in given}
     return given, BatchOptions(**own)

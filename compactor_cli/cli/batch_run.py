@@ -16,10 +16,9 @@ from typing import Any
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, lock, make_folders
 from compactor_cli.archive.recover import clear
-from compactor_cli.cli.batch import NOT_TAKEN, BatchOptions
 from compactor_cli.cli.config import RunOptions, check, configure
 from compactor_cli.cli.console import Console, Progress, table
-from compactor_cli.cli.options import BY_NAME
+from compactor_cli.cli.options import BY_NAME, NOT_FOR_SHARDS
 from compactor_cli.cli.run_command import FELL_BACK, check_names
 from compactor_cli.cli.run_config import model_config, print_models, print_spent
 from compactor_cli.cli.run_report import output_file
@@ -51,6 +50,18 @@ from compactor_cli.run.shards import (
 _SHARE = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOptions:
+    """The options of shards and rounds, as they are written; empty: not given."""
+
+    split: str = ""
+    column: str = ""
+    shard: str = ""
+    executor: str = "local"
+    address: str = ""
+    rounds: str = ""
+
+
 # They decide what is written, and may be set for the filter.
 _NOT_USED = ("engine", "summariser", "memory", "hook_before", "hook_after")
 
@@ -58,7 +69,7 @@ _NOT_USED = ("engine", "summariser", "memory", "hook_before", "hook_after")
 def read(given: Mapping[str, Any], batch: BatchOptions) -> tuple[RunOptions, Settings, Console]:
     """The run options, checked, the settings, and a console that has their warnings. Raises `UsageError`."""
     configuration = configure(given, os.environ, Path.cwd())
-    if refused := sorted(configuration.named & NOT_TAKEN):
+    if refused := sorted(configuration.named & NOT_FOR_SHARDS):
         what = f"compactor batch takes no {BY_NAME[refused[0]].key}"
         raise UsageError(what, next_step="leave it out, or use compact", place="--set")
     run_options = RunOptions(**configuration.options)

@@ -463,6 +463,13 @@ def with_flags(group: Group) -> tuple[Option, ...]:
 
 SECTIONS = tuple((group.value, with_flags(group)) for group in Group)
 
+# What `compactor batch` does not take.
+NOT_FOR_SHARDS = frozenset(
+    "last min_age output in_place append to no_compact archive engine keep_going html metrics events"
+    " arrow split_at_boundaries summary_rows compress lock memory summariser embedding_model"
+    " hook_before hook_after hook_timeout".split()
+).union(option.name for option in with_flags(Group.LOOK))
+
 # What most runs need, by use: the help of -h.
 COMMON: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Which transcripts", ("recursive", "last")),

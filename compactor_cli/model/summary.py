@@ -12,6 +12,9 @@ from compactor_cli.model.settings import NEWEST
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.model.value import dataclass
 
+# The table of an earlier digest by its name; None where there is none.
+LoadState = Callable[[str], bytes | None]
+
 
 class Section(StrEnum):
     """What a compaction must keep, in the order it is read by the one who goes on.

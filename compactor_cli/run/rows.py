@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compactor_cli.engine import LoadState, compact_transcript, plan_transcript, summary_request
+from compactor_cli.engine import compact_transcript, plan_transcript, summary_request
 from compactor_cli.model.errors import CompactError, InvariantError, KeptAsIs, OutputError, PluginFailed, UsageError
 from compactor_cli.model.marker import without_preface
 from compactor_cli.model.plan import Action, Mode, Plan, Span
@@ -25,7 +25,7 @@ from compactor_cli.plan.trigger import base_tokens, is_settled, previous_marker
 if TYPE_CHECKING:
     from compactor_cli.llm.redact import Redactor
     from compactor_cli.model.plan import Importance
-    from compactor_cli.model.summary import Answer, Estimate, Request, Summariser
+    from compactor_cli.model.summary import Answer, Estimate, LoadState, Request, Summariser
     from compactor_cli.plugged import PluginEngine
     from compactor_cli.render.shape import OutputShape
     from compactor_cli.run.model_run import ModelRun
