@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from llm_server.client import LlmServer
 
+from compactor_cli.formats.registry import names
+
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
@@ -121,3 +123,7 @@ def test_the_reference_shows_the_help_as_it_is(command: str) -> None:
     if os.environ.get("UPDATE_DOCS"):
         reference.write_text(reference.read_text(encoding="utf-8").replace(found[0], block), encoding="utf-8")
     assert found[0] == block or os.environ.get("UPDATE_DOCS")
+
+
+def test_the_readme_counts_the_formats() -> None:
+    assert f"[{len(names())} formats]" in PAGES[0].read_text(encoding="utf-8")
