@@ -15,7 +15,7 @@ from typing import Any
 from compactor_cli.formats import located
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, of_words, pad_missing_results
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import listed, string, time_of
+from compactor_cli.formats.contents import ROLES, listed, string, time_of
 from compactor_cli.formats.jsontext import with_key
 from compactor_cli.formats.located import RecordDialect, at
 from compactor_cli.formats.sessions import ParentTree, derived_uuid
@@ -23,7 +23,6 @@ from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Th
 from compactor_cli.read.jsonl import parse_record
 
 _NODE_KEYS = frozenset({"message", "parent", "children"})
-_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "tool": Role.TOOL}
 _EVERYBODY = ("", "all")
 _THOUGHTS = frozenset({"thoughts", "reasoning_recap"})
 
@@ -112,7 +111,7 @@ def _message(node: Mapping[str, Any], is_off_path: bool) -> Message:
     message = node.get("message")
     if not isinstance(message, dict) or not isinstance(message.get("content"), dict):
         return Message(role=Role.META)
-    role = _ROLES.get(string(at(message, ("author", "role"))), Role.META)
+    role = ROLES.get(string(at(message, ("author", "role"))), Role.META)
     parts = tuple(_parts(message, role))
     if role is Role.META or not parts:
         return Message(role=Role.META)

@@ -13,12 +13,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 from compactor_cli.formats.contents import listed, string
 from compactor_cli.formats.located import at, content_parts
 from compactor_cli.formats.sessions import ParentTree, Value
-from compactor_cli.model.transcript import Text
+from compactor_cli.model.transcript import text_of
 
 
 class Tree(ParentTree):
@@ -238,13 +237,8 @@ def interjections(values: Sequence[Value]) -> frozenset[int]:
         return frozenset()
     first = min(delivered)
     prompts = (at(value, ("attachment", "prompt")) or at(value, ("message", "content")) for value in values[first:])
-    held = {_words(prompt) for prompt in prompts}
-    return frozenset(i for i in delivered if _words(values[i].get("content")) not in held)
-
-
-def _words(prompt: Any) -> str:
-    """A prompt's text, to be compared."""
-    return "\n".join(part.text for part in content_parts(prompt) if isinstance(part, Text)).strip()
+    held = {text_of(content_parts(prompt)).strip() for prompt in prompts}
+    return frozenset(i for i in delivered if text_of(content_parts(values[i].get("content"))).strip() not in held)
 
 
 def is_of_conversation(value: Value) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from compactor_cli.formats.contents import json_value, listed, string
 from compactor_cli.formats.located import at, content_parts
 from compactor_cli.model.marker import text_before_marker, without_marker
-from compactor_cli.model.transcript import Part, PreviousSummary, Record, Role, Text, ToolCall, Transcript
+from compactor_cli.model.transcript import Part, PreviousSummary, Record, Role, Text, ToolCall, Transcript, text_of
 from compactor_cli.read.jsonl import parse
 
 # What Claude Code writes in the model's name where it had no answer of it.
@@ -220,22 +220,20 @@ def summary_of(role: Role, parts: Iterable[Part]) -> PreviousSummary | None:
     """The summary that a message of these parts carries, if it is one."""
     if role not in _SPEAKERS:
         return None
-    texts = [part.text for part in parts if isinstance(part, Text)]
-    return previous_summary(role, "\n".join(texts)) if texts else None
+    return previous_summary(role, text) if (text := text_of(parts)) else None
 
 
 def marked_summary(origin: str, parts: Iterable[Part]) -> PreviousSummary:
     """The summary in a message that its client marks as one: written by compact, else the client's own."""
-    texts = [part.text for part in parts if isinstance(part, Text)]
-    found = previous_summary(Role.USER, "\n".join(texts))
-    return found or PreviousSummary(origin=origin, text="\n".join(texts))
+    text = text_of(parts)
+    return previous_summary(Role.USER, text) or PreviousSummary(origin=origin, text=text)
 
 
 def summary_among(origin: str, parts: Iterable[Part]) -> PreviousSummary:
     """The summary that one of these texts is, else all of them: of a client that puts its history into one record."""
     texts = [part for part in parts if isinstance(part, Text)]
     found = next((found for part in texts if (found := summary_of(Role.USER, (part,)))), None)
-    return found or PreviousSummary(origin=origin, text="\n".join(part.text for part in texts))
+    return found or PreviousSummary(origin=origin, text=text_of(texts))
 
 
 def previous_summary(role: Role, text: str) -> PreviousSummary | None:

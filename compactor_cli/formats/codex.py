@@ -22,7 +22,7 @@ from compactor_cli.formats.located import LocatedPart, at
 from compactor_cli.formats.responses import ITEM_TYPES, is_context, is_opaque, item_parts, item_role, item_type, written
 from compactor_cli.formats.sessions import SessionDialect, Value, covered, insertion_time, matched, parsed
 from compactor_cli.model.errors import UsageError
-from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, Transcript
+from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, Transcript, text_of
 
 # What the client says of an item besides the item itself: a copy may lack it.
 _LABELS = frozenset({"id", "internal_chat_message_metadata_passthrough", "metadata", "phase", "status"})
@@ -92,7 +92,7 @@ def _proper(item: Value) -> Value:
     if item_type(item) != "message" or isinstance(item.get("content"), list):
         return bare
     kind = "output_text" if item.get("role") == "assistant" else "input_text"
-    words = "\n".join(part.text for part in item_parts(item) if isinstance(part, Text))
+    words = text_of(item_parts(item))
     return {"type": "message", "role": item.get("role"), "content": [{"type": kind, "text": words}]}
 
 

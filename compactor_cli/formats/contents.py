@@ -16,6 +16,8 @@ from compactor_cli.model.transcript import Part, Role, Text, ToolCall, ToolResul
 
 # Numbers that are seconds, of the years 1973 to 2286: smaller ones count something else, larger ones are milliseconds.
 _SECONDS = (10**8, 10**10)
+# What most formats call those who speak.
+ROLES = {role.value: role for role in (Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL)}
 # The names that providers have for them, without ``input_`` before or ``_url`` after.
 _MEDIA_KINDS = frozenset({"image", "document", "file", "audio", "video"})
 

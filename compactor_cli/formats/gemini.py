@@ -56,9 +56,13 @@ class GeminiContents(RecordDialect):
         """3 for a content with parts of the API; 2 for an entry of an early log."""
         return (2 if _is_entry(value) else 3) if is_content(value) else 0
 
-    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per content; a content that only brings results is a tool's."""
-        return tuple(_message(record.value) for record in records)
+    def message(self, value: Any) -> Message:
+        """What a content says; one that only brings results is a tool's."""
+        if not is_content(value):
+            return Message(role=Role.META)
+        found = parts_of(pieces(value))
+        role = role_of(_ROLES[value.get("type" if _is_entry(value) else "role", "user")], found)
+        return Message(role=role, parts=found, timestamp=string(value.get("ts")), summary=summary_of(role, found))
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model that the request names."""
@@ -122,14 +126,6 @@ def _is_entry(value: Any) -> bool:
         return False
     result_body = isinstance(value.get("text"), str) or isinstance(value.get("parts"), list)
     return result_body and string(value.get("type")) in _ROLES
-
-
-def _message(value: Any) -> Message:
-    if not is_content(value):
-        return Message(role=Role.META)
-    found = parts_of(pieces(value))
-    role = role_of(_ROLES[value.get("type" if _is_entry(value) else "role", "user")], found)
-    return Message(role=role, parts=found, timestamp=string(value.get("ts")), summary=summary_of(role, found))
 
 
 def pieces(value: Any) -> list[LocatedPart]:

@@ -15,13 +15,12 @@ from typing import Any
 from compactor_cli.formats import located
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, of_words
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import listed, string
+from compactor_cli.formats.contents import ROLES, listed, string
 from compactor_cli.formats.jsontext import LEFT_OUT, dumped, gone_lines, scrubbed, with_key
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of
 from compactor_cli.formats.sessions import derived_hex
-from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, Transcript
+from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, Transcript, text_of
 
-_ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL}
 _ATTACHED = "attachment://"
 _REFERENCE = re.compile(rb"attachment://([0-9a-f]+)")
 # What Inspect's own summaries stand between.
@@ -90,16 +89,16 @@ def _references(transcript: Transcript) -> frozenset[str]:
 
 def _is_message(value: Any) -> bool:
     has_content = isinstance(value, dict) and ("content" in value or "tool_calls" in value)
-    return has_content and string(value.get("role")) in _ROLES
+    return has_content and string(value.get("role")) in ROLES
 
 
 def _message(value: Any, row: Any) -> Message:
     if not _is_message(value):
         return Message(role=Role.META)
-    found, role, metadata = parts_of(pieces(value, row)), _ROLES[value["role"]], value.get("metadata")
+    found, role, metadata = parts_of(pieces(value, row)), ROLES[value["role"]], value.get("metadata")
     summary = summary_of(role, found)
     if summary is None and role is Role.USER and isinstance(metadata, dict) and "summary" in metadata:
-        text = "\n".join(part.text for part in found if isinstance(part, Text))
+        text = text_of(found)
         inner = text.partition(_OPENING)[2].rpartition(_CLOSING)[0] or text
         summary = PreviousSummary(origin="inspect", text=inner.strip())
     return Message(role=role, parts=found, summary=summary)

@@ -20,7 +20,7 @@ from typing import Any
 from compactor_cli.formats import chat, located
 from compactor_cli.formats.base import CHAT, SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.formats.client_signs import marked_summary, summary_of
-from compactor_cli.formats.contents import listed, string, time_of
+from compactor_cli.formats.contents import ROLES, listed, string, time_of
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, openai_lines, thinking_of, without_system
 from compactor_cli.formats.jsontext import dump, dumped, parse
 from compactor_cli.formats.located import LocatedPart, at, first_string, parts_of
@@ -164,7 +164,6 @@ _FAMILIES = frozenset(
 )
 # Messages of the user that the client wrote.
 _CLIENT_ORIGINS = frozenset({"injection", "system_trigger", "hook", "notification"})
-_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL, "system": Role.SYSTEM}
 
 
 class KimiWire(SessionDialect):
@@ -289,7 +288,7 @@ def _role(value: Value) -> Role:
     if event := _event_of(value):
         return Role.TOOL if event.get("type") == "tool.result" else Role.ASSISTANT
     message = value.get("message") if value.get("type") == APPEND else None
-    return _ROLES.get(string(message.get("role")), Role.META) if isinstance(message, dict) else Role.META
+    return ROLES.get(string(message.get("role")), Role.META) if isinstance(message, dict) else Role.META
 
 
 def _pieces(value: Any) -> Iterator[LocatedPart]:

@@ -18,7 +18,7 @@ from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, open
 from compactor_cli.formats.jsontext import dumped
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of
 from compactor_cli.formats.sessions import derived_uuid
-from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, ToolCall, Transcript
+from compactor_cli.model.transcript import Message, PreviousSummary, Role, ToolCall, Transcript, text_of
 
 _CLASSES = {
     "Human": ("human", Role.USER),
@@ -60,9 +60,22 @@ class LangChain(RecordDialect):
             return 0
         return 3 if _inner_place(value) or not _OWN_KEYS.isdisjoint(value) else 2
 
-    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record."""
-        return tuple(_message(record.value) for record in records)
+    def message(self, value: Any) -> Message:
+        """What a message says; one that only brings results is a tool's."""
+        kind = _kind_of(value)
+        if not kind:
+            return Message(role=Role.META)
+        inner = at(value, _inner_place(value))
+        role = _CHAT_ROLES.get(string(inner.get("role")), Role.ASSISTANT) if kind == "chat" else _ROLES[kind]
+        found = parts_of(pieces(value))
+        role = role_of(role, found)
+        summary = summary_of(role, found)
+        if summary is None and at(inner, ("additional_kwargs", "lc_source")) == "summarization":
+            text = text_of(found)
+            for opening in _SUMMARY_OPENINGS:
+                text = text.partition(opening)[2] or text
+            summary = PreviousSummary(origin="langchain", text=text.strip())
+        return Message(role=role, parts=found, summary=summary)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages serialised as the file's own, the summary marked as LangChain marks its own."""
@@ -125,23 +138,6 @@ def _inner_place(value: Any) -> JsonPath:
     if value.get("lc") is not None:
         return ("kwargs",)
     return ("data",) if isinstance(value.get("data"), dict) else ()
-
-
-def _message(value: Any) -> Message:
-    kind = _kind_of(value)
-    if not kind:
-        return Message(role=Role.META)
-    inner = at(value, _inner_place(value))
-    role = _CHAT_ROLES.get(string(inner.get("role")), Role.ASSISTANT) if kind == "chat" else _ROLES[kind]
-    found = parts_of(pieces(value))
-    role = role_of(role, found)
-    summary = summary_of(role, found)
-    if summary is None and at(inner, ("additional_kwargs", "lc_source")) == "summarization":
-        text = "\n".join(part.text for part in found if isinstance(part, Text))
-        for opening in _SUMMARY_OPENINGS:
-            text = text.partition(opening)[2] or text
-        summary = PreviousSummary(origin="langchain", text=text.strip())
-    return Message(role=role, parts=found, summary=summary)
 
 
 def pieces(value: Any) -> list[LocatedPart]:

@@ -15,7 +15,7 @@ from compactor_cli.formats import contents
 from compactor_cli.formats.base import JsonPath, first_object
 from compactor_cli.formats.contents import arguments, listed, read_call, result_text, size_bytes, string
 from compactor_cli.formats.jsontext import dump, parse
-from compactor_cli.model.transcript import Media, Part, Record, Text, Thinking, ToolCall, ToolResult
+from compactor_cli.model.transcript import Media, Message, Part, Record, Role, Text, Thinking, ToolCall, ToolResult
 
 
 class LocatedPart(NamedTuple):
@@ -84,6 +84,14 @@ class RecordDialect:
     def starts(self, value: Any) -> bool:
         """Never: no record says that it is the first."""
         return False
+
+    def message(self, value: Any) -> Message:
+        """What one record says, whatever stands around it."""
+        return Message(role=Role.META)
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per record."""
+        return tuple([self.message(record.value) for record in records])
 
     def array_path(self, value: Any) -> JsonPath | None:
         """The first of ``paths`` at which an array begins with a record, or a bare array that does."""

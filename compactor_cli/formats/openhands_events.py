@@ -17,7 +17,7 @@ from typing import Any
 from compactor_cli.formats import located
 from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, of_words
 from compactor_cli.formats.client_signs import marked_summary, summary_of
-from compactor_cli.formats.contents import arguments, listed, string
+from compactor_cli.formats.contents import ROLES, arguments, listed, string
 from compactor_cli.formats.jsontext import dumped
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of
 from compactor_cli.formats.sessions import Value, derived_uuid, is_shown, time_near
@@ -235,7 +235,6 @@ def pieces(value: Any) -> list[LocatedPart]:
 OPENHANDS = OpenHands(pieces)
 
 
-_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "tool": Role.TOOL}
 # Who speaks in each kind of event; a message says it itself.
 _KIND_ROLES = {
     kind: role
@@ -309,7 +308,7 @@ def _v1_message(value: Any, gone: set[str]) -> Message:
     role = _KIND_ROLES.get(kind, Role.META)
     is_condensation = role is Role.USER
     if kind == "MessageEvent":
-        role = _ROLES.get(string(at(value, ("llm_message", "role"))), Role.META)
+        role = ROLES.get(string(at(value, ("llm_message", "role"))), Role.META)
     if role is Role.META or (is_condensation and not string(value.get("summary"))):
         return _META
     found = parts_of(_v1_pieces(value))

@@ -22,7 +22,7 @@ from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_t
 from compactor_cli.formats.jsontext import dumped
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, content_parts, like_keys, parts_of
 from compactor_cli.formats.sessions import Value
-from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript, text_of
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
 # Calls, with the key that holds their arguments: in rollouts as well, and in the API alone.
@@ -105,8 +105,7 @@ def item_pieces(item: Value) -> list[LocatedPart]:
         key = "content" if item.get("content") is not None else "message"
         return located.content(item.get(key), key, read=_block)
     if kind == "reasoning":
-        texts = [*content_parts(item.get("summary")), *content_parts(item.get("content"))]
-        words = "\n".join(part.text for part in texts if isinstance(part, Text))
+        words = text_of((*content_parts(item.get("summary")), *content_parts(item.get("content"))))
         secret = string(item.get("encrypted_content"))
         sealed = [located.media("encrypted_reasoning", secret)] if secret else []
         return [located.thinking(words), *sealed] if words else sealed

@@ -28,7 +28,16 @@ from compactor_cli.formats.jsontext import dumped, with_key
 from compactor_cli.formats.located import LocatedPart, RecordDialect, like_keys, parts_of
 from compactor_cli.formats.sessions import LinkedSite, ParentTree, derived_hex, derived_uuid
 from compactor_cli.formats.spec_rules import Test, condition, lookup, place_of, places, reader, steps
-from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, ToolResult, Transcript
+from compactor_cli.model.transcript import (
+    Message,
+    Part,
+    PreviousSummary,
+    Record,
+    Role,
+    ToolResult,
+    Transcript,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from compactor_cli.formats.base import Capabilities, JsonPath
@@ -270,7 +279,7 @@ class SpecDialect(RecordDialect):
         own_words = None
         if role is Role.USER and len(own := parts_of(self._persons(value))) != len(found):
             # The client's words stand in the same message.
-            own_words = "\n".join(part.text for part in own if isinstance(part, Text))
+            own_words = text_of(own)
         carried = self._carried_summary(value) or summary_of(role, found)
         return Message(role=role, parts=found, timestamp=self._time(value), summary=carried, own_words=own_words)
 

@@ -7,7 +7,7 @@ unit that grouping, planning and writing count in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
 from typing import Any
@@ -92,6 +92,11 @@ class Media:
 Part = Text | Thinking | ToolCall | ToolResult | Media
 
 
+def text_of(parts: Iterable[Part]) -> str:
+    """The words in these parts: texts only, a line break between them."""
+    return "\n".join(part.text for part in parts if isinstance(part, Text))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreviousSummary:
     """A summary found in the transcript: one written by compact (``origin == "compact"``) or a client's own.
@@ -127,7 +132,7 @@ class Message:
     @property
     def text(self) -> str:
         """The speaker's own words: text parts only, a line break between them."""
-        return "\n".join(part.text for part in self.parts if isinstance(part, Text))
+        return text_of(self.parts)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
