@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import pytest
 from conversation import answer, call, conversation, digest, ran, says, user
 
+from compactor_cli.digest import failures
+from compactor_cli.digest.checks import may_look_at
+from compactor_cli.digest.files import FileOperation
 from compactor_cli.model.transcript import Message
 
 Shape = Callable[[int], Iterable[Message | tuple[Message, ...]]]
@@ -66,6 +69,14 @@ def at_once(n: int) -> Iterable[Message | tuple[Message, ...]]:
     yield from (answer(f"def {WORK[i % 7]}_{i}():\n    return {i}", f"r{i}") for i in range(n))
 
 
+def failing(n: int) -> Iterable[Message | tuple[Message, ...]]:
+    yield user("Make every test pass")
+    for i in range(n):
+        yield call("Edit", f"e{i}", file_path=f"/w/src/part_{i}.py", old_string=f"x = {i}", new_string=f"x = {i + 1}")
+        yield answer(f"The file /w/src/part_{i}.py has been updated.", f"e{i}")
+        yield ran(f"pytest tests/test_part_{i}.py", f"E   AssertionError: part_{i} is {i}\n1 failed", is_error=True)
+
+
 def calls_of(n: int, shape: Shape) -> int:
     """How many functions are called to write the digest of n steps."""
     transcript, calls = conversation(*shape(n), user("and now?")), 0
@@ -86,3 +97,18 @@ def calls_of(n: int, shape: Shape) -> int:
 def test_twice_as_long_a_session_takes_about_twice_the_work(shape: Shape) -> None:
     calls_of(50, shape)  # what is compiled and remembered once
     assert calls_of(800, shape) <= 2.3 * calls_of(400, shape)
+
+
+def test_whether_a_check_looks_at_a_change_is_asked_once_and_not_for_each_check_that_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = 0
+
+    def counted(languages: Collection[str], change: FileOperation) -> bool:
+        nonlocal asked
+        asked += 1
+        return may_look_at(languages, change)
+
+    monkeypatch.setattr(failures, "may_look_at", counted)
+    digest(conversation(*failing(30)), 2_000)
+    assert asked == 30
