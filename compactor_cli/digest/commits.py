@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
@@ -43,27 +44,28 @@ def held_by(
     """
     found: dict[str, Commit | None] = {}
     tracked: set[str] = set()
-    changed = [state for state in states if state.changed >= 0]
+    left = [state for state in states if state.changed >= 0]
+    paths = {_between_slashes(state.path): state.path for state in left}
     for commit in commits:
-        left = [state for state in changed if state.path not in found and state.changed <= commit.event]
-        all_named = _named(commit.named, changed)
-        named = all_named.intersection(state.path for state in left)
-        others = {state.path for state in left} - named - _named(commit.left_out, changed)
-        taken: set[str] = set()
-        if commit.takes_all:
-            is_stated = commit.size > 0  # with every file that is new
-            taken = {
-                state.path
-                for state in left
-                if state.path in others
-                and not (is_stated and state.is_created and state.path not in tracked)
-                and not (_HIDDEN_FOLDER.search(state.path) or is_ignored(state, commit.event))
-            }
-            taken = taken if not commit.size or len(taken | named) <= commit.size else set()
+        named = _named(commit.named, paths)
+        before = {state.path: state for state in left if state.changed <= commit.event}
+        taken = named & before.keys()
         if commit.takes_all is not False:
+            others = before.keys() - named - _named(commit.left_out, paths)
             found |= dict.fromkeys(others, None)
-        found |= dict.fromkeys(taken | named, commit)
-        tracked |= taken | all_named
+            # With the number of its files git names those that are new.
+            is_listing = commit.size > 0
+            may_be_in = {
+                path
+                for path in others
+                if not (is_listing and before[path].is_created and path not in tracked)
+                if not (_HIDDEN_FOLDER.search(path) or is_ignored(before[path], commit.event))
+            }
+            if commit.takes_all and (not is_listing or len(may_be_in | taken) <= commit.size):
+                taken |= may_be_in
+        found |= dict.fromkeys(taken, commit)
+        tracked |= taken | named
+        left = [state for state in left if state.path not in found]
     return found
 
 
@@ -71,23 +73,25 @@ def held_by(
 _HIDDEN_FOLDER = re.compile(r"(?:^|/)\.(?!git)[\w-]+/")
 
 
-def _named(names: Iterable[str], states: Sequence[FileState]) -> set[str]:
-    """The files of these names, or in these folders; where there is none, those that it may be from another folder."""
-    paths = {f"/{state.path.strip('/')}/": state.path for state in states}
+def _named(names: Iterable[str], paths: Mapping[str, str]) -> set[str]:
+    """The files of these names, or in these folders; where there is none, those that it may be from another folder.
+
+    ``paths``: all files, by what stands between slashes.
+    """
     found: set[str] = set()
-    for name in (f"/{name.strip('/')}/" for name in names):
-        if name in paths:
-            found.add(paths[name])
-            continue
-        whole = {path for slashed, path in paths.items() if slashed.startswith(name)}
-        found |= whole or {path for slashed, path in paths.items() if name in slashed or name.endswith(slashed)}
+    for name in map(_between_slashes, names):
+        whole = {paths[name]} if name in paths else {path for one, path in paths.items() if one.startswith(name)}
+        found |= whole or {path for one, path in paths.items() if name in one or name.endswith(one)}
     return found
+
+
+def _between_slashes(path: str) -> str:
+    return f"/{path.strip('/')}/"
 
 
 def find_commits(runs: Iterable[Run], results: Mapping[int, Event], directory: str) -> list[Commit]:
     """The commits that stand, in order: one that was amended is part of the one in its place, and some are taken back.
 
-    Their hashes are as `git log` shows them last: a rebase gives new ones.
     ``directory``: where the session works.
     """
     found: list[Commit] = []
@@ -95,9 +99,6 @@ def find_commits(runs: Iterable[Run], results: Mapping[int, Event], directory: s
     for run in runs:
         result = results.get(run.event)
         text = result.text if result else ""
-        if found and "git log" in run.key:
-            named = {subject: name for name, subject in reversed(_LOGGED.findall(text))}
-            found = [replace(one, hash=named.get(one.subject, one.hash)) for one in found]
         made = list(_COMMIT.finditer(text)) if run.outcome is not CommandOutcome.FAILED else []
         ends = [*(one.start() for one in made[1:]), len(text)]
         for step, words, is_shown in _steps(run.command, directory):
@@ -119,8 +120,27 @@ def find_commits(runs: Iterable[Run], results: Mapping[int, Event], directory: s
     return found
 
 
-_COMMIT = re.compile(r"^\[([\w./-]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\](.*)", re.MULTILINE)
+def after_rebases(commits: Iterable[Commit], runs: Iterable[Run], results: Mapping[int, Event]) -> Iterator[Commit]:
+    """The commits with the hashes that a log after a rebase shows for their subjects."""
+    renamed: list[tuple[int, dict[str, str]]] = []
+    rebased_at = -1
+    for run in runs:
+        if _REBASE.search(run.key) and run.outcome is not CommandOutcome.FAILED:
+            rebased_at = run.event
+        if rebased_at >= 0 and "git log" in run.key and run.event in results:
+            logged = _LOGGED.findall(results[run.event].text)
+            times = Counter(subject for _, subject in logged)
+            renamed.append((rebased_at, {subject: name for name, subject in logged if times[subject] == 1}))
+    for commit in commits:
+        names = (
+            logged[commit.subject] for at, logged in reversed(renamed) if commit.event < at and commit.subject in logged
+        )
+        yield replace(commit, hash=next(names, commit.hash))
+
+
+_REBASE = re.compile(r"\bgit (?:rebase\b|pull\b.* (?:-r|--rebase)\b)")
 _LOGGED = re.compile(r"^(?:\* )?([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$", re.MULTILINE)
+_COMMIT = re.compile(r"^\[([\w./-]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\](.*)", re.MULTILINE)
 _SIZE = re.compile(r"^ *(\d+) files? changed", re.MULTILINE)
 # New and deleted files of a commit, and those that were moved.
 _SHOWN = re.compile(r"^ *(?:(?:create|delete) mode \d+ (.+)|re(?:name|write) (.*) \(\d+%\))$", re.MULTILINE)

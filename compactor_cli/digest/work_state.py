@@ -11,7 +11,7 @@ from itertools import islice
 
 from compactor_cli.digest.checks import QUOTED, chain_parts, contains, covers, is_test, selects_some
 from compactor_cli.digest.commands import CommandOutcome, Run
-from compactor_cli.digest.commits import Commit, find_commits, held_by
+from compactor_cli.digest.commits import Commit, after_rebases, find_commits, held_by
 from compactor_cli.digest.events import Event, EventKind, FileAction, results_of
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
 from compactor_cli.model.value import dataclass
@@ -99,6 +99,7 @@ def work_state(
     away = [run for run in runs if run.event in elsewhere and not is_throwaway(f"{elsewhere[run.event]}/")]
     commits = find_commits(here, results, directory)
     by_others = _commit_by_others(here, results, commits)
+    commits = list(after_rebases(commits, here, results))
     _throw_away(states, here, commits[-1].event if commits else -1)
     ending = range(max(0, len(events) - 8), len(events))
     without_result = tuple(n for n in ending if events[n].kind is EventKind.CALL and n not in results)

@@ -134,3 +134,13 @@ def test_a_new_file_next_to_one_that_git_passes_over_is_not_called_uncommitted()
     assert is_open(plans[0], clean, plans[1], STORE) == ["Not committed: store.py"]
     other = (call("Write", "c", file_path="docs/c.md", content="a"), answer("ok", "c"))
     assert is_open(plans[0], clean, other) == ["Not committed: docs/c.md"]
+
+
+def test_commits_of_the_same_subject_keep_their_own_hashes() -> None:
+    merged = "Merge branch 'main' into utc"
+    first = ran("git add store.py && git commit --no-edit", f"[utc 4f1c2aa] {merged}\n 1 file changed")
+    again = ran("git add clock.py && git commit --no-edit", f"[utc 7e00b6e] {merged}\n 1 file changed")
+    log = ran("git log --oneline -2", f"7e00b6e {merged}\n4f1c2aa {merged}")
+    one = digest(conversation(user("merge it"), STORE, first, CLOCK, again, log), 3_000)
+    assert [text.rpartition(" ")[2] for text in texts(one, Section.FILES)] == ["7e00b6e", "4f1c2aa"]
+    assert not any("outside" in text for text in texts(one, Section.COMMANDS))
