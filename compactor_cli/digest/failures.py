@@ -129,7 +129,8 @@ def find_errors(
 
     @cache
     def output(call: int) -> _Output:
-        text = _AT_LINE.sub("", results[call].text)
+        result = results.get(call)
+        text = _AT_LINE.sub("", result.text) if result and not result.is_refusal else ""
         return _Output(text, tuple(_TEST_NAME.findall("\n".join(failed_tests(text)))))
 
     @cache
@@ -351,6 +352,11 @@ def _failure(line: str) -> tuple[frozenset[str], tuple[str, ...]]:
 
 def _is_gone(run: Run, other: Run, output: _Outputs) -> bool:
     """Whether a later run shows a failure no more: it or its tests passed, or something else failed."""
+    if other.outcome is CommandOutcome.UNKNOWN:
+        # The same part of what it prints would show the failure again.
+        is_shown = other.command == run.command and not is_test(run.command) and code_is_of_another(run.command)
+        text = output(other.event).text if is_shown else ""
+        return bool(text) and not any(one in text for one in _failure(run.line)[1])
     is_of_it = contains(f"{other.key} && {other.echoed}", run.key)
     if other.outcome is not CommandOutcome.FAILED or not is_test(run.command):
         return other.outcome is CommandOutcome.OK and (is_of_it or _chooses_tests_of(run, other))
@@ -388,7 +394,7 @@ def _after(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation
 
 def _judged(run: Run, later: Sequence[Run], between: Sequence[FileOperation], output: _Outputs) -> ErrorRecord:
     """The error of a run by the runs after it; ``between``: the changes after it, those that it looks at if any."""
-    went_well = (other for other in later if other.outcome is CommandOutcome.OK)
+    went_well = (other for other in later if other.outcome is not CommandOutcome.FAILED)
     passed = next((other for other in went_well if _is_gone(run, other, output)), None)
     after_change = (other for other in later if between and between[0].event < other.event)
     first = next((other for other in after_change if _is_gone(run, other, output)), None)

@@ -401,6 +401,19 @@ def test_the_line_that_fixed_an_error_stands_with_it() -> None:
     assert fixed[0].endswith(f"→ fixed by gate.go: `{fix}`")
 
 
+def test_a_failure_that_the_same_part_of_an_output_shows_no_more_is_fixed() -> None:
+    command = "./gate.sh --help 2>&1 | head -3"
+    failed, after = (
+        ran(command, "./gate.sh: line 6: TIDE: unbound variable"),
+        ran(command, "Opens the gate\n\nOptions:"),
+    )
+    (found,) = errors(*failed, *edit("gate.sh"), *after)
+    assert (found.status.value, found.fixes) == ("fixed", ("gate.sh",))
+    refused = ran(command, "The user doesn't want to proceed with this tool use.", is_error=True)
+    for other in (refused, ran("./gate.sh | head -3", "Opens the gate"), failed):
+        assert errors(*failed, *edit("gate.sh"), *other)[0].status.value != "fixed"
+
+
 def test_no_edit_of_the_work_mends_what_was_sent_elsewhere() -> None:
     sent = "gh api repos/a/b/comments/7/replies -f body=done"
     _, (fixed,) = shown(ran(sent, "Parent not found (HTTP 404)", is_error=True), EDIT, ran(sent, '{"id": 8}'))
