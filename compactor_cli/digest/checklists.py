@@ -85,11 +85,11 @@ def dealt_with(events: Sequence[Event], operations: Sequence[FileOperation]) -> 
         event = events[number]
         if event.kind is not EventKind.ASSISTANT:
             continue
-        if faults > 0 and (repaired := list(_repaired(event, number, edits))):
-            found |= {(number, one.places[0]): one for one in repaired}
-            faults -= 1
-        if any(file in event.text for file in gone):
-            found |= {(number, one.places[0]): one for one in _overtaken(event, number, gone)}
+        finds_fault = faults > 0 and _FAULT.search(event.text) is not None
+        faults -= finds_fault
+        if finds_fault or any(file in event.text for file in gone):
+            overtaken = _overtaken(event, number, gone, edits if finds_fault else ())
+            found |= {(number, one.places[0]): one for one in overtaken}
         if left > 0 and len(_NUMBERED.findall(event.text)) >= _MIN_ENTRIES:
             for entries in _lists(event.text):
                 judged = list(_judged(entries, number, event.record, edits))
@@ -151,21 +151,21 @@ def holds_half(text: str, words: frozenset[str]) -> bool:
 _BEGINNING = 5
 
 
-def _overtaken(event: Event, number: int, gone: Mapping[str, Sequence[tuple[int, set[str]]]]) -> Iterator[DealtWith]:
-    for place, (piece, form, lead) in enumerate(statements_of(event.text)):
-        names = _subject(piece)[1] if form is not StatementForm.CODE else ()
-        files = _subject(f"{lead}\n{piece}")[0] if names else ()
-        if any(at > number and not left_out.isdisjoint(names) for file in files for at, left_out in gone.get(file, ())):
-            yield DealtWith(number, event.record, piece, (place,))
-
-
-def _repaired(event: Event, number: int, edits: Sequence[tuple[int, str, str]]) -> Iterator[DealtWith]:
-    """The sentences that find something missing or wrong, of whose names one of the next edits holds half."""
+def _overtaken(
+    event: Event, number: int, gone: Mapping[str, Sequence[tuple[int, set[str]]]], edits: Sequence[tuple[int, str, str]]
+) -> Iterator[DealtWith]:
+    """The statements that later edits overtook: they took a name of it out of a file that it names, or one of the next
+    edits holds half of the names of a sentence that finds something missing or wrong."""
     start = bisect_right(edits, number, key=itemgetter(0))
     later = [changed for _, file, changed in edits[start : start + _MAX_NEXT_EDITS] if not file.endswith(PROSE)]
-    for place, (piece, form, _) in enumerate(statements_of(event.text) if later else ()):
-        names = _subject(piece)[1] if form is StatementForm.SENTENCE and _FAULT.search(piece) else ()
-        if len(names) > 1 and any(2 * sum(name in changed for name in names) >= len(names) for changed in later):
+    for place, (piece, form, lead) in enumerate(statements_of(event.text)):
+        names = _subject(piece)[1] if form is not StatementForm.CODE else frozenset[str]()
+        files = _subject(f"{lead}\n{piece}")[0] if names else ()
+        is_out = any(at > number and not out.isdisjoint(names) for file in files for at, out in gone.get(file, ()))
+        finds_fault = later and form is StatementForm.SENTENCE and len(names) > 1 and _FAULT.search(piece)
+        if is_out or (
+            finds_fault and any(2 * sum(name in changed for name in names) >= len(names) for changed in later)
+        ):
             yield DealtWith(number, event.record, piece, (place,))
 
 
