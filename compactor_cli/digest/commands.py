@@ -119,7 +119,9 @@ _REPORT = re.compile(
 # The whole of a run, wherever it stands.
 _COUNT = re.compile(r"\b\d+ (?:passed|tests? passed|passing|tests? ok)|\b(?:0|[Nn]o) (?:issues|errors|problems)\b")
 _PASSING = re.compile(r"\s*(?:--- (?:PASS|SKIP)|=== |ok\s|PASS|[✓✔√])")
-_RAN_NOTHING = re.compile(r"\bno tests? (?:to run|files?|ran|found|collected)\b", re.IGNORECASE)
+_RAN_NOTHING = re.compile(
+    r"\bno tests? (?:to run|files?|ran|found|collected)\b|^\W*\d+ deselected in ", re.IGNORECASE | re.MULTILINE
+)
 # What a tool says of itself, and of the age of what it uses.
 _NOTICE = re.compile(
     r"(?!E  |.*\berror\b)(?:.*\bnew(?:er)? (?:[\w.]+ ){0,3}(?:version|release)\b"
@@ -212,17 +214,13 @@ def _grep_filter() -> re.Pattern[str]:
 
 def _error_filter(command: str) -> bool:
     """Whether only the lines of errors are shown of a command's output: its exit code is then that of the search."""
-    return any(re.search(r"error|fail", what, re.I) and not _leaves_out(what) for what in _searches(command))
+    return any(re.search(r"error|fail", what, re.IGNORECASE) for what in _searches(command))
 
 
-def _searches(command: str) -> Iterator[str]:
-    """What the output of a command is searched for, with the options of the search."""
-    return (found["what"] for found in _grep_filter().finditer(command))
-
-
-def _leaves_out(what: str) -> bool:
-    """Whether a search shows the lines that do not match."""
-    return re.search(r"(?:^|\s)-\w*v", what) is not None
+def _searches(command: str) -> list[str]:
+    """What the output of a command is searched for, with the options; not what is left out of it (`grep -v`)."""
+    asked = (found["what"] for found in _grep_filter().finditer(command))
+    return [what for what in asked if not re.search(r"(?:^|\s)-\w*v", what)]
 
 
 def _is_look(command: str) -> bool:
@@ -318,7 +316,7 @@ def _outcome_by_output(command: str, text: str) -> CommandOutcome:
         return CommandOutcome.FAILED
     # Data is an answer.
     cut = _HEAD.search(command)
-    is_whole = not (cut and len(printed) >= int(cut[1] or 10)) and all(map(_leaves_out, _searches(command)))
+    is_whole = not (cut and len(printed) >= int(cut[1] or 10)) and not _searches(command)
     is_data = re.match(r"\s*(?:\{\s*\"|\[\s*[\[{\"\d])", text) is not None
     if is_data or any(map((_REPORT if is_whole else _COUNT).search, () if cut and not is_whole else lines)):
         return CommandOutcome.OK

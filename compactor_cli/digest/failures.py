@@ -21,7 +21,6 @@ from typing import NamedTuple
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.checks import (
     RUNNERS,
-    chain_parts,
     changes_code,
     contains,
     is_test,
@@ -60,12 +59,11 @@ _SLIPS = re.compile(
     r"|File has been (?:modified|unexpectedly modified)|InputValidationError|no such file or directory: ?\S*$"
     r"|No matches found|exceeds maximum allowed (?:tokens|size)|No files? found"
     r"|unknown flag|illegal option|parse error near|jq: error|no matches found: "
-    r"|^=* ?(?:no tests (?:collected|ran)\b|\d+ deselected in )"
 )
 
 
 # Lines of a runner that say that something failed, and not what.
-_SAYS_ONLY_THAT = re.compile(r"^FAIL\b(?!.*/)\S*$|\btask failed$|^exit status \d+$|mise ERROR Run with ")
+_SAYS_ONLY_THAT = re.compile(r"^FAIL\b(?!.*/)\S*$|\btask failed$|^exit status \d+$|mise ERROR Run with |^npm error co")
 
 
 class Status(StrEnum):
@@ -416,11 +414,9 @@ def _judged(run: Run, later: Sequence[Run], between: Sequence[FileOperation], ou
     # An edit of the file that the error names is what there was to do about it, not another command.
     is_edited = any(path.rpartition("/")[2] in run.line for path in fixes)
     instead = None if (fixes and is_check) or is_edited else _other_way(run, later)
-    other = None if passed else _wider_check(run, later) or instead
-    if other:
+    other = passed if passed and not fixes else None if passed else instead
+    if other and not passed:
         status, records = Status.FIXED, [run.result_record, other.result_record]
-    elif passed and not fixes:
-        other = passed
     return ErrorRecord(
         line=run.line,
         command=run.command,
@@ -515,18 +511,3 @@ def _programs(command: str) -> frozenset[str]:
 # A script on the command line is never run again.
 _OF_ONE_USE = re.compile(r"\b(?:python3?|node|ruby|perl) (?:-[ce]\b|-? ?<<)")
 _AROUND = frozenset("cd q echo grep head tail cat sleep export source".split())
-
-
-def _wider_check(run: Run, later: Sequence[Run]) -> Run | None:
-    """The newest run without targets of another check (lint, types, not tests) of JavaScript that passed."""
-    passed = (other for other in reversed(later) if other.outcome is CommandOutcome.OK and _checks_js(other.command))
-    whole = (other for other in passed if not re.search(r"[/.]", "".join(chain_parts(other.key)[-1:])))
-    return next(whole, None) if _checks_js(run.command) else None
-
-
-def _checks_js(command: str) -> bool:
-    is_js = re.search(r"\b(?:npm|npx|yarn|pnpm|bun)\b", command)
-    return is_js is not None and _CHECKS_CODE.search(command) is not None
-
-
-_CHECKS_CODE = re.compile(r"\b(?:check|verify|lint|tsc|typecheck|type-check|eslint|golangci-lint|mypy|clippy|vet)\b")
