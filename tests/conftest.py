@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -59,3 +61,24 @@ def llm_server(llm_process: LlmServer) -> LlmServer:
     """The same, with an empty log and all counts at their beginning."""
     llm_process.control(reset=True)
     return llm_process
+
+
+@pytest.fixture
+def unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variables of whoever runs the tests configure nothing."""
+    for name in [name for name in os.environ if name.startswith(("COMPACT_", "CLAUDE_", "CODEX_", "XDG_"))]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def toolbox(capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run ``compactor`` in this process: exit code, standard output, standard error."""
+    from compactor_cli.cli.program import run_toolbox
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        capfd.readouterr()
+        code = run_toolbox([str(argument) for argument in arguments])
+        sys.stdout.flush()
+        return code, *capfd.readouterr()
+
+    return run

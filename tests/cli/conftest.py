@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -14,13 +13,10 @@ from cli_cases import Ran, Run, command, dataset_bytes, session_bytes
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, unset: None, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory of its own, with nothing configured; archives go below ``home/data``."""
     folder = tmp_path / "home"
     (folder / "work").mkdir(parents=True)
-    for name in [name for name in os.environ if name.startswith("COMPACT_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
     monkeypatch.setenv("XDG_DATA_HOME", str(folder / "data"))

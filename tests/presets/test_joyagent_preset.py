@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from preset_cases import (
     SYSTEM,
     assistant,
@@ -20,13 +18,13 @@ from preset_cases import (
     words,
 )
 
-from compactor_cli.model.settings import Settings, Size
+from compactor_cli.model.settings import Settings
 
 JOY = preset("joyagent")
 
 
 def at(tokens: int) -> Settings:
-    return replace(JOY, target=Size(tokens=tokens))
+    return preset("joyagent", target=tokens)
 
 
 def test_the_system_is_kept_and_charged_first() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from preset_cases import (
     SYSTEM,
     assistant,
@@ -20,13 +18,13 @@ from preset_cases import (
     words,
 )
 
-from compactor_cli.model.settings import Settings, Size
+from compactor_cli.model.settings import Settings
 
 QWEN = preset("qwen-agent")
 
 
 def at(tokens: int) -> Settings:
-    return replace(QWEN, target=Size(tokens=tokens))
+    return preset("qwen-agent", target=tokens)
 
 
 def test_starts_above_58_000_tokens_and_comes_down_to_them() -> None:

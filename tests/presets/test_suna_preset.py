@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,14 +27,14 @@ from compactor_cli.cli.archive_commands import expand
 from compactor_cli.cli.run_command import run
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.marker import record_id
-from compactor_cli.model.settings import Settings, Size
+from compactor_cli.model.settings import Settings
 
 SUNA = preset("suna")
 
 
 def at(tokens: int) -> Settings:
     """As if the window left this many tokens."""
-    return replace(SUNA, target=Size(tokens=tokens))
+    return preset("suna", target=tokens)
 
 
 def shortened(messages: Chat) -> list[int]:

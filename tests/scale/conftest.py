@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,8 @@ from scale_cases import Batch
 
 
 @pytest.fixture
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def work(tmp_path: Path, unset: None, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working directory; nothing is configured, and homes are below it."""
-    for name in [name for name in os.environ if name.startswith("COMPACT_")]:
-        monkeypatch.delenv(name)
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
         monkeypatch.setenv(name, str(tmp_path / "home"))
     folder = tmp_path / "work"
@@ -24,14 +21,6 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def batch(work: Path, capfd: pytest.CaptureFixture[str]) -> Batch:
+def batch(work: Path, toolbox: Batch) -> Batch:
     """Run ``compactor batch`` in this process: exit code, standard output, standard error."""
-    from compactor_cli.cli.program import run_toolbox
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        capfd.readouterr()
-        code = run_toolbox(["batch", *map(str, arguments)])
-        sys.stdout.flush()
-        return (code, *capfd.readouterr())
-
-    return run
+    return partial(toolbox, "batch")
