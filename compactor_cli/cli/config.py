@@ -173,17 +173,10 @@ def _unknown(name: str, written: str, where: str) -> UsageError:
 
 def read_value(option: Option, value: Any, where: str) -> Any:
     """The value in the type of its kind. Raises UsageError that names ``where`` and what to write."""
-    if option.name == "target":
-        return values.target(value, where)
-    if option.kind in _READERS:
-        return _READERS[option.kind](value, where)
-    if option.kind is OptionKind.KEEP:
-        return (read_head if option.name == "keep_head" else read_tail)(value, where)
-    if option.kind is OptionKind.LIST:
-        return values.texts([value] if isinstance(value, str) else value, where)
     if option.kind is OptionKind.CHOICE:
         return values.choice(value, option.choices, where)
-    return values.text(value, where)
+    value = [value] if option.kind is OptionKind.LIST and isinstance(value, str) else value
+    return _READERS.get(option.kind, values.text)(value, where)
 
 
 def setting(option: Option, value: Any, settings: Settings) -> Settings:
@@ -199,13 +192,16 @@ def setting(option: Option, value: Any, settings: Settings) -> Settings:
     return replace(settings, **change)
 
 
-_READERS = {
+_READERS: Mapping[OptionKind, Callable[[Any, str], Any]] = {
+    OptionKind.LIST: values.texts,
     OptionKind.FLAG: values.switch,
     OptionKind.PAIR: values.switch,
     OptionKind.TALLY: values.count,
     OptionKind.COUNT: values.count,
     OptionKind.TOKENS: values.tokens,
-    OptionKind.SIZE: values.size,
+    OptionKind.TARGET: values.target,
+    OptionKind.HEAD: read_head,
+    OptionKind.TAIL: read_tail,
     OptionKind.RATIO: values.ratio,
     OptionKind.SECONDS: values.seconds,
     OptionKind.BUDGET: values.budget,

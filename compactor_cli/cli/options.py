@@ -24,11 +24,12 @@ class OptionKind(StrEnum):
     LIST = "list"  # given any number of times
     COUNT = "count"
     TOKENS = "tokens"
-    SIZE = "size"  # tokens, or a share
+    TARGET = "target"  # tokens, or a share
     RATIO = "ratio"
     SECONDS = "seconds"
     CHOICE = "choice"
-    KEEP = "keep"  # tokens, turns or messages
+    HEAD = "head"  # tokens or turns
+    TAIL = "tail"  # tokens, turns, messages or a share
     BUDGET = "budget"  # a curve or a size
     MONEY = "money"  # US dollars
     BYTES = "bytes"
@@ -99,10 +100,11 @@ _KINDS = {bool: OptionKind.FLAG, str: OptionKind.TEXT, tuple: OptionKind.LIST}
 _METAVARS = {
     OptionKind.COUNT: "N",
     OptionKind.TOKENS: "TOKENS",
-    OptionKind.SIZE: "TOKENS",
+    OptionKind.TARGET: "TOKENS",
     OptionKind.RATIO: "SHARE",
     OptionKind.SECONDS: "TIME",
-    OptionKind.KEEP: "SIZE",
+    OptionKind.HEAD: "SIZE",
+    OptionKind.TAIL: "SIZE",
     OptionKind.BUDGET: "SIZE",
     OptionKind.MONEY: "USD",
     OptionKind.BYTES: "SIZE",
@@ -381,7 +383,7 @@ def _setting(
 
 
 SETTINGS = (
-    _setting("target", "target", _K.SIZE, "Tokens the output may use: 32k, 25%.", "-t --target", _ANY),
+    _setting("target", "target", _K.TARGET, "Tokens the output may use: 32k, 25%.", "-t --target", _ANY),
     _setting(
         "window",
         "trigger.window_tokens",
@@ -390,8 +392,8 @@ SETTINGS = (
         "-w --window",
         _ANY,
     ),
-    _setting("keep_head", "keep", _K.KEEP, "Head to keep: 4k tokens, or 2turns.", "--keep-head", _ANY),
-    _setting("keep_tail", "keep", _K.KEEP, "Tail to keep: 16k tokens, 3turns, 2messages or 30%.", "--keep-tail", _ANY),
+    _setting("keep_head", "keep", _K.HEAD, "Head to keep: 4k tokens, or 2turns.", "--keep-head", _ANY),
+    _setting("keep_tail", "keep", _K.TAIL, "Tail to keep: 16k tokens, 3turns, 2messages or 30%.", "--keep-tail", _ANY),
     _setting(
         "keep",
         "keep.by",
