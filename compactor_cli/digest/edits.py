@@ -181,20 +181,20 @@ def patch_of(event: Event) -> str:
     return text[text.index("*** Begin Patch") :] if "*** Begin Patch" in text else ""
 
 
-_NAMED = r"[`*\"]*(?P<{}>[\w./~@+-]*\w\.[A-Za-z]\w{{0,5}})\b(?![/(])"
+_NAMED = r"[`*\"]*(?P<path>[\w./~@+-]*\w\.[A-Za-z]\w{0,5})\b(?![/(])"
 _DONE = r"(?P<done>created|wrote|written|edited|modified|updated|changed)\b"
 # "Created `a.py`", "I've updated a.py", "The review has been written to `a.md`".
 _REPORTED = re.compile(
     rf"(?:^[ \t]*(?:[-*+]|\d+\.)?[ \t]*\**|\bI(?:'ve| have)? |\b(?:has|have) been ){_DONE}"
-    rf"(?:[ \t:*]+[a-z]+){{0,4}}?[ \t:*]+{_NAMED.format('path')}",
+    rf"(?:[ \t:*]+[a-z]+){{0,4}}?[ \t:*]+{_NAMED}",
     re.MULTILINE | re.IGNORECASE,
 )
 # A list of files under its heading, which may name one itself, up to the next heading.
 _REPORTED_LIST = re.compile(
-    rf"^[#* \t]*(?:new )?files? {_DONE}[:* \t]*(?P<list>.*\n(?:(?!#|\*\*[\w ]+:?\*\*:?\s*$).*\n?)*)",
+    rf"^[#* \t]*(?:new )?files? {_DONE}[:* \t]*(?P<list>.*(?:\n(?!#|\*\*[\w ]+:?\*\*:?\s*$).*)*)",
     re.MULTILINE | re.IGNORECASE,
 )
-_ENTRY = re.compile(rf"^[ \t]*(?:[-*+]|\d+\.)?[ \t]*{_NAMED.format('path')}(?P<more>.*)$", re.MULTILINE)
+_ENTRY = re.compile(rf"^[ \t]*(?:[-*+]|\d+\.)?[ \t]*{_NAMED}(?P<more>.*)$", re.MULTILINE)
 
 
 def reported_files(report: str, *, with_lists: bool) -> dict[str, bool]:

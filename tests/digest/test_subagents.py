@@ -143,3 +143,8 @@ def test_a_reading_that_does_not_show_the_whole_file_says_nothing_of_its_other_l
     ]
     part = (call("Read", "r", file_path="tide.py", offset=90), answer("high = 2", "r"))
     assert "min(levels)" in texts(digest(conversation(user("mend it"), edit, part)), Section.FILES)[0]
+
+
+def test_a_report_that_ends_with_the_file_that_it_names_is_read_to_its_end() -> None:
+    task = (call("Task", "t", description="Mend it"), answer("Done.\n\n**File modified:** `src/tide.py`", "t"))
+    assert [(one.path, one.action.value) for one in file_operations(events_of(task))] == [("src/tide.py", "edit")]
