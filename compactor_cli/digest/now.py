@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import dropwhile, groupby
 
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import atom_texts
@@ -28,6 +28,7 @@ from compactor_cli.digest.files import is_undone
 from compactor_cli.digest.history import running_text
 from compactor_cli.digest.language import names, terms
 from compactor_cli.digest.pasted import without_preface
+from compactor_cli.digest.services import thinned
 from compactor_cli.digest.settled import asks, begins_with_assent, is_pending
 from compactor_cli.digest.statements import (
     ELLIPSIS,
@@ -129,7 +130,9 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         # What a few words agree to, or a few words ask for, stands in the whole of what was proposed.
         is_open = analysis.is_dialogue and not _has_acted(newest, analysis)
         says_little = is_open or newest.is_short or len(replied) < _MIN_TELLING_CHARS
-        room = budget_tokens - token_cache.text(newest.text) if is_open else budget_tokens // 2
+        label = Item(text=f"{words.replying}{words.colon}", records=records_of((newest.asked,)))
+        taken = token_cache.item(first) + token_cache.item(label)
+        room = budget_tokens - taken if is_open else budget_tokens // 2
         gist = _gist(before, room, analysis, token_cache, is_answered=True) if says_little and before else ""
         shown_text = marked(gist or replied, newest.asked, analysis.dealt_with, words)
         text = f"{words.replying}{words.colon}{shown_text}"
@@ -274,7 +277,8 @@ def _gist(
     if (whole := _shown(pieces)) and token_cache.text(whole) <= budget_tokens:
         return whole
     if is_answered:
-        return _shown(_last_pieces(pieces, budget_tokens, token_cache))
+        most = thinned(pieces, analysis, lambda left: token_cache.text(_shown(left)) <= budget_tokens)
+        return _shown(most or _ends(pieces, budget_tokens, analysis, token_cache))
     if analysis.is_dialogue:
         return ""  # it is chosen with what happened, as what else was said
     question = last_question(text)
@@ -295,6 +299,37 @@ def _shown(pieces: Sequence[Statement]) -> str:
     return running_text(pieces, {}).replace("\n", " ")
 
 
+def _ends(
+    pieces: Sequence[Statement], budget_tokens: int, analysis: Analysis, token_cache: TokenCache
+) -> list[Statement]:
+    """The last statements of a message, in a dialogue after the first sentence: what is proposed, and the question.
+
+    The last entries of a numbered list without its first ones are none.
+    """
+    last = _last_pieces(pieces, budget_tokens, token_cache)
+    if not analysis.is_dialogue:
+        return last or [*pieces[-1:]]
+    stated = (one for one in pieces if one.form is StatementForm.SENTENCE and not is_courtesy(one.text))
+    first = next(stated, None)
+    left = budget_tokens - token_cache.text(f"{first.text} {ELLIPSIS} ") if first else 0
+    if first and first not in last and (later := _last_pieces(pieces[pieces.index(first) + 1 :], left, token_cache)):
+        return [first, *_without_part(later)]
+    return _without_part(last or [*pieces[-1:]])
+
+
+def _without_part(pieces: list[Statement]) -> list[Statement]:
+    """The statements without the last entries of a numbered list that they begin with."""
+
+    def number(one: Statement) -> int:
+        lines = (*one.lead.split("\n"), one.text)
+        return next((int(found[1]) for line in lines if (found := _NUMBER.match(line))), 0)
+
+    return [*dropwhile(number, pieces)] if number(pieces[0]) > 1 else pieces
+
+
+_NUMBER = re.compile(r"(\d{1,3})[.)]\s")
+
+
 def _last_pieces(pieces: Sequence[Statement], budget_tokens: int, token_cache: TokenCache) -> list[Statement]:
     """The last statements of a message, as many as fit: of a list all entries, shortened if need be, or none."""
     taken: list[Statement] = []
@@ -308,7 +343,7 @@ def _last_pieces(pieces: Sequence[Statement], budget_tokens: int, token_cache: T
             break
         if len(tried) < len(group):
             break
-    return taken or [*pieces[-1:]]
+    return taken
 
 
 def _block(piece: Statement) -> tuple[bool, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -493,8 +493,52 @@ def whole_lists(spoken: Iterable[Statement], analysis: Analysis, chars: int) -> 
         for _, siblings in groupby(entries, key=lambda entry: entry[0].lead):
             lists = list(siblings)
             whole = list(chain.from_iterable(lists))
-            for part in [whole] if are_entries and _length(whole) <= most else lists:
+            fitting = thinned(whole, analysis, lambda shown: _length(shown) <= most) if are_entries else []
+            for part in [fitting] if fitting else lists:
                 yield from [_as_one(part)] if are_entries and _length(part) <= most else part
+
+
+_FIELD = re.compile(r"\W*([^\W\d][^:\n]{1,40}): +\S")
+
+
+def thinned(
+    pieces: Sequence[Statement], analysis: Analysis, fits: Callable[[Sequence[Statement]], bool]
+) -> Sequence[Statement]:
+    """The statements without those fields of all entries that tell least, as many as it takes; none where all do not.
+
+    A field is what stands before a colon more than once: of every flight its number, its times, its price.
+    """
+    leading = {one.lead.rpartition("\n")[2] for one in pieces}
+    fields = [
+        found[1] if (found := _FIELD.match(one.text)) and one.lead and lead_of(one.text) not in leading else ""
+        for one in pieces
+    ]
+    worth: dict[str, list[float]] = {}
+    for field, one in zip(fields, pieces, strict=True):
+        value = sum(analysis.worth.facts(one.text.partition(":")[2]).values()) / (len(one.text) + 1)
+        key = field.lower().replace(" ", "_")
+        worth.setdefault(field, []).append(value + sum(bool(one.search(key)) for one in (_TELLING_KEY, _ID_KEY)))
+    repeated = [field for field, values in worth.items() if field and len(values) > 1]
+    if fits(pieces):
+        return pieces
+    ranked = sorted(repeated, key=lambda field: sum(worth[field]) / len(worth[field]))
+    for number in range(len(ranked)):
+        left = [(one, own) for one, own in zip(pieces, fields, strict=True) if own not in ranked[:number]]
+        # A value that says what it is needs no key.
+        bare = [one._replace(text=_bare(one.text)) if own in ranked else one for one, own in left]
+        for tried in ([one for one, _ in left], bare):
+            if fits(tried):
+                return tried
+    return []
+
+
+def _bare(text: str) -> str:
+    """The value of a field, with its key where that alone says what it is."""
+    value = text.partition(": ")[2]
+    return value if _VALUE.fullmatch(value) else text
+
+
+_VALUE = re.compile(r"[$€£¥]\s?[\d.,]+|#?(?=\S*[A-Z])(?=\S*\d)[\w-]{4,}")
 
 
 def _length(entries: Iterable[Statement]) -> int:

@@ -456,3 +456,29 @@ def test_a_request_is_named_by_what_it_asks_and_not_by_what_it_tells_the_agent_o
         session = conversation(user(before + ASKED), says("I begin."), ran("make export", "ok"))
         first, *_ = texts(digest(session, 900, covered=range(1, 4), kept=(0,)), Section.TASK)
         assert first.startswith(f"Asked: {ASKED}")
+
+
+def test_of_options_that_do_not_fit_each_keeps_what_it_is_known_by_and_its_price() -> None:
+    listed = "\n".join(
+        f"{n}. **Option {n}:**\n   - **Flight:** DEN to RNO\n     - Flight Number: HAT10{n}\n"
+        f"     - Departure: 0{n}:00 EST, from gate {n} of the north hall\n     - Price: ${n}17"
+        for n in range(1, 6)
+    )
+    asked = says(f"These flights are free:\n\n{listed}\n\nWhich one shall I book?")
+    session = conversation(user("is there a flight to Reno tomorrow?"), asked)
+    for tokens in (320, 400):
+        state = texts(digest(session, tokens), Section.TASK)[-1]
+        assert all(f"HAT10{n}" in state for n in range(1, 6))
+        assert "north hall" not in state
+        assert state.endswith("Which one shall I book?")
+    shown = [text for size in range(100, 320, 20) for text in texts(digest(session, size), Section.TASK)[1:]]
+    assert not any("Option 5" in text and "Option 1" not in text for text in shown)
+
+
+def test_a_proposal_that_does_not_fit_keeps_what_is_proposed_and_the_question() -> None:
+    told = " ".join(f"It stops in the town of Port {n} and goes on from there at {n} o'clock." for n in range(1, 12))
+    proposed = says(f"The cheapest is HAT107 for $717, as it flies at night. {told} Shall I book HAT107 for you?")
+    session = conversation(user("the cheapest flight to Reno please, and with no more than two stops"), proposed)
+    state = texts(digest(session, 200), Section.TASK)[-1]
+    assert "The cheapest is HAT107 for $717, as it flies at night. …" in state
+    assert state.endswith("Shall I book HAT107 for you?")
