@@ -16,7 +16,6 @@ from compactor_cli.archive.verify import store_session
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.digest import Digest
 from compactor_cli.digest.loss import Dropped, dropped
-from compactor_cli.evaluate.digested import summary_request
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.sessions import sent, sent_messages
 from compactor_cli.group.exchanges import group
@@ -32,7 +31,7 @@ from compactor_cli.plan.trigger import base_tokens, previous_marker
 from compactor_cli.presets.values import with_head
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream
-from compactor_cli.render.template import heading_names, load_template, render
+from compactor_cli.render.template import bare_request, heading_names, load_template, render
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +141,7 @@ def digest_session(
     own_state = archive.load_state(previous.state) if archive and previous else None
     longest = replace(marker, state=PLACEHOLDER_HASH) if archive else marker
     request = replace(
-        summary_request(transcript, covered, budget, count, partial(render, template=template, marker=longest)),
+        bare_request(transcript, covered, budget, count, partial(render, template=template, marker=longest)),
         kept=kept,
         focus=settings.focus,
         language=settings.language,
@@ -179,7 +178,7 @@ def left_out(original: Transcript, now: Transcript) -> Iterator[tuple[str, Dropp
     """
     if original.sha256 == now.sha256:
         return
-    request = summary_request(original, sorted(sent(original)), 0, len)
+    request = bare_request(original, sorted(sent(original)), 0, len, str)
     later = "\n".join(text_of(message) for _, message in sent_messages(now))
     for thing in dropped(analyse(request), later):
         yield record_id(original.sha256, thing.record) if thing.record >= 0 else "", thing

@@ -19,11 +19,11 @@ from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import Place
 from compactor_cli.model.marker import PLACEHOLDER_HASH, Marker, without_marker
 from compactor_cli.model.settings import Settings
-from compactor_cli.model.summary import Answer, Request, Source, Summariser, Summary
+from compactor_cli.model.summary import Answer, Source, Summariser, Summary
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.tokens import shown_texts
-from compactor_cli.render.template import load_template, read_client, read_ours, read_sections, render
+from compactor_cli.render.template import bare_request, load_template, read_sections, render
 
 TEMPLATE = Settings().template
 WriteSummary = Callable[[Summary], str]
@@ -40,26 +40,6 @@ class Digested:
 def body(summary: Summary) -> str:
     """The sections of a summary as the template writes them, without the frame."""
     return without_marker(render(summary, load_template(TEMPLATE), _MARKER))
-
-
-def summary_request(
-    transcript: Transcript,
-    covered: Iterable[int],
-    budget_tokens: int,
-    count: Count,
-    write: WriteSummary = body,
-) -> Request:
-    """What asks for a summary of these records; earlier summaries among them are read whoever wrote them."""
-    return Request(
-        transcript=transcript,
-        covered=tuple(covered),
-        kept=(),
-        budget_tokens=budget_tokens,
-        render=write,
-        count=count,
-        read=read_ours,
-        read_client=read_client,
-    )
 
 
 def framed(case: EvalCase, budget_tokens: int) -> WriteSummary:
@@ -106,7 +86,7 @@ class DigestMethod:
         state: bytes | None = None,
     ) -> Digested:
         """The whole answer for these records of a transcript, for what more than the text is checked of."""
-        request = summary_request(transcript, covered, budget_tokens, count, write)
+        request = bare_request(transcript, covered, budget_tokens, count, write)
         answer = self.summariser.summarise(replace(request, kept=tuple(kept), state=state))
         return Digested(answer=answer, text=write(answer.summary))
 

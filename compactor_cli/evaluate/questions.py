@@ -25,7 +25,7 @@ import orjson
 from compactor_cli.digest.events import EventKind
 from compactor_cli.evaluate.baselines import Baseline, Count, choose
 from compactor_cli.evaluate.cuts import CutRule, EvalCase, file_records, locate, plain_events, read_cut, schema_words
-from compactor_cli.evaluate.digested import EMPTY, DigestMethod, body, frame_tokens, framed, summary_request
+from compactor_cli.evaluate.digested import EMPTY, DigestMethod, body, frame_tokens, framed
 from compactor_cli.evaluate.measures import Measure, SummaryView, forget, needs_of, score
 from compactor_cli.evaluate.run_eval import DIGEST, Advance, label
 from compactor_cli.evaluate.tables import NOTHING, columns, mean, percent
@@ -40,7 +40,7 @@ from compactor_cli.model.errors import InputError, Place, UsageError
 from compactor_cli.model.settings import Size
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.tokens import Counter, count_message, counter_for
-from compactor_cli.render.template import heading_names, template_names
+from compactor_cli.render.template import bare_request, heading_names, template_names
 
 Row = TypeVar("Row")
 
@@ -440,7 +440,7 @@ def _reply_case(row: ReplyRow, counter: Counter) -> EvalCase:
 def _whole(case: EvalCase, text: str, count: Count) -> tuple[str, Verdict]:
     """The summary that a run would write with this reply, and the verdict on it."""
     text = own_words(text)
-    request = summary_request(case.prefix, case.middle, int(count(text) / (1 - MOST_RATIO)) + 100, count)
+    request = bare_request(case.prefix, case.middle, int(count(text) / (1 - MOST_RATIO)) + 100, count, body)
     request = replace(request, language="en")
     strands = (Strand(transcript=case.prefix, indices=case.middle),)
     facts = RecordFacts(request, strands)

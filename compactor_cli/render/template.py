@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
 from functools import cache
@@ -15,7 +15,8 @@ from typing import Any
 from compactor_cli.digest.language import LANGUAGES, words_of
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.marker import Marker, find_marker
-from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary, record_ranges
+from compactor_cli.model.summary import Item, Request, Section, SectionItems, Source, Summary, record_ranges
+from compactor_cli.model.transcript import Transcript
 from compactor_cli.model.value import dataclass
 
 FOLDER = Path(__file__).with_name("templates")
@@ -355,3 +356,23 @@ def _unsigned(item: Item, section: Section, template: Template) -> Item:
                 step = item.text.removeprefix(f"{sign} ")
                 return replace(item, text=f"{getattr(words, state)}{words.colon}{step}")
     return item
+
+
+def bare_request(
+    transcript: Transcript,
+    covered: Iterable[int],
+    budget_tokens: int,
+    count: Callable[[str], int],
+    write: Callable[[Summary], str],
+) -> Request:
+    """What asks for a summary of these records alone; earlier summaries among them are read whoever wrote them."""
+    return Request(
+        transcript=transcript,
+        covered=tuple(covered),
+        kept=(),
+        budget_tokens=budget_tokens,
+        render=write,
+        count=count,
+        read=read_ours,
+        read_client=read_client,
+    )
