@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -217,11 +218,15 @@ class Sectioned(click.Command):
         with formatter.section("Other"):
             records.pop("operands", None)
             formatter.write_dl([found for found in records.values() if found])
-        with formatter.section("Keys of --set and configuration files; man compact explains each"):
-            formatter.write_text(", ".join(self.keys))
-        for title, text in (("Examples", self.examples), ("Exit codes", self.exit_codes)):
+        # Not by the formatter, which breaks names at their hyphens.
+        keys = wrap(", ".join(self.keys), formatter.width - 2, break_on_hyphens=False)
+        for title, lines in (
+            ("Keys of --set and configuration files; man compact explains each", keys),
+            ("Examples", self.examples.splitlines()),
+            ("Exit codes", self.exit_codes.splitlines()),
+        ):
             with formatter.section(title):
-                for line in text.splitlines():
+                for line in lines:
                     formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
 
