@@ -12,6 +12,7 @@ from functools import cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from compactor_cli.digest.checklists import beginnings, holds_half
 from compactor_cli.digest.choices import options_of
 from compactor_cli.digest.events import Event, EventKind, ToolKind, argument, is_lookup, is_service_call
 from compactor_cli.digest.language import FixedWords, dense_share, terms, words_of
@@ -384,7 +385,9 @@ def is_pending(record: int, analysis: Analysis) -> bool:
 def _item(decision: Decision, rest: str, analysis: Analysis) -> Item:
     """A decision with what was not taken, and of what the user agreed to whether that was done; of a plan, what was."""
     outcome = analysis.outcomes.get(decision.turn) if decision.weight == _TAKEN else None
-    ended = outcome.text if outcome and outcome.text != analysis.words.replied else ""
+    # What else was asked for in the turn may have been committed, too.
+    is_other = outcome and outcome.is_made and not holds_half(decision.text, beginnings(outcome.text))
+    ended = outcome.text if outcome and not is_other and outcome.text != analysis.words.replied else ""
     if decision.turn >= 0 and is_pending(decision.records[-1], analysis):
         ended = analysis.words.pending
     text = f"{decision.text}{rest}" + (f" → {ended}" if ended else "")

@@ -20,6 +20,7 @@ from compactor_cli.digest.events import (
     argument,
     command_of,
     results_of,
+    short_name,
 )
 from compactor_cli.digest.files import patched_files
 from compactor_cli.digest.language import FixedWords, dense_share
@@ -36,6 +37,7 @@ from compactor_cli.digest.statements import (
     is_courtesy,
     is_noise,
     opening,
+    plain_line,
     records_of,
     sentences,
     statements_of,
@@ -44,6 +46,7 @@ from compactor_cli.digest.statements import (
     water_level,
 )
 from compactor_cli.formats.client_signs import PROJECT_FILE, SENT_RULES
+from compactor_cli.group.todos import PLAN_TOOLS
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
 
@@ -345,14 +348,14 @@ def condensed(
     ]
     spoken = [one for one in pieces if one.form in (StatementForm.SENTENCE, StatementForm.ITEM)]
     asked = [one for one in spoken if is_rule(one.text)] + [one for one in spoken if _REQUEST.search(one.text)]
-    if len(spoken) < 3:
-        return cut
+    if len(spoken) < _MIN_PIECES:
+        return _by_clauses(text, tokens, token_cache) or cut
     budget_tokens = int(tokens * _ASKED_RATIO)
     first = _opening(spoken[:_OPENING_SENTENCES], int(tokens * _OPENING_RATIO), budget_tokens, token_cache)
     left = budget_tokens - sum(token_cache.text(f"{one.text} {ELLIPSIS} ") for one in first)
     first += more([one for one in asked if one not in first], " ".join(one.text for one in first), left)
     if asked and set(first).isdisjoint(asked):
-        return cut
+        return _by_clauses(text, tokens, token_cache) or cut
     shown_text = " ".join(one.text for one in first)
     left = tokens - token_cache.text(shown_text) - 2 * len(first)
     telling = (one for one in pieces if one.form is not StatementForm.CODE or ERROR_PATTERN.search(one.text))
@@ -360,9 +363,36 @@ def condensed(
     return joined(sorted({*first, *rest}, key=lambda one: one.place))
 
 
+def _by_clauses(text: str, tokens: int, token_cache: TokenCache) -> str:
+    """How a text of one or two sentences begins and ends, in whole clauses; empty where it has few, or none fits."""
+    clauses = [part.strip() for part in _CLAUSE_END.split(text) if part.strip()]
+    first, last = 0, len(clauses)
+    shown = ""
+    while first < last and len(clauses) >= _MIN_PIECES:
+        is_end = 4 * len(" ".join(clauses[last:])) < len(" ".join(clauses[:first]))
+        first, last = (first, last - 1) if is_end else (first + 1, last)
+        longer = f"{' '.join(clauses[:first])} {ELLIPSIS} {' '.join(clauses[last:])}".strip()
+        if token_cache.text(longer) > tokens:
+            break
+        shown = longer
+    return shown
+
+
+_CLAUSE_END = re.compile(r"(?<=[,;:.!?])\s+|\n+|\s+(?=(?:and|but|or|so|then|because|which|while|if|when)\s)")
+_MIN_PIECES = 3
+
+
 def _with_leads(text: str) -> Iterator[tuple[str, StatementForm]]:
-    """The statements of a message, each line that leads some before the first of them."""
+    """The statements of a message after its title, each line that leads some before the first of them."""
     shown = set[str]()
+    for raw in filter(str.strip, text.split("\n")):
+        line = plain_line(raw)
+        if not (raw.startswith("#") or line.endswith(COLONS)):
+            break
+        yield line, StatementForm.SENTENCE
+        shown.add(line)
+        if raw.startswith("#"):
+            break
     for piece, form, lead in statements_of(text):
         line = lead.rpartition("\n")[2]
         if line not in shown and line.endswith(COLONS):
@@ -479,8 +509,9 @@ def _unquoted(analysis: Analysis, items: Sequence[Item]) -> list[UserMessage]:
     newest = newest_request(analysis) if items else None
 
     def is_quoted(m: UserMessage) -> bool:
-        if m.stopped:  # a plan that was refused is a decision
-            return any(m.record in item.records and analysis.words.refused in item.text for item in items)
+        if m.stopped:  # a plan that was refused is a decision, until it is shown again
+            is_plan = short_name(m.stopped.split()[0]) in PLAN_TOOLS and not m.text
+            return is_plan or any(m.record in item.records and analysis.words.refused in item.text for item in items)
         return m is newest or (m.record, m.text[:_SAME_CHARS]) in own or is_in_history(m, analysis) or m.text in texts
 
     return [message for message in analysis.messages if not is_quoted(message)]

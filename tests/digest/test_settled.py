@@ -401,3 +401,13 @@ def test_of_what_the_user_has_agreed_to_it_is_said_that_nothing_was_done_since()
     assert now[0] == "Asked: Yes, please do. → nothing done since"
     done = call("cancel_booking", "c", id="LU15PA"), answer("cancelled", "c")
     assert "nothing done since" not in rendered(digest(conversation(*asked, *done), 900).summary)
+
+
+def test_a_commit_of_something_else_is_not_what_came_of_a_plan_and_an_empty_refusal_of_one_is_no_word() -> None:
+    stopped = answer(REFUSED.partition(" To tell")[0], "p", is_error=True)
+    again = call("ExitPlanMode", "q", plan=PLAN), answer(APPROVED, "q")
+    other = ran("git commit -am 'Add tar archives'", "[main 1a2b3c4] Add tar archives\n 1 file changed")
+    asked = user("first commit the archives, then go on with the plan")
+    one = digest(conversation(user("plan it"), SHOWN, stopped, asked, *again, *other), 4_000)
+    assert texts(one, Section.DECISIONS) == [f"{STATED}approved by the user"]
+    assert not any("Stopped" in text for text in texts(one, Section.USER))
