@@ -1,6 +1,6 @@
 """compact inside a client: installed by `compactor install`, and a model that calls tools by their names.
 
-LAB_COMPACTOR: a compactor that can be run where root's home is out of sight.
+LAB_COMPACTOR: a compactor that can be run where root's home is out of sight, its Python as well.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Inside:
         assert result["rc"] == 0, result
 
     def begin(self) -> None:
-        """A session with an output that no summary can hold whole."""
+        """A session with an output that no summary can hold whole; its last lines may stand in one."""
         self.say("MARK-A1 Never delete the harbour table. Run TOOLCALL:seq 1 900 | sed s/^/LINE-/;;", is_new=True)
         self.say("MARK-A2 SAY:ok;;")
 
@@ -90,7 +90,7 @@ class Inside:
         name = re.findall(r"\b[0-9a-f]{16}:\d+", found)[0]
         ids: Any = [name] if expand == "expand" else name
         before, after = self.say(f"MARK-X2 {calling(expand, ids=ids)}")[-2:]
-        return "LINE-850" in before, "LINE-850" in after
+        return "LINE-150" in before, "LINE-150" in after
 
     def files(self) -> dict[str, bytes]:
         """Its settings."""

@@ -25,7 +25,7 @@ def test_claude_code_one_digest_after_each_summary_and_steering_in_its_request_a
     inside.begin()
     asked, after = inside.say("/compact")[0], inside.say("MARK-B2 SAY:ok;;")[0]
     assert (asked.count(STEERING), asked.count(MARKER)) == (1, 0)
-    assert ("MOCK-NATIVE-SUMMARY" in after, after.count(MARKER), "LINE-850" in after) == (True, 1, False)
+    assert ("MOCK-NATIVE-SUMMARY" in after, after.count(MARKER), "LINE-150" in after) == (True, 1, False)
     assert inside.looked_up() == (False, True)
     made.env = {**made.env, "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "40", "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "200000"}
     summaries = 0
@@ -68,7 +68,7 @@ def test_pi_asks_no_model_and_a_second_compaction_goes_on_from_the_first(inside:
         inside.say(f"MARK-B{number} go on {WORDS}")
         assert inside.compact() == []
         (after,) = inside.say(f"MARK-C{number} go on")
-        assert (after.count(MARKER), "LINE-850" in after) == (1, False)
+        assert (after.count(MARKER), "LINE-150" in after) == (1, False)
         assert "Never delete the harbour table." in after
     assert inside.looked_up("search_history", "expand_history") == (False, True)
 
@@ -80,7 +80,7 @@ def test_opencode_is_steered_and_each_digest_takes_the_place_of_the_one_before(i
         inside.say(f"MARK-B{number} SAY:ok;; {WORDS}")
         assert any(STEERING in text for text in inside.compact())
         after = inside.say(f"MARK-C{number} SAY:ok;;")[-1]
-        assert (after.count(MARKER), STEERING in after, "LINE-850" in after) == (1, False, False)
+        assert (after.count(MARKER), STEERING in after, "LINE-150" in after) == (1, False, False)
     assert inside.looked_up() == (False, True)
 
 
