@@ -124,7 +124,7 @@ _RAN_NOTHING = re.compile(
 )
 # What a tool says of itself, and of the age of what it uses.
 _NOTICE = re.compile(
-    r"(?!E  |.*\berror\b)(?:.*\bnew(?:er)? (?:[\w.]+ ){0,3}(?:version|release)\b"
+    r"(?!E  |.*\b(?:error|success\w*|publish\w*)\b)(?:.*\bnew(?:er)? (?:[\w.]+ ){0,3}(?:version|release)\b"
     r"|.*\bup(?:date|grade)s? (?:is |are )?available\b|.*\byou (?:are using|should consider upgrading)\b"
     r"|npm (?:notice|warn)\b|\W*notice\b|.*\bDeprecationWarning\b|.*--trace-deprecation|Please install the new"
     r"|Debugger attached|Waiting for the debugger)",
@@ -326,9 +326,8 @@ def _outcome_by_output(command: str, text: str) -> CommandOutcome:
 
 _HEAD = re.compile(r"\|\s*head\b(?:\s+-(?:n\s*)?(\d+))?")
 _TROUBLE = re.compile(
-    r"\b[1-9]\d* (?:failed|failures?|errors?|problems?)\b|^error\b|\berror(?:\[[\w-]+\])?: "
-    r"|\b(?:build|command) failed\b|^failed to \w|\bexited with [1-9]|\bexit (?:code|status) [1-9]",
-    re.IGNORECASE,
+    r"\b[1-9]\d* (?:failed|failures?|errors?|problems?)\b|^(?:error|ERROR)\b|\b[Ee]rror(?:\[[\w-]+\])?: "
+    r"|(?i:\b(?:build|command) failed\b|^failed to \w|\bexited with [1-9]|\bexit (?:code|status) [1-9])"
 )
 _SAYS_ONLY_ERRORS = re.compile(r"\b(?:go (?:build|vet)|tsc|gofmt|ruff|mypy|py_compile|eslint|clippy)\b[^|;\n]*2>&1")
 

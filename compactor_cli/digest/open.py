@@ -423,10 +423,10 @@ def fixed_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache)
     newest = {error.line: error for error in fixed}
     ranked = sorted(newest.values(), key=lambda error: (not error.fixes, not error.other_way, -error.event))
     known = {error.line for error in analysis.errors}
+    # What came after an earlier summary may have been done about it.
+    then = (words.failing, words.changed, words.unresolved)
     carried = (
-        Item(text=text)
-        for text in reversed(analysis.memory.errors)
-        if not (words.failing in text or words.changed in text) and not any(line in text for line in known)
+        Item(text=text) for text in reversed(analysis.memory.errors) if not any(one in text for one in (*then, *known))
     )
     offers = chain.from_iterable(
         filter(None, pair)

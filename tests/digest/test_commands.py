@@ -88,6 +88,7 @@ def test_a_run_without_a_result_or_turned_down_by_the_user_has_no_outcome() -> N
         ("[main 1a2b3c4] Fix it\n 1 file changed", "[main 1a2b3c4] Fix it"),
         ("....\n4 passed in 0.12s", "4 passed in 0.12s"),
         ("remote: x\nhttps://git.example/app/pull/17", "https://git.example/app/pull/17"),
+        ("tides 2.0\nSuccessfully published the new version 2.0", "Successfully published the new version 2.0"),
         (
             "0 errors, 0 warnings\nWARNING: there is a new version available (v1.1 -> v1.2).\nPlease install the new",
             "0 errors, 0 warnings",
@@ -125,6 +126,7 @@ def test_what_a_run_that_went_well_reports(output: str, line: str) -> None:
         ("go test ./... | grep tide", "ok  \tharbour/tide\t0.2s", CommandOutcome.UNKNOWN),
         ("go test -v ./... | grep -E 'PASS|FAIL'", "--- PASS: TestErrorOfTide (0.1s)", CommandOutcome.OK),
         ("go build ./... 2>&1 | grep tide", "", CommandOutcome.UNKNOWN),
+        ("pytest -v | tail -3", "Error handling of the gate\n12 passed in 2s", CommandOutcome.OK),
         ("git switch main && ls tides | grep ebb", "Switched to branch 'main'", CommandOutcome.OK),
     ],
 )

@@ -468,6 +468,13 @@ def test_a_finding_after_whose_edit_the_same_test_failed_was_not_it() -> None:
     assert len(causes(*suite(GATE), says(FOUND), *mended, *suite(TIDE), says(RELAY), *relay)) == 2
 
 
+def test_that_nothing_was_edited_for_a_finding_is_not_said_of_what_came_after_the_summary() -> None:
+    first = digest(conversation(user("the gate stays open, why?"), says(FOUND)), 3_000)
+    again = conversation(user("mend it"), *edit("src/gauge.py", "read_level()"), says("The gate closes now."))
+    assert any(UNMENDED in text for text in texts(first, Section.ERRORS))
+    assert not any(UNMENDED in text for text in texts(digest(again, 3_000, state=first.state), Section.ERRORS))
+
+
 def test_a_heading_finds_nothing() -> None:
     assert causes(says("## The Problem:\nTwo layers of names:\n- `open_gate` is for the harbour")) == []
 
