@@ -210,15 +210,15 @@ def _whole(result: Event | None) -> tuple[tuple[str, str], ...]:
     """What a reading of a whole file showed, as what the file was written with; nothing where it may not be all."""
     if result is None or result.is_error or result.text.count("\n") > _MAX_READ_LINES:
         return ()
-    return () if _CUT_SHORT.search(result.text) else (("", result.text),)
+    return () if any(map(result.text.lower().__contains__, _CUT_SHORT)) else (("", result.text),)
 
 
 # A file, and nothing else, as a command shows it.
 _CAT = re.compile(r"\s*(?:cd [^\s&;|]+ && )?cat (?:-n )?[^\s&;|<>$*?-][^\s&;|<>$*?]*\s*")
 # Where a tool shows a part of a file, or says something instead of it.
-_CUT_SHORT = re.compile(
-    r"truncated|omitted|elided|more lines|too (?:large|long)|clipped|unchanged since|cleared\]|contents are empty", re.I
-)
+_CUT_SHORT = (
+    "truncated|omitted|elided|more lines|too large|too long|clipped|unchanged since|cleared]|contents are empty"
+).split("|")
 _MAX_READ_LINES = 1_990  # of a longer file tools show the first 2,000 lines
 _EDITOR_ACTIONS = {"open": FileAction.READ, "create": FileAction.CREATE}
 _PATCHED = re.compile(r"^\*\*\* (Add File|Update File|Delete File|Move to): (.+)$", re.MULTILINE)
