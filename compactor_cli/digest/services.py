@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby, pairwise
+from itertools import chain, groupby, pairwise, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compactor_cli.digest.choice import RECENCY, Choice
@@ -135,7 +135,7 @@ def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> It
             # Of a look-up made twice the newest answer stands.
             key = f"{call.name}{text if acts else given}"
             if key not in known:
-                yield base._replace(text=text)
+                yield _with_purpose(base._replace(text=text), answer, analysis)
             known.add(key)
             if not acts:
                 continue
@@ -159,6 +159,34 @@ def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> It
                 place = one.place + 1
                 yield one._replace(text=row.other, place=place, form=StatementForm.ITEM, lead=lead, weight=rest_weight)
         records |= own_records
+
+
+_NUMBER = re.compile(r"(-?\d+(?:\.\d*[1-9])?)(?:\.0+)?")
+
+
+def _with_purpose(one: Statement, answer: str, analysis: Analysis) -> Statement:
+    """A calculation with what it is for; one that nobody states is a step that can be taken again."""
+    value = _NUMBER.fullmatch(answer)
+    if not value:
+        return one
+    if stated := _stated(value[1], one.event, analysis):
+        return one._replace(text=f"{one.text}{analysis.words.colon}{analysis.words.quoted(stated)}")
+    return one._replace(weight=one.weight * REST_FACTOR)
+
+
+def _stated(value: str, number: int, analysis: Analysis) -> str:
+    """How the assistant states a number that a call gave before the user's next message; empty where it does not."""
+    later = (
+        *analysis.events[number + 1 :],
+        *(one for one in analysis.kept if one.record > analysis.events[number].record),
+    )
+    own = takewhile(lambda event: event.kind is not EventKind.USER, later)
+    for event in (one for one in own if one.kind is EventKind.ASSISTANT):
+        for piece, _, lead in statements_of(event.text):
+            if value in re.findall(r"\d+(?:\.\d+)?", piece.replace(",", "")):
+                heading = lead.rpartition("\n")[2]
+                return opening(f"{heading.rstrip(':')}: {piece}" if heading else piece, _MAX_REPORTED_CHARS)
+    return ""
 
 
 def _outcome(call: Event, result: Event | None, chars: int, words: FixedWords, *, failed: bool) -> str:
