@@ -146,7 +146,8 @@ class _Writer:
         best, tokens = self._best(choice, sections, lines, room, left - names_tokens // 2)
         self.remembered = self._to_remember(candidates)
         unused = self.request.budget_tokens - tokens - HEADING_TOKENS
-        most = min(unused, max(names_tokens, int(available * share)))
+        # Where statements leave room, the index takes more.
+        most = min(unused, 2 * int(available * share))
         return {**best, Section.NAMES: name_items(self.analysis, texts_of(best), most, self.token_cache)}
 
     def _best(

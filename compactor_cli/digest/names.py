@@ -6,6 +6,8 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
+from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from compactor_cli.digest.atoms import AtomKind, atom_texts
@@ -94,15 +96,18 @@ def _tool_label(call: Event) -> str:
     return (f"`{text}`" if text else call.name) if is_command else f"{call.name} {text}".strip()
 
 
-_NAME_TOKENS = 5
+# A name takes at least about this many tokens with its comma.
+_NAME_TOKENS = 3
 _MIN_CHANCE = 0.03
 _NUMBERS = frozenset(KINDS.index(kind) for kind in (AtomKind.NUM, AtomKind.DATE, AtomKind.FLAG))
+# A side of a diff, and a piece of a pattern that replaces: `a/clock.py`, `s/old`, `/g`.
+_PIECE = re.compile(r"\w/|/\w?$")
 
 
 def name_items(
     analysis: Analysis, shown: Iterable[str], budget_tokens: int, token_cache: TokenCache
 ) -> tuple[Item, ...]:
-    """One item: ``file: name, name · file: name``, the names most likely to be used again first among the files."""
+    """One item: ``file: name, name · file: name``, the names that are most likely used again for their tokens."""
     number = budget_tokens // _NAME_TOKENS
     if number < 1:
         return ()
@@ -111,7 +116,9 @@ def name_items(
     known = atom_texts("\n".join((*shown, *(event.text for event in analysis.kept), *plans)))
     known |= {"/dev/null", *(event.name for event in calls)}
     known.update(name for event in calls for name, _ in parameters(event.arguments))
-    wanted = _wanted(analysis, known, 2 * number)
+    wanted = _wanted(analysis, known, number)
+    chance = analysis.scores.of
+    wanted.sort(key=lambda name: -chance(name) / sqrt(token_cache.text(f", {name}")))
     files = _files_of(analysis, wanted)
     # The more names, the more tokens: the place is found in a few counts.
     most = bisect_left(
@@ -123,17 +130,17 @@ def name_items(
 
 
 def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
+    """The names most likely to be used again of those that are not known, this many at most."""
     atoms, rows, kinds = list(analysis.table.atoms), analysis.scores.rows, analysis.table.columns["kinds"]
-    found: list[str] = []
     likely = {row for row, chance in enumerate(rows) if chance >= _MIN_CHANCE}
     likely -= _only_in_passed_tests(analysis.table.lines, analysis.progress, likely)
-    for row in sorted(sorted(likely), key=rows.__getitem__, reverse=True):
-        if len(found) >= number:
-            break
-        # A bare number or flag carries no information without its line.
-        if atoms[row] not in known and kinds[row] not in _NUMBERS and any(map(str.isalpha, atoms[row])):
-            found.append(atoms[row])
-    return found
+    # A bare number or flag carries no information without its line.
+    found = (
+        atoms[row]
+        for row in sorted(sorted(likely), key=rows.__getitem__, reverse=True)
+        if kinds[row] not in _NUMBERS and atoms[row] not in known and not _PIECE.match(atoms[row])
+    )
+    return list(islice((name for name in found if any(map(str.isalpha, name))), number))
 
 
 def _only_in_passed_tests(lines: Lines, progress: Collection[str], rows: set[int]) -> set[int]:
@@ -161,10 +168,10 @@ def _files_of(analysis: Analysis, names: Iterable[str]) -> dict[str, str]:
 
 
 def _text(names: Iterable[str], files: Mapping[str, str]) -> str:
-    """The names by file in the order of the first of each, then those of no file."""
+    """The names by file in the order of the first of each, then those of no file; a file that heads some once."""
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(files.get(name, ""), []).append(name)
     named = [f"{path}: {', '.join(names)}" for path, names in groups.items() if path]
-    rest = groups.get("", [])
+    rest = [name for name in groups.get("", ()) if name not in groups]
     return " · ".join([*named, ", ".join(rest)] if rest else named)

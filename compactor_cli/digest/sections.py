@@ -39,7 +39,7 @@ _PREVIOUS_RATIO = 0.3
 _CONTENTS_RATIO = 0.25
 _ATTACHED_RATIO = 0.06
 # What the index of names may take: where nothing is about files, names and numbers are what was looked up.
-_NAMES_RATIO, _NAMES_RATIO_OF_CHAT = 0.08, 0.0
+_NAMES_RATIO, _NAMES_RATIO_OF_CHAT = 0.11, 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,32 @@ def test_names_stand_once_at_the_end_by_file_and_take_a_small_share() -> None:
     assert token_cache().text(index) <= 0.2 * count(rendered(one.summary))
 
 
+def test_pieces_of_a_replacement_and_sides_of_a_diff_are_no_names() -> None:
+    read = (
+        call("Read", "1", file_path="src/clock_face.py"),
+        answer("\n".join(f"    hand_{n} = draw(hand_{n}, dial_{n})" for n in range(90)), "1"),
+    )
+    replaced = ran("sed -i 's/old_hand/new_hand/g; s/x_dial//g' src/*.py", "")
+    compared = ran("git diff", "--- a/src/clock_case.py\n+++ b/src/clock_case.py\n-x_dial\n+y_dial")
+    (index,) = texts(
+        digest(conversation(user("draw it"), *read, replaced, compared, says("Drawn.")), 500), Section.NAMES
+    )
+    assert index.startswith("clock_face.py: hand_")
+    assert not any(piece in index for piece in ("s/", "a/", "b/"))
+
+
+def test_many_short_names_come_before_long_ones_that_are_a_little_likelier() -> None:
+    order = ("first", "second", "third", "fourth", "fifth", "sixth")
+    long = "".join(f"    midnight_of_the_{word}_hand_before_it_was_set_and_wound_again()\n" for word in order)
+    short = "\n".join(f"    use(hand_{n})" for n in range(10, 70))
+    looked = (
+        *(call("Read", "1", file_path="src/clock_face.py"), answer(long + long + short, "1")),
+        *(call("Read", "2", file_path="src/clock_case.py"), answer(long, "2")),
+    )
+    (index,) = texts(digest(conversation(user("draw it"), *looked, says("Drawn.")), 400), Section.NAMES)
+    assert index.count(" hand_") > index.count("midnight_") > 0
+
+
 def test_a_moved_file_is_stated_under_its_new_name() -> None:
     one = digest(conversation(user("move it"), ran("cd src && git mv old_clock.py clock.py", "")), 1_500)
     assert texts(one, Section.FILES) == ["src/clock.py", "src/old_clock.py — moved to src/clock.py"]
