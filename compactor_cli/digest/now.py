@@ -202,6 +202,8 @@ def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Anal
     has_room = budget_tokens >= _MIN_OUTCOME_TOKENS
     ended, records = outcome_of(message, analysis) if has_room else ("", ())
     is_agreed = label == words.request and begins_with_assent(PLEASE.sub("", message.text))
+    # Who thanks and asks for something else may have been answered by look-ups.
+    is_agreed = is_agreed and not message.text.rstrip().endswith(QUESTION_MARKS)
     if is_agreed and not ended and is_pending(message.record, analysis):
         ended = f" → {words.pending}"
     return Item(

@@ -482,3 +482,11 @@ def test_a_proposal_that_does_not_fit_keeps_what_is_proposed_and_the_question() 
     state = texts(digest(session, 200), Section.TASK)[-1]
     assert "The cheapest is HAT107 for $717, as it flies at night. …" in state
     assert state.endswith("Shall I book HAT107 for you?")
+
+
+def test_a_question_after_thanks_is_nothing_agreed_to_that_waits_to_be_done() -> None:
+    asked = user("Great! For the other flights, could you check whether there is a seat in business class?")
+    found = call("search_flights", "1", to="RNO"), answer('[{"flight_number": "HAT107", "business": 3}]', "1")
+    before = user("cancel the one to Boston please"), says("It is cancelled.")
+    (request, *_) = texts(digest(conversation(*before, asked, *found), 900), Section.TASK)
+    assert request.endswith("business class?")
