@@ -116,7 +116,7 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         start = min((event.record for event in analysis.events), default=-1)
         for event in [one for one in analysis.kept if one.kind is EventKind.USER and one.record < start][-1:]:
             text = f"{words.request}{words.colon}{opening(without_preface(event.text), _MAX_OPTION_CHARS)}"
-            yield Item(text=text, records=(event.record,))
+            yield Item(text=text)  # its record is none of those that the summary stands for
         return
     first = _quoted(words.request, newest, budget_tokens, analysis, token_cache)
     yield first

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conversation import answer, call, conversation, digest, ran, rendered, says, texts, thinks, user
+from conversation import answer, call, conversation, digest, items, ran, rendered, says, texts, thinks, user
 
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message, Role, Text, ToolCall
@@ -387,9 +387,10 @@ def test_what_was_announced_for_after_the_work_under_way_is_told_until_it_is_tak
 
 def test_a_request_that_stays_before_the_summary_is_pointed_at() -> None:
     session = conversation(user(f"{ASKED} {ASKED} {ASKED}"), says("I begin with the ticket."), ran("make export", "ok"))
-    first, *_ = texts(digest(session, 900, covered=range(1, 4), kept=(0,)), Section.TASK)
-    assert first.startswith(f"Asked: {ASKED}")
-    assert len(first) < 2 * len(ASKED)
+    first, *_ = items(digest(session, 900, covered=range(1, 4), kept=(0,)), Section.TASK)
+    assert first.text.startswith(f"Asked: {ASKED}")
+    assert len(first.text) < 2 * len(ASKED)
+    assert first.records == ()
 
 
 def test_after_thanks_and_goodbye_the_task_is_what_was_asked_before_them() -> None:
