@@ -88,7 +88,9 @@ def call_text(group: Sequence[Statement], words: FixedWords) -> str:
         if not is_more:
             text, left_out = text + left_out, ""
         leads = one.lead.split("\n") if one.lead else []
-        fresh = (n for n, lead in enumerate(leads) if not any(before.startswith(lead) for before in shown_texts))
+        # A long lead is cut.
+        starts = [lead.removesuffix(ELLIPSIS).rstrip() for lead in leads]
+        fresh = (n for n, start in enumerate(starts) if not any(before.startswith(start) for before in shown_texts))
         new = leads[next(fresh, len(leads)) :]
         gap = f" {ELLIPSIS} " if one.place // 2 > place // 2 + 1 and not text.endswith(words.more) else " · "
         if new:

@@ -381,3 +381,14 @@ def test_a_calculation_stands_with_what_the_assistant_says_it_is() -> None:
     shown = told(user("option 1 or 2 for three of us, whichever is cheaper"), *sums, said, user("yes, book it please"))
     assert '(158 + 161) * 3) → 957.0: "The total cost for booking option 1 for three travellers is $957. Shall' in shown
     assert '1200.0: "' not in shown
+
+
+def test_a_long_object_is_not_repeated_before_the_rest_of_its_members() -> None:
+    fares = ", ".join(f'"{cabin}": {n}17' for n, cabin in enumerate(("economy", "premium", "business", "first"), 1))
+    rates = ", ".join(f'"prices_of_{rate}": {{{fares}}}' for rate in ("saver", "flex", "light"))
+    flight = f'{{"flight_number": "HAT208", {rates}, "gate": "14B"}}'
+    asked = user("what are the prices of economy, premium, business and first?")
+    session = conversation(asked, call("search_flights", "1", to="RNO"), answer(f"[{flight}]", "1"))
+    shown_text = rendered(digest(session, 1_500).summary)
+    assert shown_text.count("HAT208") == 1
+    assert "14B" in shown_text
