@@ -273,9 +273,11 @@ _PROPOSES_STEPS = re.compile(
     r"^(?!\W*\d).{0,160}\b(?:plan|steps|approach|propose|proposal|suggest|recommend|I'll|I'd|I will|I would)\b.*",
     re.IGNORECASE | re.MULTILINE,
 )
-# Whoever answers what is known, or was done, decides nothing.
+# Whoever answers what is known, or was done, or says what he came for, decides nothing.
 _ASKS_WHAT_IS = re.compile(
-    r"\W*(?:(?:is|are|was|were) there\b|did\b|(?:do|does) \w+ (?:know|remember|recall|have)\b(?! to\b))", re.IGNORECASE
+    r"\W*(?:(?:is|are|was|were) there\b|did\b|(?:do|does) \w+ (?:know|remember|recall|have)\b(?! to\b)"
+    r"|(?:how|what)(?: else)? (?:can|may|could) I (?:help|assist|do for)\b)",
+    re.IGNORECASE,
 )
 _ASKS_OF_THE_TEXT = re.compile(r"\W*(?:does|do|is|are) (?:that|this|these|those|it)\b", re.IGNORECASE)
 

@@ -411,3 +411,8 @@ def test_a_commit_of_something_else_is_not_what_came_of_a_plan_and_an_empty_refu
     one = digest(conversation(user("plan it"), SHOWN, stopped, asked, *again, *other), 4_000)
     assert texts(one, Section.DECISIONS) == [f"{STATED}approved by the user"]
     assert not any("Stopped" in text for text in texts(one, Section.USER))
+
+
+def test_what_a_user_came_for_settles_no_question() -> None:
+    greeted = says("Hi there! How can I help you today?"), user("run the ls command")
+    assert texts(digest(conversation(user("hello"), *greeted), 900), Section.DECISIONS) == []
