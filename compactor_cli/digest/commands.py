@@ -28,7 +28,8 @@ class Run:
     """One run of a command. ``key`` is the same for runs that do the same; ``code`` is -1 where it is not shown.
 
     ``echoed``: the commands that a task runner names as those that it runs, as a chain.
-    ``line`` is the first line that says what went wrong, or what a test, build or commit that went well reports.
+    ``line`` is the first line that says what went wrong, or what a test, build or commit that went well reports,
+    of the ``output``, which is empty where the user turned it down or stopped it (``is_refused``).
     """
 
     command: str
@@ -41,6 +42,8 @@ class Run:
     line: str = ""
     is_look: bool = False
     echoed: str = ""
+    output: str = ""
+    is_refused: bool = False
 
     @property
     def changes_world(self) -> bool:
@@ -155,6 +158,8 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
     key = command_key(command)
     look = _is_look(_bare(command))
     shows_errors = _error_filter(command) and not look
+    is_refused = result is not None and result.is_refusal
+    output = result.text if result and not is_refused else ""
     outcome, code = _outcome(result, look, shows_errors)
     if outcome is CommandOutcome.OK and not (look or shows_errors) and result and code_is_of_another(command):
         outcome = _outcome_by_output(command, result.text)
@@ -168,9 +173,11 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
         result_record=result.record if result else event.record,
         outcome=outcome,
         code=code,
-        line=_line(command, result.text, outcome, look) if result and not result.is_refusal else "",
+        line=_line(command, output, outcome, look),
         is_look=look,
-        echoed=" && ".join(_ECHO.findall(result.text[:_MAX_ECHO_CHARS])) if result else "",
+        echoed=" && ".join(_ECHO.findall(output[:_MAX_ECHO_CHARS])),
+        output=output,
+        is_refused=is_refused,
     )
 
 

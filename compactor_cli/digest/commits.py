@@ -10,7 +10,6 @@ from dataclasses import field, replace
 
 from compactor_cli.digest.checks import QUOTED
 from compactor_cli.digest.commands import CommandOutcome, Run
-from compactor_cli.digest.events import Event
 from compactor_cli.digest.files import FileState
 from compactor_cli.model.value import dataclass
 
@@ -89,7 +88,7 @@ def _between_slashes(path: str) -> str:
     return f"/{path.strip('/')}/"
 
 
-def find_commits(runs: Iterable[Run], results: Mapping[int, Event], directory: str) -> list[Commit]:
+def find_commits(runs: Iterable[Run], directory: str) -> list[Commit]:
     """The commits that stand, in order: one that was amended is part of the one in its place, and some are taken back.
 
     ``directory``: where the session works.
@@ -97,17 +96,16 @@ def find_commits(runs: Iterable[Run], results: Mapping[int, Event], directory: s
     found: list[Commit] = []
     index = _Index()
     for run in runs:
-        result = results.get(run.event)
-        text = result.text if result else ""
+        text = run.output
         made = list(_COMMIT.finditer(text)) if run.outcome is not CommandOutcome.FAILED else []
         ends = [*(one.start() for one in made[1:]), len(text)]
         for step, words, is_shown in _steps(run.command, directory):
             if step == "commit":
                 amended = found.pop() if found and made and "--amend" in words else None
                 index.commit(words, amended)
-                if made and result:
+                if made:
                     one = made.pop(0)
-                    found.append(index.committed(one, text[one.end() : ends.pop(0)], run.event, result.record))
+                    found.append(index.committed(one, text[one.end() : ends.pop(0)], run))
                     index = _Index()
             elif step == "reset" and (back := _BACK.search(" ".join(words))):
                 gone = found[max(0, len(found) - int(back[1] or 1)) :]
@@ -120,15 +118,15 @@ def find_commits(runs: Iterable[Run], results: Mapping[int, Event], directory: s
     return found
 
 
-def after_rebases(commits: Iterable[Commit], runs: Iterable[Run], results: Mapping[int, Event]) -> Iterator[Commit]:
+def after_rebases(commits: Iterable[Commit], runs: Iterable[Run]) -> Iterator[Commit]:
     """The commits with the hashes that a log after a rebase shows for their subjects."""
     renamed: list[tuple[int, dict[str, str]]] = []
     rebased_at = -1
     for run in runs:
         if _REBASE.search(run.key) and run.outcome is not CommandOutcome.FAILED:
             rebased_at = run.event
-        if rebased_at >= 0 and "git log" in run.key and run.event in results:
-            logged = _LOGGED.findall(results[run.event].text)
+        if rebased_at >= 0 and "git log" in run.key:
+            logged = _LOGGED.findall(run.output)
             times = Counter(subject for _, subject in logged)
             renamed.append((rebased_at, {subject: name for name, subject in logged if times[subject] == 1}))
     for commit in commits:
@@ -200,7 +198,7 @@ class _Index:
             self.named += amended.named
             self.takes_all = self.takes_all or amended.takes_all
 
-    def committed(self, line: re.Match[str], shown: str, event: int, record: int) -> Commit:
+    def committed(self, line: re.Match[str], shown: str, run: Run) -> Commit:
         """The commit that git tells of in a line and what stands below it."""
         branch, name, subject = line.groups()
         size = _SIZE.search(shown)
@@ -209,8 +207,8 @@ class _Index:
             branch=branch,
             hash=name,
             subject=subject.strip(),
-            event=event,
-            record=record,
+            event=run.event,
+            record=run.result_record,
             named=(*self.named, *moved),
             takes_all=self.takes_all,
             size=int(size[1]) if size else 0,

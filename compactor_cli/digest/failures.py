@@ -39,7 +39,7 @@ from compactor_cli.digest.commands import (
     failed_tests,
 )
 from compactor_cli.digest.edits import changes_of
-from compactor_cli.digest.events import Event, EventKind, FileAction, results_of
+from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.files import FileOperation, is_throwaway
 from compactor_cli.digest.statements import COLONS, ELLIPSIS, GAP, is_narration, sentences
 from compactor_cli.model.value import dataclass
@@ -123,12 +123,10 @@ def find_errors(
     changes = [operation for operation in operations if operation.action is not FileAction.READ]
     newest: dict[tuple[str, str], ErrorRecord] = {}
     first_seen: dict[str, int] = {}
-    results = results_of(events)
 
     @cache
-    def output(call: int) -> _Output:
-        result = results.get(call)
-        text = _AT_LINE.sub("", result.text) if result and not result.is_refusal else ""
+    def read(output: str) -> _Output:
+        text = _AT_LINE.sub("", output)
         return _Output(text, tuple(_TEST_NAME.findall("\n".join(failed_tests(text)))))
 
     @cache
@@ -144,13 +142,13 @@ def find_errors(
             if is_given_up or (later and _OF_ONE_USE.search(run.command)):
                 continue
             names = _failure(run.line)[0] or {_AT_LINE.sub("", run.line)}
-            if _is_seen_again(run, later, output):
+            if _is_seen_again(run, later, read):
                 first_seen |= dict.fromkeys(names.difference(first_seen), run.event)
                 continue  # its last sight decides
             # No edit of the work brings a program that is not there.
             since = () if "command not found" in run.line else _after(run, changes)
             between = since and (_after(run, looked_at(languages_checked(run.command))) or since)
-            found = _judged(run, later, between, output)
+            found = _judged(run, later, between, read)
             seen = min((first_seen.pop(name) for name in names if name in first_seen), default=run.event)
             tried = (one for one in looked_at(languages_checked(run.command)) if seen < one.event < run.event)
             others = dict.fromkeys(one.path for one in tried if not is_throwaway(one.path))
@@ -158,7 +156,7 @@ def find_errors(
             if found.status is Status.FIXED:
                 newest[run.key, run.line] = replace(found, fixing=_fixing(run, changes, found, events))
             else:
-                left = _still_to_fix(results[run.event].text, found)
+                left = _still_to_fix(run.output, found)
                 newest[run.key, run.line] = replace(found, line=left, explained=_explained(events, run))
     return tuple(sorted((error for error in newest.values() if error.line), key=lambda error: error.event))
 
@@ -336,8 +334,8 @@ class _Output(NamedTuple):
     failing: tuple[str, ...]
 
 
-# The output of the run with a call at this position.
-_Outputs = Callable[[int], _Output]
+# Reads what a run printed; each once, as runs are compared with many others.
+_Reader = Callable[[str], _Output]
 
 
 @lru_cache(maxsize=1024)
@@ -348,41 +346,41 @@ def _failure(line: str) -> tuple[frozenset[str], tuple[str, ...]]:
     return frozenset(_TEST_NAME.findall(line)), messages
 
 
-def _is_gone(run: Run, other: Run, output: _Outputs) -> bool:
+def _is_gone(run: Run, other: Run, read: _Reader) -> bool:
     """Whether a later run shows a failure no more: it or its tests passed, or something else failed."""
     if other.outcome is CommandOutcome.UNKNOWN:
         # The same part of what it prints would show the failure again.
         is_shown = other.command == run.command and not is_test(run.command) and code_is_of_another(run.command)
-        text = output(other.event).text if is_shown else ""
+        text = read(other.output).text if is_shown else ""
         return bool(text) and not any(one in text for one in _failure(run.line)[1])
     is_of_it = contains(f"{other.key} && {other.echoed}", run.key)
     if other.outcome is not CommandOutcome.FAILED or not is_test(run.command):
         return other.outcome is CommandOutcome.OK and (is_of_it or _chooses_tests_of(run, other))
     tests, messages = _failure(run.line)
     if tests and not any(one.startswith("panic: ") for one in messages):
-        failing = output(other.event).failing
+        failing = read(other.output).failing
         return is_of_it and bool(failing) and tests.isdisjoint(failing)
-    return is_of_it and not any(one in output(other.event).text for one in messages)
+    return is_of_it and not any(one in read(other.output).text for one in messages)
 
 
-def _is_seen_again(run: Run, later: Sequence[Run], output: _Outputs) -> bool:
+def _is_seen_again(run: Run, later: Sequence[Run], read: _Reader) -> bool:
     """Whether a later run ends with the same failure, or shows it after it was gone."""
     (tests, messages), line = _failure(run.line), _AT_LINE.sub("", run.line)
     # A test that panics of something else got further.
     is_gone, has_panicked = False, "panic: " in line
     for other in later:
         if other.outcome is CommandOutcome.FAILED and other.line and not _SLIPS.search(other.line):
-            is_failing = tests and not (is_gone or has_panicked) and tests.issubset(output(other.event).failing)
+            is_failing = tests and not (is_gone or has_panicked) and tests.issubset(read(other.output).failing)
             if is_failing or _AT_LINE.sub("", other.line) == line:
                 return True
-            shown = output(other.event) if is_gone else None
+            shown = read(other.output) if is_gone else None
             if (
                 shown
                 and all(map(shown.text.__contains__, messages))
                 and (not tests or tests.intersection(shown.failing))
             ):
                 return True
-        is_gone = is_gone or _is_gone(run, other, output)
+        is_gone = is_gone or _is_gone(run, other, read)
     return False
 
 
@@ -390,14 +388,14 @@ def _after(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation
     return changes[bisect_right(changes, run.event, key=attrgetter("event")) :]
 
 
-def _judged(run: Run, later: Sequence[Run], between: Sequence[FileOperation], output: _Outputs) -> ErrorRecord:
+def _judged(run: Run, later: Sequence[Run], between: Sequence[FileOperation], read: _Reader) -> ErrorRecord:
     """The error of a run by the runs after it; ``between``: the changes after it, those that it looks at if any."""
     went_well = (other for other in later if other.outcome is not CommandOutcome.FAILED)
-    passed = next((other for other in went_well if _is_gone(run, other, output)), None)
+    passed = next((other for other in went_well if _is_gone(run, other, read)), None)
     after_change = (other for other in later if between and between[0].event < other.event)
-    first = next((other for other in after_change if _is_gone(run, other, output)), None)
+    first = next((other for other in after_change if _is_gone(run, other, read)), None)
     # Where none passed, one that ran all tests and shows all that they printed.
-    is_whole = first and _TEST_NAME.search(first.line) and not _CUT_SHORT.search(output(first.event).text)
+    is_whole = first and _TEST_NAME.search(first.line) and not _CUT_SHORT.search(read(first.output).text)
     if first and (passed or (is_whole and not code_is_of_another(first.command))):
         passed = min(first, passed or first, key=lambda one: one.event)
     if passed:

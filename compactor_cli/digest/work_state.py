@@ -94,26 +94,26 @@ def work_state(
     results = results_of(events)
     elsewhere = _elsewhere(runs, states, directory)
     # What the user refused or stopped did nothing.
-    runs = [run for run in runs if not (run.event in results and results[run.event].is_refusal)]
+    runs = [run for run in runs if not run.is_refused]
     here = [run for run in runs if run.event not in elsewhere]
     away = [run for run in runs if run.event in elsewhere and not is_throwaway(f"{elsewhere[run.event]}/")]
-    commits = find_commits(here, results, directory)
-    by_others = _commit_by_others(here, results, commits)
-    commits = list(after_rebases(commits, here, results))
+    commits = find_commits(here, directory)
+    by_others = _commit_by_others(here, commits)
+    commits = list(after_rebases(commits, here))
     _throw_away(states, here, commits[-1].event if commits else -1)
     ending = range(max(0, len(events) - 8), len(events))
     without_result = tuple(n for n in ending if events[n].kind is EventKind.CALL and n not in results)
-    uncommitted, listed = _uncommitted(states, here, results, commits, by_others)
+    uncommitted, listed = _uncommitted(states, here, commits, by_others)
     # What became of changes that a commit without a result may have taken, nobody has seen.
     if any(run.event in without_result and re.search(r"\bgit commit\b", run.key) for run in here):
         uncommitted, listed = [], {}
     stash = _last_stash(here)
     stashed_at = stash.event if stash else 0
     not_stashed = {state.path: state.records[-1] for state in uncommitted if state.changed >= stashed_at}
-    all_commits = (*commits, *_commits_elsewhere(away, elsewhere, states, results))
+    all_commits = (*commits, *_commits_elsewhere(away, elsewhere, states))
     is_outside = _outside(states)
     changes = [one for one in operations if one.action is not FileAction.READ and not is_outside(one.path)]
-    branch, branch_record = _branch(results, here)
+    branch, branch_record = _branch(here)
     return WorkState(
         branch=branch,
         branch_record=branch_record,
@@ -123,7 +123,7 @@ def work_state(
         stash_record=stash.result_record if stash else -1,
         elsewhere=elsewhere,
         older=frozenset(_older(runs, changes)),
-        unpushed=_unpushed(all_commits, runs, results),
+        unpushed=_unpushed(all_commits, runs),
         by_others=(by_others[0], by_others[1].result_record) if by_others else None,
         stale=tuple(_stale(runs, changes)),
         without_result=without_result,
@@ -131,14 +131,14 @@ def work_state(
 
 
 def _commits_elsewhere(
-    runs: Sequence[Run], elsewhere: Mapping[int, str], states: Sequence[FileState], results: Mapping[int, Event]
+    runs: Sequence[Run], elsewhere: Mapping[int, str], states: Sequence[FileState]
 ) -> Iterator[Commit]:
     """The commits in other folders; sets the ``commit`` of the files there."""
     for folder in dict.fromkeys(elsewhere[run.event] for run in runs):
         there = [run for run in runs if elsewhere[run.event] == folder]
         files = [state for state in states if state.path.startswith(f"{folder}/")]
-        commits = find_commits(there, results, "")
-        held = held_by(files, commits, _passed_over(there, results))
+        commits = find_commits(there, "")
+        held = held_by(files, commits, _passed_over(there))
         for state in files:
             commit = held.get(state.path)
             state.commit = commit.hash if commit else ""
@@ -148,7 +148,6 @@ def _commits_elsewhere(
 def _uncommitted(
     states: Sequence[FileState],
     runs: Sequence[Run],
-    results: Mapping[int, Event],
     commits: Sequence[Commit],
     by_others: tuple[str, Run] | None,
 ) -> tuple[list[FileState], Mapping[str, int]]:
@@ -156,10 +155,10 @@ def _uncommitted(
 
     Left out are files of which that is not known, and those that git ignores.
     """
-    is_outside, is_ignored = _outside(states), _passed_over(runs, results)
+    is_outside, is_ignored = _outside(states), _passed_over(runs)
     here = [one for one in states if one.changed >= 0 and not (one.is_reverted or is_outside(one.path))]
     held = held_by(here, commits, is_ignored)
-    listed, untracked = _listed_by_git(runs, results)
+    listed, untracked = _listed_by_git(runs)
     uses_git = any(re.search(r"\bgit (?:commit|add|status|diff|stash)\b", run.key) for run in runs)
     end = runs[-1].event if runs else 0
     unseen = {one.path for one in here if one.path not in held and is_ignored(one, end)}
@@ -178,15 +177,15 @@ def _uncommitted(
     return found, listed
 
 
-def _passed_over(runs: Sequence[Run], results: Mapping[int, Event]) -> Callable[[FileState, int], bool]:
+def _passed_over(runs: Sequence[Run]) -> Callable[[FileState, int], bool]:
     """Whether a `git status` between the last change of a file and an event names neither it nor its folder.
 
     Git ignores such a file, or it is as it was, or in a commit.
     """
     statuses = [
-        (run.event, found[1].split(), results[run.event].text)
+        (run.event, found[1].split(), run.output)
         for run in runs
-        if run.outcome is CommandOutcome.OK and run.event in results and "|" not in run.command
+        if run.outcome is CommandOutcome.OK and "|" not in run.command
         if (found := _WHOLE_STATUS.fullmatch(run.key))
     ]
 
@@ -211,17 +210,12 @@ def _is_in(names: Iterable[str], path: str) -> bool:
 _UPWARDS = re.compile(r"^(?:\.{1,2}/)+")
 
 
-def _commit_by_others(
-    runs: Sequence[Run], results: Mapping[int, Event], commits: Sequence[Commit]
-) -> tuple[str, Run] | None:
+def _commit_by_others(runs: Sequence[Run], commits: Sequence[Commit]) -> tuple[str, Run] | None:
     """The line of the newest commit that was made outside the session, and the `git log` that first showed it."""
     made = {commit.event: commit.hash for commit in commits}
     head, found = "", None
     for run in runs:
-        result = results.get(run.event)
-        if result is None:
-            continue
-        shown = _LOGGED.match(result.text) if _LOG.match(run.key) else None
+        shown = _LOGGED.match(run.output) if _LOG.match(run.key) else None
         if shown and head and not head.startswith(shown[2]) and not shown[2].startswith(head):
             found = (shown[1], run)
         is_moved = _TAKES_CHANGES.search(run.key) and run.outcome is not CommandOutcome.FAILED
@@ -235,7 +229,7 @@ _LOGGED = re.compile(r"(?:commit )?(([0-9a-f]{7,40})\b.*)")
 _WHOLE_STATUS = re.compile(r"git status(?: (?:-s|-sb|--short|--porcelain|--branch))*((?: [\w./@+][\w./@+-]*)*)")
 
 
-def _listed_by_git(runs: Sequence[Run], results: Mapping[int, Event]) -> tuple[dict[str, int], list[str]]:
+def _listed_by_git(runs: Sequence[Run]) -> tuple[dict[str, int], list[str]]:
     """The files that `git status` or `git diff --stat` listed as changed since anything was done about changes, each
     with the record; and the new ones, which are in no commit."""
     for run in reversed(runs):
@@ -243,12 +237,11 @@ def _listed_by_git(runs: Sequence[Run], results: Mapping[int, Event]) -> tuple[d
             max((one.start() for one in form.finditer(run.key)), default=-1)
             for form in (_TAKES_CHANGES, _LISTS_CHANGES)
         )
-        if shown > taken and run.event in results:
-            result = results[run.event]
-            named = (next(filter(None, found)) for found in _LISTED.findall(result.text))
-            _, _, new = result.text.partition("\nUntracked files:")
-            changed = {path: result.record for path in named if not path.startswith("...")}
-            return changed, [*_NEW_SHORT.findall(result.text), *_NEW.findall(new.partition("\n\n")[0])]
+        if shown > taken and run.outcome is not CommandOutcome.UNKNOWN:
+            named = (next(filter(None, found)) for found in _LISTED.findall(run.output))
+            _, _, new = run.output.partition("\nUntracked files:")
+            changed = {path: run.result_record for path in named if not path.startswith("...")}
+            return changed, [*_NEW_SHORT.findall(run.output), *_NEW.findall(new.partition("\n\n")[0])]
         if taken >= 0 and run.outcome is not CommandOutcome.FAILED:
             break
     return {}, []
@@ -316,18 +309,17 @@ _MARKED_BRANCH = re.compile(r"^(?:## ([\w./-]+?)(?:\.\.\..*)?|\* ([\w./-]+).*)$"
 _MARKS_BRANCH = re.compile(r"git (?:branch|status(?: -\S+)* (?:-s?b|--branch))\b")
 
 
-def _branch(results: Mapping[int, Event], runs: Sequence[Run]) -> tuple[str, int]:
+def _branch(runs: Sequence[Run]) -> tuple[str, int]:
     """The branch that git named last, and the record that shows it."""
     for run in reversed(runs):
-        result = results.get(run.event)
-        if result is None or not re.search(r"\b(?:git|gh)\b", run.command) or "git log" in run.key:
+        if not re.search(r"\b(?:git|gh)\b", run.command) or "git log" in run.key:
             continue
-        if "--show-current" in run.command and len(result.text.split()) == 1:
-            return result.text.strip(), result.record
+        if "--show-current" in run.command and len(run.output.split()) == 1:
+            return run.output.strip(), run.result_record
         form = _MARKED_BRANCH if _MARKS_BRANCH.match(run.key) else _ON_BRANCH
-        found = form.findall(result.text[:20_000])
+        found = form.findall(run.output[:20_000])
         if found and (name := "".join(found[-1])) and name not in ("detached", "HEAD"):
-            return name, result.record
+            return name, run.result_record
     return "", -1
 
 
@@ -347,14 +339,14 @@ _EXECUTES = re.compile(
 )
 
 
-def _unpushed(commits: Sequence[Commit], runs: Sequence[Run], results: Mapping[int, Event]) -> tuple[Commit, ...]:
+def _unpushed(commits: Sequence[Commit], runs: Sequence[Run]) -> tuple[Commit, ...]:
     """The commits after the newest push, or after git said that nothing is left to push of their branch.
 
     None where neither was seen: nobody may want it.
     """
     pushes = [run.event for run in runs if re.search(r"\bgit push\b", run.key) and run.outcome is CommandOutcome.OK]
-    shown = ((run.event, results.get(run.event)) for run in runs if "git status" in run.key)
-    in_step = {found[1]: at for at, result in shown if result and (found := _IN_STEP.search(result.text))}
+    shown = (run for run in runs if "git status" in run.key)
+    in_step = {found[1]: run.event for run in shown if (found := _IN_STEP.search(run.output))}
     pushed = {branch: max((at, *pushes[-1:])) for branch, at in in_step.items()}
     default = pushes[-1] if pushes else None
     return tuple(
