@@ -100,9 +100,8 @@ def call_text(group: Sequence[Statement], words: FixedWords) -> str:
         hidden = one.siblings - rows[one.lead, one.siblings]
         if hidden > 0 and one.place == ends[one.lead, one.siblings]:
             left_out = f" {ELLIPSIS} {hidden} {words.more}"
-    text += left_out
-    text = text.removeprefix(" · ")
-    return f"{group[0].label}{text}" if group[0].place == _CALL_PLACE else f"{group[0].label}: {text}"
+    joint = "" if group[0].place == _CALL_PLACE else ": "
+    return f"{group[0].label}{joint}{f'{text}{left_out}'.removeprefix(' · ')}"
 
 
 def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> Iterator[Statement]:
@@ -346,29 +345,23 @@ def _lists(nodes: Sequence[_Node]) -> Iterable[list[int]]:
 def _rows(nodes: Sequence[_Node], mentions: _Mentions, given: str, chars: int) -> Iterator[_Row]:
     """What is shown of an answer: a short list whole, of a longer one each row by what is said of it."""
     for places in _lists(nodes):
-        if len(places) > 1 and (whole := _whole(nodes, places, mentions.analysis)) and len(whole) <= chars:
+        if len(places) == 1:
+            yield _Row(places[0], *_shown(*nodes[places[0]][1:], mentions, given))
+            continue
+        if (whole := _whole(nodes, places, mentions.analysis)) and len(whole) <= chars:
             yield _Row(places[0], whole, span=2 * len(places) - 1)
             continue
         spoken = [_spoken_of(nodes[place][2], mentions) for place in places]
-        common = frozenset.intersection(*spoken) if len(places) > 1 else frozenset()
-        most = max(1, *(len(one - common) for one in spoken)) if spoken else 1
+        common = frozenset.intersection(*spoken)
+        most = max(1, *(len(one - common) for one in spoken))
         for place, one in zip(places, spoken, strict=True):
-            used, other = _shown(*nodes[place][1:], mentions, given)
-            if len(places) == 1:
-                yield _Row(place, used, other)
-            else:
-                yield _Row(
-                    place, used, other, 1, len(places), UNSAID_FACTOR + (1 - UNSAID_FACTOR) * len(one - common) / most
-                )
+            weight = UNSAID_FACTOR + (1 - UNSAID_FACTOR) * len(one - common) / most
+            yield _Row(place, *_shown(*nodes[place][1:], mentions, given), siblings=len(places), weight=weight)
 
 
-def _spoken_of(value: Any, mentions: _Mentions) -> frozenset[Hashable]:
+def _spoken_of(row: Mapping[str, Any], mentions: _Mentions) -> frozenset[Hashable]:
     """The members of a row that somebody speaks of."""
-    if not isinstance(value, Mapping):
-        return frozenset()
-    members = chain.from_iterable(
-        one.items() if isinstance(one, Mapping) else [(key, one)] for key, one in value.items()
-    )
+    members = chain.from_iterable(one.items() if isinstance(one, Mapping) else [(key, one)] for key, one in row.items())
     return frozenset(member for member in members if member in mentions)
 
 
@@ -397,22 +390,20 @@ def _shown(name: str, value: Any, mentions: _Mentions, given: str) -> tuple[str,
     used: list[str] = []
     other: list[str] = []
     if isinstance(value, dict):
-        members = [(key, item) for key, item in value.items() if not (isinstance(item, str) and item in given)]
+        members = [(key, item) for key, item in value.items() if not _is_in(item, given)]
         # Of what has a name that nobody speaks of the name tells enough.
         is_meant = all(member in mentions for member in members if member[0] in ("name", "title"))
         for key, item in sorted(members, key=lambda member: not _is_head(member[0], is_first=member is members[0])):
             is_telling = (_TELLING_KEY if is_meant else _HEAD_KEY).search(key) or (key, item) in mentions
             # Of numbers by name (prices, seats) those that are spoken of.
-            by_name = (
-                item if isinstance(item, Mapping) and all(type(one) in (int, float) for one in item.values()) else {}
-            )
-            if named := {one: item[one] for one in by_name if mentions.says(one.replace("_", " "))}:
+            are_numbers = isinstance(item, Mapping) and all(type(one) in (int, float) for one in item.values())
+            if are_numbers and (named := {one: item[one] for one in item if mentions.says(one.replace("_", " "))}):
                 used.append(_member(key, named))
                 item = {one: number for one, number in item.items() if one not in named}
                 is_telling = False
             if item != {}:
                 (used if is_telling else other).append(_member(key, item, mentions.analysis))
-    elif not (isinstance(value, str) and value in given):
+    elif not _is_in(value, given):
         (used if (name, value) in mentions else other).append(_scalar(value))
     return _object(name, used), _object(name if not any(used) else "", other)
 
@@ -422,13 +413,18 @@ def _entries(value: Any, given: str) -> list[str]:
     if isinstance(value, dict) and all(isinstance(one, Mapping) for one in value.values()):
         texts, known = list[str](), set[str]()
         for name, own in value.items():
-            members = {key: one for key, one in own.items() if not (isinstance(one, str) and one in name)}
-            parts = (_member("" if key in known and isinstance(one, str) else key, one) for key, one in members.items())
+            members = ((key, one) for key, one in own.items() if not _is_in(one, name))
+            parts = (_member("" if key in known and isinstance(one, str) else key, one) for key, one in members)
             texts.append(" ".join(filter(None, (name, *parts))))
             known.update(own)
         return texts
     listed = value if isinstance(value, list) else ()
-    return [text for one in listed if not (isinstance(one, str) and one in given) and (text := _member("", one))]
+    return [text for one in listed if not _is_in(one, given) and (text := _member("", one))]
+
+
+def _is_in(value: Any, text: str) -> bool:
+    """Whether a text says a value."""
+    return isinstance(value, str) and value in text
 
 
 def _counted(parts: Sequence[str], chars: int, words: FixedWords) -> str:
@@ -459,9 +455,7 @@ def _is_brief(value: Any) -> bool:
 def _member(key: str, value: Any, analysis: Analysis | None = None) -> str:
     """A member of an object: its value alone where that tells by itself what it is; nothing for an empty one."""
     if isinstance(value, Mapping):
-        own = (
-            _member(name, item, analysis) for name, item in value.items() if not (isinstance(item, str) and item in key)
-        )
+        own = (_member(name, item, analysis) for name, item in value.items() if not _is_in(item, key))
         return f"{key} {' '.join(filter(None, own))}".strip()
     if value is None or value == "":
         return ""
@@ -538,6 +532,8 @@ def thinned(
 
     A field is what stands before a colon more than once: of every flight its number, its times, its price.
     """
+    if fits(pieces):
+        return pieces
     leading = {one.lead.rpartition("\n")[2] for one in pieces}
     fields = [
         found[1] if (found := _FIELD.match(one.text)) and one.lead and lead_of(one.text) not in leading else ""
@@ -548,9 +544,7 @@ def thinned(
         value = sum(analysis.worth.facts(one.text.partition(":")[2]).values()) / (len(one.text) + 1)
         key = field.lower().replace(" ", "_")
         worth.setdefault(field, []).append(value + sum(bool(one.search(key)) for one in (_TELLING_KEY, _ID_KEY)))
-    repeated = [field for field, values in worth.items() if field and len(values) > 1]
-    if fits(pieces):
-        return pieces
+    repeated = (field for field, values in worth.items() if field and len(values) > 1)
     ranked = sorted(repeated, key=lambda field: sum(worth[field]) / len(worth[field]))
     for number in range(len(ranked)):
         left = [(one, own) for one, own in zip(pieces, fields, strict=True) if own not in ranked[:number]]
