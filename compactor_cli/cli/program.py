@@ -101,7 +101,7 @@ def _complete(command: click.Command, program: str) -> None:
     """Answer a shell that asks for completions (``_COMPACT_COMPLETE=bash_complete compact``)."""
     if not any(name.endswith("_COMPLETE") for name in os.environ):
         return
-    from compactor_cli.cli.about import prepare, variable_of
+    from compactor_cli.cli.completion import prepare, variable_of
 
     if instruction := os.environ.get(variable_of(program)):
         from click.shell_completion import shell_complete
@@ -353,7 +353,7 @@ TOOLS = {
     "tool-schema": ("about:tool_schema", "Print the tool by which a model asks for a compaction."),
     "formats": ("about:formats", "List the formats that are read and written."),
     "schema": ("about:schema", "List the JSON Schemas, or print one."),
-    "completion": ("about:completion", "Print what makes a shell complete commands and values."),
+    "completion": ("completion:completion", "Print what makes a shell complete commands and values."),
 }
 
 
@@ -385,7 +385,7 @@ class Toolbox(click.Group):
         module, attribute = TOOLS[cmd_name][0].split(":")
         found: click.Command = getattr(import_module(f"compactor_cli.cli.{module}"), attribute)
         if ctx.resilient_parsing:
-            from compactor_cli.cli.about import prepare
+            from compactor_cli.cli.completion import prepare
 
             return prepare(found)
         return found
