@@ -34,7 +34,8 @@ from compactor_cli.run.outputs import STDOUT, Destination, Target, TargetKind, p
 from compactor_cli.run.runner import AfterFailure, run_batch
 
 if TYPE_CHECKING:
-    from compactor_cli.run.resume import PlanFile, UnchangedCache
+    from compactor_cli.run.plan_file import PlanFile
+    from compactor_cli.run.resume import UnchangedCache
 
 WOULD_CHANGE = 1
 FELL_BACK = 4
@@ -94,7 +95,7 @@ def _run(
     console.why(f"settings from: {', '.join(configuration.sources)}")
     plan_file: PlanFile | None = None
     if run_options.plan:
-        from compactor_cli.run.resume import read_plan_file
+        from compactor_cli.run.plan_file import read_plan_file
 
         plan_file = read_plan_file(run_options.plan)
     settings = plan_file.settings if plan_file else configuration.settings
@@ -331,7 +332,7 @@ def _outputs(
         run_report.wants_all = True
         outputs.page = page.add_session if is_single else None
     if run_options.plan_out:
-        from compactor_cli.run.resume import header_line
+        from compactor_cli.run.plan_file import header_line
 
         outputs.save = _private(run_options.plan_out, stack).write
         outputs.save(header_line(run_config.settings))

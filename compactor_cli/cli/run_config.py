@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from compactor_cli.model.summary import Summariser
     from compactor_cli.run.hooks import Hooks
     from compactor_cli.run.model_run import ModelConfig, ModelRun
-    from compactor_cli.run.resume import PlanFile
+    from compactor_cli.run.plan_file import PlanFile
 
 
 def run_config_of(

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from compactor_cli.render.shape import OutputShape
     from compactor_cli.run.hooks import Hooks
     from compactor_cli.run.model_run import ModelConfig, ModelRun
-    from compactor_cli.run.resume import Saved
+    from compactor_cli.run.plan_file import Saved
 
 
 # Why a file of a tree is skipped whose name might be that of a transcript, and whose content is not.
@@ -312,7 +312,7 @@ def _rows(
 
 
 def _plan_line(path: str, transcript: Transcript, row: Compaction) -> bytes:
-    from compactor_cli.run.resume import plan_line
+    from compactor_cli.run.plan_file import plan_line
 
     return plan_line(path, row.plan, row.summary_text, row.report.summary_source)
 

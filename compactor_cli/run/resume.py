@@ -1,31 +1,22 @@
-"""What an earlier run left for this one: inputs that need nothing are not read again, and saved plans are followed.
+"""What an earlier run left for this one: inputs that need nothing are not read again.
 
 What is known of an input is its path, device, inode, size, time of change and hash, by the configuration under which it
 was looked at. It lies in a file of its own for each kind of configuration, which may be deleted at any time.
-
-Plan files hold decisions to be looked at and applied exactly, the summaries' texts included: JSON lines
-(`schemas/plan.schema.json`), the settings first, then one line per transcript, known by the hash of its bytes.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import write_private
-from compactor_cli.model.errors import CompactError, UsageError
-from compactor_cli.model.plan import Action, Edit, Mode, Plan, Span, Tier
+from compactor_cli.model.errors import CompactError
 from compactor_cli.model.report import InputReport, Outcome
-from compactor_cli.model.settings import Settings
-from compactor_cli.model.value import dataclass
 from compactor_cli.plan.trigger import named_window_tokens
-from compactor_cli.presets.values import settings_from
 from compactor_cli.read.streams import Look, content_sha256, look_at
 from compactor_cli.run.jobs import PASSED_OVER, Job, RunConfig
 
@@ -151,78 +142,3 @@ def seen_file(cache_folder: Path, run_config: RunConfig, kind: str) -> Path:
         repr(models),
     )
     return cache_folder / "seen" / f"{hashlib.sha256(repr(identity).encode()).hexdigest()[:16]}.json"
-
-
-FORMAT = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Saved:
-    """A decision; ``source``: who wrote its ``summary``: a digest is made again and compared, any other is taken."""
-
-    plan: Plan
-    summary: str
-    source: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanFile:
-    """The content of a plan file; ``by_sha256`` is keyed by the transcripts' hashes."""
-
-    settings: Settings
-    by_sha256: Mapping[str, Saved]
-
-
-def header_line(settings: Settings) -> bytes:
-    """The first line of a plan file."""
-    return _line({"compact_plan": FORMAT, "version": __version__, "settings": dataclasses.asdict(settings)})
-
-
-def plan_line(path: str, plan: Plan, summary: str, source: str = "") -> bytes:
-    """The line of one transcript."""
-    return _line({"path": path, "plan": dataclasses.asdict(plan), "summary": summary, "source": source})
-
-
-def _line(value: Mapping[str, Any]) -> bytes:
-    # In ASCII, for texts may hold halves of surrogate pairs, which UTF-8 has no bytes for.
-    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
-
-
-def read_plan_file(path: str) -> PlanFile:
-    """The decisions in a plan file. Raises UsageError that names the line for whatever is wrong with it."""
-    try:
-        lines = Path(path).read_bytes().splitlines()
-    except OSError as error:
-        what = f"the plan cannot be read ({error.strerror})"
-        raise UsageError(what, place=path, next_step="make one with --plan-out") from error
-    head = _checked(lines[0] if lines else b"null", path, 1)
-    if "settings" not in head:
-        raise UsageError("is not a plan", next_step="make one with --plan-out", place=f"{path}:1")
-    saved: dict[str, Saved] = {}
-    for number, line in enumerate(lines[1:], 2):
-        entry = _checked(line, path, number)
-        value = entry["plan"]
-        nested = {
-            "spans": tuple(Span(**{**span, "action": Action(span["action"])}) for span in value["spans"]),
-            "edits": tuple(Edit(**edit) for edit in value["edits"]),
-            "tier": Tier(value["tier"]),
-            "mode": Mode(value["mode"]),
-            "notes": tuple(value["notes"]),
-        }
-        plan = Plan(**{**value, **nested})
-        saved[plan.transcript_sha256] = Saved(plan=plan, summary=entry["summary"], source=entry.get("source", ""))
-    return PlanFile(settings=settings_from(head["settings"], Settings(), path), by_sha256=saved)
-
-
-def _checked(line: bytes, path: str, number: int) -> Any:
-    from compactor_cli.schema import faults
-
-    place = f"{path}:{number}"
-    try:
-        value = json.loads(line)
-    except ValueError as error:
-        raise UsageError("is not a plan: not JSON", next_step="make one with --plan-out", place=place) from error
-    kind = "header" if number == 1 else "entry"
-    if wrong := faults("plan", value):
-        raise UsageError(f"is not a plan {kind}: {wrong[0]}", next_step="make one with --plan-out", place=place)
-    return value
