@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tokenize
 from collections import Counter
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,18 @@ def _imported_rooms(path: Path) -> set[str]:
     return {part[1] for part in parts if part[0] == "compactor_cli" and len(part) > 1}
 
 
+def _imported_modules(node: ast.AST) -> set[str]:
+    """The modules of the package that are imported at run time, inside functions too; of types alone, none."""
+    if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        return set()
+    found = set().union(*map(_imported_modules, ast.iter_child_nodes(node)))
+    if isinstance(node, ast.Import):
+        found |= {alias.name for alias in node.names}
+    if isinstance(node, ast.ImportFrom) and node.module:
+        found |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
+    return found
+
+
 def _may_import(room: str, other: str) -> bool:
     if room == other:
         return True
@@ -63,6 +76,13 @@ def test_imports_go_left(path: Path) -> None:
     room = _room(path)
     wrong = {other for other in _imported_rooms(path) if not _may_import(room, other)}
     assert not wrong, f"{path.name} in {room} imports {sorted(wrong)}"
+
+
+def test_no_module_imports_one_that_imports_it() -> None:
+    """The package itself is left out: it names what `api` offers, and every module asks it for the version."""
+    names = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in MODULES}
+    imports = {name: _imported_modules(ast.parse(path.read_text(encoding="utf-8"))) for name, path in names.items()}
+    assert len(list(TopologicalSorter(imports).static_order())) >= len(MODULES)
 
 
 def test_benchmarks_import_what_the_package_has() -> None:

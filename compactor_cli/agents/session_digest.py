@@ -16,8 +16,8 @@ from compactor_cli.archive.verify import store_session
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.digest import Digest
 from compactor_cli.digest.loss import Dropped, dropped
+from compactor_cli.formats.client_view import sent, sent_messages
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.formats.sessions import sent, sent_messages
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.model.marker import PLACEHOLDER_HASH, record_id

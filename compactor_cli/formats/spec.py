@@ -10,7 +10,6 @@ New records are templates: the record as it is to be written. ``{text}``, ``{id}
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +26,7 @@ from compactor_cli.formats.contents import role_of, string, time_of
 from compactor_cli.formats.jsontext import dumped, with_key
 from compactor_cli.formats.located import LocatedPart, RecordDialect, like_keys, parts_of
 from compactor_cli.formats.sessions import LinkedSite, ParentTree, derived_hex, derived_uuid
-from compactor_cli.formats.spec_rules import Test, condition, lookup, place_of, places, reader, steps
+from compactor_cli.formats.spec_rules import PLACEHOLDER, Test, condition, lookup, place_of, places, reader, steps
 from compactor_cli.model.transcript import (
     Message,
     Part,
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from compactor_cli.formats.conversation import Conversation
 
 _RoleRule = tuple[Test, Mapping[str, Any]]
-PLACEHOLDER = re.compile(r"\{([\w.|-]+)\}")
 
 
 def _own_shape(keys: Mapping[str, Any], is_message: Test, transcript: Transcript) -> chat.TurnShape:

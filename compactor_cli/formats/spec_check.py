@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from compactor_cli.formats.base import WORDS
-from compactor_cli.formats.spec import PLACEHOLDER
-from compactor_cli.formats.spec_rules import KINDS, MAKERS
+from compactor_cli.formats.spec_rules import KINDS, MAKERS, PLACEHOLDER
 from compactor_cli.model.errors import Place, UsageError
 from compactor_cli.model.transcript import Role
 

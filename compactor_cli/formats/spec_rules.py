@@ -32,6 +32,8 @@ _MISSING: Any = object()
 _QUANTIFIERS: Mapping[str, Callable[..., bool]] = {"[any]": any, "[all]": all}
 _NOCASE = "nocase:"
 
+# What a template or a rule has filled in.
+PLACEHOLDER = re.compile(r"\{([\w.|-]+)\}")
 _STEP = re.compile(r'"([^"]+)"|([^."]+)')
 
 KINDS: Mapping[str, Test] = {

@@ -10,6 +10,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from compactor_cli.formats.base import NAMES, Capabilities, objects
+from compactor_cli.formats.client_view import sent
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.conversation import (
     Conversation,
@@ -22,7 +23,6 @@ from compactor_cli.formats.conversation import (
 )
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.registry import all_dialects, get
-from compactor_cli.formats.sessions import sent
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError, InvariantError, UsageError
 from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript

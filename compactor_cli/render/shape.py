@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import Any, Self
 
 from compactor_cli.formats.base import read_messages
+from compactor_cli.formats.client_view import sent
 from compactor_cli.formats.registry import get
-from compactor_cli.formats.sessions import sent
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.model.transcript import Container, Media, Message, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
