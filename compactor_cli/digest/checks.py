@@ -10,6 +10,7 @@ from compactor_cli.digest.commands import Run, shown
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.events import FileAction
 from compactor_cli.digest.files import FileOperation, is_throwaway
+from compactor_cli.digest.shell import unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head, opening
 
 
@@ -96,10 +97,7 @@ _TEST = re.compile(
 @lru_cache(maxsize=1024)
 def is_test(command: str) -> bool:
     """Whether a command checks the work: tests, lint, types."""
-    return _TEST.search(QUOTED.sub("", command.partition("<<")[0])) is not None
-
-
-QUOTED = re.compile(r"\"[^\"]*\"?|'[^']*'?")
+    return _TEST.search(unquoted(command)) is not None
 
 
 # What a check of one language does not look at, prose aside: the sources of the others.

@@ -10,6 +10,7 @@ from itertools import pairwise, zip_longest
 
 from compactor_cli.digest.edits import editor_step, patch_of
 from compactor_cli.digest.events import Event, EventKind, ToolKind, argument, command_of, results_of
+from compactor_cli.digest.shell import QUOTED, segments, unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head
 from compactor_cli.formats.client_signs import AROUND_OUTPUT, ATTACHMENTS, EXIT_CODE_WORDS, exit_code
 from compactor_cli.model.value import dataclass
@@ -231,13 +232,10 @@ def _searches(command: str) -> list[str]:
 
 
 def _is_look(command: str) -> bool:
-    command = re.sub(r"(?:\w+=)?\$\(|\)|\b\w+= q ", " ", _IN_QUOTES.sub(" q ", command))
+    command = re.sub(r"(?:\w+=)?\$\(|\)", " ", QUOTED.sub("q", command))
     if "<<" in command or re.search(r"(?<![0-9&=-])>{1,2}\s*(?!/dev/null|&)\S", command):
         return False
-    return all(_looks(segment.split()) for segment in re.split(r"&&|\|\||;|\||\n", command) if segment.strip())
-
-
-_IN_QUOTES = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
+    return all(_looks(segment.split()) for segment in segments(command))
 
 
 def _looks(words: list[str]) -> bool:
@@ -300,7 +298,7 @@ def _ran_nothing(text: str) -> bool:
 
 def code_is_of_another(command: str) -> bool:
     """Whether a command ends with one that only shows (`| tail`, `|| true`, `; echo`): the exit code is that one's."""
-    plain = _IN_QUOTES.sub(" q ", command.partition("<<")[0]).strip()
+    plain = unquoted(command).strip()
     *before, last = re.split(r"(&&|\|\||;|\n)", plain)
     pipe = last.split("|")
     if not all(_looks(part.split()) for part in pipe):

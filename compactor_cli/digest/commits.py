@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
-from compactor_cli.digest.checks import QUOTED
 from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.files import FileState
+from compactor_cli.digest.shell import QUOTED
 from compactor_cli.model.value import dataclass
 
 

@@ -41,6 +41,7 @@ from compactor_cli.digest.commands import (
 from compactor_cli.digest.edits import changes_of
 from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.files import FileOperation, is_throwaway
+from compactor_cli.digest.shell import segments, unquoted
 from compactor_cli.digest.statements import COLONS, ELLIPSIS, GAP, is_narration, sentences
 from compactor_cli.model.value import dataclass
 
@@ -498,8 +499,7 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
 def _programs(command: str) -> frozenset[str]:
     """The programs of a command line, those with subcommands with theirs; what only shows or enters aside."""
     found: set[str] = set()
-    plain = re.sub(r"\"[^\"]*\"|'[^']*'", "q", command.partition("<<")[0])
-    for segment in map(without_runner, re.split(r"&&|\|\||[;|\n]", plain)):
+    for segment in map(without_runner, segments(unquoted(command))):
         words = [word for word in segment.split() if not word.startswith("-")]
         if words and words[0] not in _AROUND:
             found.add(" ".join(words[: 2 if words[0] in RUNNERS else 1]))

@@ -12,7 +12,8 @@ from compactor_cli.digest.events import FileAction
 _REDIRECT = re.compile(r"(?<![0-9&<>=-])(>{1,2})\s*([^\s;&|<>()]+)")
 # Not the script of `sh -c "…"`, whose redirections are real.
 _QUOTED = re.compile(r"(?<!c )(?:'[^']*'|\"[^\"]*\")")
-_SEGMENT = r"&&|\|\||;|\n|\|"
+# A text in quotation marks; where a line is cut at its here-document, the last may be without its end.
+QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"?|'[^']*'")
 _MAX_COMMAND_CHARS = 4_000
 _READERS = frozenset({"cat", "sed", "perl", "head", "tail", "nl", "bat", "less", "more"})
 # Their first operand is a script or a pattern, unless it was given by an option.
@@ -33,8 +34,7 @@ def shell_operations(command: str, *, failed: bool = False) -> tuple[tuple[FileA
     shown = _QUOTED.sub(lambda quote: re.sub(r"[>|;&\n]", " ", quote[0]), shown[:_MAX_COMMAND_CHARS])
     directory: str | None = ""
     operations: list[tuple[FileAction, str, str]] = []
-    segments = [segment for segment in re.split(_SEGMENT, shown) if segment.strip()]
-    for segment in segments[:-1] if failed else segments:
+    for segment in segments(shown)[:-1] if failed else segments(shown):
         words = segment.split()
         if words[:1] == ["cd"]:
             directory = _entered(directory, words[1:])
@@ -45,6 +45,16 @@ def shell_operations(command: str, *, failed: bool = False) -> tuple[tuple[FileA
     written = () if failed else dict.fromkeys(filter(_looks_like_file, _written_by_python(command)))
     operations += [(FileAction.EDIT, found, "") for path in written if (found := _located(directory, path))]
     return tuple(operations)
+
+
+def segments(line: str) -> list[str]:
+    """The commands of a line, those of pipes too, in order."""
+    return [segment.strip() for segment in re.split(r"&&|\|\||[;|\n]", line) if segment.strip()]
+
+
+def unquoted(command: str) -> str:
+    """A command line up to its here-document, with a ``q`` for each text in quotation marks."""
+    return QUOTED.sub("q", command.partition("<<")[0])
 
 
 def _here_document(command: str) -> tuple[str, str]:

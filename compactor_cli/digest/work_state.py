@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import islice
 
-from compactor_cli.digest.checks import QUOTED, chain_parts, contains, covers, is_test, selects_some
+from compactor_cli.digest.checks import chain_parts, contains, covers, is_test, selects_some
 from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.commits import Commit, after_rebases, find_commits, held_by
 from compactor_cli.digest.events import Event, EventKind, FileAction, results_of
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
+from compactor_cli.digest.shell import segments, unquoted
 from compactor_cli.model.value import dataclass
 
 
@@ -68,7 +69,7 @@ def _elsewhere(runs: Sequence[Run], states: Sequence[FileState], directory: str)
 def _folder(command: str) -> str:
     """The folder in which a command line calls git, else the one that it enters first; empty where it enters none."""
     first, folder = "", ""
-    for number, segment in enumerate(re.split(r"&&|\|\||[;|\n]", command.partition("<<")[0])):
+    for number, segment in enumerate(segments(command.partition("<<")[0])):
         match [word.strip("\"'") for word in segment.split()]:
             case ["git", "-C", place, *_]:
                 return posixpath.join(folder, place)
@@ -327,7 +328,7 @@ def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[in
     """The runs that execute, build or format the code of the work, or check it, before changes of what they cover."""
     at = [one.event for one in changes]
     for run in runs:
-        is_run = is_test(run.command) or _EXECUTES.search(QUOTED.sub("q", run.command.partition("<<")[0]))
+        is_run = is_test(run.command) or _EXECUTES.search(unquoted(run.command))
         first = bisect_right(at, run.event) if is_run else len(changes)
         if any(covers(run, one) for one in changes[first:]):
             yield run.event
