@@ -90,7 +90,7 @@ _TEST = re.compile(
     r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest)\b(?!\.\w)"
     r"|\b(?:go|cargo|npm|yarn|pnpm|bun|mvn|make|mix|dotnet|swift|deno|gradlew?|rake|mise run)"
     rf" {_BETWEEN}(?:test|check|type-?check|lint|verify|vet|clippy)\S*|\btest:\w+|\blint\b"
-    r"|\btsc\b|\bact (?:-\w|push|pull_request)|\b(?:(?:ruff|ty) check|mypy|pyright|flake8|eslint|golangci-lint)\b"
+    r"|\btsc\b|\bact (?:-j|push|pull_request)|\b(?:(?:ruff|ty) check|mypy|pyright|flake8|eslint|golangci-lint)\b"
 )
 
 

@@ -42,6 +42,14 @@ def plain(text: str) -> str:
     return text
 
 
+def straightened(text: str) -> str:
+    """With the apostrophe of a keyboard between letters (`don't`), as the words that are looked for are written."""
+    return _APOSTROPHE.sub("'", text) if "\u2019" in text else text
+
+
+_APOSTROPHE = re.compile("(?<=[A-Za-z])\u2019(?=[A-Za-z])")
+
+
 _PROMPT = re.compile(r"\s*\(Open file: [^\n]*\)\n\(Current directory: [^\n]*\)\nbash-\$\s*\Z")
 
 

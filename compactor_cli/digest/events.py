@@ -19,6 +19,7 @@ from compactor_cli.digest.cleaning import (
     path_stripper,
     plain,
     spoken_words,
+    straightened,
     summary_words,
     unfolded,
     without_block,
@@ -141,7 +142,7 @@ def unsaid_thoughts(
         thought = "\n".join(part.text for part in message.parts if isinstance(part, Thinking)).strip()
         at = max(0, bisect_left(records, index) - 1)
         if thought and not message.is_meta and spoken.get(events[at].turn, -1) < index:
-            text = strip(plain(thought))
+            text = strip(straightened(plain(thought)))
             found.append((at, Event(kind=EventKind.ASSISTANT, record=index, text=text, turn=events[at].turn)))
     return tuple(found)
 
@@ -173,7 +174,7 @@ class _EventReader:
             if isinstance(part, Text) and message.role is Role.ASSISTANT:
                 is_copied = "```" in part.text and bool(message.calls)
                 text = WRITTEN_CALL.sub("", part.text) if is_copied else part.text
-                self._add(EventKind.ASSISTANT, index, spoken_words(self._clean(text)))
+                self._add(EventKind.ASSISTANT, index, spoken_words(self._spoken(text)))
             elif isinstance(part, ToolCall):
                 self._called(index, part)
             elif isinstance(part, ToolResult) and part.is_recorded:
@@ -198,13 +199,16 @@ class _EventReader:
     def _clean(self, text: str) -> str:
         return self.strip(without_prompt(without_block(plain(text), "system-reminder"))).strip("\n")
 
+    def _spoken(self, text: str) -> str:
+        return straightened(self._clean(text))
+
     def _heard(self, index: int, message: Message) -> None:
         """The user's own words; else what a client sends in the user's name, as a result without a call.
 
         A command that the user ran himself is a call: it shows what became of the work.
         """
         last = self.found[-1] if self.found else None
-        words = self._clean(user_text(message))
+        words = self._spoken(user_text(message))
         is_observation = last and OBSERVATION.match(words) and WRITTEN_ACTION.search(last.text)
         if words and not is_observation:
             if last is None or last.kind is not EventKind.USER or last.record != index:
@@ -225,7 +229,7 @@ class _EventReader:
 
     def _called(self, index: int, call: ToolCall) -> None:
         questions = asked_questions(call)
-        if spoken := list(filter(None, map(self._clean, questions or (reported_words(call),)))):
+        if spoken := list(filter(None, map(self._spoken, questions or (reported_words(call),)))):
             self.waiting[call.id].append(len(self.found))
             self.asked[len(self.found)] = questions
             for words in spoken:
@@ -273,7 +277,7 @@ class _EventReader:
                 name=name,
                 call=call,
                 is_error=result.is_error,
-                refusal=refusal(result),
+                refusal=None if (words := refusal(result)) is None else straightened(words),
             )
         )
 
@@ -290,7 +294,7 @@ class _EventReader:
         for number, reply in enumerate(replies):
             # The next question stands after the answer to the one before, in the turn which that began.
             self.found.extend(replace(one, turn=self.turn) for one in asked[number : number + 1])
-            if words := self._clean(reply):
+            if words := self._spoken(reply):
                 self.turn += 1
                 is_answer = bool(questions) and refused is None
                 self.found.append(
@@ -299,9 +303,11 @@ class _EventReader:
 
 
 _ABOUT_REPORT = re.compile(r"^(?:agentId: \w+ \(for resuming|<usage>)", re.MULTILINE)
-# A command to the client and what that answered, and where it runs: of the client, and not of the work.
+# A command to the client and what that answered, where it runs, that it was stopped: of the client, not of the work.
 _OF_THE_CLIENT = re.compile(
-    r"<(local-command-\w+|command-(?:name|message|args)|environment_(?:context|details))>.*?</\1>\s*", re.DOTALL
+    r"<(local-command-\w+|command-(?:name|message|args)|environment_(?:context|details))>.*?</\1>\s*"
+    r"|\[Request interrupted by user[^\]\n]*\]",
+    re.DOTALL,
 )
 # Stands for the id of commands that the user runs.
 _TYPED = "\0typed"

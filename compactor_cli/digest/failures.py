@@ -439,7 +439,10 @@ COMPILER_PLACE = re.compile(r"\.\w+(?::\d+:\d+\b|\(\d+,\d+\): )")
 
 
 def _fixing(run: Run, changes: Sequence[FileOperation], error: ErrorRecord, events: Sequence[Event]) -> str:
-    """The line that an edit wrote to fix an error: with words of it, or of few lines the longest; empty with none."""
+    """The line that an edit wrote to fix an error: with words of it, or of few lines the longest; empty with none.
+
+    Empty too where a later edit took the line out again.
+    """
     words = _words(run.line)
     first = bisect_right(changes, run.event, key=attrgetter("event"))
     stop = bisect_right(changes, error.records[-1], key=attrgetter("record"))
@@ -452,7 +455,11 @@ def _fixing(run: Run, changes: Sequence[FileOperation], error: ErrorRecord, even
         if len(line) in _FIX_CHARS and not line.endswith(("(", "[", "{", ","))
     ]
     best = max(lines, key=lambda line: (len(words & _words(line)), len(line)), default="")
-    return best if len(lines) <= _FEW_LINES or len(words & _words(best)) > 1 else ""
+    if len(lines) > _FEW_LINES and len(words & _words(best)) <= 1:
+        return ""
+    later = (pair for one in changes[stop:] if one.path in error.fixes for pair in one.replaced)
+    is_gone = any(best in " ".join(old.split()) and best not in " ".join(new.split()) for old, new in later)
+    return "" if is_gone else best
 
 
 _FEW_LINES, _FIX_CHARS = 3, range(8, 160)

@@ -231,9 +231,8 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     is_past = acts > _MAX_STEPS and len(ending_text) < _MIN_EXPLAINING_CHARS
     if last and ending_text and is_since and not is_past:
         # What was said before something was done is no state any more.
-        label = (
-            words.earlier_state if acts else words.waiting if is_waiting and last_question(last.text) else words.stood
-        )
+        asks_still = is_waiting and last_question(last.text) and not _is_answered_in_kept(last.record, analysis)
+        label = words.earlier_state if acts else words.waiting if asks_still else words.stood
         yield Item(text=f"{label}{words.colon}{ending_text}", records=(last.record,))
     if plan := _announced(analysis):
         yield plan
@@ -497,6 +496,11 @@ def _call_words(call: Event) -> str:
     return call_words(call, _MAX_CALL_CHARS, "`")
 
 
+def _is_answered_in_kept(record: int, analysis: Analysis) -> bool:
+    """Whether records that stay after the summary show more of the conversation after this one."""
+    return any(event.kind in _SPEAKERS and event.record > record for event in analysis.kept)
+
+
 def question_items(
     analysis: Analysis, budget_tokens: int, token_cache: TokenCache, *, shown: Iterable[Item] = ()
 ) -> tuple[Item, ...]:
@@ -507,7 +511,7 @@ def question_items(
     last = next((event for event in reversed(analysis.events) if event.kind in _SPEAKERS), None)
     if last is None or last.kind is EventKind.USER:
         return ()  # Now quotes what the user asks
-    if any(event.kind in _SPEAKERS and event.record > last.record for event in analysis.kept):
+    if _is_answered_in_kept(last.record, analysis):
         return ()
     if _asked_record(analysis) > last.record:
         return ()  # words at a call that was refused

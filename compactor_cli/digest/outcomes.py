@@ -185,8 +185,11 @@ def _shown(work: _Work, words: FixedWords, *, is_newest: bool) -> Iterator[tuple
         most = 1 if after else _MAX_EDITED
         more = f" {ELLIPSIS}" if len(names) > most else ""
         new = {one.path.rpartition("/")[2] for one in work.changes if one.action is FileAction.CREATE}
-        done = words.created if new.issuperset(names[:most]) else words.edited
-        yield f"{done} {words.comma.join(names[:most])}{more}", work.changes[-1].record
+        shown = names[:most]
+        made = [(words.created, [name for name in shown if name in new])]
+        made.append((words.edited, [name for name in shown if name not in new]))
+        text = words.comma.join(f"{done} {words.comma.join(files)}" for done, files in made if files)
+        yield f"{text}{more}", work.changes[-1].record
     # Without an edit, the newest request may have more in it than a check.
     is_asked = work.changes or (not is_newest and _ASKS_TO_CHECK.search(work.asked))
     # One that failed tells more than those that went well.

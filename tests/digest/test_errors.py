@@ -10,6 +10,7 @@ from compactor_cli.digest.commands import runs
 from compactor_cli.digest.failures import ErrorRecord, find_errors
 from compactor_cli.digest.files import file_operations
 from compactor_cli.model.summary import Section
+from compactor_cli.model.transcript import Message
 
 EDIT = (call("Edit", "e", file_path="src/a.py", old_string="x", new_string="y"), answer("ok", "e"))
 FAILED = ran("pytest tests/test_a.py::test_one", "E   TypeError: bad\n1 failed", is_error=True)
@@ -600,3 +601,14 @@ def test_of_builds_that_failed_one_after_the_other_the_newest_says_what_is_open(
     typed = [ran("uv run pyright", f"clock.py:{n}:17 - error: Type is unknown", is_error=True) for n in (183, 184)]
     (unfixed,), _ = shown(typed[0], EDIT, typed[1])
     assert "clock.py:184:17" in unfixed
+
+
+def test_a_line_that_was_taken_out_again_is_named_as_no_fix() -> None:
+    def edited(old: str, new: str) -> tuple[Message, Message]:
+        return call("Edit", "e", file_path="ci.yml", old_string=old, new_string=new), answer("ok", "e")
+
+    failed, passed = ran("make lint", "2 errors", is_error=True), ran("make lint", "0 errors")
+    silenced = edited("steps:", "steps:\n  allow_failure: yes")
+    assert shown(failed, silenced, passed)[1] == ["`make lint`: 2 errors → fixed by ci.yml: `allow_failure: yes`"]
+    back = edited("  allow_failure: yes\n", "")
+    assert shown(failed, silenced, passed, back)[1] == ["`make lint`: 2 errors → fixed by ci.yml"]

@@ -141,10 +141,7 @@ def test_nobody_said_what_the_client_says_in_the_users_name() -> None:
             role=Role.TOOL, parts=(Text(text="<environment_details>\nVisible files: a.py\n</environment_details>"),)
         ),
     )
-    assert [(event.kind, event.text) for event in found] == [
-        (EventKind.RESULT, "[Request interrupted by user]"),
-        (EventKind.USER, "/review src"),
-    ]
+    assert [(event.kind, event.text) for event in found] == [(EventKind.USER, "/review src")]
 
 
 @pytest.mark.parametrize(

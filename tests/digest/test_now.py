@@ -491,3 +491,11 @@ def test_a_question_after_thanks_is_nothing_agreed_to_that_waits_to_be_done() ->
     before = user("cancel the one to Boston please"), says("It is cancelled.")
     (request, *_) = texts(digest(conversation(*before, asked, *found), 900), Section.TASK)
     assert request.endswith("business class?")
+
+
+def test_a_question_that_the_kept_records_answer_is_not_waiting_any_more() -> None:
+    session = conversation(user("Book me the early ferry."), says("The early one is full. Shall I take the late one?"))
+    answered = conversation(*session.messages, user("Yes, the late one."))
+    assert any(text.startswith("Waiting for an answer: ") for text in texts(digest(session, 900), Section.TASK))
+    one = digest(answered, 900, covered=(0, 1), kept=(2,))
+    assert not any(text.startswith("Waiting for an answer: ") for text in texts(one, Section.TASK))

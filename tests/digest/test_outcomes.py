@@ -158,3 +158,14 @@ def test_a_question_that_was_answered_in_words_did_not_make_what_a_later_yes_set
     assert wanted(*asked, user("continue"), STORE, says("Stored.")) == " → edited store.py"
     one = digest(conversation(user(ASKED), STORE, *asked, user("continue"), STORE, NEXT), 3_000)
     assert "from now on? → replied: I can't do that." in rendered(one.summary)
+
+
+def test_an_apostrophe_of_a_typesetter_reads_like_that_of_a_keyboard() -> None:
+    asked = user("Can you approve all the writing yourself from now on?"), says("I can\u2019t do that.")
+    one = digest(conversation(user(ASKED), STORE, *asked, user("continue"), STORE, NEXT), 3_000)
+    assert "from now on? → replied: I can't do that." in rendered(one.summary)
+
+
+def test_files_that_were_created_and_edited_for_a_request_are_told_apart() -> None:
+    new = (call("Write", "w", file_path="src/tide.py", content="x = 1"), answer("created", "w"))
+    assert wanted(STORE, new) == " → created tide.py, edited store.py"
