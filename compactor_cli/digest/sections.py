@@ -8,7 +8,6 @@ the templates.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from itertools import chain
 
 from compactor_cli.digest import now
@@ -24,7 +23,8 @@ from compactor_cli.digest.wants import newest_request, wants_items
 from compactor_cli.model.summary import Item, Section
 from compactor_cli.model.value import dataclass
 
-Build = Callable[[Analysis, int, TokenCache], tuple[Item, ...]]
+# Of what is known, in this many tokens; some leave out what is ``shown`` before.
+Build = Callable[..., tuple[Item, ...]]
 
 HEADING_TOKENS = 6
 _MIN_TOKENS = 8
@@ -72,25 +72,23 @@ def names_ratio(coding: float) -> float:
 def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> dict[Section, tuple[Item, ...]]:
     """The items of every section of known cost, for a summary of this many tokens without its frame."""
     found: dict[Section, tuple[Item, ...]] = {}
+    given = 0
     lent = _lent(tokens, analysis, token_cache)
+    moved = {Section.TASK: lent, Section.USER: -lent}
     for row in SECTIONS:
-        room = row.budget(tokens, analysis.scores.coding) - HEADING_TOKENS
+        share = row.budget(tokens, analysis.scores.coding)
+        shown = tuple(chain.from_iterable(found.values()))
+        room = share - HEADING_TOKENS + moved.get(row.section, 0)
         if row.section is Section.FILES:
             changed = sum(state.is_changed for state in analysis.files)
             room = max(room, min(changed * _PATH_TOKENS, int(_MAX_FILES_RATIO * tokens)))
             if not analysis.messages:  # a task done alone: its edits are what there is to tell
                 room += _share(Section.USER, tokens, analysis)
-        if row.section is Section.TASK:
-            room += lent
-        if row.section in (Section.USER, Section.ERRORS, Section.DECISIONS):
-            given = sum(one.budget(tokens, analysis.scores.coding) for one in SECTIONS if one.section in found)
-            room += max(0, given - sum(map(token_cache.item, chain.from_iterable(found.values())))) // 3
-        if row.section is Section.USER:
-            room -= lent
-        build = row.build
-        if row.section in _SAYS_WHAT_IS_LEFT:
-            build = partial(_SAYS_WHAT_IS_LEFT[row.section], shown=tuple(chain.from_iterable(found.values())))
-        found[row.section] = build(analysis, room, token_cache) if room > _MIN_TOKENS else ()
+        if row.section in _TAKES_WHAT_IS_UNUSED:
+            room += max(0, given - sum(map(token_cache.item, shown))) // 3
+        options = {"shown": shown} if row.section in _LEAVES_OUT_WHAT_IS_SHOWN else {}
+        found[row.section] = row.build(analysis, room, token_cache, **options) if room > _MIN_TOKENS else ()
+        given += share
     found[Section.PLAN] += attached_items(analysis.attached, int(tokens * _ATTACHED_RATIO), token_cache, analysis.words)
     if analysis.restore_files:
         found[Section.FILES] += content_items(analysis, int(tokens * _CONTENTS_RATIO), token_cache)
@@ -132,8 +130,9 @@ SECTIONS: tuple[SectionPlan, ...] = (
     SectionPlan(section=Section.USER, build=wants_items, large=0.26, small=0.10, conversation=0.15, drop=8),
     SectionPlan(section=Section.ERRORS, build=fixed_items, large=0.06, small=0.03, conversation=0.02, drop=3),
 )
-# Those that leave out what the sections before them quote.
-_SAYS_WHAT_IS_LEFT = {Section.PLAN: open_items, Section.QUESTIONS: now.question_items, Section.USER: wants_items}
+_LEAVES_OUT_WHAT_IS_SHOWN = (Section.PLAN, Section.QUESTIONS, Section.USER)
+# A third of what the sections before them were given and did not need.
+_TAKES_WHAT_IS_UNUSED = (Section.USER, Section.ERRORS, Section.DECISIONS)
 # What is dropped first where the whole is over its budget; the sections without a row of their own among them.
 DROP_ORDER: tuple[Section, ...] = (
     Section.NAMES,
