@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.digest import memory as states
-from compactor_cli.digest import salience as tables
 from compactor_cli.digest.checklists import DealtWith, dealt_with
 from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.choice import Worth
@@ -19,11 +17,11 @@ from compactor_cli.digest.failures import Cause, ErrorRecord, find_causes, find_
 from compactor_cli.digest.files import FileOperation, FileState, file_operations, replay
 from compactor_cli.digest.history import DigestTurn, finals, turns_of
 from compactor_cli.digest.language import FixedWords, detect, words_of
-from compactor_cli.digest.memory import Memory, read_text
+from compactor_cli.digest.memory import Memory, parse, read_text
 from compactor_cli.digest.names import Labels
 from compactor_cli.digest.open import Attached, PlanState, attached, checked, plan_state
 from compactor_cli.digest.outcomes import RequestOutcome, outcomes
-from compactor_cli.digest.salience import Scores, Table, focus_names, score
+from compactor_cli.digest.salience import Scores, Table, build, focus_names, score
 from compactor_cli.digest.settled import Decision, decisions
 from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import Statement, progress_among
@@ -100,7 +98,7 @@ def analyse(request: Request) -> Analysis:
     read = events(request.transcript, request.covered, _is_act)
     summaries = [event for event in read if event.kind is EventKind.SUMMARY]
     own = [event for event in summaries if (known := messages[event.record].summary) and known.origin == _COMPACT]
-    stored = states.parse(request.state) if request.state else None
+    stored = parse(request.state) if request.state else None
     memory, state_used = Memory(), "none"
     if stored:
         memory, state_used = Memory.from_json(stored.extra), "table"
@@ -111,7 +109,7 @@ def analyse(request: Request) -> Analysis:
     reduced = {id(event): replace(event, text=lines if event is own[-1] else "") for event in own}
     found = tuple(reduced.get(id(event), event) for event in read)
     thoughts = unsaid_thoughts(request.transcript, request.covered, found)
-    table = tables.build(found)
+    table = build(found)
     for _, thought in thoughts:
         table.spoken.add(thought.text)
     if stored:

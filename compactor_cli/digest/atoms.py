@@ -64,7 +64,7 @@ _EXTENSIONS = (
 # Method names that read like a file's extension.
 _NOT_FILES = frozenset({"console.log", "Math.log", "math.log", "np.log", "torch.log", "process.env", "import.meta.env"})
 _SEPARATORS = b" \t\r\x0b\x0c\"'`<>()[]{},;|=!?*&^%$\\\x00\x1b"
-CHUNK_TABLE = bytes(0x20 if code in _SEPARATORS else code for code in range(256))
+_CHUNK_TABLE = bytes(0x20 if code in _SEPARATORS else code for code in range(256))
 
 
 @cache
@@ -166,13 +166,17 @@ def split_urls(text: str) -> tuple[str, tuple[Atom, ...]]:
 
 def chunks(text: str) -> list[bytes]:
     """The chunks of a text without URLs, in order, line breaks being blanks."""
-    return text.replace("</", " <").encode("utf-8", "replace").translate(CHUNK_TABLE).split()
+    return _without_separators(text).split()
 
 
 def chunks_by_line(lines: Iterable[str]) -> Iterator[list[bytes]]:
     """`chunks` of each of many lines (which must hold no line break), in one go."""
-    text = "\n".join(lines).replace("</", " <").encode("utf-8", "replace").translate(CHUNK_TABLE)
-    return map(bytes.split, text.split(b"\n"))
+    return map(bytes.split, _without_separators("\n".join(lines)).split(b"\n"))
+
+
+def _without_separators(text: str) -> bytes:
+    """In UTF-8, with blanks for what no atom but a URL holds; a closing tag names no path."""
+    return text.replace("</", " <").encode("utf-8", "replace").translate(_CHUNK_TABLE)
 
 
 def find_atoms(text: str) -> tuple[Atom, ...]:

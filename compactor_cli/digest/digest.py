@@ -37,6 +37,8 @@ _MAX_REMEMBERED = 1_500
 _MIN_NAMED_TOKENS = 600
 # What the lines of turns that made something may take of the history.
 _MADE_RATIO = 0.3
+# Of work, a list of no more than a third of this is quoted whole or not at all.
+_LIST_CHARS = 900
 _SAME_CHARS = 16
 Sections = dict[Section, tuple[Item, ...]]
 
@@ -89,10 +91,6 @@ def _memory(analysis: Analysis) -> Memory:
         skills=tuple(name for name, _ in analysis.attached.skills),
         running=tuple((work.id, work.about) for work in analysis.attached.running),
     )
-
-
-# Of work, a list of no more than a third of this is quoted whole or not at all.
-_LIST_CHARS = 900
 
 
 @dataclass(slots=True, kw_only=True)

@@ -10,16 +10,16 @@ from itertools import islice
 
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import AtomKind, atom_texts
-from compactor_cli.digest.commands import shown
+from compactor_cli.digest.commands import Run, shown
 from compactor_cli.digest.failures import Status
 from compactor_cli.digest.open import State
-from compactor_cli.digest.salience import KINDS
+from compactor_cli.digest.salience import FILE_KINDS, KINDS
 from compactor_cli.digest.statements import ELLIPSIS, sentences
 from compactor_cli.model.value import dataclass
 
 # A report names this many of each kind, the ones most likely to be missed first.
 MOST_NAMED = 50
-_NUMBERS, _NUMBER = "numbers", KINDS.index(AtomKind.NUM)
+_NUMBER = KINDS.index(AtomKind.NUM)
 # Numbers are many and mostly noise: the ones most likely to be used again stand for all.
 _MOST_NUMBERS = 200
 
@@ -33,7 +33,7 @@ def loss(
     there = squeezed(text)
     numbers = " ".join(_DIGITS.findall(there))
     for kind, things in _things(analysis).items():
-        missing = tuple(one for one in things if squeezed(one) not in (numbers if kind == _NUMBERS else there))
+        missing = tuple(one for one in things if squeezed(one) not in (numbers if kind == "numbers" else there))
         if things:
             kept.append((kind, round(1.0 - len(missing) / len(things), 4)))
         if missing:
@@ -53,10 +53,14 @@ def _things(analysis: Analysis) -> Mapping[str, tuple[str, ...]]:
     return {
         "user rules": _distinct(rule for message in reversed(analysis.messages) for rule in rules_in(message.text)),
         "paths": _distinct(state.path for state in analysis.files),
-        "commands": _distinct(shown(run.command).rstrip(" " + ELLIPSIS) for run in reversed(analysis.runs)),
-        _NUMBERS: tuple(names[row] for row in likely),
+        "commands": _distinct(map(_command, reversed(analysis.runs))),
+        "numbers": tuple(names[row] for row in likely),
         "open items": _distinct(todo.text for state in (State.DOING, State.OPEN) for todo in analysis.plan.of(state)),
     }
+
+
+def _command(run: Run) -> str:
+    return shown(run.command).rstrip(" " + ELLIPSIS)
 
 
 def _distinct(things: Iterable[str]) -> tuple[str, ...]:
@@ -83,7 +87,6 @@ _SETTLED = 0.3  # decisions, files that were changed, commands that changed the 
 _PASSING = 0.0
 # Names are many and mostly noise: those most likely to be used again stand for all.
 _MOST_NAMES = 200
-_FILES = (KINDS.index(AtomKind.PATH), KINDS.index(AtomKind.FILE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +132,7 @@ def _droppable(analysis: Analysis) -> Iterator[Dropped]:
         yield Dropped(kind="file", text=file.path, score=base, record=max(file.records, default=-1))
     for run in reversed(analysis.runs):
         base = _SETTLED if run.changes_world else _PASSING
-        yield Dropped(kind="command", text=shown(run.command).rstrip(" " + ELLIPSIS), score=base, record=run.record)
+        yield Dropped(kind="command", text=_command(run), score=base, record=run.record)
     yield from _names(analysis)
 
 
@@ -138,7 +141,7 @@ def _names(analysis: Analysis) -> Iterator[Dropped]:
     kinds, atoms = analysis.table.columns["kinds"], analysis.table.atoms
     tools = {event.name for event in analysis.events}
     ranked = (name for name in analysis.scores.top(len(atoms)) if name not in tools)
-    for name in islice((name for name in ranked if kinds[atoms[name]] not in _FILES), _MOST_NAMES):
+    for name in islice((name for name in ranked if kinds[atoms[name]] not in FILE_KINDS), _MOST_NAMES):
         kind = "number" if kinds[atoms[name]] == _NUMBER else "name"
         last = next((event.record for event in reversed(analysis.events) if name in event.text), -1)
         yield Dropped(kind=kind, text=name, score=_PASSING, record=last)

@@ -152,26 +152,28 @@ def _files(line: str) -> list[FileRow]:
     for words in _WORDS:
         if dash and (row := _file(path, facts, words)):
             return [row]
-        for label, edits in ((words.read, 0), (words.edited, 1)):
-            if line.startswith(f"{label}{words.colon}"):
-                paths = line[len(label) + len(words.colon) :].split(", ")
-                return [(path, False, edits, 1 - edits, False, "") for path in paths]
+        label, colon, paths = line.partition(words.colon)
+        if colon and label in (words.read, words.edited):
+            edits = int(label == words.edited)
+            return [(path, False, edits, 1 - edits, False, "") for path in paths.split(", ")]
     return []
 
 
 def _file(path: str, facts: str, words: FixedWords) -> FileRow | None:
-    created, deleted, moved, times = False, False, "", {words.edited: 0, words.read: 0}
+    times = {words.edited: 0, words.read: 0}
+    marks = {words.created: False, words.deleted: False}
+    moved = ""
     for fact in facts.partition(words.colon)[0].split(words.comma):
         word, _, number = fact.partition(" ×")
         if word in times:
             times[word] = int(number) if number.isdigit() else 1
         elif word.startswith(f"{words.moved} "):
-            moved = word[len(words.moved) + 1 :]
-        elif word in (words.created, words.deleted):
-            created, deleted = created or word == words.created, deleted or word == words.deleted
+            moved = word.removeprefix(f"{words.moved} ")
+        elif word in marks:
+            marks[word] = True
         elif word != words.reverted and not word.startswith(f"{words.committed} "):
             return None
-    return (path, created, times[words.edited], times[words.read], deleted, moved)
+    return (path, marks[words.created], times[words.edited], times[words.read], marks[words.deleted], moved)
 
 
 def _plan(lines: Iterable[str]) -> tuple[tuple[tuple[str, str], ...], str]:
@@ -179,13 +181,13 @@ def _plan(lines: Iterable[str]) -> tuple[tuple[tuple[str, str], ...], str]:
     todos: dict[tuple[str, str], None] = {}
     plan = ""
     for line, words in product(lines, _WORDS):
-        for label, state in ((words.doing, State.DOING), (words.open, State.OPEN), (words.done, State.DONE)):
-            if line.startswith(label + words.colon):
-                listed = line[len(label + words.colon) :]
-                steps = listed.split(words.stop) if state is State.DONE else [listed]
-                todos.update(dict.fromkeys((state.value, step) for step in steps))
-        if line.startswith(words.plan + words.colon):
-            plan = line[len(words.plan + words.colon) :]
+        label, colon, rest = line.partition(words.colon)
+        if colon and label == words.plan:
+            plan = rest
+        state = {words.doing: State.DOING, words.open: State.OPEN, words.done: State.DONE}.get(label)
+        if colon and state:
+            steps = rest.split(words.stop) if state is State.DONE else [rest]
+            todos.update(dict.fromkeys((state.value, step) for step in steps))
     return tuple(todos), plan
 
 

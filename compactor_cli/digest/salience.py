@@ -13,7 +13,7 @@ from dataclasses import field
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import chain, count
-from math import copysign, exp, log, log1p
+from math import exp, log, log1p
 from operator import mul
 
 import orjson
@@ -239,7 +239,7 @@ FREQUENCY_SHARE = 0.05
 # What a word the focus names adds to the log-odds of atoms that hold it: from p = 0.05 to 0.5.
 _FOCUS_BONUS = 3.0
 # The kinds whose parts say something, by code.
-_WITH_PARTS = frozenset(code for code, kind in enumerate(KINDS) if kind in (AtomKind.PATH, AtomKind.FILE))
+FILE_KINDS = frozenset(code for code, kind in enumerate(KINDS) if kind in (AtomKind.PATH, AtomKind.FILE))
 
 
 @cache
@@ -282,7 +282,7 @@ def score(table: Table, *, focus: str = "") -> Scores:
     for atom, row in table.atoms.items() if named else ():
         if any(word in atom.lower() for word in named):
             logits[row] += _FOCUS_BONUS * (2 if atom in focus else 1)
-    rows = [1.0 / (1.0 + exp(-logit if -30.0 < logit < 30.0 else -copysign(30.0, logit))) for logit in logits]
+    rows = [1.0 / (1.0 + exp(-max(-30.0, min(30.0, logit)))) for logit in logits]
     rows = _blended(table, rows, coding)
     return Scores(table=table, rows=rows, terms=_terms(table) if coding < 0.5 else {}, coding=coding)
 
@@ -293,7 +293,7 @@ def _coding(table: Table) -> float:
     files_seen = sum(
         calls > 0 or "." in atom or atom.count("/") != 1
         for atom, kind, calls in zip(table.atoms, columns["kinds"], columns["calls"], strict=True)
-        if kind in _WITH_PARTS
+        if kind in FILE_KINDS
     )
     return min(1.0, files_seen / len(table.atoms) / _CODING_SHARE) if table.atoms else 0.0
 
@@ -346,7 +346,7 @@ def _logits(table: Table) -> list[float]:
     intercept, columns = weights("atom_salience")["intercept"], table.columns
     worded = (
         _text_says(atom, kind, calls > 0)
-        if kind in _WITH_PARTS
+        if kind in FILE_KINDS
         else _shape_says(kind, len(atom), "test" in atom or "spec" in atom)
         for atom, kind, calls in zip(table.atoms, columns["kinds"], columns["calls"], strict=True)
     )
@@ -388,8 +388,9 @@ def _weights_of(names: tuple[str, ...]) -> tuple[float, ...]:
 def _of_text(atom: str, kind: AtomKind, is_called: bool) -> dict[str, float]:
     """What the atom's text says: its kind and length, and for a path what sort of path."""
     found = _of_shape(kind, len(atom), "test" in atom or "spec" in atom)
+    if kind is AtomKind.PATH:
+        found |= _of_path(atom, is_called)
     if kind is AtomKind.PATH or kind is AtomKind.FILE:
-        found |= _of_path(atom, is_called) if kind is AtomKind.PATH else {}
         extension = atom.rpartition(".")[2]
         if extension in _CODE or extension in _DOCUMENTS:
             found["code" if extension in _CODE else "doc"] = 1.0
