@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
+from operator import attrgetter
 
 from compactor_cli.digest.commands import Run, shown
 from compactor_cli.digest.edits import PROSE
@@ -128,13 +130,19 @@ def changes_code(change: FileOperation) -> bool:
     return is_change and not is_folder and not path.endswith(PROSE)
 
 
-def covers(run: Run, change: FileOperation) -> bool:
-    """Whether a check may look at a changed file: not at the sources of another language alone."""
-    return may_look_at(languages_checked(run.command), change)
+def after(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation]:
+    """The changes after a run."""
+    return changes[bisect_right(changes, run.event, key=attrgetter("event")) :]
+
+
+def covered_since(run: Run, changes: Sequence[FileOperation]) -> Iterator[FileOperation]:
+    """The changes after a check that it may look at: not at the sources of another language alone."""
+    languages = languages_checked(run.command)
+    return (change for change in after(run, changes) if may_look_at(languages, change))
 
 
 def may_look_at(languages: Collection[str], change: FileOperation) -> bool:
-    """`covers` for a check of these languages (none: of whatever there is)."""
+    """Whether a check of these languages (none: of whatever there is) may look at a changed file."""
     if not changes_code(change):
         return False
     language = next((name for name, endings in _SOURCES.items() if change.path.endswith(endings)), "")

@@ -21,6 +21,7 @@ from typing import NamedTuple
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.checks import (
     RUNNERS,
+    after,
     changes_code,
     contains,
     is_test,
@@ -147,8 +148,8 @@ def find_errors(
                 first_seen |= dict.fromkeys(names.difference(first_seen), run.event)
                 continue  # its last sight decides
             # No edit of the work brings a program that is not there.
-            since = () if "command not found" in run.line else _after(run, changes)
-            between = since and (_after(run, looked_at(languages_checked(run.command))) or since)
+            since = () if "command not found" in run.line else after(run, changes)
+            between = since and (after(run, looked_at(languages_checked(run.command))) or since)
             found = _judged(run, later, between, read)
             seen = min((first_seen.pop(name) for name in names if name in first_seen), default=run.event)
             tried = (one for one in looked_at(languages_checked(run.command)) if seen < one.event < run.event)
@@ -383,10 +384,6 @@ def _is_seen_again(run: Run, later: Sequence[Run], read: _Reader) -> bool:
                 return True
         is_gone = is_gone or _is_gone(run, other, read)
     return False
-
-
-def _after(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation]:
-    return changes[bisect_right(changes, run.event, key=attrgetter("event")) :]
 
 
 def _judged(run: Run, later: Sequence[Run], between: Sequence[FileOperation], read: _Reader) -> ErrorRecord:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
-from compactor_cli.digest.checks import brief, covers, is_test
+from compactor_cli.digest.checks import brief, covered_since, is_test
 from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.commits import Commit
 from compactor_cli.digest.corrections import takes_back
@@ -179,7 +179,7 @@ def _shown(work: _Work, words: FixedWords, *, is_newest: bool) -> Iterator[tuple
     A check after a question, or before the edits, shows nothing of them.
     """
     checks = [run for run in work.runs if run.outcome is not CommandOutcome.UNKNOWN and is_test(run.command)]
-    after = {r.key: r for r in checks if not any(one.event > r.event and covers(r, one) for one in work.changes)}
+    after = {run.key: run for run in checks if not any(covered_since(run, work.changes))}
     if work.changes:
         names = list(dict.fromkeys(one.path.rpartition("/")[2] for one in reversed(work.changes)))
         most = 1 if after else _MAX_EDITED

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import islice
 
-from compactor_cli.digest.checks import chain_parts, contains, covers, is_test, selects_some
+from compactor_cli.digest.checks import chain_parts, contains, covered_since, is_test, selects_some
 from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.commits import Commit, after_rebases, find_commits, held_by
 from compactor_cli.digest.events import Event, EventKind, FileAction, results_of
@@ -326,11 +325,9 @@ def _branch(runs: Sequence[Run]) -> tuple[str, int]:
 
 def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[int]:
     """The runs that execute, build or format the code of the work, or check it, before changes of what they cover."""
-    at = [one.event for one in changes]
     for run in runs:
         is_run = is_test(run.command) or _EXECUTES.search(unquoted(run.command))
-        first = bisect_right(at, run.event) if is_run else len(changes)
-        if any(covers(run, one) for one in changes[first:]):
+        if is_run and any(covered_since(run, changes)):
             yield run.event
 
 
@@ -379,7 +376,7 @@ def _stale(runs: Sequence[Run], changes: Sequence[FileOperation]) -> list[tuple[
         if not is_narrow and not _is_run_again(run, later):
             passed.append(run)
         later.append(run)
-    found = ((run, tuple(one for one in changes if one.event > run.event and covers(run, one))) for run in passed)
+    found = ((run, tuple(covered_since(run, changes))) for run in passed)
     return [(run, since) for run, since in found if since]
 
 
