@@ -110,18 +110,20 @@ ERROR_PATTERN = re.compile(
 # Lines that only say where, or how, the next ones run.
 _ENTERING = re.compile(r"(?:cd \S+|set -\S+(?: \S+)?|export \w+=\S*|#.*|)")
 _LEADING_CD = re.compile(r"\A\s*cd [^&;|\n]+&&\s*")
+# The whole of a run, wherever it stands.
+_COUNT = re.compile(r"\b\d+ (?:passed|tests? passed|passing|tests? ok)|\b(?:0|[Nn]o) (?:issues|errors|problems)\b")
 # What a check or a build that went well reports, and what other commands do.
 _RESULT = re.compile(
-    r"\b\d+ (?:passed|tests? passed|passing|tests? ok)|^ok\s+\S|^PASS\b|BUILD SUCC|^OK \(|^All checks passed|Success: "
-    r"|^test result: ok|\b(?:0|[Nn]o) (?:issues|errors|problems)\b|compiled successfully"
+    rf"{_COUNT.pattern}|^ok\s+\S|^PASS\b|BUILD SUCC|^OK \(|^All checks passed|Success: |^test result: ok"
+    r"|compiled successfully"
 )
+# How git tells of a commit: its branch, hash and subject.
+COMMIT_LINE = re.compile(r"^\[([\w./-]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\](.*)", re.MULTILINE)
 _REPORT = re.compile(
-    rf"{_RESULT.pattern}|^\[[\w./-]+ (?:\(root-commit\) )?[0-9a-f]{{7,}}\]|\b\d+ files? changed|Successfully"
+    rf"{_RESULT.pattern}|{COMMIT_LINE.pattern}|\b\d+ files? changed|Successfully"
     r"|->\s+\S+(?: \([\w ]+\))?$|/pull/\d+|/issues/\d+|^Switched to |^Your branch is |^branch '[^']+' set up"
     r"|^(?:Deleted|Created) |^HEAD is now at "
 )
-# The whole of a run, wherever it stands.
-_COUNT = re.compile(r"\b\d+ (?:passed|tests? passed|passing|tests? ok)|\b(?:0|[Nn]o) (?:issues|errors|problems)\b")
 _PASSING = re.compile(r"\s*(?:--- (?:PASS|SKIP)|=== |ok\s|PASS|[✓✔√])")
 _RAN_NOTHING = re.compile(
     r"\bno tests? (?:to run|files?|ran|found|collected)\b|^\W*\d+ deselected in ", re.IGNORECASE | re.MULTILINE
@@ -367,7 +369,7 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
         return ""
     lines = _edges(text)
     # A commit tells its branch and hash in the first line, and sizes after it.
-    commit = next((line for line in lines if _COMMIT.match(line)), "")
+    commit = next((line for line in lines if COMMIT_LINE.match(line)), "")
     is_known = outcome is CommandOutcome.OK
     patterns = (_REPORT,) if changes_world(command) else (_RESULT, _REPORT) if is_known else (_RESULT,)
     reported = (line.strip() for pattern in patterns for line in reversed(lines) if pattern.search(line))
@@ -393,9 +395,6 @@ def _brief(text: str) -> str:
 def _own_lines(text: str) -> list[str]:
     """The lines of an output without those that the client writes around it, and what tools say of themselves."""
     return [line for line in text.split("\n") if not (AROUND_OUTPUT.match(line) or _NOTICE.match(line))]
-
-
-_COMMIT = re.compile(r"\[[\w./-]+ (?:\(root-commit\) )?[0-9a-f]{7,40}\] ")
 
 
 def error_line(text: str) -> str:

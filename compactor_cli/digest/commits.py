@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
-from compactor_cli.digest.commands import CommandOutcome, Run
+from compactor_cli.digest.commands import COMMIT_LINE, CommandOutcome, Run
 from compactor_cli.digest.files import FileState
 from compactor_cli.digest.shell import QUOTED
 from compactor_cli.model.value import dataclass
@@ -97,7 +97,7 @@ def find_commits(runs: Iterable[Run], directory: str) -> list[Commit]:
     index = _Index()
     for run in runs:
         text = run.output
-        made = list(_COMMIT.finditer(text)) if run.outcome is not CommandOutcome.FAILED else []
+        made = list(COMMIT_LINE.finditer(text)) if run.outcome is not CommandOutcome.FAILED else []
         ends = [*(one.start() for one in made[1:]), len(text)]
         for step, words, is_shown in _steps(run.command, directory):
             if step == "commit":
@@ -138,7 +138,6 @@ def after_rebases(commits: Iterable[Commit], runs: Iterable[Run]) -> Iterator[Co
 
 _REBASE = re.compile(r"\bgit (?:rebase\b|pull\b.* (?:-r|--rebase)\b)")
 _LOGGED = re.compile(r"^(?:\* )?([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$", re.MULTILINE)
-_COMMIT = re.compile(r"^\[([\w./-]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\](.*)", re.MULTILINE)
 _SIZE = re.compile(r"^ *(\d+) files? changed", re.MULTILINE)
 # New and deleted files of a commit, and those that were moved.
 _SHOWN = re.compile(r"^ *(?:(?:create|delete) mode \d+ (.+)|re(?:name|write) (.*) \(\d+%\))$", re.MULTILINE)

@@ -180,11 +180,11 @@ def _operations(event: Event, number: int, result: Event | None, shown: str, win
         )
     elif event.tool is ToolKind.COMMAND:
         steps = list(shell_operations(source, failed=failed_with_code(result)))
-        written_paths = {path for action, path, *_ in steps if action in _WRITING and not is_throwaway(path)}
+        written_paths = {path for action, path, *_ in steps if action in WRITING and not is_throwaway(path)}
         for action, path, target in steps:
             # Of several files it is not known which the texts are of.
             is_known = len(written_paths) == 1 or written_text(event, path) is not None
-            of_it = changed(path) if action in _WRITING and is_known else done(action=action, path=path)
+            of_it = changed(path) if action in WRITING and is_known else done(action=action, path=path)
             yield replace(of_it, action=action, target=target)
     elif event.tool is ToolKind.EDIT and (patch := patch_of(event)):
         path = ""
@@ -298,7 +298,7 @@ def is_throwaway(path: str) -> bool:
 
 
 _RANGES = ("offset", "limit", "view_range", "start_line", "end_line", "line_range", "n_lines", "line_offset")
-_WRITING = (FileAction.EDIT, FileAction.CREATE)
+WRITING = (FileAction.EDIT, FileAction.CREATE)
 # What is shorter, like a bracket, stands in many lines that an edit of it does not mean.
 _MIN_REPLACED_CHARS = 4
 _MAX_PARTS = 6

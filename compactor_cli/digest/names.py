@@ -23,6 +23,7 @@ from compactor_cli.digest.events import (
     command_of,
     parameters,
 )
+from compactor_cli.digest.files import WRITING, patched_files
 from compactor_cli.digest.salience import KINDS, Lines
 from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import TokenCache, head
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 _MOST_CHARS = 80
 _LOOKUP_KEYS = ("pattern", "query", "q", "url", "regex", "prompt", "description", "subject")
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update) File: (.+)$", re.MULTILINE)
 _FILE_TOOLS = (ToolKind.EDIT, ToolKind.READ)
 
 
@@ -76,7 +76,7 @@ def short_names(paths: Iterable[str]) -> dict[str, str]:
 def _path(call: Event, event: Event) -> str:
     """The file that a call is about, the one that an editor shows in its answer, or the only one a command shows."""
     if call.tool in _FILE_TOOLS:
-        patched = set(_PATCHED.findall(patch_of(call)))
+        patched = {path for action, path in patched_files(patch_of(call)) if action in WRITING}
         path = "" if argument(call.arguments, _LOOKUP_KEYS[:1]) else argument(call.arguments, PATH_KEYS)
         path = patched.pop() if len(patched) == 1 else path
         return path if path and "\n" not in path else viewed_file(event.text)
