@@ -75,11 +75,10 @@ def dealt_with(events: Sequence[Event], operations: Sequence[FileOperation]) -> 
     gone: dict[str, list[tuple[int, set[str]]]] = {}
     for one in operations:
         left_out = set(_NAME.findall("\n".join(old for old, _ in one.replaced)))
-        if left_out:
-            left_out.difference_update(*(_NAME.findall(new) for _, new in one.replaced))
+        left_out.difference_update(*(_NAME.findall(new) for _, new in one.replaced if left_out))
         if left_out:
             gone.setdefault(one.path.rpartition("/")[2], []).append((one.event, left_out))
-    found: dict[tuple[int, int], DealtWith] = {}
+    by_event: dict[int, list[DealtWith]] = {}
     left = faults = _MAX_LISTS
     for number in range(len(events) - 1, -1, -1):
         event = events[number]
@@ -87,17 +86,17 @@ def dealt_with(events: Sequence[Event], operations: Sequence[FileOperation]) -> 
             continue
         finds_fault = faults > 0 and _FAULT.search(event.text) is not None
         faults -= finds_fault
+        found: dict[int, DealtWith] = {}
         if finds_fault or any(file in event.text for file in gone):
             overtaken = _overtaken(event, number, gone, edits if finds_fault else ())
-            found |= {(number, one.places[0]): one for one in overtaken}
+            found |= {one.places[0]: one for one in overtaken}
         if left > 0 and len(_NUMBERED.findall(event.text)) >= _MIN_ENTRIES:
             for entries in _lists(event.text):
                 judged = list(_judged(entries, number, event.record, edits))
-                found |= {(number, one.places[0]): one for one in judged}
+                found |= {one.places[0]: one for one in judged}
                 left -= bool(judged)
-    by_event: dict[int, list[DealtWith]] = {}
-    for entry in found.values():
-        by_event.setdefault(entry.event, []).append(entry)
+        if found:
+            by_event[number] = list(found.values())
     return by_event
 
 
@@ -207,15 +206,15 @@ def _lists(text: str) -> Iterator[list[_Listed]]:
         below = entries and (
             entries[-1].text == heading or (under and entries[-1].text.startswith(under[:_ABOVE_CHARS]))
         )
-        is_entry = form in (StatementForm.ITEM, StatementForm.ROW) and _ENTRY.match(piece)
-        headed = _ENTRY.match(heading) if not below else None
-        words = heading if headed else piece
-        match = None if below else headed or is_entry or None
-        if match is None:
+        headed = _ENTRY.match(heading)
+        is_listed = form in (StatementForm.ITEM, StatementForm.ROW)
+        match = headed or (_ENTRY.match(piece) if is_listed else None)
+        if below or match is None:
             if below and form is not StatementForm.CODE:
                 entries[-1] = entries[-1].with_more(place, piece)
             above = piece if form is StatementForm.SENTENCE else above
             continue
+        words = heading if headed else piece
         if entries and int(match[1]) <= entries[-1].number:
             yield from _as_checklist(entries)
             entries = []

@@ -36,6 +36,7 @@ from compactor_cli.digest.statements import (
     clipped,
     is_courtesy,
     is_noise,
+    may_have,
     opening,
     plain_line,
     records_of,
@@ -210,11 +211,8 @@ _ASKS_FOR = re.compile(
     re.IGNORECASE,
 )
 
-
 # Parts of them, in lower case: one is in every text that has one.
-_ANSWER_SIGNS = ("please", "kindly", "let me know", "请")
-
-
+_ANSWER_SIGNS = ("please", "kindly", "let me know")
 # The second half of a question: without the first, a yes to it would be turned round.
 _OTHER_HALF = re.compile(r"\W*(?:or|alternatively|otherwise)\b|\W*(?:或者|还是|または|それとも)", re.IGNORECASE)
 
@@ -227,10 +225,9 @@ def last_question(text: str) -> str:
     ending = (
         text if len(text) <= _ENDING_CHARS else text[-_ENDING_CHARS:].partition("\n")[2] or tail(text, _ENDING_CHARS)
     )
-    if not any(mark in ending for mark in QUESTION_MARKS):
-        lowered = ending.lower()
-        if not (any(part in lowered for part in _ANSWER_SIGNS) and _ASKS_FOR.search(ending)):
-            return ""
+    is_asked_for = may_have(ending, _ANSWER_SIGNS) and _ASKS_FOR.search(ending)
+    if not (is_asked_for or any(mark in ending for mark in QUESTION_MARKS)):
+        return ""
     found = sentences(ending)
     last = next((at for at in range(len(found) - 1, max(-1, len(found) - 4), -1) if _asks(found[at])), -1)
     first = last - 1 if last > 0 and _OTHER_HALF.match(found[last]) and _asks(found[last - 1]) else last
@@ -454,8 +451,7 @@ def wants_items(
     ruled = chosen(rules, int(budget_tokens * _RULES_RATIO), token_cache)
     budget_tokens -= sum(map(token_cache.item, ruled))
     items = _quotes(messages, budget_tokens, analysis, token_cache)
-    found = (items[place] for place in sorted(items) if items[place].text)
-    return (*ruled, *_joined_stops(found, analysis.words))
+    return (*ruled, *_joined_stops((item for item in items if item.text), analysis.words))
 
 
 def _joined_stops(items: Iterable[Item], words: FixedWords) -> Iterator[Item]:
@@ -476,23 +472,20 @@ def with_question(message: UserMessage, answer: str, words: FixedWords) -> str:
 
 def _quotes(
     messages: Sequence[UserMessage], budget_tokens: int, analysis: Analysis, token_cache: TokenCache
-) -> dict[int, Item]:
-    """The quotations by the places of their messages, the longest cut to the same size."""
-    places = {id(message): place for place, message in enumerate(messages)}
+) -> Iterator[Item]:
+    """The quotations in the order of their messages, the longest cut to the same size."""
     spoken = [message for message in messages if not message.is_short or lasting(message.text)]
     kept = _affordable(spoken, budget_tokens, analysis, token_cache)
     costs = [
         token_cache.item(_user_item(message, message.text[: budget_tokens * 12 + 200], analysis)) for message in kept
     ]
     level = water_level(costs, budget_tokens)
-    items: dict[int, Item] = {}
     for message, cost in zip(kept, costs, strict=True):
         text = message.text
         if cost > level:
             room = level - 8 - token_cache.text(outcome_of(message, analysis)[0])
             text = condensed(text, room, token_cache, lambda pieces, _, left: _fitting(pieces, left, token_cache))
-        items[places[id(message)]] = _user_item(message, text, analysis)
-    return items
+        yield _user_item(message, text, analysis)
 
 
 def _unquoted(analysis: Analysis, items: Sequence[Item]) -> list[UserMessage]:
@@ -553,13 +546,13 @@ def _affordable(
         newness = message.record / len(analysis.events)
         return newness + lasting(message.text) / 4 + _FIRST * (message is first)
 
-    found: list[UserMessage] = []
+    found: set[UserMessage] = set()
     for message in sorted(messages, key=rank, reverse=True):
         least = min(_MIN_QUOTE_TOKENS, token_cache.item(_user_item(message, message.text[:_LONG_CHARS], analysis)))
         if least <= budget_tokens:
-            found.append(message)
+            found.add(message)
             budget_tokens -= least
-    return sorted(found, key=lambda message: message.record)
+    return [message for message in messages if message in found]
 
 
 def newest_request(analysis: Analysis) -> UserMessage | None:
