@@ -118,25 +118,26 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
             text = f"{words.request}{words.colon}{opening(without_preface(event.text), _MAX_OPTION_CHARS)}"
             yield Item(text=text)  # its record is none of those that the summary stands for
         return
+
+    def replying(text: str, asked: str = "") -> Item:
+        shown_text = marked(text, newest.asked, analysis.dealt_with, words)
+        return Item(text=f"{words.replying}{words.colon}{shown_text}{asked}", records=records_of((newest.asked,)))
+
     first = _quoted(words.request, newest, budget_tokens, analysis, token_cache)
     yield first
+    before = next((event.text for event in reversed(analysis.events) if event.record == newest.asked), "")
     if newest.points_at:
         # The entry that it names, and not what else the list holds.
         asked = f" {ELLIPSIS} {newest.replies_to}" if newest.replies_to.endswith(QUESTION_MARKS) else ""
-        shown_text = marked(newest.points_at, newest.asked, analysis.dealt_with, words)
-        yield Item(text=f"{words.replying}{words.colon}{shown_text}{asked}", records=records_of((newest.asked,)))
-    elif replied := _replied_to(newest, analysis):
-        before = next((event.text for event in reversed(analysis.events) if event.record == newest.asked), "")
+        yield replying(newest.points_at, asked)
+    elif replied := _replied_to(newest, before, analysis):
         # What a few words agree to, or a few words ask for, stands in the whole of what was proposed.
         is_open = analysis.is_dialogue and not _has_acted(newest, analysis)
         says_little = is_open or newest.is_short or len(replied) < _MIN_TELLING_CHARS
-        label = Item(text=f"{words.replying}{words.colon}", records=records_of((newest.asked,)))
-        taken = token_cache.item(first) + token_cache.item(label)
+        taken = token_cache.item(first) + token_cache.item(replying(""))
         room = budget_tokens - taken if is_open else budget_tokens // 2
         gist = _gist(before, room, analysis, token_cache, is_answered=True) if says_little and before else ""
-        shown_text = marked(gist or replied, newest.asked, analysis.dealt_with, words)
-        text = f"{words.replying}{words.colon}{shown_text}"
-        yield Item(text=text, records=records_of((newest.asked,)))
+        yield replying(gist or replied)
     standing = standing_requests(newest, analysis)
     left = budget_tokens - token_cache.item(first)
     for number, one in enumerate(standing):
@@ -145,13 +146,12 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         yield item
 
 
-def _replied_to(newest: UserMessage, analysis: Analysis) -> str:
-    """What the newest message answers, where it says too little without that; empty where it says enough."""
+def _replied_to(newest: UserMessage, before: str, analysis: Analysis) -> str:
+    """What of the words ``before`` it the newest message answers, where it says too little alone; else empty."""
     question = newest.replies_to
     agrees = begins_with_assent(newest.text)
     says_itself = asks(newest.text) or names(newest.text) or _has_acted(newest, analysis)
     if agrees and analysis.is_dialogue and not says_itself:
-        before = next((event.text for event in reversed(analysis.events) if event.record == newest.asked), "")
         question = question or last_question(before)
     is_asked = question.endswith(QUESTION_MARKS) and not analysis.is_dialogue
     return opening(question, _MAX_REPLIED_CHARS) if agrees or is_asked or not _stands_alone(newest, analysis) else ""
@@ -216,22 +216,22 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     words = analysis.words
     last, is_since = _last_telling(analysis)
     steps, acts = _steps_since(analysis, last)
-    is_waiting = last is None or analysis.events[-1].record <= last.record
+    question = last_question(last.text) if last else ""
+    is_waiting = last is not None and question != "" and analysis.events[-1].record <= last.record
     # Of a dialogue Facts has them, with what came of them; whoever asks announces no step.
-    if analysis.is_dialogue or (is_waiting and last and last_question(last.text)):
+    if analysis.is_dialogue or is_waiting:
         steps = None
-    share = 0.6 if steps else 0.85
-    room = int(budget_tokens * share)
     ending_text = ""
     if last:
-        asks_for = bool(last_question(last.text)) and (is_waiting or analysis.is_dialogue)
-        gist = _gist(last.text, room, analysis, token_cache, is_answered=asks_for, acts=acts)
+        room = int(budget_tokens * (0.6 if steps else 0.85))
+        is_answered = is_waiting or (question != "" and analysis.is_dialogue)
+        gist = _gist(last.text, room, analysis, token_cache, is_answered=is_answered, acts=acts)
         ending_text = marked(gist, last.record, analysis.dealt_with, words)
     # A remark that much was done after is past; an explanation is not.
     is_past = acts > _MAX_STEPS and len(ending_text) < _MIN_EXPLAINING_CHARS
     if last and ending_text and is_since and not is_past:
         # What was said before something was done is no state any more.
-        asks_still = is_waiting and last_question(last.text) and not _is_answered_in_kept(last.record, analysis)
+        asks_still = is_waiting and not _is_answered_in_kept(last.record, analysis)
         label = words.earlier_state if acts else words.waiting if asks_still else words.stood
         yield Item(text=f"{label}{words.colon}{ending_text}", records=(last.record,))
     if plan := _announced(analysis):
@@ -243,7 +243,7 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
         yield Item(text=f"{words.unanswered}{words.colon}{_call_words(call)}", records=(call.record,))
     newest = newest_request(analysis)
     is_new = newest and _stands_alone(newest, analysis) and not newest.text.endswith(QUESTION_MARKS)
-    if is_new and last and not last_question(last.text):
+    if is_new and not question:
         return  # something else is asked
     if analysis.is_dialogue and newest and not newest.is_short:
         return  # it says what it is about; what it replies to is chosen with what happened
