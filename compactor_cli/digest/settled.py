@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -67,14 +66,18 @@ class Decision:
 
 
 # How choices are worded, and how reasons are; then parts in lower case, of which every text with such words has one.
-_CHOICES = (
-    r"decided|decision|we chose|I chose|choosing|(?:go|going|went) with|opt(?:ed|ing)? for|instead of|rather than"
-    r"|switched to|agreed|the (?:fix|solution) (?:is|was)"
+_CHOOSES = re.compile(
+    r"\b(?:decided|decision|we chose|I chose|choosing|(?:go|going|went) with|opt(?:ed|ing)? for|instead of|rather than"
+    r"|switched to|agreed|the (?:fix|solution) (?:is|was))\b"
+    r"|决定|改用|采用|选择|改为|而不是|决议|ことにし|採用|に決め|ではなく|代わりに",
+    re.IGNORECASE,
 )
-_REASONS = (
-    r"because|the reason|root cause|turns out|the (?:issue|problem|cause|bug) (?:is|was)|so that|due to|that's why"
+_REASONS = re.compile(
+    r"\b(?:because|the reason|root cause|turns out|the (?:issue|problem|cause|bug) (?:is|was)|so that|due to|that's why"
     r"|since (?:it|the|we|there|that|this)|which means|can't|cannot|policy|(?:not |in)eligible|intentional(?:ly)?"
-    r"|(?:not|only|n't) (?:be )?(?:allow(?:ed)?|permit(?:ted)?)|(?:not|n't) support(?:ed)?|by design"
+    r"|(?:not|only|n't) (?:be )?(?:allow(?:ed)?|permit(?:ted)?)|(?:not|n't) support(?:ed)?|by design)\b"
+    r"|因为|由于|原因|所以|之所以|なので|ためです|ために|理由",
+    re.IGNORECASE,
 )
 _CHOICE_PARTS = "deci|chose|choosing|with|opt|instead|rather|switched|agreed|the fix|the solution".split("|")
 _REASON_PARTS = (
@@ -88,24 +91,14 @@ _PROPOSAL = re.compile(
 )
 
 
-@cache
-def _cues() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    choices = "决定|改用|采用|选择|改为|而不是|决议|ことにし|採用|に決め|ではなく|代わりに"
-    reasons = "因为|由于|原因|所以|之所以|なので|ためです|ために|理由|原因"
-    return (
-        re.compile(rf"\b(?:{_CHOICES})\b|{choices}", re.IGNORECASE),
-        re.compile(rf"\b(?:{_REASONS})\b|{reasons}", re.IGNORECASE),
-    )
-
-
 def chooses(sentence: str) -> bool:
     """Whether a sentence says that something was chosen."""
-    return may_have(sentence, _CHOICE_PARTS) and _cues()[0].search(sentence) is not None
+    return may_have(sentence, _CHOICE_PARTS) and _CHOOSES.search(sentence) is not None
 
 
 def gives_reason(sentence: str) -> bool:
     """Whether a sentence gives a reason."""
-    return may_have(sentence, _REASON_PARTS) and _cues()[1].search(sentence) is not None
+    return may_have(sentence, _REASON_PARTS) and _REASONS.search(sentence) is not None
 
 
 def proposes(sentence: str) -> bool:
@@ -125,11 +118,8 @@ def decisions(
     for number, event in enumerate(events):
         if event.kind is EventKind.RESULT and event.tool is ToolKind.PLAN and event.call >= 0:
             for decision in _judged_plan(events[event.call], events[number:], words or words_of("en")):
-                key = decision.text.partition(": ")[2][
-                    :_SAME_CHARS
-                ]  # of a plan that is shown again the last word counts
-                found.pop(key, None)
-                found[key] = decision
+                # Of a plan that is shown again the last word counts.
+                _replace(found, decision.text.partition(": ")[2][:_SAME_CHARS], decision)
         new: Iterator[Decision] = iter(())
         if event.kind is EventKind.ASSISTANT:
             last = number
@@ -144,10 +134,14 @@ def decisions(
             if given and found[given].records[-1] >= event.record - _MAX_RECONSIDERED_RECORDS:
                 del found[given]
         for decision in new:
-            asked = decision.text.partition(_ANSWERED)[0]  # of a question that is asked again the last answer counts
-            found.pop(asked, None)
-            found[asked] = decision
+            # Of a question that is asked again the last answer counts.
+            _replace(found, decision.text.partition(_ANSWERED)[0], decision)
     return tuple(found.values())
+
+
+def _replace(found: dict[str, Decision], key: str, decision: Decision) -> None:
+    found.pop(key, None)
+    found[key] = decision
 
 
 def _judged_plan(call: Event, after: Sequence[Event], words: FixedWords) -> Iterator[Decision]:
@@ -209,7 +203,7 @@ def _weight(sentence: str, lead: str) -> float:
     if not chooses(sentence) or is_narration(sentence) or _INTENDS.match(sentence) or sentence[0].islower():
         return 0.0
     # What would happen otherwise is a reason, not a proposal.
-    if proposes(_cues()[1].split(sentence)[0]):
+    if proposes(_REASONS.split(sentence)[0]):
         return 0.0
     # What a thing does, wrongly or not, is no choice, whatever it does it instead of.
     if not (dense_share(sentence) or _FIRST_PERSON.search(sentence) or _HEADS_DECISIONS.search(lead)):
@@ -287,14 +281,13 @@ def asks(words: str) -> bool:
     return any(mark in words for mark in QUESTION_MARKS) or _BEGINS_TO_ASK.match(words) is not None
 
 
+_QUESTION_WORDS = "what|which|where|when|who|how|why"
 _BEGINS_TO_ASK = re.compile(
-    r"\W*(?:what|which|where|when|who|how|why)"
-    r"(?:'s\b| (?:\w+ )?(?:is|are|do|does|did|was|were|can|could|should|would|about|if)\b)",
+    rf"\W*(?:{_QUESTION_WORDS})(?:'s\b| (?:\w+ )?(?:is|are|do|does|did|was|were|can|could|should|would|about|if)\b)",
     re.IGNORECASE,
 )
 # What asks for more than a yes or a no: any words may answer it.
-_IS_OPEN = re.compile(r"(?:\A|, )\W*(?:what|which|where|when|who|how|why)\b", re.IGNORECASE)
-
+_IS_OPEN = re.compile(rf"(?:\A|, )\W*(?:{_QUESTION_WORDS})\b", re.IGNORECASE)
 
 # An offer to do one thing more, at the end of what was done: what the user asks for next is seldom an answer.
 _OFFERS = re.compile(
@@ -326,12 +319,12 @@ _OBJECTS = re.compile(r"\W*(?:but|however|hm+)\b|但是|でも", re.IGNORECASE)
 
 def is_assent(words: str) -> bool:
     """Whether a message of the user only agrees."""
-    return _assent().fullmatch(one_line(words)) is not None
+    return _ASSENT.fullmatch(one_line(words)) is not None
 
 
 def begins_with_assent(words: str) -> bool:
     """Whether a message begins by agreeing, whatever it adds."""
-    return _assent().match(words) is not None
+    return _ASSENT.match(words) is not None
 
 
 def declines(words: str) -> bool:
@@ -345,14 +338,12 @@ _NO = re.compile(
 )
 
 
-@cache
-def _assent() -> re.Pattern[str]:
-    words = (
-        "yes|yeah|yep|ok(?:ay)?|sure|good|great|perfect|fine|cool|looks good|lgtm|continue|go on|go ahead|let'?s go"
-        "|please|(?:do|fix|add) (?:it|that|this|them|both|all|it all|all of (?:it|them|those))|proceed|correct|right"
-        "|好的?|可以|继续|是的?|はい"
-    )
-    return re.compile(rf"\W*(?:(?:{words})\b[\s,.!-]*)+", re.IGNORECASE)
+_ASSENT = re.compile(
+    r"\W*(?:(?:yes|yeah|yep|ok(?:ay)?|sure|good|great|perfect|fine|cool|looks good|lgtm|continue|go on|go ahead"
+    r"|let'?s go|please|(?:do|fix|add) (?:it|that|this|them|both|all|it all|all of (?:it|them|those))|proceed|correct"
+    r"|right|好的?|可以|继续|是的?|はい)\b[\s,.!-]*)+",
+    re.IGNORECASE,
+)
 
 
 _CHOICE = re.compile(
@@ -384,14 +375,16 @@ def is_pending(record: int, analysis: Analysis) -> bool:
     return not any(event.kind in (EventKind.USER, EventKind.ASSISTANT, EventKind.CALL) for event in since)
 
 
-def _item(decision: Decision, rest: str, analysis: Analysis) -> Item:
+def _item(decision: Decision, analysis: Analysis) -> Item:
     """A decision with what was not taken, and of what the user agreed to whether that was done; of a plan, what was."""
+    words = analysis.words
     outcome = analysis.outcomes.get(decision.turn) if decision.weight == _TAKEN else None
     # What else was asked for in the turn may have been committed, too.
     is_other = outcome and outcome.is_made and not holds_half(decision.text, beginnings(outcome.text))
-    ended = outcome.text if outcome and not is_other and outcome.text != analysis.words.replied else ""
+    ended = outcome.text if outcome and not is_other and outcome.text != words.replied else ""
     if decision.turn >= 0 and is_pending(decision.records[-1], analysis):
-        ended = analysis.words.pending
+        ended = words.pending
+    rest = f" ({words.given_up}{words.colon}{' · '.join(decision.given_up)})" if decision.given_up else ""
     text = f"{decision.text}{rest}" + (f" → {ended}" if ended else "")
     return Item(text=text, records=records_of((*decision.records, *(outcome.records if outcome and ended else ()))))
 
@@ -411,8 +404,6 @@ def settled_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
         if not any(one.text in text for text in faults) and quoted.isdisjoint(one.records)
     ]
     ranked = sorted(range(len(found)), key=lambda at: (-(found[at].weight + _RECENCY * at / len(found)), -at))
-    label = f"{analysis.words.given_up}{analysis.words.colon}"
-    rests = (f" ({label}{' · '.join(one.given_up)})" if one.given_up else "" for one in found)
-    items = [_item(one, rest, analysis) for one, rest in zip(found, rests, strict=True)]
+    items = [_item(one, analysis) for one in found]
     taken = {item.text for item in chosen((items[at] for at in ranked), budget_tokens, token_cache)}
     return tuple(item for item in items if item.text in taken)
