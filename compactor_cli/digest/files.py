@@ -414,8 +414,18 @@ def file_items(
     ratio = _READ_RATIO if budget_tokens >= _TIGHT_TOKENS else 0.0
     reserve = min(int(budget_tokens * ratio), sum(token_cache.text(state.path) + 2 for state in read) + 12)
     lines = _changed_items(changed, budget_tokens - reserve, token_cache, words)
+    if _left_out(changed, lines):  # no file that was only read before one that was changed
+        lines = _changed_items(changed, budget_tokens, token_cache, words)
+    if lines and (number := _left_out(changed, lines)):
+        lines = (*lines, Item(text=f"{ELLIPSIS} {number} {words.more}"))
     left = budget_tokens - sum(token_cache.item(item) for item in lines)
     return (*lines, *_lists(words.read, read, left, token_cache, words))
+
+
+def _left_out(states: Iterable[FileState], items: Iterable[Item]) -> int:
+    """How many of these files no item names."""
+    shown = "\n".join(item.text for item in items)
+    return sum(state.path not in shown for state in states)
 
 
 def state_text(state: FileState, words: FixedWords) -> str:

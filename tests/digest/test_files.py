@@ -293,3 +293,16 @@ def test_paths_are_joined_to_the_folder_that_a_shell_was_called_in() -> None:
         (FileAction.READ, "README.md"),
         (FileAction.EDIT, "src/clock.py"),
     ]
+
+
+def test_a_file_that_was_only_read_is_named_after_all_that_were_changed() -> None:
+    edits = [call("Edit", file_path=f"src/harbour_{n}/gauge.py", old_string="a", new_string="b") for n in range(20)]
+    reads = [call("Read", file_path=f"docs/chapter_{n}.md") for n in range(20)]
+    found = replay(file_operations(events_of(*edits, *reads)))
+    tight, roomy = (
+        "\n".join(item.text for item in file_items(found, tokens, token_cache(), EN)) for tokens in (150, 900)
+    )
+    assert "docs/" not in tight
+    assert tight.endswith(f"… {20 - tight.count('gauge.py')} more")
+    assert (roomy.count("gauge.py"), "more" in roomy) == (20, False)
+    assert "docs/chapter_19.md" in roomy
