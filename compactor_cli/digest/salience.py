@@ -419,13 +419,6 @@ def _of_path(path: str, is_called: bool) -> dict[str, float]:
     }
 
 
-_LOGS = tuple(map(log1p, range(4096)))
-
-
-def _log(count: int) -> float:
-    return _LOGS[count] if count < 4096 else log1p(count)
-
-
 _COUNT_FEATURES = (
     *("nev", "nU", "nA", "nC", "nR", "nEdit", "nBash", "nRead", "inU", "inA", "inC", "inR", "inEdit", "inErr"),
     *("onlyR", "onlyA", "dens", "nlines", "callres", "ua"),
@@ -439,15 +432,15 @@ def _of_counts(counts: tuple[int, ...]) -> tuple[float, ...]:
     # Read back from a summary that lost its table: chosen once as worth keeping, so as if said by the assistant.
     assistants += summaries
     events = users + assistants + calls + results
-    logged = map(_log, (events, users, assistants, calls, results, edits, commands, reads))
+    logged = map(log1p, (events, users, assistants, calls, results, edits, commands, reads))
     present = (users > 0, assistants > 0, calls > 0, results > 0, edits > 0, errors > 0)
     only = (results == events, assistants == events)
     return (
         *logged,
         *present,
         *only,
-        _log(fewest),
-        _log(lines),
+        log1p(fewest),
+        log1p(lines),
         calls > 0 and results > 0,
         users > 0 and assistants > 0,
     )
