@@ -200,7 +200,8 @@ class _OpenItems:
         elif event.kind is EventKind.RESULT:
             if found := ATTACHMENTS.skill_folder.match(event.text):
                 self._load(found[1].rstrip("/").rpartition("/")[2], event.record)
-            self._answered(event, events[event.call] if event.call >= 0 else None)
+            if event.call >= 0:
+                self._answered(event, events[event.call])
         if event.kind in (EventKind.USER, EventKind.RESULT) and ATTACHMENTS.notice_sign in event.text:
             for key, _ in ATTACHMENTS.notice.findall(event.text):
                 self.running.pop(key, None)
@@ -216,9 +217,7 @@ class _OpenItems:
         if name:
             self.skills[known] = self.skills.pop(known, record)
 
-    def _answered(self, event: Event, call: Event | None) -> None:
-        if call is None:
-            return
+    def _answered(self, event: Event, call: Event) -> None:
         # A command that takes long is put there by the client itself.
         may_be = call.tool is ToolKind.COMMAND or _argument(call, ATTACHMENTS.background_argument) == "True"
         if may_be and (found := ATTACHMENTS.started.search(event.text[:_NAME_CHARS])):
@@ -238,11 +237,9 @@ def attached(
     events: Sequence[Event], later: Sequence[Event] = (), notices: Iterable[str] = (), carried: Attached | None = None
 ) -> Attached:
     """What is attached after these events and was not seen to end in those that are ``later``, or in ``notices``."""
-    reader = _OpenItems()
-    for name, _ in carried.skills if carried else ():
-        reader.skills[name] = -1
-    for work in carried.running if carried else ():
-        reader.running[work.id] = replace(work, record=-1)
+    before = carried or Attached()
+    running = {work.id: replace(work, record=-1) for work in before.running}
+    reader = _OpenItems(skills={name: -1 for name, _ in before.skills}, running=running)
     for event in events:
         reader.read(events, event)
     skills, started = tuple(reader.skills.items()), set(reader.running)
@@ -303,12 +300,12 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
         yield Item(text=text, records=records_of((work.stash_record,)))
     by_paths: dict[str, list[Run]] = {}
     for run, since in work.stale:
-        by_paths.setdefault(
-            _listed(tuple(dict.fromkeys(one.path for one in reversed(since))), _MAX_STALE_PATHS), []
-        ).append(run)
-    for paths, older in list(by_paths.items())[:_MAX_STALE]:
-        checks = words.comma.join(f"`{brief(run.key, _MAX_COMMAND_CHARS)}`" for run in older[:_MAX_STALE])
-        records = records_of(run.result_record for run in older[:_MAX_STALE])
+        paths = _listed([*dict.fromkeys(one.path for one in reversed(since))], _MAX_STALE_PATHS)
+        by_paths.setdefault(paths, []).append(run)
+    for paths, runs in list(by_paths.items())[:_MAX_STALE]:
+        older = runs[:_MAX_STALE]
+        checks = words.comma.join(f"`{brief(run.key, _MAX_COMMAND_CHARS)}`" for run in older)
+        records = records_of(run.result_record for run in older)
         yield Item(text=f"{words.stale} {paths}{words.colon}{checks}", records=records)
 
 
@@ -327,12 +324,10 @@ def _left_open(analysis: Analysis, shown: Iterable[Item]) -> list[Item]:
             done = {place for one in analysis.dealt_with.get(number, ()) for place in one.places}
             for place, (text, form, lead) in enumerate(statements_of(event.text)):
                 words = beginnings(text)
-                is_left = form is not StatementForm.CODE and (
-                    _LEFT.search(text) or (form is StatementForm.ITEM and _HEADS_LEFT.search(lead))
-                )
-                is_past = (
-                    place in done or _IS_DONE.search(text) or any(2 * len(words & one) >= len(words) for one in later)
-                )
+                is_listed = form is StatementForm.ITEM and _HEADS_LEFT.search(lead)
+                is_left = is_listed or (form is not StatementForm.CODE and _LEFT.search(text))
+                is_done = place in done or _IS_DONE.search(text)
+                is_past = is_done or any(2 * len(words & one) >= len(words) for one in later)
                 if is_left and len(words) > 1 and not is_past and text not in quoted:
                     text = f"{analysis.words.left_open}{analysis.words.colon}{opening(text, _MOST_STEP_CHARS)}"
                     found.append(Item(text=text, records=(event.record,)))
@@ -397,7 +392,7 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         text = f"{where}{MERGE_CONFLICT}{left} — {words.unresolved}" if left else f"{where}{MERGE_CONFLICT}"
         done = f"{words.stop}{words.edited}{words.colon}{', '.join(edited)}" if edited else ""
         return Item(text=f"{text}{done}", records=records_of(error.records))
-    explained = f"{words.quoted(opening(error.explained, _MAX_ENTRY_CHARS))}" if error.explained else ""
+    explained = words.quoted(opening(error.explained, _MAX_ENTRY_CHARS)) if error.explained else ""
     if error.status is Status.FAILING:
         ending = f"— {explained or (words.failing if is_test(error.command) else words.failed)}"
     elif error.status is Status.CHANGED_SINCE:
