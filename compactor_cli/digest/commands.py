@@ -394,7 +394,12 @@ def _brief(text: str) -> str:
 
 def _own_lines(text: str) -> list[str]:
     """The lines of an output without those that the client writes around it, and what tools say of themselves."""
-    return [line for line in text.split("\n") if not (AROUND_OUTPUT.match(line) or _NOTICE.match(line))]
+    lines = (_RUNNER.sub("", line) for line in text.split("\n"))
+    return [line for line in lines if not (AROUND_OUTPUT.match(line) or _NOTICE.match(line))]
+
+
+# Runners of many packages say in front of each line what printed it: `web:check: `, `packages/web check: `.
+_RUNNER = re.compile(r"^@?[\w./-]+(?::| )[a-z][\w-]*(?::[a-z][\w-]*)*: (?=\S*[./])")
 
 
 def error_line(text: str) -> str:

@@ -427,12 +427,19 @@ def _judged(run: Run, later: Sequence[Run], between: Sequence[FileOperation], re
 def _still_to_fix(text: str, error: ErrorRecord) -> str:
     """The error line of an output without the places in files that were changed since, if any other is left."""
     places = [line for line in text.split("\n") if COMPILER_PLACE.search(line)]
-    left = [line for line in places if not any(path in line.partition(":")[0] for path in error.fixes)]
+    left = [line for line in places if not any(_is_in(path, line) for path in error.fixes)]
     return error_line("\n".join(left)) if 0 < len(left) < len(places) else error.line
+
+
+def _is_in(path: str, line: str) -> bool:
+    """Whether a line of a compiler is about a file; it may name it from the folder of its package."""
+    found = _PLACED_FILE.search(line)
+    return found is not None and (f"/{path}".endswith(f"/{found[1]}") or f"/{found[1]}".endswith(f"/{path}"))
 
 
 # Where compilers and linters find an error: file, line and column.
 COMPILER_PLACE = re.compile(r"\.\w+(?::\d+:\d+\b|\(\d+,\d+\): )")
+_PLACED_FILE = re.compile(r"(?:\./)?([^\s:]+?\.\w+)(?=:\d+:\d+\b|\(\d+,\d+\): )")
 
 
 def _fixing(run: Run, changes: Sequence[FileOperation], error: ErrorRecord, events: Sequence[Event]) -> str:

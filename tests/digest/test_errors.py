@@ -584,6 +584,16 @@ def test_of_a_build_that_failed_the_files_that_are_still_to_fix_stand_each_with_
     assert unfixed.endswith("not run again since changes to tide/ebb.go")
 
 
+def test_places_behind_the_name_of_a_package_are_those_of_its_files() -> None:
+    places = [f"web:check-types: app/{file}.ts(12,5): error TS2322: no number" for file in ("ebb", "neap")]
+    check = ran("pnpm check-types", "\n".join([*places, "web:check-types: Exit status 2"]), is_error=True)
+    (unfixed,), _ = shown(check)
+    assert "app/ebb.ts(12,5): error TS2322: no number · app/neap.ts(12,5)" in unfixed
+    (unfixed,), _ = shown(check, *edit("packages/web/app/ebb.ts"))
+    assert "app/neap.ts(12,5)" in unfixed
+    assert "app/ebb.ts(12,5)" not in unfixed
+
+
 def test_a_test_that_failed_and_passed_when_run_alone_since_is_not_left_to_be_run() -> None:
     failed = ran("make test", "--- FAIL: TestResume (0.09s)\nFAIL\tcli\t1.2s", is_error=True)
     edit = (call("Edit", "r", file_path="resume.go", old_string="a", new_string="b"), answer("ok", "r"))
