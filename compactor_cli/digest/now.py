@@ -511,16 +511,13 @@ def question_items(
     last = next((event for event in reversed(analysis.events) if event.kind in _SPEAKERS), None)
     if last is None or last.kind is EventKind.USER:
         return ()  # Now quotes what the user asks
-    if _is_answered_in_kept(last.record, analysis):
+    # Words at a call that was refused may be the answer, too.
+    if _is_answered_in_kept(last.record, analysis) or _asked_record(analysis) > last.record:
         return ()
-    if _asked_record(analysis) > last.record:
-        return ()  # words at a call that was refused
     quoted = "\n".join(item.text for item in shown)
     asked = [
-        text
+        Item(text=text, records=(last.record,))
         for text in sentences(last.text)
         if text.endswith(QUESTION_MARKS) and len(text) <= _MAX_QUESTION_CHARS and text not in quoted
     ]
-    return chosen(
-        (Item(text=text, records=(last.record,)) for text in asked[-_MAX_QUESTIONS:]), budget_tokens, token_cache
-    )
+    return chosen(asked[-_MAX_QUESTIONS:], budget_tokens, token_cache)
