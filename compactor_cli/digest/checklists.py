@@ -77,7 +77,7 @@ def dealt_with(events: Sequence[Event], operations: Sequence[FileOperation]) -> 
         left_out = set(_NAME.findall("\n".join(old for old, _ in one.replaced)))
         left_out.difference_update(*(_NAME.findall(new) for _, new in one.replaced if left_out))
         if left_out:
-            gone.setdefault(one.path.rpartition("/")[2], []).append((one.event, left_out))
+            gone.setdefault(one.name, []).append((one.event, left_out))
     by_event: dict[int, list[DealtWith]] = {}
     left = faults = _MAX_LISTS
     for number in range(len(events) - 1, -1, -1):
@@ -103,7 +103,7 @@ def dealt_with(events: Sequence[Event], operations: Sequence[FileOperation]) -> 
 def _edits(events: Sequence[Event], operations: Iterable[FileOperation]) -> list[tuple[int, str, str]]:
     """Every edit as the position of its call, the name of its file, and what it changed."""
     changes = (one for one in operations if one.action is not FileAction.READ)
-    return [(one.event, one.path.rpartition("/")[2], _edit_text(events[one.event], one.path)) for one in changes]
+    return [(one.event, one.name, _edit_text(events[one.event], one.path)) for one in changes]
 
 
 def done_since(

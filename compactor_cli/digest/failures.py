@@ -255,11 +255,11 @@ def _edited_for(
     turn, first = events[found].turn, bisect_right(edits, found, key=attrgetter("event"))
 
     def shares(one: FileOperation) -> bool:
-        return one.path.rpartition("/")[2] in names or any(name in events[one.event].text for name in names)
+        return one.name in names or any(name in events[one.event].text for name in names)
 
     near = [one for one in edits[first:] if events[one.event].turn <= turn + 1 and shares(one)]
     own = [one for one in near if events[one.event].turn == turn]
-    named = [one for one in edits[first:] if one.path.rpartition("/")[2] in names]
+    named = [one for one in edits[first:] if one.name in names]
     return own or near or named or [one for one in edits[:first] if events[one.event].turn == turn and shares(one)]
 
 
@@ -402,15 +402,13 @@ def _judged(run: Run, later: Sequence[Run], between: Sequence[FileOperation], re
         kept = (one for one in between if one.event > put_back.get(one.path, -1))
         between = [one for one in kept if not is_throwaway(one.target or one.path)] or between
     # No edit of the work fixes what is done elsewhere, unless its error names the file: a hook of a commit does.
-    is_elsewhere = changes_world(run.command) and not any(one.path.rpartition("/")[2] in run.line for one in between)
-    fixes = () if is_elsewhere else tuple(dict.fromkeys(change.target or change.path for change in between))
+    is_elsewhere = changes_world(run.command) and not any(one.name in run.line for one in between)
+    fixes = () if is_elsewhere else tuple(dict.fromkeys(one.target or one.path for one in between))
     records = [run.result_record, *(one.record for one in between[-1:]), *([passed.result_record] if passed else [])]
     status = Status.FIXED if passed else Status.CHANGED_SINCE if fixes else Status.FAILING
-    is_check = is_test(run.command)
     # An edit of the file that the error names is what there was to do about it, not another command.
-    is_edited = any(path.rpartition("/")[2] in run.line for path in fixes)
-    instead = None if (fixes and is_check) or is_edited else _other_way(run, later)
-    other = passed if passed and not fixes else None if passed else instead
+    is_edited = is_test(run.command) or any(path.rpartition("/")[2] in run.line for path in fixes)
+    other = None if fixes and (passed or is_edited) else passed or _other_way(run, later)
     if other and not passed:
         status, records = Status.FIXED, [run.result_record, other.result_record]
     return ErrorRecord(

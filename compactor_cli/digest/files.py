@@ -61,6 +61,11 @@ class FileOperation:
     lines: tuple[str, ...] = ()
     replaced: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def name(self) -> str:
+        """The name of the file, without its folders."""
+        return self.path.rpartition("/")[2]
+
 
 @dataclass(slots=True, kw_only=True)
 class FileState:

@@ -203,7 +203,7 @@ def turn_lines(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     for operation in analysis.operations:
         if operation.action is not FileAction.READ:
             number = analysis.events[operation.event].turn
-            changed.setdefault(number, {})[operation.path.rpartition("/")[2]] = None
+            changed.setdefault(number, {})[operation.name] = None
     found: dict[int, Item] = {}
     left = budget_tokens
     lines: list[tuple[Sequence[DigestTurn], str]] = [

@@ -181,10 +181,10 @@ def _shown(work: _Work, words: FixedWords, *, is_newest: bool) -> Iterator[tuple
     checks = [run for run in work.runs if run.outcome is not CommandOutcome.UNKNOWN and is_test(run.command)]
     after = {run.key: run for run in checks if not any(covered_since(run, work.changes))}
     if work.changes:
-        names = list(dict.fromkeys(one.path.rpartition("/")[2] for one in reversed(work.changes)))
+        names = list(dict.fromkeys(one.name for one in reversed(work.changes)))
         most = 1 if after else _MAX_EDITED
         more = f" {ELLIPSIS}" if len(names) > most else ""
-        new = {one.path.rpartition("/")[2] for one in work.changes if one.action is FileAction.CREATE}
+        new = {one.name for one in work.changes if one.action is FileAction.CREATE}
         shown = names[:most]
         made = [(words.created, [name for name in shown if name in new])]
         made.append((words.edited, [name for name in shown if name not in new]))
