@@ -429,7 +429,7 @@ def error_line(text: str) -> str:
     if not (places or failed):
         places = [line for line in lines if not exit_code().search(line)][-1:]
     if not failed:
-        return _short(" · ".join(line.strip() for line in places[:_MAX_PLACES]))
+        return _short(" · ".join(_short(line.strip(), _MOST_LINE_CHARS // 2) for line in places[:_MAX_PLACES]))
     parts = (" · ".join(failed), *map(str.strip, places[:_MAX_PLACES]))
     return _short(" · ".join(_short(part, _MOST_LINE_CHARS // 2) for part in parts))
 
