@@ -483,7 +483,8 @@ def _stated(event: Event, is_newest: bool, is_quoted: bool) -> list[str]:
     pieces = [one for one in sentences(event.text) if not (is_courtesy(one) or _ONLY_LEADS.fullmatch(one))]
     stated = [one for one in pieces if not is_narration(one)]
     if is_quoted:
-        return [one for one in pieces if is_newest and stated and one not in stated]
+        # What is announced before the last statement is no step since.
+        return pieces[pieces.index(stated[-1]) + 1 :] if is_newest and stated else []
     return pieces if is_newest else stated
 
 

@@ -499,3 +499,11 @@ def test_a_question_that_the_kept_records_answer_is_not_waiting_any_more() -> No
     assert any(text.startswith("Waiting for an answer: ") for text in texts(digest(session, 900), Section.TASK))
     one = digest(answered, 900, covered=(0, 1), kept=(2,))
     assert not any(text.startswith("Waiting for an answer: ") for text in texts(one, Section.TASK))
+
+
+def test_what_was_announced_before_the_state_that_is_quoted_is_no_step_since() -> None:
+    told = "Let me look at the gauge first. The gauge of the north quay counts every tide twice. Now I will change it."
+    one = digest(conversation(user("Why is the tide wrong?"), says(told), call("Read", file_path="gauge.py")), 900)
+    since = [text for text in texts(one, Section.TASK) if text.startswith("since then")]
+    assert since
+    assert not any("Let me look" in text for text in since)
