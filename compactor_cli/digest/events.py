@@ -332,13 +332,15 @@ _FOLDER_KEYS = (*DIRECTORY_KEYS, "directory", "dir_path")
 _PATCHED_FILE = re.compile(r"^(\*\*\* (?:(?:Add|Update|Delete) File|Move to): )(?![/~])", re.MULTILINE)
 
 
-def _from_directory(arguments: Mapping[str, Any], kind: ToolKind, folder: str) -> Mapping[str, Any]:
+def _from_directory(arguments: Mapping[str, Any] | str, kind: ToolKind, folder: str) -> Mapping[str, Any] | str:
     """The arguments of a call that runs in a folder as they would be where the session works, paths and all."""
     command = command_of(arguments)
     if kind is ToolKind.COMMAND:
         command = f"cd {folder} && {command}" if command else ""
     else:
-        command = _PATCHED_FILE.sub(rf"\g<1>{folder}/", command)
+        command = _PATCHED_FILE.sub(lambda found: f"{found[1]}{folder}/", command)
+    if isinstance(arguments, str):
+        return command
     key = next((key for key in COMMAND_KEYS if arguments.get(key) is not None), "")
     return {**arguments, key: command} if key and command else arguments
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, texts, token_cache, user
 
-from compactor_cli.digest.events import FileAction
+from compactor_cli.digest.events import FileAction, ToolKind, _from_directory
 from compactor_cli.digest.files import FileState, file_items, file_operations, overwritten, replay, state_text
 from compactor_cli.digest.language import words_of
 from compactor_cli.digest.shell import shell_operations
@@ -306,3 +306,10 @@ def test_a_file_that_was_only_read_is_named_after_all_that_were_changed() -> Non
     assert tight.endswith(f"… {20 - tight.count('gauge.py')} more")
     assert (roomy.count("gauge.py"), "more" in roomy) == (20, False)
     assert "docs/chapter_19.md" in roomy
+
+
+def test_arguments_that_are_no_object_and_folders_with_backslashes_are_read_too() -> None:
+    patch = "*** Begin Patch\n*** Update File: clock.py\n@@\n-a\n+b\n*** End Patch"
+    assert _from_directory("cat a.py", ToolKind.COMMAND, "src") == "cd src && cat a.py"
+    moved = _from_directory({"command": patch}, ToolKind.EDIT, "C:\\work")
+    assert "*** Update File: C:\\work/clock.py\n" in moved["command"]
