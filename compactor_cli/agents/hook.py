@@ -130,8 +130,12 @@ def steering(analysis: Analysis) -> str:
     from compactor_cli.digest.loss import dropped
 
     # Refusals, what the user asked to hold, open steps and names, the newest and likeliest first.
-    stopped = (message for message in reversed(analysis.messages) if message.stopped)
-    items = [_line(f"the user turned down {message.stopped!r}", message.text) for message in stopped]
+    items = [
+        _line(f"the user turned down {call!r}", message.text)
+        for message in reversed(analysis.messages)
+        for call in (message.stopped, *(call for _, call in message.after_stop))
+        if call and message.resumed < 0
+    ]
     found = dropped(analysis, "")
     for kind in ("user rule", "open item"):
         items += (_line(kind, thing.text) for thing in found if thing.kind == kind)

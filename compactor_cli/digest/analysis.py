@@ -25,6 +25,7 @@ from compactor_cli.digest.salience import Scores, Table, build, focus_names, sco
 from compactor_cli.digest.settled import Decision, decisions
 from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import Statement, progress_among
+from compactor_cli.digest.stops import stops_in_force
 from compactor_cli.digest.wants import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
 from compactor_cli.digest.work_state import WorkState, work_state
 from compactor_cli.formats.client_signs import working_directory
@@ -176,6 +177,7 @@ def _analysed(
     plan, old_plan = plan_state(found), memory.plan_state()
     plan = replace(plan, todos=plan.todos or old_plan.todos, text=plan.text or old_plan.text)
     files = replay(operations, memory.file_states())
+    messages = stops_in_force(messages, found, operations, ran, directory)
     turns, taken_back = turns_of(found), overturned(found)
     words, work = words_of(language), work_state(found, ran, operations, files, directory)
     settled = decisions(found, taken_back, words)

@@ -118,13 +118,20 @@ def file_operations(events: Sequence[Event], directory: str = "") -> tuple[FileO
         elif event.kind is EventKind.RESULT and event.call >= 0 and short_name(event.name) in _SUBAGENTS:
             known = {one.path for one in found if one.event > event.call}
             found += (one for one in _reported(event, number, events[event.call]) if one.path not in known)
+    return tuple(_seen_from(directory, one) for one in found)
+
+
+def attempted(event: Event, directory: str = "") -> list[FileOperation]:
+    """The changes that a call would make, whatever came of it."""
+    tried = _operations(event, 0, None, "", "") if event.kind is EventKind.CALL else ()
+    return [_seen_from(directory, one) for one in tried if one.action is not FileAction.READ and _is_path(one.path)]
+
+
+def _seen_from(directory: str, one: FileOperation) -> FileOperation:
     above = f"{directory}/" if directory else "\n"
-    return tuple(
-        replace(one, path=one.path.removeprefix(above), target=one.target.removeprefix(above))
-        if one.path.startswith(above) or one.target.startswith(above)
-        else one
-        for one in found
-    )
+    if not (one.path.startswith(above) or one.target.startswith(above)):
+        return one
+    return replace(one, path=one.path.removeprefix(above), target=one.target.removeprefix(above))
 
 
 def _reported(event: Event, number: int, call: Event) -> Iterator[FileOperation]:

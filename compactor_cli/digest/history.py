@@ -33,7 +33,7 @@ from compactor_cli.digest.statements import (
     records_of,
     statements_of,
 )
-from compactor_cli.digest.wants import NAME_CHARS, UserMessage, joined, newest_request, with_question
+from compactor_cli.digest.wants import NAME_CHARS, UserMessage, joined, newest_request, stop_before, with_question
 from compactor_cli.group.exchanges import topics
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
@@ -163,6 +163,7 @@ def _opening_line(
     else:
         return None
     named = f"{asked} ({message.points_at})" if message and message.points_at else asked
+    named += stop_before(message, words) if message else ""
     outcome = analysis.outcomes.get(turn.number)
     text = f"{named} → {outcome.text}" if outcome else named
     return Item(text=text, records=records_of((analysis.events[turn.first].record,)))

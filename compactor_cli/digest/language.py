@@ -79,6 +79,7 @@ class FixedWords:
     earlier_state = _Word("Said before the newest steps", "在最新步骤之前说的", "最新の手順の前の発言")
     unpushed = _Word("Not pushed since", "此后未推送", "その後未プッシュ")
     more = _Word("more", "项未列出", "件は省略")
+    resumed = _Word("resumed later", "后来继续", "後に再開")
     edited_later = _Word("edited later", "后来已编辑", "後に編集")
     # Punctuation is ASCII in every language: next to an address, any other would read as a part of it.
     colon = ": "

@@ -55,6 +55,7 @@ from compactor_cli.digest.wants import (
     last_question,
     newest_request,
     outcome_of,
+    stop_before,
 )
 from compactor_cli.model.summary import Item
 
@@ -196,7 +197,7 @@ def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Anal
     words = analysis.words
     room = max(12, budget_tokens - 10)
     text = condensed(message.text, room, token_cache, partial(_chosen_pieces, analysis, token_cache))
-    stopped = f" ({words.stopped}{words.colon}`{message.stopped}`)" if message.stopped else ""
+    stopped = stop_before(message, words)
     named = f" ({message.points_at})" if message.points_at and label == words.earlier else ""
     # What was edited stands among the steps and the files; where there is little room, so does the rest.
     has_room = budget_tokens >= _MIN_OUTCOME_TOKENS

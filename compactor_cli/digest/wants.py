@@ -21,6 +21,7 @@ from compactor_cli.digest.events import (
     command_of,
     results_of,
     short_name,
+    tool_kind,
 )
 from compactor_cli.digest.files import patched_files
 from compactor_cli.digest.language import FixedWords, dense_share
@@ -84,7 +85,9 @@ class UserMessage:
     """One message of the user: its words, its record, its turn, and whether it is a few words only.
 
     ``replies_to``: what the assistant said just before a short one; ``asked``: the record of that. ``is_refusal``: they
-    turned a call down or stopped it; ``stopped``: that call, where a record has it (the words may be empty then).
+    turned a call down or stopped it; ``stopped``: that call, where a record has it (the words may be empty then), and
+    where it stands among the events; ``resumed``: the record of a later call that made the same or another change.
+    ``after_stop``: the calls that were stopped without a word just before it, by where they stand.
     ``points_at``: the entries of an earlier list that it names by their number. ``stops``: the records in which the
     same call was stopped before.
     """
@@ -97,6 +100,9 @@ class UserMessage:
     asked: int = -1
     is_refusal: bool = False
     stopped: str = ""
+    call: int = -1
+    resumed: int = -1
+    after_stop: tuple[tuple[int, str], ...] = ()
     points_at: str = ""
     interrupts: bool = False
     stops: tuple[int, ...] = ()
@@ -127,9 +133,13 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
     is_at_work = False
     unanswered = ""  # the key of what the user said just before
     spoken: list[str] = []
+    silent: dict[str, tuple[int, str]] = {}  # the calls stopped just before without a word, by key
     for event in events:
         if event.kind is EventKind.ASSISTANT:
             spoken = [*spoken, event.text][-MAX_LOOKED_BACK:]
+        is_answered = event.call >= 0 and not (event.is_refusal or event.is_error)
+        if event.kind is EventKind.ASSISTANT or is_answered:
+            silent = {}
         is_refusal = event.kind is EventKind.RESULT and event.is_refusal
         is_spoken = is_refusal or event.kind is EventKind.USER
         text = verbatim((event.refusal or "") if is_refusal else event.text) if is_spoken else ""
@@ -142,6 +152,8 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
                 is_short=not is_refusal and is_short(text, short_words),
                 is_refusal=is_refusal,
                 stopped=stopped,
+                call=event.call if stopped else -1,
+                after_stop=() if is_refusal else tuple(silent.values()),
                 points_at=pointed_at(text, spoken),
                 interrupts=is_at_work and not is_refusal,
             )
@@ -155,6 +167,12 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
             same = found.pop(f"{text}\n{stopped}", None)
             stops = (*same.stops, same.record) if same and stopped else ()
             found[f"{text}\n{stopped}"] = replace(message, stops=stops)
+            if stopped and not text:
+                silent[f"\n{stopped}"] = event.call, stopped
+            elif not is_refusal:
+                for key in silent:  # what is said next is the reason
+                    found.pop(key, None)
+                silent = {}
             unanswered = f"{text}\n"
         if event.kind is not EventKind.RESULT or event.call >= 0:  # not what a client sends in the user's name
             before = event if event.kind is EventKind.ASSISTANT else None
@@ -201,7 +219,9 @@ def call_words(call: Event, max_chars: int, mark: str = "") -> str:
     if command := shown(command_of(call.arguments)) if call.tool is ToolKind.COMMAND else "":
         return f"{mark}{opening(command, max_chars)}{mark}"
     patched = dict.fromkeys(path for _, path in patched_files(patch_of(call)))
-    return f"{call.name} {argument(call.arguments, PATH_KEYS) or ', '.join(patched)}".strip()
+    # Of a shell that a patch goes through, the name tells nothing.
+    name = "apply_patch" if patched and tool_kind(call.name, "") is ToolKind.COMMAND else call.name
+    return f"{name} {argument(call.arguments, PATH_KEYS) or ', '.join(patched)}".strip()
 
 
 # What an agent ends with where it waits for a yes or a choice without asking a question.
@@ -520,13 +540,22 @@ def _user_item(message: UserMessage, text: str, analysis: Analysis) -> Item:
     if message.stopped:
         quoted = f" → {words.quoted(text)}" if text else ""
         times = f" ×{len(message.stops) + 1}" if message.stops else ""
-        text = f"{words.stopped}{words.colon}`{message.stopped}`{times}{quoted}"
-        return Item(text=text, records=records_of((*message.stops, message.record)))
+        later = f" ({words.resumed})" if message.resumed >= 0 else ""
+        text = f"{words.stopped}{words.colon}`{message.stopped}`{times}{quoted}{later}"
+        records = (*message.stops, message.record, *([message.resumed] if later else ()))
+        return Item(text=text, records=records_of(records))
     ended, records = outcome_of(message, analysis)
     is_answer = _DECLINES.match(text) and message.replies_to.endswith(QUESTION_MARKS)
     named = message.points_at or (words.quoted(opening(message.replies_to, NAME_CHARS)) if is_answer else "")
-    named = f" ({named})" if named else ""
+    named = (f" ({named})" if named else "") + stop_before(message, words)
     return Item(text=f"{text}{named}{ended}" if text else "", records=records_of((message.record, *records)))
+
+
+def stop_before(message: UserMessage, words: FixedWords) -> str:
+    """The call that the user stopped with a message, or without a word just before it, in brackets; or nothing."""
+    later = f"{words.comma}{words.resumed}" if message.resumed >= 0 else ""
+    calls = " · ".join(f"`{one}`" for one in (message.stopped, *(call for _, call in message.after_stop)) if one)
+    return f" ({words.stopped}{words.colon}{calls}{later})" if calls else ""
 
 
 def outcome_of(message: UserMessage, analysis: Analysis) -> tuple[str, tuple[int, ...]]:

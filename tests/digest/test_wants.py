@@ -28,10 +28,12 @@ from compactor_cli.digest.pasted import own_words, without_data
 from compactor_cli.digest.statements import water_level
 from compactor_cli.digest.wants import user_messages, wants_items
 from compactor_cli.model.summary import Item, Section
+from compactor_cli.model.transcript import Message
 
 LONG = "please keep the public names of the module as they are and write a test for each of them "
 BUILD = ran("make", "ok")
 REFUSED = "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n"
+WORDLESS = "The user doesn't want to proceed with this tool use. The tool use was rejected."
 
 
 def test_messages_stand_verbatim_in_order_with_their_records() -> None:
@@ -366,19 +368,51 @@ def test_the_task_is_not_taken_for_a_pasted_page() -> None:
     assert user_messages(events_of(user(task)))[0].text == task
 
 
-def test_a_patch_that_was_stopped_is_named_by_its_files() -> None:
+def test_a_patch_that_was_stopped_is_named_by_its_files_and_not_by_the_shell_that_it_went_through() -> None:
     patch = "*** Begin Patch\n*** Update File: src/gauge.py\n@@\n-a\n+b\n*** End Patch"
     refused = (call("shell", "1", command=["apply_patch", patch]), answer("patch rejected by user", "1", is_error=True))
-    session = conversation(user(LONG), *refused, user(f"{LONG}again"), BUILD)
-    assert "Stopped by the user: `shell src/gauge.py`" in texts(digest(session, 1_500), Section.USER)
+    session = conversation(user(LONG), *refused, says("I leave it."), user(f"{LONG}again"), BUILD)
+    assert "Stopped by the user: `apply_patch src/gauge.py`" in texts(digest(session, 1_500), Section.USER)
 
 
 def test_calls_that_were_stopped_in_a_row_without_a_word_take_one_line() -> None:
-    probes = [
-        ran(f"which {name}", "The user doesn't want to proceed with this tool use.", is_error=True) for name in "ab"
-    ]
-    session = conversation(user(LONG), *(one for probe in probes for one in probe), user(f"{LONG}again"), BUILD)
+    probes = [ran(f"which {name}", WORDLESS, is_error=True) for name in "ab"]
+    stopped = (one for probe in probes for one in probe)
+    session = conversation(user(LONG), *stopped, says("I see."), user(f"{LONG}again"), BUILD)
     assert "Stopped by the user: `which a` · `which b`" in texts(digest(session, 1_500), Section.USER)
+
+
+def _edit(number: str, told: str, path: str = "store.py") -> tuple[Message, Message]:
+    is_error = told.startswith("The user")
+    edit = call("Edit", number, file_path=path, old_string="load_items()", new_string="load_rows()")
+    return edit, answer(told, number, is_error=is_error)
+
+
+def test_what_the_user_says_next_is_the_reason_of_a_stop_without_a_word() -> None:
+    stopped = (*_edit("1", WORDLESS), *_edit("2", WORDLESS, "clock.py"))
+    reason = "why do you touch the store? it is read by the crane, and by the clerks at night"
+    session = conversation(user(LONG), *stopped, user(reason), says("Then not."), user(f"{LONG}again"), BUILD)
+    shown = rendered(digest(session, 1_500).summary)
+    assert f"{reason} (Stopped by the user: `Edit store.py` · `Edit clock.py`)" in shown
+    assert shown.count("Stopped") == 1
+
+
+def test_a_stop_is_over_when_the_user_lets_the_file_be_changed_or_the_command_run_later() -> None:
+    reasons = (*_edit("1", REFUSED + "wait, who reads it?"), *ran("git push", REFUSED + "pull first", is_error=True))
+    silent = (*_edit("2", WORDLESS), user("go on"), *ran("rm -rf build", WORDLESS, is_error=True), says("I leave it."))
+    done = (*_edit("3", "updated"), *ran("git push", "main -> main"))
+    one = digest(conversation(user(LONG), reasons, silent, done, user(f"{LONG}again"), BUILD), 1_500)
+    assert [item.text for item in items(one, Section.USER) if "Stopped" in item.text] == [
+        'Stopped by the user: `Edit store.py` → "wait, who reads it?" (resumed later)',
+        'Stopped by the user: `git push` → "pull first" (resumed later)',
+        "Stopped by the user: `rm -rf build`",
+    ]
+    assert items(one, Section.USER)[0].records == (2, 11)
+
+
+def test_a_stop_stands_while_only_other_files_were_changed() -> None:
+    session = conversation(user(LONG), _edit("1", WORDLESS), says("ok"), _edit("2", "updated", "clock.py"), BUILD)
+    assert "Stopped by the user: `Edit store.py`" in texts(digest(session, 1_500), Section.USER)
 
 
 def test_a_message_that_was_typed_anew_stands_as_it_was_sent_at_last() -> None:

@@ -1,0 +1,48 @@
+"""Stops: what became of the calls that the user turned down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from compactor_cli.digest.commands import CommandOutcome, Run
+from compactor_cli.digest.events import Event, FileAction
+from compactor_cli.digest.files import FileOperation, attempted
+from compactor_cli.digest.wants import UserMessage
+
+
+def stops_in_force(
+    messages: Iterable[UserMessage],
+    events: Sequence[Event],
+    operations: Sequence[FileOperation],
+    runs: Sequence[Run],
+    directory: str = "",
+) -> tuple[UserMessage, ...]:
+    """The messages without the stops that are over, and those that have words with the record that shows it.
+
+    A stop of a change is over when the file is changed by a later call, of a command when it runs later: the user
+    consented to that.
+    """
+    made = {(_is_removal(one), one.target or one.path): one for one in operations if one.action is not FileAction.READ}
+    ran = {run.key: run for run in runs if run.outcome is CommandOutcome.OK}
+    keys = {run.event: run.key for run in runs}
+
+    def resumed(call: int) -> int:
+        """The record of what shows that the change of a call, or its command, was made after it; -1 where none does."""
+        again = ran.get(keys[call]) if call in keys else None
+        tried = attempted(events[call], directory) if call >= 0 else ()
+        later = [made.get((_is_removal(one), one.target or one.path)) for one in tried]
+        shown = [one.record for one in ([again] if again else later) if one and one.event > call]
+        return max(shown, default=-1) if len(shown) == max(1, len(later)) or again else -1
+
+    found: list[UserMessage] = []
+    for message in messages:
+        record = resumed(message.call)
+        after_stop = tuple(one for one in message.after_stop if resumed(one[0]) < 0)
+        if message.text or record < 0:
+            found.append(replace(message, resumed=record, after_stop=after_stop))
+    return tuple(found)
+
+
+def _is_removal(one: FileOperation) -> bool:
+    return one.action in (FileAction.DELETE, FileAction.REVERT)
