@@ -1,4 +1,4 @@
-"""Files: what each call did to which file, the last state and text of every file by replay, and the files' section."""
+"""Files: what each call did to which file, and the last state and text of every file by replay."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache, partial
-from itertools import chain, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from compactor_cli.digest.commands import ERROR_PATTERN, failed_with_code
 from compactor_cli.digest.edits import (
-    MODIFIERS,
     added_names,
     changes_of,
     editor_step,
@@ -35,14 +32,8 @@ from compactor_cli.digest.events import (
     results_of,
     short_name,
 )
-from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.shell import shell_operations
-from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, records_of, water_level
-from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
-
-if TYPE_CHECKING:
-    from compactor_cli.digest.analysis import Analysis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,7 +289,7 @@ def _apply(state: FileState, operation: FileOperation) -> None:
             state.added[name] = None
     replaced = [pair for pair in operation.replaced if pair[0] or operation.action is FileAction.CREATE]
     standing = (line for line in state.lines if not any(_overwrites(line, *pair) for pair in replaced))
-    state.lines = tuple(dict.fromkeys((*standing, *operation.lines)))[-_MAX_SHOWN_LINES:]
+    state.lines = tuple(dict.fromkeys((*standing, *operation.lines)))[-MAX_SHOWN_LINES:]
     state.is_reverted = operation.action is FileAction.REVERT
     state.is_deleted = operation.action is FileAction.DELETE
     state.moved_to = operation.target if operation.action is FileAction.MOVE else ""
@@ -397,198 +388,5 @@ _SEARCHING = frozenset(
 )
 _MAX_PATH_CHARS = 200
 _NOT_PATHS = frozenset({".", "/", "-", "/dev/null", "nul"})
-_MAX_ADDED = 40
+_MAX_ADDED, MAX_SHOWN_LINES = 40, 4
 _PENDING_EVENTS = 8
-# Share of the section that files which were only read may always have, where there is room for a few lines.
-_READ_RATIO = 0.3
-_TIGHT_TOKENS = 100
-_PATHS_PER_LINE = 8
-_MAX_SHOWN_ADDED, _MAX_SHOWN_LINES = 5, 4
-_MIN_CONTENT_TOKENS = 30
-
-
-def file_items(
-    states: Sequence[FileState],
-    budget_tokens: int,
-    token_cache: TokenCache,
-    words: FixedWords,
-) -> tuple[Item, ...]:
-    """Changed files one by one, newest first; then those only read, several on a line.
-
-    Where there is no room for a line each, changed files are named together too.
-    """
-    changed = [state for state in states if state.is_changed]
-    # What was written for a try stands here only where there is nothing else.
-    changed = [state for state in changed if not is_throwaway(state.path)] or [
-        state for state in changed if not state.is_deleted
-    ]
-    read = [state for state in states if not (state.is_changed or is_throwaway(state.path))]
-    ratio = _READ_RATIO if budget_tokens >= _TIGHT_TOKENS else 0.0
-    reserve = min(int(budget_tokens * ratio), sum(token_cache.text(state.path) + 2 for state in read) + 12)
-    lines = _changed_items(changed, budget_tokens - reserve, token_cache, words)
-    if _left_out(changed, lines):  # no file that was only read before one that was changed
-        lines = _changed_items(changed, budget_tokens, token_cache, words)
-    if lines and (number := _left_out(changed, lines)):
-        lines = (*lines, Item(text=f"{ELLIPSIS} {number} {words.more}"))
-    left = budget_tokens - sum(token_cache.item(item) for item in lines)
-    return (*lines, *_lists(words.read, read, left, token_cache, words))
-
-
-def _left_out(states: Iterable[FileState], items: Iterable[Item]) -> int:
-    """How many of these files no item names."""
-    shown = "\n".join(item.text for item in items)
-    return sum(state.path not in shown for state in states)
-
-
-def state_text(state: FileState, words: FixedWords) -> str:
-    """What happened to a file, in fixed words: ``created, edited ×3, read``."""
-    facts = [words.created] if state.is_created else []
-    facts += [_times(words.edited, state.edits)] if state.edits else []
-    facts += [_times(words.read, state.reads)] if state.reads and not facts else []
-    facts += [words.deleted] if state.is_deleted else []
-    facts += [f"{words.moved} {state.moved_to}"] if state.moved_to else []
-    facts += [words.reverted] if state.is_reverted else []
-    facts += [f"{words.committed} {state.commit}"] if state.commit else []
-    return words.comma.join(facts)
-
-
-def _times(word: str, number: int) -> str:
-    return word if number == 1 else f"{word} ×{number}"
-
-
-def _changed_items(
-    states: Sequence[FileState],
-    budget_tokens: int,
-    token_cache: TokenCache,
-    words: FixedWords,
-) -> tuple[Item, ...]:
-    items = [_item(state, words) for state in states]
-    if sum(token_cache.item(item) for item in items) <= budget_tokens:
-        for number in (0, 1, _MAX_SHOWN_LINES):
-            full = [_item(state, words, with_added=True, lines=number) for state in states]
-            items = list(_with_more(items, full, budget_tokens, token_cache))
-        return tuple(items)
-    together = _by_fate(states, budget_tokens // 2, token_cache, words)
-    left = budget_tokens - sum(token_cache.item(item) for item in together)
-    single = chosen(items, left, token_cache)
-    rest = [state for state, item in zip(states, items, strict=True) if item not in single]
-    return (*single, *_by_fate(rest, budget_tokens - sum(map(token_cache.item, single)), token_cache, words))
-
-
-def _by_fate(
-    states: Sequence[FileState], budget_tokens: int, token_cache: TokenCache, words: FixedWords
-) -> tuple[Item, ...]:
-    """Paths together by what became of them: of each commit, deleted, or moved to one place, on lines of their own."""
-    groups: dict[str, list[FileState]] = {}
-    for state in states:
-        commit = f"{words.comma}{words.committed} {state.commit}" if state.commit else ""
-        fate = f"{words.moved} {state.moved_to}" if state.moved_to else f"{words.edited}{commit}"
-        groups.setdefault(words.deleted if state.is_deleted else fate, []).append(state)
-    items: list[Item] = []
-    for label, group in sorted(groups.items(), key=lambda pair: pair[1][0].is_deleted or bool(pair[1][0].moved_to)):
-        items += _lists(label, group, budget_tokens - sum(map(token_cache.item, items)), token_cache, words)
-    return tuple(items)
-
-
-def _with_more(
-    items: Sequence[Item], full: Sequence[Item], budget_tokens: int, token_cache: TokenCache
-) -> tuple[Item, ...]:
-    """The items, the newest of them in full as far as it fits."""
-    items = list(items)
-    left = budget_tokens - sum(token_cache.item(item) for item in items)
-    for place, item in enumerate(full):
-        more = token_cache.item(item) - token_cache.item(items[place])
-        if more <= left:
-            items[place] = item
-            left -= more
-    return tuple(items)
-
-
-def _item(state: FileState, words: FixedWords, *, with_added: bool = False, lines: int = 0) -> Item:
-    newest = list(state.added)[-_MAX_SHOWN_ADDED:] if with_added else []
-    more = f" {ELLIPSIS} +{len(state.added) - len(newest)}" if len(state.added) > len(newest) else ""
-    added = f"{words.colon}+ {', '.join(newest)}{more}" if newest else ""
-    # What a commit holds is stated by its subject.
-    is_shown = not (state.commit or state.is_deleted or is_throwaway(state.path))
-    line = " · ".join(f"`{one}`" for one in state.lines[-lines:]) if lines and is_shown else ""
-    line = f"{words.colon if not added else ' · '}{line}" if line else ""
-    # What another name was moved to is given there.
-    status = state_text(state, words)
-    text = f"{state.path} — {status}{added}{line}" if status or added else state.path
-    return Item(text=text, records=records_of(state.records[-1:]))
-
-
-def _lists(
-    label: str, states: Sequence[FileState], budget_tokens: int, token_cache: TokenCache, words: FixedWords
-) -> tuple[Item, ...]:
-    """Paths together, a few on a line, as many as fit."""
-    items: list[Item] = []
-    left = budget_tokens
-    remaining = iter(states)
-    while batch := list(islice(remaining, _PATHS_PER_LINE)):
-        listed: list[FileState] = []
-        for state in batch:
-            if token_cache.item(_list_item(label, [*listed, state], words)) <= left:
-                listed.append(state)
-        if listed:
-            items.append(_list_item(label, listed, words))
-            left -= token_cache.item(items[-1])
-    return tuple(items)
-
-
-def _list_item(label: str, states: Sequence[FileState], words: FixedWords) -> Item:
-    return Item(text=f"{label}{words.colon}{', '.join(state.path for state in states)}")
-
-
-def content_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
-    """The last known contents of the files worked on last: whole where they are short, else changes and signatures."""
-    words = analysis.words
-    there = [state for state in analysis.files if state.is_changed and not (state.is_deleted or state.moved_to)]
-    states = there[: analysis.restore_files]
-    found = contents(analysis.operations, [state.path for state in states])
-    known = [(state.path, content) for state in states if (content := found.get(state.path)) and _text(content)]
-    costs = [token_cache.item(_content(path, content, _text(content), words.content, words)) for path, content in known]
-    level = water_level(costs, budget_tokens)
-    items: list[Item] = []
-    for (path, content), cost in zip(known, costs, strict=True):
-        if content.text is not None and cost <= level:
-            items.append(_content(path, content, content.text, words.content, words))
-        elif level >= _MIN_CONTENT_TOKENS and (parts := _parts(path, content, level, token_cache, words)):
-            items.append(parts)
-    return tuple(items)
-
-
-def _text(content: Content) -> str:
-    return content.text if content.text is not None else "\n".join(content.parts)
-
-
-def _parts(path: str, content: Content, tokens: int, token_cache: TokenCache, words: FixedWords) -> Item | None:
-    """As many lines of the newest changes, then signatures, as fit."""
-    changed = (line for part in reversed(content.parts) for line in part.split("\n"))
-    known = chain(changed, (found[0] for found in _SIGNATURE.finditer(content.text or "")))
-    lines = [line.rstrip() for line in known if line.strip()]
-    left = tokens - token_cache.item(_content(path, content, "", words.parts, words)) - 2
-    taken: list[str] = []
-    for line in dict.fromkeys(lines):
-        left -= token_cache.text(f"\n  {line}")
-        if left < 0:
-            taken.append(ELLIPSIS)
-            break
-        taken.append(line)
-    item = _content(path, content, "\n".join(taken), words.parts, words)
-    return item if len(taken) > 1 and token_cache.item(item) <= tokens else None
-
-
-_SIGNATURE = re.compile(
-    rf"^ {{0,4}}{MODIFIERS}"
-    r"(?:def|class|func|fn|function|interface|type|struct|enum|trait|impl|module|package)\b.*$|^#{1,3} .*$",
-    re.MULTILINE,
-)
-
-
-def _content(path: str, content: Content, text: str, label: str, words: FixedWords) -> Item:
-    body = text.rstrip("\n")
-    # A template's list would take these lines for items of its own.
-    if any(line.lstrip().startswith("- ") for line in body.split("\n")):
-        body = "\n".join(f"| {line}" for line in body.split("\n"))
-    return Item(text=f"{path} — {label}{words.colon.rstrip()}\n{body}".rstrip(), records=records_of(content.records))

@@ -13,7 +13,7 @@ from itertools import chain
 from compactor_cli.digest import now
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.facts import fact_items
-from compactor_cli.digest.files import content_items, file_items
+from compactor_cli.digest.file_lines import content_items, file_items
 from compactor_cli.digest.history import whole_summaries
 from compactor_cli.digest.open import attached_items, fixed_items, open_items
 from compactor_cli.digest.pasted import without_data

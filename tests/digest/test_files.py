@@ -6,7 +6,8 @@ import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, texts, token_cache, user
 
 from compactor_cli.digest.events import FileAction, ToolKind, _from_directory
-from compactor_cli.digest.files import FileState, file_items, file_operations, overwritten, replay, state_text
+from compactor_cli.digest.file_lines import file_items, state_text
+from compactor_cli.digest.files import FileState, file_operations, overwritten, replay
 from compactor_cli.digest.language import words_of
 from compactor_cli.digest.shell import shell_operations
 from compactor_cli.model.summary import Section
