@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING
 from compactor_cli.digest import language
 from compactor_cli.digest.atoms import atom_texts, find_atoms
 from compactor_cli.digest.choices import options_of
-from compactor_cli.digest.events import REPORTING_TOOLS, Event, EventKind, ToolKind, is_own, results_of, short_name
+from compactor_cli.digest.events import (
+    REPORTING_TOOLS,
+    Event,
+    EventKind,
+    FileAction,
+    ToolKind,
+    is_own,
+    results_of,
+    short_name,
+)
 from compactor_cli.digest.failures import finds_cause
 from compactor_cli.digest.files import is_undone, overwritten
 from compactor_cli.digest.salience import Scores
@@ -57,6 +66,8 @@ CUE_FACTOR = 1.4
 # A short sentence between two calls, which is about the next one more often than not.
 REMARK_FACTOR, MAX_REMARK_CHARS = 0.4, 80
 TAKEN_BACK_FACTOR = 0.4
+# What names a file that was changed after it was said tells less of what is so now.
+CHANGED_SINCE_FACTOR = 0.6
 # What the user was asked for and has answered since.
 ANSWERED_FACTOR = 0.3
 CODE_FACTOR, LEANING_FACTOR = 0.4, 0.85
@@ -368,6 +379,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     left = chars = budget_tokens * _SPOKEN_CHARS_PER_TOKEN
     spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN]
     last_user = max((number for number, event in enumerate(events) if event.kind is EventKind.USER), default=-1)
+    changed = {one.name: one.event for one in analysis.operations if one.action is not FileAction.READ}
     # Until the cause was found, others were suspected.
     newest_cause = {events[cause.event].turn: cause.event for cause in analysis.causes}
     for number in sorted(spoken, key=lambda number: (number not in analysis.finals, -number)):
@@ -382,7 +394,9 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
         is_old = number < newest_cause.get(events[number].turn, -1)
         for one in _pieces(text, base, scores, focus, is_final=is_final, is_answered=number < last_user):
             is_doubted = one.place in doubted or (is_old and finds_cause(one.text))
-            found.append(one._replace(weight=one.weight * TAKEN_BACK_FACTOR) if is_doubted else one)
+            is_past = any(changed.get(name, -1) > number for name in _FILE_NAME.findall(f"{one.text} {one.lead}"))
+            factor = TAKEN_BACK_FACTOR if is_doubted else CHANGED_SINCE_FACTOR if is_past else 1.0
+            found.append(one._replace(weight=one.weight * factor))
     found.extend(_thought_pieces(analysis, wordless, chars))
     reports = _reports(events, chars)
     for number, text in reports.items():
@@ -395,6 +409,9 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     known = {one.text for one in found}
     found.extend(one for one in _answers(analysis, wordless) if one.text not in known)
     return found
+
+
+_FILE_NAME = re.compile(r"[\w-][\w.-]*\.\w+|\b[A-Z][a-z]+file\b")
 
 
 def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Statement]:
@@ -474,6 +491,8 @@ def _pieces(
             continue
         if form is StatementForm.ITEM and any(option in piece for option in options):
             continue
+        if is_answered and _OFFERS.search(lead):
+            continue
         factor = 1.0
         if form is StatementForm.CODE:
             factor = CODE_FACTOR
@@ -491,6 +510,12 @@ def _pieces(
 
 # How a sentence begins that is read with the one before it.
 _LEANS = re.compile(r"(?:But|So|This|That|These|Those|It|They|However|Also|Then|Both|And|Instead|Here)\b")
+
+
+# A question above its answers.
+_OFFERS = re.compile(
+    r"\b(?:do you (?:want|prefer|need)|would you|(?:should|shall) (?:I|we))\b|\?$", re.IGNORECASE | re.MULTILINE
+)
 
 
 def _shortened(text: str, scores: Scores, focus: frozenset[str], max_chars: int = MAX_CHARS) -> str:

@@ -6,9 +6,10 @@ Of a message, that is what shares most names and words with the doubt; a message
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compactor_cli.digest.events import Event, EventKind, short_name
+from compactor_cli.digest.failures import finds_cause
 from compactor_cli.digest.language import terms
 from compactor_cli.digest.settled import declines, gives_reason
 from compactor_cli.digest.statements import QUESTION_MARKS, sentences, statements_of
@@ -132,9 +133,24 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
                 doubt([spoken], event.text)
             elif spoken >= 0:
                 closings, words = [*closings, spoken][-_MAX_EXPLAINED:], event.text[:_MAX_CORRECTION_CHARS]
-                doubt(_failed(words, closings, events), words, claims_only=True)
+                failed = _failed(words, closings, events)
+                doubt(failed, words, claims_only=True)
+                for closing in failed:
+                    for at, places in _findings_of_turn(events, closing):
+                        found[at] = found.get(at, frozenset()) | places
             spoken, asked = -1, event.text
     return found
+
+
+def _findings_of_turn(events: Sequence[Event], closing: int) -> Iterator[tuple[int, frozenset[int]]]:
+    """What the assistant found to be the cause in a turn, by its last message: positions, with the places."""
+    for at in range(closing, -1, -1):
+        if events[at].turn != events[closing].turn:
+            return
+        if events[at].kind is EventKind.ASSISTANT and finds_cause(events[at].text):
+            pieces = enumerate(piece for piece, _, _ in statements_of(events[at].text))
+            if places := frozenset(place for place, piece in pieces if finds_cause(piece)):
+                yield at, places
 
 
 def _doubted(text: str, words: str, *, claims_only: bool) -> frozenset[int]:

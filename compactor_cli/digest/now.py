@@ -155,7 +155,18 @@ def _replied_to(newest: UserMessage, before: str, analysis: Analysis) -> str:
     if agrees and analysis.is_dialogue and not says_itself:
         question = question or last_question(before)
     is_asked = question.endswith(QUESTION_MARKS) and not analysis.is_dialogue
+    if not (question or analysis.is_dialogue) and (doubted := _doubted(newest, analysis)):
+        return opening(doubted, _MAX_REPLIED_CHARS)
     return opening(question, _MAX_REPLIED_CHARS) if agrees or is_asked or not _stands_alone(newest, analysis) else ""
+
+
+def _doubted(newest: UserMessage, analysis: Analysis) -> str:
+    """The statements that the newest message doubts of the one it answers."""
+    for at, places in analysis.taken_back.items():
+        if analysis.events[at].record == newest.asked:
+            pieces = enumerate(piece for piece, _, _ in statements_of(analysis.events[at].text))
+            return f" {ELLIPSIS} ".join(piece for place, piece in pieces if place in places)
+    return ""
 
 
 def _has_acted(newest: UserMessage, analysis: Analysis) -> bool:

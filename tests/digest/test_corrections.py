@@ -164,3 +164,31 @@ def test_of_an_explanation_in_doubt_the_first_sentence_that_fits_is_marked_which
     showing = [text for text in texts if any(piece in text for piece in pieces)]
     assert any(wrong not in text for text in showing)
     assert all(DOUBT in text for text in showing)
+
+
+def test_a_cause_is_in_doubt_where_the_user_doubts_it_or_it_did_not_help() -> None:
+    found = says("The problem is that `src/store.py` serves the page from `/gauges` and not from the root.")
+    done = says("I have added the rewrite. The page loads now, with its styles and scripts. Try it!")
+    asked = (user("the page has no styles"), found, *EDIT, done, user("Are you sure? The page loads without styles."))
+    assert found.text in doubted(*asked)
+    assert "Errors and what fixed them" not in shown(*asked)
+    assert "Errors and what fixed them" in shown(*asked[:-1], user("Good. Now add a test."))
+
+
+def test_a_request_that_doubts_what_was_said_stands_with_that() -> None:
+    done = says(
+        "I moved the clock of the two harbours into a module of its own, as you asked. The export of the harbour "
+        "writes its rows in order now. What is left are the names of the gauges."
+    )
+    doubt = user("Are you sure? The export of the harbour has no rows in my browser.")
+    text = shown(*EDIT, done, doubt, says("I look at it."), call("Read", "r", file_path="src/store.py"))
+    assert "writes its rows in order now." in text.partition("In reply to: ")[2]
+
+
+def test_the_answers_to_a_question_that_was_answered_are_not_told_again() -> None:
+    asked = says(
+        "Two things first.\n\n1. **Storage**: do you want to keep the readings:\n   - In one file for the harbour\n"
+        "   - In a database of each gauge\n\nThis decides how the export works."
+    )
+    text = shown(asked, user("one file please, and then write the export of the gauges"), *EDIT, says("It is written."))
+    assert "In a database of each gauge" not in text

@@ -91,6 +91,14 @@ def test_of_a_great_many_reports_only_the_newest_are_weighed() -> None:
     assert min(told) > len(found.events) // 2
 
 
+def test_what_was_said_of_a_file_that_was_changed_later_weighs_less() -> None:
+    said = says("In `tide.py` the harbour reads each of its gauges.\n\nIn `wind.py` the harbour reads each of its masts.")
+    edit = call("Edit", "e", file_path="src/tide.py", old_string="each", new_string="all")
+    found = read(user("how are they read?"), said, user("read them at once"), edit, answer("ok", "e"))
+    tide, wind = (one.weight for one in candidates_of(found, 500) if one.event == 1)
+    assert tide < wind
+
+
 def test_the_lines_of_an_edit_that_was_not_made_are_no_lines_of_its_file() -> None:
     edit = call("Edit", "e", file_path="tide.py", old_string="EBB_METRES = 3", new_string="SPRING_METRES = 7")
 
