@@ -7,49 +7,24 @@ divided by a power of the cost for budgets: Lin & Bilmes 2010).
 
 from __future__ import annotations
 
-import re
-from array import array
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from heapq import heapify, heappop, heappush, nlargest, nsmallest
-from itertools import chain, compress, groupby, islice
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import groupby
 from math import log
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest import language
-from compactor_cli.digest.atoms import atom_texts, find_atoms
-from compactor_cli.digest.choices import options_of
-from compactor_cli.digest.events import (
-    REPORTING_TOOLS,
-    Event,
-    EventKind,
-    FileAction,
-    ToolKind,
-    is_own,
-    results_of,
-    short_name,
-)
-from compactor_cli.digest.failures import finds_cause
-from compactor_cli.digest.files import is_undone, overwritten
+from compactor_cli.digest.atoms import find_atoms
 from compactor_cli.digest.salience import Scores
-from compactor_cli.digest.settled import chooses, gives_reason
 from compactor_cli.digest.statements import (
-    MAX_CHARS,
     Statement,
     StatementForm,
-    asks_the_user,
-    is_import,
-    is_narration,
-    is_noise,
-    is_scrap,
     lead_of,
-    statements_of,
-    windowed,
 )
-from compactor_cli.digest.wants import last_question
 
 if TYPE_CHECKING:
-    from compactor_cli.digest.analysis import Analysis
+    pass
 
 # What a name that is sure to be used again is worth, in units of a word said twice in ten messages.
 ATOM_VALUE = 6.0
@@ -59,50 +34,18 @@ CALL_VALUE = 30.0
 COST_POWER = 0.75
 # A statement opens an item (list mark, records) unless its event has one already.
 ITEM_TOKENS = 6
-# The factors of a statement's worth. Chosen on the training probes; none is worth more than two points there.
-RECENCY = 1.0
-FINAL_FACTOR = 1.6
-CUE_FACTOR = 1.4
-# A short sentence between two calls, which is about the next one more often than not.
-REMARK_FACTOR, MAX_REMARK_CHARS = 0.4, 80
-TAKEN_BACK_FACTOR = 0.4
-# What names a file that was changed after it was said tells less of what is so now.
-CHANGED_SINCE_FACTOR = 0.6
-# What the user was asked for and has answered since.
-ANSWERED_FACTOR = 0.3
-CODE_FACTOR, LEANING_FACTOR = 0.4, 0.85
-OUTPUT_FACTOR = 0.55
 OUTPUT_WORD_FACTOR = 0.5
-# Thoughts count less than what was said, and stand after the statements of the event before them.
-THOUGHT_FACTOR, _THOUGHT_PLACE = 0.7, 1_000
 # Lines of one answer: more of them read as a heap of pieces, so they come only where tokens are left over, and all
 # together take no more than this: what they are lines of can be read again.
 MAX_OUTPUTS = (3, 16, 200)
 MAX_OUTPUT_TOKENS = 2_000
-# A piece of something larger.
-SCRAP_FACTOR = 0.5
 # What a statement that names the focus is worth for that alone, and the share of the budget such statements may take.
 FOCUS_VALUE, FOCUS_RATIO = 60.0, 0.6
 # The newest text from this length on is quoted whole where it takes no more of the budget than this share.
 WHOLE_CHARS, WHOLE_RATIO = 600, 0.3
-# Statements that name the focus are quoted around it, in about this many characters.
-_FOCUS_CHARS = 200
-# A statement that was spoken is shortened from this length on.
-_SPOKEN_CHARS = 600
-# Characters of spoken text that are looked at, and lines of output weighed, for one token of the budget.
-_SPOKEN_CHARS_PER_TOKEN = 60
-_OUTPUTS_PER_TOKEN = 0.16
-_MIN_OUTPUTS = 40
-_MAX_ANSWERS, _MAX_ANSWER_CHARS = 60, 160
-_MIN_ATOM_CHANCE = 0.02
+# Names that are less likely to be used again are worth nothing.
+MIN_ATOM_CHANCE = 0.02
 _MIN_WEIGHT = 0.1
-_MIN_REPORT_CHARS = 400
-_SAME_CHARS = 40
-_LINES_PER_ATOM = 3
-# By the length of a line.
-_LINE_COST = tuple((6 + chars) ** COST_POWER for chars in range(MAX_CHARS + 1))
-_SPOKEN = (EventKind.ASSISTANT, EventKind.SUMMARY)
-_OUTPUT = (EventKind.CALL, EventKind.RESULT)
 _LINES = (StatementForm.OUTPUT, StatementForm.LOOKED)
 _SHOWN = (*_LINES, StatementForm.OBJECT)
 # A word, or the row of a name in the table; of an object, its form with these.
@@ -121,7 +64,7 @@ class Worth:
                 events = spoken.events.get(word, 0)
                 factor = NAME_FACTOR if spoken.names.get(word, 0) * 2 >= events else 1.0
                 self._words[word] = (1 + 0.5 * log(times)) * log(1 + spoken.total / max(1, events)) * factor
-        self._values = [ATOM_VALUE * chance if chance >= _MIN_ATOM_CHANCE else 0.0 for chance in scores.rows]
+        self._values = [ATOM_VALUE * chance if chance >= MIN_ATOM_CHANCE else 0.0 for chance in scores.rows]
 
     def facts(self, text: str, form: StatementForm = StatementForm.SENTENCE) -> dict[Fact, float]:
         """The facts of a text with their worth, in order; names of the table stand for themselves.
@@ -366,251 +309,3 @@ def order(statement: Statement) -> tuple[bool, int, int, int, str]:
     """The order of the transcript; remembered ones first, by where they stood."""
     is_new = statement.event >= 0
     return is_new, statement.event, 0 if is_new else statement.at_tokens, statement.place, statement.text
-
-
-def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
-    """The statements worth weighing: what was said (turn ends first, then the newest), and the telling lines of output.
-
-    Whatever names the focus is among them, however old; lines of files that were changed there since are not.
-    """
-    events, scores, focus = analysis.events, analysis.scores, analysis.focus
-    wordless, labels = _wordless(events, scores.table.length_tokens), analysis.labels
-    found: list[Statement] = []
-    left = chars = budget_tokens * _SPOKEN_CHARS_PER_TOKEN
-    spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN]
-    last_user = max((number for number, event in enumerate(events) if event.kind is EventKind.USER), default=-1)
-    changed = {one.name: one.event for one in analysis.operations if one.action is not FileAction.READ}
-    # Until the cause was found, others were suspected.
-    newest_cause = {events[cause.event].turn: cause.event for cause in analysis.causes}
-    for number in sorted(spoken, key=lambda number: (number not in analysis.finals, -number)):
-        text, base, is_final = events[number].text, wordless[number], number in analysis.finals
-        if left <= 0 and not names(text, focus):
-            continue
-        left -= len(text)
-        # What is said of the work under way ends no turn yet.
-        is_telling = is_final or (events[number].turn == events[-1].turn and not analysis.is_dialogue)
-        base = base._replace(weight=base.weight * (FINAL_FACTOR if is_telling else 1.0))
-        doubted = analysis.taken_back.get(number, ())
-        is_old = number < newest_cause.get(events[number].turn, -1)
-        for one in _pieces(text, base, scores, focus, is_final=is_final, is_answered=number < last_user):
-            is_doubted = one.place in doubted or (is_old and finds_cause(one.text))
-            is_past = any(changed.get(name, -1) > number for name in _FILE_NAME.findall(f"{one.text} {one.lead}"))
-            factor = TAKEN_BACK_FACTOR if is_doubted else CHANGED_SINCE_FACTOR if is_past else 1.0
-            found.append(one._replace(weight=one.weight * factor))
-    found.extend(_thought_pieces(analysis, wordless, chars))
-    reports = _reports(events, chars)
-    for number, text in reports.items():
-        # What another model reported to the agent: its statements stand under the label of the call.
-        base = wordless[number]._replace(label=labels[number].text)
-        found.extend(_pieces(text, base, scores, focus))
-    is_gone = overwritten(events, analysis.operations)
-    outputs = _outputs(analysis, max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN)), wordless)
-    found.extend(one for one in outputs if one.event not in reports and not is_gone(one.event, one.text))
-    known = {one.text for one in found}
-    found.extend(one for one in _answers(analysis, wordless) if one.text not in known)
-    return found
-
-
-_FILE_NAME = re.compile(r"[\w-][\w.-]*\.\w+|\b[A-Z][a-z]+file\b")
-
-
-def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Statement]:
-    """What the newest commands and looks answered in one or two short lines: a state, whatever it names."""
-    events, places = analysis.events, analysis.scores.table.lines.numbers
-    found = ((call, result) for call, result in results_of(events).items() if result.refusal is None)
-    for call, result in islice(reversed([*found]), _MAX_ANSWERS):
-        lines = [line.strip() for line in result.text.strip().split("\n")]
-        text, label = " · ".join(lines), analysis.labels[call].text
-        is_short = len(text) <= _MAX_ANSWER_CHARS and len(lines) <= 2 and not is_noise(text) and text not in label
-        if is_short and events[call].tool in (ToolKind.COMMAND, ToolKind.READ):
-            base = wordless[call]._replace(
-                form=StatementForm.OUTPUT, label=label, weight=OUTPUT_FACTOR * wordless[call].weight
-            )
-            yield base._replace(text=text, record=result.record, place=places.get(lines[0], 0))
-
-
-def _thought_pieces(analysis: Analysis, wordless: Sequence[Statement], chars: int) -> Iterator[Statement]:
-    """The statements of the newest thoughts, each after the event before it."""
-    for at, thought in reversed(analysis.thoughts):
-        if chars <= 0:
-            return
-        chars -= len(thought.text)
-        base = wordless[at]._replace(label=analysis.words.thought, record=thought.record)
-        for one in _pieces(thought.text, base, analysis.scores, analysis.focus):
-            yield one._replace(place=one.place + _THOUGHT_PLACE, lead="", weight=one.weight * THOUGHT_FACTOR)
-
-
-def _wordless(events: Sequence[Event], length_tokens: int) -> list[Statement]:
-    """For each event a statement without words: its record, its place in the table, what its age makes of its worth."""
-    at = length_tokens - sum(len(event.text) // 4 + 1 for event in events)
-    found: list[Statement] = []
-    for number, event in enumerate(events):
-        weight = 1.0 + RECENCY * (number / len(events))
-        found.append(Statement("", number, 0, record=event.record, at_tokens=at, weight=weight))
-        at += len(event.text) // 4 + 1
-    return found
-
-
-def _reports(events: Sequence[Event], chars: int) -> dict[int, str]:
-    """The newest reports by their positions, in order, as many as there are characters for."""
-    found: dict[int, str] = {}
-    for number in range(len(events) - 1, -1, -1):
-        if chars > 0 and (text := _report_words(events[number])):
-            found[number] = text
-            chars -= len(text)
-    # What stands in several is the client's word about a subagent; so is a call of the subagent in JSON.
-    times = Counter(chain.from_iterable(set(text.split("\n")) for text in found.values()))
-    return {
-        number: "\n".join(line for line in text.split("\n") if times[line] == 1 and '{"' not in line)
-        for number, text in reversed(found.items())
-    }
-
-
-def _report_words(event: Event) -> str:
-    """What another model reports in a result, without what the client says of it; empty for any other event."""
-    if event.kind is not EventKind.RESULT or short_name(event.name) not in REPORTING_TOOLS or event.is_error:
-        return ""
-    text = re.sub(r"^<(\w+)>(?:\w+</\1>)?$|^</\w+>$", "", event.text, flags=re.MULTILINE).strip()
-    return text if len(text) >= _MIN_REPORT_CHARS else ""
-
-
-def _pieces(
-    text: str,
-    base: Statement,
-    scores: Scores,
-    focus: frozenset[str],
-    *,
-    is_final: bool = False,
-    is_answered: bool = False,
-) -> Iterator[Statement]:
-    """The statements of a spoken text that tell something."""
-    # Options stand whole in Now, and in Settled with the one that was taken: here and there one would mislead.
-    options = [option[:_SAME_CHARS] for option in options_of(text).values()] if last_question(text) else []
-    for place, (piece, form, lead) in enumerate(statements_of(text)):
-        if is_noise(piece) or (form is StatementForm.SENTENCE and is_narration(piece)):
-            continue
-        if form is StatementForm.ITEM and any(option in piece for option in options):
-            continue
-        if is_answered and _OFFERS.search(lead):
-            continue
-        factor = 1.0
-        if form is StatementForm.CODE:
-            factor = CODE_FACTOR
-        elif chooses(piece) or gives_reason(piece):
-            factor = CUE_FACTOR
-        if form is StatementForm.SENTENCE and not is_final and len(piece) <= MAX_REMARK_CHARS and not lead:
-            factor *= REMARK_FACTOR
-        if is_answered and asks_the_user(piece):
-            factor *= ANSWERED_FACTOR
-        if _LEANS.match(piece):
-            factor *= LEANING_FACTOR
-        shown, weight = _shortened(piece, scores, focus, _SPOKEN_CHARS), base.weight * factor
-        yield Statement(shown, base.event, place, form, lead, base.label, base.record, base.at_tokens, weight)
-
-
-# How a sentence begins that is read with the one before it.
-_LEANS = re.compile(r"(?:But|So|This|That|These|Those|It|They|However|Also|Then|Both|And|Instead|Here)\b")
-
-
-# A question above its answers.
-_OFFERS = re.compile(
-    r"\b(?:do you (?:want|prefer|need)|would you|(?:should|shall) (?:I|we))\b|\?$", re.IGNORECASE | re.MULTILINE
-)
-
-
-def _shortened(text: str, scores: Scores, focus: frozenset[str], max_chars: int = MAX_CHARS) -> str:
-    """A long text as its parts around the names most likely to be used again; around the focus, where it names it."""
-    if len(text) <= _FOCUS_CHARS:
-        return text
-    lowered = text.lower() if focus else ""
-    spots = [(at, at + len(name)) for name in sorted(focus) if (at := lowered.find(name)) >= 0]
-    if spots and len(lowered) == len(text):
-        return windowed(text, spots, _FOCUS_CHARS)
-    if len(text) <= max_chars:
-        return text
-    best = nlargest(6, sorted(atom_texts(text[:20_000])), key=scores.of)
-    return windowed(text, [(at, at + len(atom)) for atom in best if (at := text.find(atom)) >= 0])
-
-
-def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> Iterator[Statement]:
-    """The lines of calls and results that name most of what will be used again, for their length."""
-    events, scores, focus = analysis.events, analysis.scores, analysis.focus
-    edits = ((call, result) for call, result in results_of(events).items() if events[call].tool is ToolKind.EDIT)
-    undone = {call for call, result in edits if is_undone(events[call], result)}
-    looks = {run.event for run in analysis.runs if run.is_look}
-    for text, place in _telling_lines(events, scores, number, focus):
-        base = wordless[scores.table.lines.last[place]]
-        event, label = events[base.event], analysis.labels[base.event]
-        is_steering = event.tool is ToolKind.PLAN or (event.kind is EventKind.CALL and is_own(event.name))
-        is_label = event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND)
-        # Of what came of it, the first line says why; it may repeat the edit after that.
-        is_of_it = base.event in undone or (event.call in undone and not event.text.lstrip().startswith(text))
-        if is_steering or is_of_it or event.refusal is not None or text == event.name or text in label.text:
-            continue
-        is_result = event.kind is EventKind.RESULT
-        # What was looked for or run is the label of what came of it, and a run's last line tells of all its steps.
-        # The path of a listing alone is for the index of names.
-        is_nothing = is_label or text in analysis.progress or is_import(_PLACE.sub("", text))
-        is_nothing = is_nothing or bool(_DIFF.match(text) or (is_result and _PATH.fullmatch(text)))
-        if is_noise(text) or (is_nothing and not names(text, focus)):
-            continue
-        is_file = event.tool is ToolKind.READ or (event.tool is ToolKind.COMMAND and label.is_file)
-        is_look = is_result and (is_file or event.call in looks)
-        form = StatementForm.LOOKED if is_look else StatementForm.OUTPUT
-        weight = OUTPUT_FACTOR * base.weight * (SCRAP_FACTOR if is_scrap(text) else 1.0)
-        shown, named = _shortened(text, scores, focus), (base.event, place, form, "", label.text)
-        yield Statement(shown, *named, base.record, base.at_tokens, weight)
-
-
-_DIFF = re.compile(r"index [0-9a-f]{7}|diff --git |@@ |(?:---|\+\+\+) ")
-# Where a search found a line: `src/clock.py:12:`.
-_PLACE = re.compile(r"^[\w./@+-]+:(?:\d+:)?\s*(?=\S)")
-_PATH = re.compile(r"[\w@+-]*[./][\w./@+-]*")
-
-
-def _telling_lines(
-    events: Sequence[Event], scores: Scores, number: int, focus: frozenset[str]
-) -> Iterator[tuple[str, int]]:
-    """The distinct lines of calls and results by the chances of their names, a few for each name; with their places.
-
-    After them those that name the focus, whatever their chances.
-    """
-    lines, chance = scores.table.lines, scores.rows.__getitem__
-    texts, used = list(lines.numbers), bytearray(len(scores.rows))
-    is_output = [event.kind in _OUTPUT for event in events]
-    naming = [
-        place for place, text in enumerate(texts) if focus and is_output[lines.last[place]] and names(text, focus)
-    ]
-    apart = set(naming)
-    ranks = array("d", bytes(8 * len(texts)))
-    for place, rows in enumerate(lines.atoms):
-        if rows and (value := sum(map(chance, rows))) >= _MIN_ATOM_CHANCE and is_output[lines.last[place]]:
-            ranks[place] = 0.0 if place in apart else -value / _LINE_COST[min(len(texts[place]), MAX_CHARS)]
-    taken = set[int]()
-    for place in _by_rank(ranks):
-        if number <= 0:
-            break
-        fresh = [row for row in lines.atoms[place] if used[row] < _LINES_PER_ATOM]
-        if sum(map(chance, fresh)) < _MIN_ATOM_CHANCE:
-            continue
-        for row in fresh:
-            used[row] += 1
-        number -= 1
-        taken.add(place)
-        yield texts[place], place
-    # Where that leaves room, a short session may be shown line by line.
-    rest = (place for place in reversed(range(len(texts))) if is_output[lines.last[place]] and place not in taken)
-    yield from ((texts[place], place) for place in islice(rest, max(0, number)))
-    yield from ((texts[place], place) for place in naming)
-
-
-def _by_rank(ranks: Sequence[float]) -> Iterator[int]:
-    """The places whose rank is not 0, by rank, the later of equals first. Of half a million, few are asked for."""
-    given, most = 0, 16_384
-    while True:
-        places = compress(range(len(ranks) - 1, -1, -1), reversed(ranks))
-        first = nsmallest(most, places, key=ranks.__getitem__)
-        yield from first[given:]
-        if len(first) < most:
-            return
-        given, most = most, 8 * most

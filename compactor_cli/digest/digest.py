@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from compactor_cli.digest.analysis import Analysis, analyse
-from compactor_cli.digest.choice import Choice, candidates_of
+from compactor_cli.digest.candidates import candidates_of
+from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.facts import remembered_commands
 from compactor_cli.digest.history import (
     HIERARCHY_RATIO,

@@ -9,7 +9,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from itertools import chain, groupby, pairwise, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from compactor_cli.digest.choice import RECENCY, Choice
+from compactor_cli.digest.candidates import RECENCY
+from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.commands import ERROR_PATTERN, error_line
 from compactor_cli.digest.events import Event, EventKind, is_lookup, is_service_call, parameters, results_of
 from compactor_cli.digest.language import FixedWords, names, raw_terms

@@ -5,7 +5,8 @@ from __future__ import annotations
 from conversation import answer, call, conversation, count, digest, request, says, texts, user
 
 from compactor_cli.digest.analysis import analyse
-from compactor_cli.digest.choice import FOCUS_RATIO, Choice, candidates_of
+from compactor_cli.digest.candidates import candidates_of
+from compactor_cli.digest.choice import FOCUS_RATIO, Choice
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message
 

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compactor_cli.digest.analysis import Analysis, analyse
-from compactor_cli.digest.choice import ITEM_TOKENS, Choice, candidates_of
+from compactor_cli.digest.candidates import candidates_of
+from compactor_cli.digest.choice import ITEM_TOKENS, Choice
 from compactor_cli.digest.history import history_items, running_text
 from compactor_cli.digest.statements import Statement, StatementForm, statements_of
 from compactor_cli.model.summary import Section
@@ -92,7 +93,9 @@ def test_of_a_great_many_reports_only_the_newest_are_weighed() -> None:
 
 
 def test_what_was_said_of_a_file_that_was_changed_later_weighs_less() -> None:
-    said = says("In `tide.py` the harbour reads each of its gauges.\n\nIn `wind.py` the harbour reads each of its masts.")
+    said = says(
+        "In `tide.py` the harbour reads each of its gauges.\n\nIn `wind.py` the harbour reads each of its vanes."
+    )
     edit = call("Edit", "e", file_path="src/tide.py", old_string="each", new_string="all")
     found = read(user("how are they read?"), said, user("read them at once"), edit, answer("ok", "e"))
     tide, wind = (one.weight for one in candidates_of(found, 500) if one.event == 1)
