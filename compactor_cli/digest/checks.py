@@ -11,7 +11,7 @@ from operator import attrgetter
 from compactor_cli.digest.commands import Run, shown
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.events import FileAction
-from compactor_cli.digest.files import FileOperation, is_throwaway
+from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.shell import unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head, opening
 
@@ -126,7 +126,7 @@ def changes_code(change: FileOperation) -> bool:
     """
     path = change.target or change.path
     is_folder = change.action is FileAction.DELETE and "." not in path.rpartition("/")[2]
-    is_change = change.action is not FileAction.READ and not is_throwaway(path)
+    is_change = change.action is not FileAction.READ and not change.is_in_passing
     return is_change and not is_folder and not path.endswith(PROSE)
 
 

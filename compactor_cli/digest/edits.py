@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from compactor_cli.digest.events import Event, ToolKind, argument, command_of, objects, short_name
+from compactor_cli.digest.shell import python_script
 from compactor_cli.digest.statements import is_noise, is_scrap
 
 _WRITTEN = ("content", "file_text", "contents", "text", "CodeContent")
@@ -43,6 +45,8 @@ def changes_of(call: Event, path: str, window: str = "") -> Iterator[tuple[str, 
         command = command_of(call.arguments)
         if editor_step(call) == "edit":
             yield _replaced_lines(command, window)
+        yield from python_changes(python_script(command))
+        yield from _sed_changes(command)
         return
     if diff := argument(call.arguments, _DIFFS):
         yield from _BLOCK.findall(diff) or _hunks(diff)
@@ -70,6 +74,45 @@ def _replaced_lines(command: str, window: str) -> tuple[str, str]:
     return "\n".join(old), new.removesuffix("\nend_of_edit")
 
 
+@lru_cache(maxsize=1 << 8)
+def python_changes(script: str) -> tuple[tuple[str, str], ...]:
+    """What a Python script replaces by what in a text, where both stand in it: ``text.replace("a", "b")``."""
+    if ".replace(" not in script or len(script) > _MAX_NAMED_CHARS:
+        return ()
+    try:
+        nodes = [*ast.walk(ast.parse(script))]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    given: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, ast.Assign) and (text := _constant(node.value, {})) is not None:
+            given |= {one.id: text for one in node.targets if isinstance(one, ast.Name)}
+    calls = (node for node in nodes if isinstance(node, ast.Call) and len(node.args) > 1)
+    replacing = (node for node in calls if isinstance(node.func, ast.Attribute) and node.func.attr == "replace")
+    pairs = ((_constant(node.args[0], given), _constant(node.args[1], given)) for node in replacing)
+    return tuple((old, new) for old, new in pairs if old and new is not None)
+
+
+def _constant(node: ast.expr, given: Mapping[str, str]) -> str | None:
+    if isinstance(node, ast.Name):
+        return given.get(node.id)
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def _sed_changes(command: str) -> Iterator[tuple[str, str]]:
+    """What `sed -i` replaces by what, where that is plain text."""
+    for _, script in _SED.findall(command):
+        found = _SUBSTITUTION.fullmatch(script)
+        if found and not _PATTERN.search(found[2]):
+            yield re.sub(r"\\(.)", r"\1", found[2]), re.sub(r"\\(.)", r"\1", found[3])
+
+
+_SED = re.compile(r"\bsed -i\S* (?:-\w+ )*(['\"])((?:(?!\1).)+)\1")
+# For whatever lines; and what in it is no plain text.
+_SUBSTITUTION = re.compile(r"[^a-z]*s([/|#,@])((?:\\.|(?!\1)[^\\\n])+)\1((?:\\.|(?!\1)[^\\\n])*)\1[gI0-9]*")
+_PATTERN = re.compile(r"\\[^\W_]|(?<!\\)[.*\[\]^$]")
+
+
 def written_lines(changes: Iterable[tuple[str, str]], source: str) -> tuple[str, ...]:
     """The longest of the new lines that read alone, code before prose, as they stand in a text; the longest last.
 
@@ -95,12 +138,14 @@ def written_text(call: Event, path: str) -> str | None:
         return None
     if call.tool is ToolKind.COMMAND:
         written = _CAT.finditer(command_of(call.arguments))
-        return next((found[4] for found in written if found[1].strip("'\"") == path), None)
+        # The line may have entered a folder before.
+        return next((found[4] for found in written if f"/{path}".endswith(f"/{found[1].strip(_AROUND_PATH)}")), None)
     if argument(call.arguments, _OLD) or objects(call.arguments, _EDITS) or not _is_whole(call):
         return None
     return argument(call.arguments, _WRITTEN) or None
 
 
+_AROUND_PATH = "'\"./"
 # ``cat > path << 'EOF'``, and what it writes.
 _CAT = re.compile(r"\bcat\s*>\s*(\S+)\s*<<-?\s*(['\"]?)(\w+)\2[^\n]*\n(.*?)\n?^\3\s*$", re.DOTALL | re.MULTILINE)
 

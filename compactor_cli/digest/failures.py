@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache, lru_cache
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -41,7 +41,7 @@ from compactor_cli.digest.commands import (
 )
 from compactor_cli.digest.edits import changes_of
 from compactor_cli.digest.events import Event, EventKind, FileAction
-from compactor_cli.digest.files import FileOperation, is_throwaway
+from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.shell import segments, unquoted
 from compactor_cli.digest.statements import COLONS, ELLIPSIS, GAP, is_narration, sentences
 from compactor_cli.model.value import dataclass
@@ -122,7 +122,7 @@ def find_errors(
     telling = {
         run.key for run in acting if run.outcome is CommandOutcome.FAILED and not _SAYS_ONLY_THAT.search(run.line)
     }
-    changes = [operation for operation in operations if operation.action is not FileAction.READ]
+    changes = [one for one in operations if not (one.action is FileAction.READ or one.is_try)]
     newest: dict[tuple[str, str], ErrorRecord] = {}
     first_seen: dict[str, int] = {}
 
@@ -153,7 +153,7 @@ def find_errors(
             found = _judged(run, later, between, read)
             seen = min((first_seen.pop(name) for name in names if name in first_seen), default=run.event)
             tried = (one for one in looked_at(languages_checked(run.command)) if seen < one.event < run.event)
-            others = dict.fromkeys(one.path for one in tried if not is_throwaway(one.path))
+            others = dict.fromkeys(one.path for one in tried if not one.is_in_passing)
             found = replace(found, tried=tuple(path for path in others if path not in found.fixes))
             if found.status is Status.FIXED:
                 newest[run.key, run.line] = replace(found, fixing=_fixing(run, changes, found, events))
@@ -255,7 +255,8 @@ def _edited_for(
     turn, first = events[found].turn, bisect_right(edits, found, key=attrgetter("event"))
 
     def shares(one: FileOperation) -> bool:
-        return one.name in names or any(name in events[one.event].text for name in names)
+        parts = (events[one.event].text, *chain.from_iterable(one.replaced))
+        return one.name in names or any(name in part for part in parts for name in names)
 
     near = [one for one in edits[first:] if events[one.event].turn <= turn + 1 and shares(one)]
     own = [one for one in near if events[one.event].turn == turn]
@@ -400,7 +401,7 @@ def _judged(run: Run, later: Sequence[Run], between: Sequence[FileOperation], re
         between = between[: bisect_left(between, passed.event, key=attrgetter("event"))]
         put_back = {one.path: one.event for one in between if one.action is FileAction.REVERT}
         kept = (one for one in between if one.event > put_back.get(one.path, -1))
-        between = [one for one in kept if not is_throwaway(one.target or one.path)] or between
+        between = [one for one in kept if not one.is_in_passing] or between
     # No edit of the work fixes what is done elsewhere, unless its error names the file: a hook of a commit does.
     is_elsewhere = changes_world(run.command) and not any(one.name in run.line for one in between)
     fixes = () if is_elsewhere else tuple(dict.fromkeys(one.target or one.path for one in between))

@@ -30,14 +30,15 @@ def file_items(
     token_cache: TokenCache,
     words: FixedWords,
 ) -> tuple[Item, ...]:
-    """Changed files one by one, newest first; then those only read, several on a line.
+    """Changed files one by one, newest first; then scripts for a try and files only read, several on a line.
 
     Where there is no room for a line each, changed files are named together too.
     """
     changed = [state for state in states if state.is_changed]
     # What was written for a try stands here only where there is nothing else.
-    changed = [state for state in changed if not is_throwaway(state.path)] or [
-        state for state in changed if not state.is_deleted
+    tries = [state for state in changed if state.is_try and not (state.is_deleted or is_throwaway(state.path))]
+    changed = [state for state in changed if not (state.is_try or is_throwaway(state.path))] or [
+        state for state in changed if not (state.is_deleted or state.is_try)
     ]
     read = [state for state in states if not (state.is_changed or is_throwaway(state.path))]
     ratio = _READ_RATIO if budget_tokens >= _TIGHT_TOKENS else 0.0
@@ -48,7 +49,9 @@ def file_items(
     if lines and (number := _left_out(changed, lines)):
         lines = (*lines, Item(text=f"{ELLIPSIS} {number} {words.more}"))
     left = budget_tokens - sum(token_cache.item(item) for item in lines)
-    return (*lines, *_lists(words.read, read, left, token_cache, words))
+    of_tries = _lists(words.tries, tries, left, token_cache, words)
+    left -= sum(token_cache.item(item) for item in of_tries)
+    return (*lines, *of_tries, *_lists(words.read, read, left, token_cache, words))
 
 
 def _left_out(states: Iterable[FileState], items: Iterable[Item]) -> int:

@@ -41,6 +41,7 @@ class FileOperation:
     """One action on one file by the call ``event``. ``target``: where a MOVE went.
 
     ``added``: names it defines; ``lines``: the most telling of those that it wrote, with which it ``replaced`` what.
+    ``is_try``: the file is a script that was only run to try something.
     """
 
     action: FileAction
@@ -51,6 +52,12 @@ class FileOperation:
     added: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     replaced: tuple[tuple[str, str], ...] = ()
+    is_try: bool = False
+
+    @property
+    def is_in_passing(self) -> bool:
+        """Whether nothing of it is meant to stay."""
+        return self.is_try or is_throwaway(self.target or self.path)
 
     @property
     def name(self) -> str:
@@ -79,6 +86,7 @@ class FileState:
     lines: tuple[str, ...] = ()
     commit: str = ""
     is_reverted: bool = False
+    is_try: bool = False
 
     @property
     def is_changed(self) -> bool:
@@ -188,7 +196,7 @@ def _operations(event: Event, number: int, result: Event | None, shown: str, win
             # Of several files it is not known which the texts are of.
             is_known = len(written_paths) == 1 or written_text(event, path) is not None
             of_it = changed(path) if action in WRITING and is_known else done(action=action, path=path)
-            yield replace(of_it, action=action, target=target)
+            yield replace(of_it, action=action, target=target if action is FileAction.MOVE else "")
     elif event.tool is ToolKind.EDIT and (patch := patch_of(event)):
         path = ""
         for action, named in patched_files(patch):
@@ -273,6 +281,7 @@ def _apply(state: FileState, operation: FileOperation) -> None:
             state.added = {name: None for name in state.added if name.removesuffix("()") in text}
         return
     state.changed = operation.event
+    state.is_try = operation.is_try
     state.records.append(operation.record)
     if operation.action is FileAction.CREATE:
         # Writing a file that was read or edited before replaces it.
@@ -291,6 +300,8 @@ def _apply(state: FileState, operation: FileOperation) -> None:
     standing = (line for line in state.lines if not any(_overwrites(line, *pair) for pair in replaced))
     state.lines = tuple(dict.fromkeys((*standing, *operation.lines)))[-MAX_SHOWN_LINES:]
     state.is_reverted = operation.action is FileAction.REVERT
+    if state.is_reverted:
+        state.lines, state.added = (), {}
     state.is_deleted = operation.action is FileAction.DELETE
     state.moved_to = operation.target if operation.action is FileAction.MOVE else ""
 

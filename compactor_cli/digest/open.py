@@ -436,6 +436,8 @@ def fixed_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache)
 def _cause_item(cause: Cause, analysis: Analysis) -> Item:
     words = analysis.words
     edited = f" → {words.edited}{words.colon}{_listed(cause.edited, _MAX_PATHS)}" if cause.edited else ""
+    is_gone = {state.path for state in analysis.files if state.is_reverted}.issuperset(cause.edited)
+    edited += f"{words.comma}{words.reverted}" if edited and is_gone else ""
     ending = edited or ("" if analysis.is_dialogue else f" — {words.unresolved}")
     return Item(text=f"{cause.text}{ending}", records=(cause.record,))
 

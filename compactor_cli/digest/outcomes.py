@@ -11,7 +11,7 @@ from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.commits import Commit
 from compactor_cli.digest.corrections import takes_back
 from compactor_cli.digest.events import Event, EventKind, FileAction, is_lookup, is_service_call, results_of
-from compactor_cli.digest.files import FileOperation, is_throwaway
+from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import ELLIPSIS, opening, records_of
@@ -155,7 +155,7 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
     for run in runs:
         found[events[run.event].turn].runs.append(run)
     for one in operations:
-        if one.action is not FileAction.READ and not is_throwaway(one.path):
+        if one.action is not FileAction.READ and not one.is_in_passing:
             found[events[one.event].turn].changes.append(one)
     return {turn: work for turn, work in found.items() if work.asked}
 

@@ -24,8 +24,9 @@ _SCRIPT_FIRST = frozenset({"sed", "perl"})
 def shell_operations(command: str, *, failed: bool = False) -> tuple[tuple[FileAction, str, str], ...]:
     """What a command line does to files, as (action, path, target).
 
-    Known are redirections, ``rm``, ``mv``, ``cp``, ``tee``, readers, ``sed -i``, ``perl -i``, and what a Python script
-    in a here-document writes. Where the line ``failed``, its last command is what did: those before it went well.
+    Known are redirections, ``rm``, ``mv``, ``cp`` (its target is what is copied), ``tee``, readers, ``sed -i``,
+    ``perl -i``, and what a Python script in a here-document writes. Where the line ``failed``, its last command is what
+    did: those before it went well.
 
     Paths are relative to where the line starts: a ``cd`` in front of them is followed, and where it leads to a place
     that cannot be known, no path is given. A here-document's body is content, not commands.
@@ -42,9 +43,33 @@ def shell_operations(command: str, *, failed: bool = False) -> tuple[tuple[FileA
         for action, path, target in _segment_operations(segment):
             if found := _located(directory, path):
                 operations.append((action, found, _located(directory, target) if target else ""))
-    written = () if failed else dict.fromkeys(filter(_looks_like_file, _written_by_python(command)))
+    written = () if failed else written_paths(python_script(command))
     operations += [(FileAction.EDIT, found, "") for path in written if (found := _located(directory, path))]
     return tuple(operations)
+
+
+@lru_cache(maxsize=1 << 10)
+def scripts_run(command: str) -> tuple[tuple[str, str, str], ...]:
+    """The script files that a command line runs, as (path, how the line names it, the directory it is run in)."""
+    directory: str | None = ""
+    found: list[tuple[str, str, str]] = []
+    for segment in segments(QUOTED.sub("q", _here_document(command)[0])):
+        words = segment.split()
+        while words and (words[0] in ("time", "sudo") or re.fullmatch(r"\w+=\S*", words[0])):
+            words = words[1:]
+        if words[:1] == ["cd"]:
+            directory = _entered(directory, words[1:])
+            continue
+        is_run = bool(words) and _RUNS.fullmatch(words[0]) is not None
+        operands = (word for word in words[1:] if not word.startswith("-")) if is_run else iter(words)
+        name = next(operands, "")
+        is_script = is_run or name.startswith("./")
+        if is_script and _looks_like_file(name) and (path := _located(directory, name.removeprefix("./"))):
+            found.append((path, name, directory or ""))
+    return tuple(found)
+
+
+_RUNS = re.compile(r"(?:\S*/)?(?:python[\d.]*|node|ruby|perl|bash|sh|bun|php|Rscript)")
 
 
 def segments(line: str) -> list[str]:
@@ -69,14 +94,18 @@ def _here_document(command: str) -> tuple[str, str]:
     return (shown + body[end.end() :], body[: end.start()]) if end else (shown, body)
 
 
-def _written_by_python(command: str) -> Iterator[str]:
-    """The paths that a Python script in a here-document writes: literal ones, and names that one was given to."""
+def python_script(command: str) -> str:
+    """The Python script in the here-document of a command line, or an empty string."""
     shown, body = _here_document(command)
-    script = body if "python" in shown else ""
+    return body if "python" in shown else ""
+
+
+def written_paths(script: str) -> list[str]:
+    """The paths that a Python script writes: literal ones, and names that one was given to."""
     named = dict(_GIVEN.findall(script))
-    for found in _WRITES.finditer(script):
-        place = found[1] or found[2]
-        yield place.strip("'\"") if place[0] in "'\"" else named.get(place, "")
+    places = (found[1] or found[2] for found in _WRITES.finditer(script))
+    paths = (place.strip("'\"") if place[0] in "'\"" else named.get(place, "") for place in places)
+    return [*dict.fromkeys(filter(_looks_like_file, paths))]
 
 
 _GIVEN = re.compile(r"\b(\w+) *= *(?:[\w.]*Path\()?['\"]([^'\"\n]+)['\"]")
@@ -120,7 +149,7 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
         yield FileAction.MOVE, operands[0], operands[1]
     elif name == "cp" and len(operands) == 2 and all(map(_looks_like_file, operands)):
         if "." in posixpath.basename(operands[1]):
-            yield FileAction.CREATE, operands[1], ""
+            yield FileAction.CREATE, operands[1], operands[0]
     elif name in _READERS:
         in_place = name in _SCRIPT_FIRST and any(re.match(r"-\w{0,2}i", word) for word in words)
         if name == "perl" and not in_place:
