@@ -11,6 +11,7 @@ from itertools import chain, compress, islice
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.atoms import atom_texts
+from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
 from compactor_cli.digest.choices import options_of
 from compactor_cli.digest.events import (
     REPORTING_TOOLS,
@@ -42,8 +43,6 @@ from compactor_cli.digest.wants import last_question
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
-
-from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
 
 # The factors of a statement's worth. Chosen on the training probes; none is worth more than two points there.
 RECENCY = 1.0
