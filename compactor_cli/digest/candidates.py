@@ -246,16 +246,18 @@ def _shortened(text: str, scores: Scores, focus: frozenset[str], max_chars: int 
 def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> Iterator[Statement]:
     """The lines of calls and results that name most of what will be used again, for their length."""
     events, scores, focus = analysis.events, analysis.scores, analysis.focus
-    edits = ((call, result) for call, result in results_of(events).items() if events[call].tool is ToolKind.EDIT)
-    undone = {call for call, result in edits if is_undone(events[call], result)}
+    edits = {call: result for call, result in results_of(events).items() if events[call].tool is ToolKind.EDIT}
+    undone = {call for call, result in edits.items() if is_undone(events[call], result)}
+    made = edits.keys() - undone
     looks = {run.event for run in analysis.runs if run.is_look}
     for text, place in _telling_lines(events, scores, number, focus):
         base = wordless[scores.table.lines.last[place]]
         event, label = events[base.event], analysis.labels[base.event]
         is_steering = event.tool is ToolKind.PLAN or (event.kind is EventKind.CALL and is_own(event.name))
         is_label = event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND)
-        # Of what came of it, the first line says why; it may repeat the edit after that.
-        is_of_it = base.event in undone or (event.call in undone and not event.text.lstrip().startswith(text))
+        # What came of an edit repeats it; of one that was not made, the first line says why.
+        is_of_it = base.event in undone or event.call in made
+        is_of_it = is_of_it or (event.call in undone and not event.text.lstrip().startswith(text))
         if is_steering or is_of_it or event.refusal is not None or text == event.name or text in label.text:
             continue
         is_result = event.kind is EventKind.RESULT

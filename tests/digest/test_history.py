@@ -102,6 +102,13 @@ def test_what_was_said_of_a_file_that_was_changed_later_weighs_less() -> None:
     assert tide < wind
 
 
+def test_what_a_client_answers_to_an_edit_is_no_line_of_its_file() -> None:
+    edit = call("Edit", "e", file_path="tide.py", old_string="EBB_METRES = 3", new_string="SPRING_METRES = 7")
+    made = answer('Replaced "EBB_METRES = 3" with "SPRING_METRES = 7" in tide.py', "e")
+    found = read(user("which is EBB_METRES, and SPRING_METRES?"), edit, made)
+    assert {one.text for one in candidates_of(found, 500)} == {"SPRING_METRES = 7"}
+
+
 def test_the_lines_of_an_edit_that_was_not_made_are_no_lines_of_its_file() -> None:
     edit = call("Edit", "e", file_path="tide.py", old_string="EBB_METRES = 3", new_string="SPRING_METRES = 7")
 
