@@ -98,7 +98,7 @@ def restore(name: str, output: str | None, force: bool, archive_dir: str | None)
 
 @click.command()
 @click.argument("operands", nargs=-1, metavar="[ARCHIVE|FILE]…", type=click.UNPROCESSED)
-@click.option("--format", "dialect", default="", metavar="NAME", help="Read files as this dialect.")
+@click.option("--format", "dialect", default="", metavar="NAME", help="Read files as this format.")
 @ARCHIVE_DIR
 def verify(operands: tuple[str, ...], dialect: str, archive_dir: str | None) -> int:
     """Check archives (folders) or transcripts (files); without operands, your archives.

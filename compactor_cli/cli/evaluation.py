@@ -45,7 +45,7 @@ _PRESET = "preset:"
     metavar="SIZES",
     help="Shares of the middle or tokens; default 2%,5%,10%,20%,1k,2k,4k; asked: 1500,5%.",
 )
-@click.option("--format", "dialect", default="", metavar="NAME", help="Only transcripts of this dialect.")
+@click.option("--format", "dialect", default="", metavar="NAME", help="Only transcripts of this format.")
 @click.option("--limit", type=int, default=0, metavar="N", help="At most N files, spread over all.")
 @click.option(
     "--tail",

@@ -166,7 +166,7 @@ class DeclaredOptions:
     format: str = option(
         _IN,
         "",
-        "Read as this dialect (see: compactor formats).",
+        "Read as this format (see: compactor formats).",
         "--format NAME",
         _ANY,
         values="formats.registry:names",
@@ -204,7 +204,7 @@ class DeclaredOptions:
     to: str = option(
         _OUT,
         "",
-        "Write as this dialect (see: compactor formats), or as markdown or text.",
+        "Write as this format (see: compactor formats), or as markdown or text.",
         "--to NAME",
         _ONLY,
         values="cli.completion:written_dialects",

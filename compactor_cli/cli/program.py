@@ -289,7 +289,7 @@ def parameters(operands: str, *names: str, **helps: str) -> list[click.Parameter
 
 # Of several tools.
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-READ_AS = click.option("--format", "dialect", default="", metavar="NAME", help="Read as this dialect.")
+READ_AS = click.option("--format", "dialect", default="", metavar="NAME", help="Read as this format.")
 
 SHORT_USAGE = """\
 usage: compact [OPTIONS] [FILE|DIR]…
