@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
-from compactor_cli.digest.choices import options_of
+from compactor_cli.digest.choices import is_option, offered
 from compactor_cli.digest.events import (
     REPORTING_TOOLS,
     Event,
@@ -39,7 +39,6 @@ from compactor_cli.digest.statements import (
     statements_of,
     windowed,
 )
-from compactor_cli.digest.wants import last_question
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
@@ -71,7 +70,6 @@ _OUTPUTS_PER_TOKEN = 0.16
 _MIN_OUTPUTS = 40
 _MAX_ANSWERS, _MAX_ANSWER_CHARS = 60, 160
 _MIN_REPORT_CHARS = 400
-_SAME_CHARS = 40
 _LINES_PER_ATOM = 3
 # By the length of a line.
 _LINE_COST = tuple((6 + chars) ** COST_POWER for chars in range(MAX_CHARS + 1))
@@ -196,11 +194,11 @@ def _pieces(
 ) -> Iterator[Statement]:
     """The statements of a spoken text that tell something."""
     # Options stand whole in Now, and in Settled with the one that was taken: here and there one would mislead.
-    options = [option[:_SAME_CHARS] for option in options_of(text).values()] if last_question(text) else []
+    options = offered(text)
     for place, (piece, form, lead) in enumerate(statements_of(text)):
         if is_noise(piece) or (form is StatementForm.SENTENCE and is_narration(piece)):
             continue
-        if form is StatementForm.ITEM and any(option in piece for option in options):
+        if form is StatementForm.ITEM and is_option(piece, options):
             continue
         if is_answered and _OFFERS.search(lead):
             continue

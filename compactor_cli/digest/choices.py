@@ -1,14 +1,15 @@
-"""Choices: the lists of a message whose entries have letters or numbers, and what a reply to it points at."""
+"""Choices: what a message asks, the lists in it whose entries have letters or numbers, and what a reply points at."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import zip_longest
 
-from compactor_cli.digest.statements import COLONS, one_line, opening
+from compactor_cli.digest.statements import COLONS, QUESTION_MARKS, may_have, one_line, opening, sentences, tail
 
+_ENDING_CHARS = 1_500
 # A longer message points at nothing by its first number.
 _MAX_POINTING_CHARS = 400
 _ENTRY_WORDS = (
@@ -26,6 +27,63 @@ def options_of(text: str) -> Mapping[str, str]:
     """The options that a message lists last, by their letter or number; empty where there are fewer than two."""
     found = next(reversed(_option_lists(text)), ("", {}))[1]
     return found if len(found) > 1 else {}
+
+
+# What an agent ends with where it waits for a yes or a choice without asking a question.
+_ASKS_FOR = re.compile(
+    r"(?:if so, |then )?(?:please|kindly) (?:confirm|choose|select|pick|specify|provide|reply|tell me|let me know)\b"
+    r"|let me know (?:if you(?:'d| would) like me to|whether|which|how you)\b|(?:请确认|请选择|请告诉我|请提供)",
+    re.IGNORECASE,
+)
+
+# Parts of them, in lower case: one is in every text that has one.
+_ANSWER_SIGNS = ("please", "kindly", "let me know")
+# The second half of a question: without the first, a yes to it would be turned round.
+_OTHER_HALF = re.compile(r"\W*(?:or|alternatively|otherwise)\b|\W*(?:或者|还是|または|それとも)", re.IGNORECASE)
+
+
+def last_question(text: str) -> str:
+    """The question, or the request for an answer, that a text ends with, or nearly; empty if there is none.
+
+    A question of two halves ("Should I …? Or …?") is given whole.
+    """
+    ending = (
+        text if len(text) <= _ENDING_CHARS else text[-_ENDING_CHARS:].partition("\n")[2] or tail(text, _ENDING_CHARS)
+    )
+    is_asked_for = may_have(ending, _ANSWER_SIGNS) and _ASKS_FOR.search(ending)
+    if not (is_asked_for or any(mark in ending for mark in QUESTION_MARKS)):
+        return ""
+    found = sentences(ending)
+    last = next((at for at in range(len(found) - 1, max(-1, len(found) - 4), -1) if _asks(found[at])), -1)
+    first = last - 1 if last > 0 and _OTHER_HALF.match(found[last]) and _asks(found[last - 1]) else last
+    return " ".join(found[first : last + 1]) if last >= 0 else ""
+
+
+def _asks(sentence: str) -> bool:
+    # What stands in quotation marks somebody else asks.
+    if sentence.rstrip().endswith('"') and ' "' in sentence:
+        return False
+    bare = sentence.strip("*_`)\"'- ")
+    return bare.endswith(QUESTION_MARKS) or _ASKS_FOR.match(bare) is not None
+
+
+def offered(text: str) -> Collection[str]:
+    """The options of a message that ends with a question."""
+    return options_of(text).values() if last_question(text) else ()
+
+
+def last_words(text: str) -> str:
+    """What a short reply to a text answers: its last question, else its last sentence."""
+    return last_question(text) or next(iter(sentences(text[-_ENDING_CHARS:])[-1:]), "")
+
+
+def is_option(piece: str, options: Iterable[str]) -> bool:
+    """Whether a statement is one of these options of its message, or a sentence of one."""
+    bare = _KEY.sub("", piece, count=1)
+    return any(bare in option or option[:_SAME_CHARS] in bare for option in options)
+
+
+_KEY, _SAME_CHARS = re.compile(r"\A(?:\d{1,3}[.)]|[A-Ha-h]\))\s+"), 40
 
 
 # A message is asked for its lists by each of the next messages of the user.

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from compactor_cli.digest.choices import last_question
 from compactor_cli.digest.events import Event, EventKind, short_name
 from compactor_cli.digest.failures import finds_cause
 from compactor_cli.digest.language import terms
 from compactor_cli.digest.settled import declines, gives_reason
 from compactor_cli.digest.statements import QUESTION_MARKS, sentences, statements_of
-from compactor_cli.digest.wants import last_question
 
 # A longer message has other matters too: only how it begins counts.
 _MAX_CORRECTION_CHARS, _MIN_CORRECTION_WORDS, _REASONED_CHARS = 400, 4, 200

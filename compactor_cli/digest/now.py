@@ -11,6 +11,7 @@ from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.checklists import marked
 from compactor_cli.digest.choice import Choice
+from compactor_cli.digest.choices import last_question
 from compactor_cli.digest.commands import CommandOutcome
 from compactor_cli.digest.events import (
     REPORTING_TOOLS,
@@ -52,7 +53,6 @@ from compactor_cli.digest.wants import (
     UserMessage,
     call_words,
     condensed,
-    last_question,
     newest_request,
     outcome_of,
     stop_before,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checklists import beginnings, done_since
 from compactor_cli.digest.checks import brief, is_test
+from compactor_cli.digest.choices import is_option, offered
 from compactor_cli.digest.commands import MERGE_CONFLICT, Run, conflicting_files
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
 from compactor_cli.digest.failures import COMPILER_PLACE, Cause, ErrorRecord, Status, is_open
@@ -28,6 +29,7 @@ from compactor_cli.digest.statements import (
     records_of,
     statements_of,
 )
+from compactor_cli.digest.wants import UserMessage
 from compactor_cli.formats.client_signs import ATTACHMENTS
 from compactor_cli.group.todos import State as State
 from compactor_cli.group.todos import Todo as Todo
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
     from compactor_cli.digest.commits import Commit
     from compactor_cli.digest.files import FileOperation
-    from compactor_cli.digest.wants import UserMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,10 +323,12 @@ def _left_open(analysis: Analysis, shown: Iterable[Item]) -> list[Item]:
         event = analysis.events[number]
         if number in analysis.finals:
             done = {place for one in analysis.dealt_with.get(number, ()) for place in one.places}
+            options = offered(event.text)
             for place, (text, form, lead) in enumerate(statements_of(event.text)):
                 words = beginnings(text)
                 is_listed = form is StatementForm.ITEM and _HEADS_LEFT.search(lead)
-                is_left = is_listed or (form is not StatementForm.CODE and _LEFT.search(text))
+                is_worded_so = form is not StatementForm.CODE and _LEFT.search(text) and not is_option(text, options)
+                is_left = is_listed or is_worded_so
                 is_done = place in done or _IS_DONE.search(text)
                 is_past = is_done or any(2 * len(words & one) >= len(words) for one in later)
                 if is_left and len(words) > 1 and not is_past and text not in quoted:

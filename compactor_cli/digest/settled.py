@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checklists import beginnings, holds_half
-from compactor_cli.digest.choices import options_of
+from compactor_cli.digest.choices import last_question, options_of
 from compactor_cli.digest.events import Event, EventKind, ToolKind, argument, is_lookup, is_service_call
 from compactor_cli.digest.language import FixedWords, dense_share, terms, words_of
 from compactor_cli.digest.statements import (
@@ -31,7 +31,7 @@ from compactor_cli.digest.statements import (
     sentences,
     statements_of,
 )
-from compactor_cli.digest.wants import PLEASE, is_in_history, last_question
+from compactor_cli.digest.wants import PLEASE, is_in_history
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.choices import MAX_LOOKED_BACK, pointed_at
+from compactor_cli.digest.choices import MAX_LOOKED_BACK, last_question, last_words, pointed_at
 from compactor_cli.digest.commands import ERROR_PATTERN, shown
 from compactor_cli.digest.edits import patch_of
 from compactor_cli.digest.events import (
@@ -37,13 +37,11 @@ from compactor_cli.digest.statements import (
     clipped,
     is_courtesy,
     is_noise,
-    may_have,
     opening,
     plain_line,
     records_of,
     sentences,
     statements_of,
-    tail,
     verbatim,
     water_level,
 )
@@ -62,7 +60,6 @@ SHORT_WORDS, SHORT_WORDS_OF_CHAT = 8, 4
 _CHARS_PER_WORD = 8
 # A longer message says itself what it is about.
 _MAX_REPLY_CHARS = 80
-_ENDING_CHARS = 1_500
 _MAX_CALL_CHARS = 100
 _MIN_QUOTE_TOKENS = 40
 # The characters at the start by which a question or a turn is known.
@@ -222,49 +219,6 @@ def call_words(call: Event, max_chars: int, mark: str = "") -> str:
     # Of a shell that a patch goes through, the name tells nothing.
     name = "apply_patch" if patched and tool_kind(call.name, "") is ToolKind.COMMAND else call.name
     return f"{name} {argument(call.arguments, PATH_KEYS) or ', '.join(patched)}".strip()
-
-
-# What an agent ends with where it waits for a yes or a choice without asking a question.
-_ASKS_FOR = re.compile(
-    r"(?:if so, |then )?(?:please|kindly) (?:confirm|choose|select|pick|specify|provide|reply|tell me|let me know)\b"
-    r"|let me know (?:if you(?:'d| would) like me to|whether|which|how you)\b|(?:请确认|请选择|请告诉我|请提供)",
-    re.IGNORECASE,
-)
-
-# Parts of them, in lower case: one is in every text that has one.
-_ANSWER_SIGNS = ("please", "kindly", "let me know")
-# The second half of a question: without the first, a yes to it would be turned round.
-_OTHER_HALF = re.compile(r"\W*(?:or|alternatively|otherwise)\b|\W*(?:或者|还是|または|それとも)", re.IGNORECASE)
-
-
-def last_question(text: str) -> str:
-    """The question, or the request for an answer, that a text ends with, or nearly; empty if there is none.
-
-    A question of two halves ("Should I …? Or …?") is given whole.
-    """
-    ending = (
-        text if len(text) <= _ENDING_CHARS else text[-_ENDING_CHARS:].partition("\n")[2] or tail(text, _ENDING_CHARS)
-    )
-    is_asked_for = may_have(ending, _ANSWER_SIGNS) and _ASKS_FOR.search(ending)
-    if not (is_asked_for or any(mark in ending for mark in QUESTION_MARKS)):
-        return ""
-    found = sentences(ending)
-    last = next((at for at in range(len(found) - 1, max(-1, len(found) - 4), -1) if _asks(found[at])), -1)
-    first = last - 1 if last > 0 and _OTHER_HALF.match(found[last]) and _asks(found[last - 1]) else last
-    return " ".join(found[first : last + 1]) if last >= 0 else ""
-
-
-def _asks(sentence: str) -> bool:
-    # What stands in quotation marks somebody else asks.
-    if sentence.rstrip().endswith('"') and ' "' in sentence:
-        return False
-    bare = sentence.strip("*_`)\"'- ")
-    return bare.endswith(QUESTION_MARKS) or _ASKS_FOR.match(bare) is not None
-
-
-def last_words(text: str) -> str:
-    """What a short reply to a text answers: its last question, else its last sentence."""
-    return last_question(text) or next(iter(sentences(text[-_ENDING_CHARS:])[-1:]), "")
 
 
 # How a sentence begins that asks for something, and what makes a rule of one.

@@ -218,13 +218,15 @@ def test_the_steps_of_a_build_are_stated_by_its_end_and_not_one_by_one() -> None
 def test_of_the_options_of_a_question_none_stands_alone_in_the_history() -> None:
     offer = (
         "The gauges overlap since both write at once.\n\nTwo ways:\nA) a lock on the table of the gauges\n"
-        "B) one run for each gauge of the harbour\n\nWhich one?"
+        "B) one run for each gauge of the harbour. The console of the harbour starts every run by itself, at night.\n"
+        "\nWhich one?"
     )
     found = read(user("two gauges at once?"), says(offer), user("B"), says("Each gauge has a run now."))
     shown_text = " ".join(one.text for one in chosen(found, 2_000))
     assert "both write at once" in shown_text
     assert "a lock on the table" not in shown_text
     assert "one run for each gauge" not in shown_text
+    assert "The console of the harbour" not in shown_text
 
 
 def test_a_short_list_of_work_is_quoted_whole_or_not_at_all() -> None:

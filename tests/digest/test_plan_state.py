@@ -130,3 +130,16 @@ def test_what_a_closing_message_said_to_be_left_stays_until_it_is_taken_up() -> 
     drawn = call("Edit", "3", file_path="m.py", old_string="a", new_string="labels(harbour_map)"), answer("ok", "3")
     assert not any("labels" in text for text in plan(closing, user("draw the labels of the harbour map"), *drawn))
     assert not any("slow tests" in text for text in plan(closing, *later, *ran("make slow tests", "3 passed")))
+
+
+def test_an_option_that_was_offered_is_not_said_to_be_left() -> None:
+    options = [
+        {"label": "Write it", "description": "The design is solid."},
+        {"label": "More gauges", "description": "There are gauges of the harbour that are not covered."},
+    ]
+    question = "Is the plan of the gauges ready?"
+    asked = call("AskUserQuestion", "q", questions=[{"question": question, "options": options}])
+    reply = answer(f'User has answered your questions: "{question}"="Write it". You can now continue.', "q")
+    edit = call("Edit", "2", file_path="a.py", old_string="a", new_string="b"), answer("ok", "2")
+    later = user("now sort the menu by name"), *edit, says("Sorted."), user("and the list of the clocks, please"), *edit
+    assert not any("Said to be left" in text for text in plan(asked, reply, *edit, *later))
