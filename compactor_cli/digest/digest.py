@@ -17,12 +17,13 @@ from compactor_cli.digest.history import (
     remembered_items,
     turn_lines,
 )
+from compactor_cli.digest.lists import whole_lists
 from compactor_cli.digest.loss import loss
 from compactor_cli.digest.memory import Memory, serialise
 from compactor_cli.digest.names import name_items
 from compactor_cli.digest.open import remembered_errors
 from compactor_cli.digest.sections import DROP_ORDER, HEADING_TOKENS, build_sections, names_ratio, texts_of
-from compactor_cli.digest.services import dialogue_statements, whole_lists
+from compactor_cli.digest.services import dialogue_statements
 from compactor_cli.digest.statements import Statement, TokenCache
 from compactor_cli.digest.wants import outcome_of
 from compactor_cli.model.settings import HIERARCHICAL

@@ -28,8 +28,8 @@ from compactor_cli.digest.events import (
 from compactor_cli.digest.files import is_undone
 from compactor_cli.digest.history import running_text
 from compactor_cli.digest.language import names, terms
+from compactor_cli.digest.lists import thinned
 from compactor_cli.digest.pasted import without_preface
-from compactor_cli.digest.services import thinned
 from compactor_cli.digest.settled import asks, begins_with_assent, is_pending
 from compactor_cli.digest.statements import (
     ELLIPSIS,

@@ -1,0 +1,284 @@
+"""Objects: what the answers of services hold, each object by what it is known by and what somebody speaks of."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from compactor_cli.digest.language import FixedWords, raw_terms
+from compactor_cli.digest.statements import ELLIPSIS, opening
+
+if TYPE_CHECKING:
+    from compactor_cli.digest.analysis import Analysis
+
+_MAX_FLOAT_CHARS = 10
+_MAX_LINES = 200
+_MAX_BRIEF = 6
+_MAX_OBJECT_CHARS, MAX_LIST_CHARS = 240, 400
+# A smaller number is said by chance.
+_SMALL = 100
+# What a row of a longer list is worth that nobody speaks of.
+UNSAID_FACTOR = 0.4
+
+# Keys of what an object is known by: they head what is within it, and are enough of one that nobody speaks of. Of
+# one that somebody means, those of what it costs and how it differs from others stand first, too.
+_HEAD_KEY = re.compile(r"(?:^|_)(?:name|title|status)$")
+TELLING_KEY = re.compile(rf"{_HEAD_KEY.pattern}|(?:^|_)(?:ids?|number|amount|total|price|cost|refund|reason)$")
+STATE_KEY = re.compile(r"(?:^|_)(?:status|message|state)$|^(?!user|customer)\w+_id$")
+# A name that was given to something new, in any language: letters and digits.
+ID, OWNER_KEY = re.compile(r"#?(?=.*\d)(?=.*[A-Za-z])[\w-]{4,24}"), re.compile(r"user|customer|owner")
+ID_KEY = re.compile(r"(?:^|_)(?:id|number)$")
+
+
+def fitting(parts: Iterable[str], chars: int) -> list[str]:
+    """The parts that fit, the shortest ones first, in order; an ellipsis where one is left out."""
+    found = list(parts)
+    taken: set[int] = set()
+    for place in sorted(range(len(found)), key=lambda place: len(found[place])):
+        if len(found[place]) <= chars:
+            taken.add(place)
+            chars -= len(found[place])
+    return [part for place, part in enumerate(found) if place in taken] + [ELLIPSIS] * (len(taken) < len(found))
+
+
+# An object of an answer: what it stands under, the key it has there, and its own members, a list of scalars, or a line.
+_Node = tuple[str, str, Any]
+
+
+def nodes_of(
+    text: str, newer: Mapping[str, int], found: dict[str, int] | None = None, given: str = ""
+) -> Iterator[_Node]:
+    """The objects of a JSON answer, the lines of any other; without those of the records that a ``newer`` one shows.
+
+    ``found`` takes the records of this answer: by its id, how many members each has. Objects within another stand under
+    what that one is known by, unless it is ``given``.
+    """
+    body = text.strip()
+    if body[:1] in "{[":
+        try:
+            yield from _inner(json.loads(body), "", "", newer, {} if found is None else found, given)
+            return
+        except ValueError:
+            pass
+    for line in body.split("\n")[:_MAX_LINES]:
+        if 3 < len(line.strip()) <= _MAX_OBJECT_CHARS:
+            yield "", "", line.strip()
+
+
+def _inner(
+    value: Any, name: str, above: str, newer: Mapping[str, int], found: dict[str, int], given: str
+) -> Iterator[_Node]:
+    if isinstance(value, dict):
+        key, first = next(iter(value.items()), ("", None))
+        if isinstance(first, str) and ID_KEY.search(key):
+            if newer.get(first, 0) >= len(value):
+                return
+            found[first] = max(found.get(first, 0), len(value))
+        if own := {key: item for key, item in value.items() if _is_brief(item) and str(item) != name}:
+            yield above, name, own
+        heads = (key for n, key in enumerate(own) if _is_head(key, is_first=not n) and str(own[key]) not in given)
+        head = ", ".join(filter(None, (member_text(key, own[key]) for key in heads)))
+        above = f"{name}: {head}" if name and head else head or above
+        for key, item in value.items():
+            if not _is_brief(item):
+                yield from _inner(item, key, above, newer, found, given)
+    elif isinstance(value, list) and value and not all(map(_is_scalar, value)):
+        for item in value:
+            yield from _inner(item, name, above, newer, found, given)
+    elif name or value:
+        yield above, name, value
+
+
+class Mentions:
+    """What somebody speaks of or uses, after the summary too: what an answer says of that is needed."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+        self._later = frozenset(chain.from_iterable(raw_terms(event.text) for event in analysis.kept if event.text))
+
+    def __contains__(self, member: tuple[str, Any]) -> bool:
+        """Whether user or assistant say a value, or a call has it.
+
+        Of what is so or not, whether they name the key; of a small number, whether both.
+        """
+        key, value = member
+        if isinstance(value, Mapping):
+            return any((name, item) in self for name, item in value.items())
+        if isinstance(value, list):
+            return any((key, item) in self for item in value)
+        if isinstance(value, bool) or value in ("yes", "no"):
+            return self.says(key.replace("_", " "))
+        text = _scalar(value, self.analysis)
+        row = self.analysis.table.atoms.get(text)
+        if row is not None and self.analysis.table.columns["calls"][row] > 0:
+            return True
+        is_small = isinstance(value, int) and value < _SMALL
+        return self.says(f"{key.replace('_', ' ')} {text}" if is_small else text)
+
+    def says(self, text: str) -> bool:
+        """Whether all words of a text were said."""
+        found, times = raw_terms(text), self.analysis.table.spoken.times
+        return bool(found) and all(times.get(word) or word in self._later for word in found)
+
+
+class _Row(NamedTuple):
+    """What is shown of an object, or of the rows of a short list, and the rest."""
+
+    place: int
+    used: str
+    other: str = ""
+    span: int = 1
+    siblings: int = 0
+    weight: float = 1.0
+
+
+def _lists(nodes: Sequence[_Node]) -> Iterable[list[int]]:
+    """The places of the nodes, those of the rows of one list together."""
+    found: dict[tuple[str, Hashable], list[int]] = {}
+    for place, (lead, _, value) in enumerate(nodes):
+        found.setdefault((lead, frozenset(value) if isinstance(value, dict) else place), []).append(place)
+    return found.values()
+
+
+def rows_of(nodes: Sequence[_Node], mentions: Mentions, given: str, chars: int) -> Iterator[_Row]:
+    """What is shown of an answer: a short list whole, of a longer one each row by what is said of it."""
+    for places in _lists(nodes):
+        if len(places) == 1:
+            yield _Row(places[0], *_shown(*nodes[places[0]][1:], mentions, given))
+            continue
+        if (whole := _whole(nodes, places, mentions.analysis)) and len(whole) <= chars:
+            yield _Row(places[0], whole, span=2 * len(places) - 1)
+            continue
+        spoken = [_spoken_of(nodes[place][2], mentions) for place in places]
+        common = frozenset.intersection(*spoken)
+        most = max(1, *(len(one - common) for one in spoken))
+        for place, one in zip(places, spoken, strict=True):
+            weight = UNSAID_FACTOR + (1 - UNSAID_FACTOR) * len(one - common) / most
+            yield _Row(place, *_shown(*nodes[place][1:], mentions, given), siblings=len(places), weight=weight)
+
+
+def _spoken_of(row: Mapping[str, Any], mentions: Mentions) -> frozenset[Hashable]:
+    """The members of a row that somebody speaks of."""
+    members = chain.from_iterable(one.items() if isinstance(one, Mapping) else [(key, one)] for key, one in row.items())
+    return frozenset(member for member in members if member in mentions)
+
+
+def _whole(nodes: Sequence[_Node], places: Sequence[int], analysis: Analysis) -> str:
+    """The rows of a list that stand next to each other as one text, with their keys at the first; empty for others."""
+    if places[-1] - places[0] >= len(places):
+        return ""
+    texts = list[str]()
+    for place in places:
+        _, name, value = nodes[place]
+        members = (member_text(key if not texts else "", item, analysis) for key, item in value.items())
+        text = ", ".join(filter(None, members))
+        texts.append(f"{name}: {text}" if name and (not texts or name != nodes[places[0]][1]) else text)
+    return " · ".join(texts)
+
+
+def _shown(name: str, value: Any, mentions: Mentions, given: str) -> tuple[str, str]:
+    """An object by what it is known by and what somebody speaks of or uses, then its other members.
+
+    What is ``given`` is left out. A list, of scalars or of objects by their names, is shown whole.
+    """
+    if entries := _entries(value, given):
+        text = _counted(entries, MAX_LIST_CHARS, mentions.analysis.words)
+        text = f"{name}: {text}" if name else text
+        return (text, "") if (name, value) in mentions else ("", text)
+    used: list[str] = []
+    other: list[str] = []
+    if isinstance(value, dict):
+        members = [(key, item) for key, item in value.items() if not _is_in(item, given)]
+        # Of what has a name that nobody speaks of the name tells enough.
+        is_meant = all(member in mentions for member in members if member[0] in ("name", "title"))
+        for key, item in sorted(members, key=lambda member: not _is_head(member[0], is_first=member is members[0])):
+            is_telling = (TELLING_KEY if is_meant else _HEAD_KEY).search(key) or (key, item) in mentions
+            # Of numbers by name (prices, seats) those that are spoken of.
+            are_numbers = isinstance(item, Mapping) and all(type(one) in (int, float) for one in item.values())
+            if are_numbers and (named := {one: item[one] for one in item if mentions.says(one.replace("_", " "))}):
+                used.append(member_text(key, named))
+                item = {one: number for one, number in item.items() if one not in named}
+                is_telling = False
+            if item != {}:
+                (used if is_telling else other).append(member_text(key, item, mentions.analysis))
+    elif not _is_in(value, given):
+        (used if (name, value) in mentions else other).append(_scalar(value))
+    return _object(name, used), _object(name if not any(used) else "", other)
+
+
+def _entries(value: Any, given: str) -> list[str]:
+    """The entries of a list of scalars, or of objects by their names: a key of words stands with the first of them."""
+    if isinstance(value, dict) and all(isinstance(one, Mapping) for one in value.values()):
+        texts, known = list[str](), set[str]()
+        for name, own in value.items():
+            members = ((key, one) for key, one in own.items() if not _is_in(one, name))
+            parts = (member_text("" if key in known and isinstance(one, str) else key, one) for key, one in members)
+            texts.append(" ".join(filter(None, (name, *parts))))
+            known.update(own)
+        return texts
+    listed = value if isinstance(value, list) else ()
+    return [text for one in listed if not _is_in(one, given) and (text := member_text("", one))]
+
+
+def _is_in(value: Any, text: str) -> bool:
+    """Whether a text says a value."""
+    return isinstance(value, str) and value in text
+
+
+def _counted(parts: Sequence[str], chars: int, words: FixedWords) -> str:
+    """The first parts that fit, then how many more there are."""
+    fitting = next((n for n in range(len(parts), 0, -1) if sum(map(len, parts[:n])) + 2 * n <= chars), 0)
+    rest = len(parts) - fitting
+    return ", ".join(parts[:fitting]) + (f" {ELLIPSIS} {rest} {words.more}" if rest else "")
+
+
+def _is_head(key: str, *, is_first: bool) -> bool:
+    return bool(_HEAD_KEY.search(key) or (is_first and ID_KEY.search(key) and not OWNER_KEY.match(key)))
+
+
+def _object(name: str, members: Iterable[str]) -> str:
+    # Whole members, as many as fit: half an id would be another one.
+    parts = fitting((opening(one, _MAX_OBJECT_CHARS - 2) for one in members if one), _MAX_OBJECT_CHARS)
+    text = ", ".join(parts).removeprefix(ELLIPSIS)
+    return f"{name}: {text}" if name and text else text
+
+
+def _is_brief(value: Any) -> bool:
+    """Whether a value stands in its object's line: a scalar, or a small object of scalars."""
+    if isinstance(value, dict):
+        return len(value) <= _MAX_BRIEF and all(map(_is_scalar, value.values()))
+    return _is_scalar(value)
+
+
+def member_text(key: str, value: Any, analysis: Analysis | None = None) -> str:
+    """A member of an object: its value alone where that tells by itself what it is; nothing for an empty one."""
+    if isinstance(value, Mapping):
+        own = (member_text(name, item, analysis) for name, item in value.items() if not _is_in(item, key))
+        return f"{key} {' '.join(filter(None, own))}".strip()
+    if value is None or value == "":
+        return ""
+    text = _scalar(value, analysis)
+    is_plain = key == "date" or (isinstance(value, str) and _SPEAKS.search(text) is not None)
+    return text if is_plain else f"{key} {text}".strip()
+
+
+# Letters next to digits or other letters of a name; a bare number, date or short word needs its key.
+_SPEAKS = re.compile(r"[A-Za-z]{2}.*[\d_@ ]|\d.*[A-Za-z]{2}|^#?[A-Z]\d{3}|^[A-Z][a-z]+$|^[a-z]{6,}|[^\x00-\x7f]{2}")
+
+
+def _is_scalar(value: Any) -> bool:
+    return not isinstance(value, (Mapping, list, tuple))
+
+
+def _scalar(value: Any, analysis: Analysis | None = None) -> str:
+    if isinstance(value, str):
+        return value
+    text = json.dumps(value, ensure_ascii=False)
+    if analysis and isinstance(value, float) and len(text) > _MAX_FLOAT_CHARS:
+        # 35.52999999999997 is spoken of as 35.53.
+        brief = f"{value:.2f}"
+        return brief if all(map(analysis.table.spoken.times.get, raw_terms(brief))) else text
+    return text
