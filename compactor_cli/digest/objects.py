@@ -34,10 +34,10 @@ ID_KEY = re.compile(r"(?:^|_)(?:id|number)$")
 
 
 def fitting(parts: Iterable[str], chars: int) -> list[str]:
-    """The parts that fit, the shortest ones first, in order; an ellipsis where one is left out."""
+    """The parts that fit, the shortest ones first, in order; an ellipsis where one is left out, or is empty."""
     found = list(parts)
     taken: set[int] = set()
-    for place in sorted(range(len(found)), key=lambda place: len(found[place])):
+    for place in sorted(filter(found.__getitem__, range(len(found))), key=lambda place: len(found[place])):
         if len(found[place]) <= chars:
             taken.add(place)
             chars -= len(found[place])

@@ -44,8 +44,9 @@ from compactor_cli.model.summary import Item
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
 
-# The arguments of a call are shown in as many characters as leave half of the room to other texts, within these.
-_SIZES_CHARS = (80, 400)
+# The arguments of a call are shown in as many characters as leave half of the room to other texts, within these; those
+# of the newest one that acts, which may be what has to be tried again, in more.
+_SIZES_CHARS, _MAX_NEWEST_CHARS = (80, 400), 600
 _CHARS_PER_TOKEN = 3
 # What an object of an answer is worth against a sentence.
 OBJECT_FACTOR = 3.0
@@ -116,18 +117,20 @@ def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> It
     acted = [n for n in calls if not is_lookup(events[n].name)]
     last_words = max((*acted, *(n for n, e in enumerate(events) if e.kind is EventKind.ASSISTANT)), default=-1)
     mentions, most_chars = Mentions(analysis), min(int(chars * LIST_RATIO), MAX_LIST_CHARS)
-    chars = min(max(chars // max(1, 2 * len(acted)), _SIZES_CHARS[0]), _SIZES_CHARS[1])
+    deeds = len({events[n].text for n in acted})
+    newest_chars = min(max(int(chars * WHOLE_RATIO), _SIZES_CHARS[0]), _MAX_NEWEST_CHARS)
+    chars = min(max(chars // max(1, 2 * deeds), _SIZES_CHARS[0]), _SIZES_CHARS[1])
     known: set[str] = set()
     records: dict[str, int] = {}
-    went_well: set[str] = set()
+    newer = _Newer()
     for number in reversed(calls):
         call, result = events[number], results.get(number)
         acts, answer = not is_lookup(call.name), result.text.strip() if result else ""
         failed = result is not None and (result.is_error or bool(ERROR_PATTERN.search(answer.partition("\n")[0])))
-        if (result and result.is_refusal) or (failed and call.name in went_well):
+        if (result and result.is_refusal) or (failed and newer.replace(call, answer)):
             continue
         if result and not failed:
-            went_well.add(call.name)
+            newer.went_well[call.name] = newer.went_well.get(call.name, "") + call.text
         age = 1.0 + number / len(events)
         form = StatementForm.ITEM if acts else StatementForm.OUTPUT
         base = Statement("", number, _CALL_PLACE, form, "", call.name, (result or call).record, 0, age)
@@ -135,11 +138,12 @@ def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> It
         # A line that tells by itself is shown with its call.
         if acts or failed or (3 < len(answer) <= _MAX_REPORTED_CHARS and "\n" not in answer and answer[0] not in "{["):
             outcome = _outcome(call, result, chars, words, failed=failed)
-            given = words.comma.join(fitting(_given(call.arguments), chars))
-            text = f"({given}) → {outcome}".removesuffix(" → ")
             # Of a look-up made twice the newest answer stands.
-            key = f"{call.name}{text if acts else given}"
+            key = f"{call.text} {outcome if acts else ''}"
             if key not in known:
+                most = newest_chars if number == max(acted, default=-1) else chars
+                given = words.comma.join(fitting(newer.differing(call) if acts else _given(call.arguments), most))
+                text = f"({given}) → {outcome}".removesuffix(" → ")
                 yield _with_purpose(base._replace(text=text), answer, analysis)
             known.add(key)
             if not acts:
@@ -164,6 +168,31 @@ def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> It
                 place = one.place + 1
                 yield one._replace(text=row.other, place=place, form=StatementForm.ITEM, lead=lead, weight=rest_weight)
         records |= own_records
+
+
+class _Newer:
+    """What newer calls show: what an older one has in common with them need not be said again."""
+
+    def __init__(self) -> None:
+        # By tool: what those that went well were called with, and the arguments of the next call.
+        self.went_well: dict[str, str] = {}
+        self.arguments: dict[str, Mapping[str, Any] | str] = {}
+
+    def replace(self, call: Event, answer: str) -> bool:
+        """Whether a call that failed is of no use: one of its tool went well that had all that the error names."""
+        told = {word for word in re.findall(r"[\w-]+", error_line(answer)) if ID.fullmatch(word) and word in call.text}
+        given = self.went_well.get(call.name)
+        return given is not None and all(word in given for word in told)
+
+    def differing(self, call: Event) -> Iterator[str]:
+        """The arguments of a call as texts; for those that the next call of its tool has as well, empty ones."""
+        same = self.arguments.get(call.name, "")
+        self.arguments[call.name] = call.arguments
+        if isinstance(same, str) or isinstance(call.arguments, str):
+            yield from _given(call.arguments)
+            return
+        for key, value in call.arguments.items():
+            yield from _given({key: value}) if same.get(key) != value else ("",)
 
 
 _NUMBER = re.compile(r"(-?\d+(?:\.\d*[1-9])?)(?:\.0+)?")
