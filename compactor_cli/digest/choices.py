@@ -100,12 +100,18 @@ def _option_lists(text: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
             found = {}
         kind = kind if found else text[max(0, match.start() - _MAX_ENTRY_CHARS) : match.start("key")].lower()
         words = match["text"].strip().removesuffix("|").replace("**", "").strip()
-        # What only heads the lines below it is nothing without these.
-        below = text[match.end() : after.start() if after else None].strip().partition("\n\n")[0]
-        found[key] = one_line(f"{words}\n{below}" if words.endswith(COLONS) else words)
+        below = text[match.end() : after.start() if after else None].strip("\n").partition("\n\n")[0]
+        found[key] = one_line(f"{words}\n{below.strip()}" if words.endswith(COLONS) else words) + _fields(below)
     return (*lists, (kind, found)) if found else tuple(lists)
 
 
+def _fields(below: str) -> str:
+    """What stands below an entry, a line each, where it is set off by more than the entry itself."""
+    lines = [found[1].replace("**", "").strip() for found in _FIELD.finditer(below)]
+    return "".join(f" · {line}" for line in lines if line)
+
+
+_FIELD = re.compile(r"^\s+[-*•]\s+(\S.*)$", re.MULTILINE)
 _KEYS = r"(?:[A-H]|\d{1,2})(?:(?:\s*,\s*(?:and )?|\s*(?:and|&|\+|or)\s*)#?(?:[A-H]|\d{1,2}))*"
 # How a message points at an entry of a list: by its kind and number, by its place, or by its number alone.
 _POINTS = re.compile(
@@ -116,7 +122,7 @@ _POINTS = re.compile(
 )
 _ANY_ENTRY = ("option", "item", "point", "number")
 _PLACES = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
-_MAX_ENTRY_CHARS, _MAX_POINTED, MAX_LOOKED_BACK = 110, 4, 12
+_MAX_ENTRY_CHARS, _MAX_POINTED_CHARS, _MAX_POINTED, MAX_LOOKED_BACK = 110, 240, 4, 12
 
 
 def pointed_at(words: str, spoken: Sequence[str]) -> str:
@@ -136,5 +142,6 @@ def pointed_at(words: str, spoken: Sequence[str]) -> str:
         if found["place"]:
             keys = list(entries)[_PLACES[found["place"].lower()] :][:1]
         if (word in kind or word in _ANY_ENTRY) and keys and all(key in entries for key in keys):
-            return " · ".join(f"{key}. {opening(entries[key], _MAX_ENTRY_CHARS)}" for key in keys[:_MAX_POINTED])
+            most = max(_MAX_ENTRY_CHARS, _MAX_POINTED_CHARS // len(keys))
+            return " · ".join(f"{key}. {opening(entries[key], most)}" for key in keys[:_MAX_POINTED])
     return ""

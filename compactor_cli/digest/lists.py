@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, groupby, pairwise
 from typing import TYPE_CHECKING
 
+from compactor_cli.digest.meant import Meant
 from compactor_cli.digest.objects import ID_KEY, TELLING_KEY
 from compactor_cli.digest.statements import Statement, StatementForm, lead_of
 
@@ -19,7 +20,7 @@ WHOLE_RATIO = 1 / 3
 
 def whole_lists(spoken: Iterable[Statement], analysis: Analysis, chars: int) -> Iterator[Statement]:
     """The statements; a list, or at least an entry with what stands below it, as one where it takes no large share."""
-    most = chars * WHOLE_RATIO
+    most, meant = chars * WHOLE_RATIO, Meant(analysis)
 
     def is_entry(one: Statement) -> bool:
         # What became of an entry is said of it alone.
@@ -35,8 +36,11 @@ def whole_lists(spoken: Iterable[Statement], analysis: Analysis, chars: int) -> 
             lists = list(siblings)
             whole = list(chain.from_iterable(lists))
             fitting = thinned(whole, analysis, lambda shown: _length(shown) <= most) if are_entries else []
-            for part in [fitting] if fitting else lists:
-                yield from [_as_one(part)] if are_entries and _length(part) <= most else part
+            parts = [fitting] if fitting else lists
+            texts = [" ".join(one.text for one in part) for part in parts]
+            for part, factor in zip(parts, meant.weights(texts, whole[0].record), strict=True):
+                weighed = [one._replace(weight=one.weight * factor) for one in part]
+                yield from [_as_one(weighed)] if are_entries and _length(part) <= most else weighed
 
 
 _FIELD = re.compile(r"\W*([^\W\d][^:\n]{1,40}): +\S")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -143,11 +143,18 @@ def _lists(nodes: Sequence[_Node]) -> Iterable[list[int]]:
     return found.values()
 
 
-def rows_of(nodes: Sequence[_Node], mentions: Mentions, given: str, chars: int) -> Iterator[_Row]:
-    """What is shown of an answer: a short list whole, of a longer one each row by what is said of it."""
+def rows_of(
+    nodes: Sequence[_Node], mentions: Mentions, given: str, chars: int, weigh: Callable[[Sequence[str]], list[float]]
+) -> Iterator[_Row]:
+    """What is shown of an answer: a short list whole, of a longer one each row by what is said of it.
+
+    ``weigh``: what the rows are worth by whether they are meant.
+    """
     for places in _lists(nodes):
         if len(places) == 1:
             yield _Row(places[0], *_shown(*nodes[places[0]][1:], mentions, given))
+            continue
+        if all(_is_given(nodes[place][2], given) for place in places):
             continue
         if (whole := _whole(nodes, places, mentions.analysis)) and len(whole) <= chars:
             yield _Row(places[0], whole, span=2 * len(places) - 1)
@@ -155,8 +162,9 @@ def rows_of(nodes: Sequence[_Node], mentions: Mentions, given: str, chars: int) 
         spoken = [_spoken_of(nodes[place][2], mentions) for place in places]
         common = frozenset.intersection(*spoken)
         most = max(1, *(len(one - common) for one in spoken))
-        for place, one in zip(places, spoken, strict=True):
-            weight = UNSAID_FACTOR + (1 - UNSAID_FACTOR) * len(one - common) / most
+        meant = weigh([f"{nodes[place][2]}" for place in places])
+        for place, one, factor in zip(places, spoken, meant, strict=True):
+            weight = factor * (UNSAID_FACTOR + (1 - UNSAID_FACTOR) * len(one - common) / most)
             yield _Row(place, *_shown(*nodes[place][1:], mentions, given), siblings=len(places), weight=weight)
 
 
@@ -226,6 +234,12 @@ def _entries(value: Any, given: str) -> list[str]:
 def _is_in(value: Any, text: str) -> bool:
     """Whether a text says a value."""
     return isinstance(value, str) and value in text
+
+
+def _is_given(row: Mapping[str, Any], text: str) -> bool:
+    """Whether a text says all members of a row."""
+    numbers = set(re.findall(r"-?\d+(?:\.\d+)?", text))
+    return all(_is_in(one, text) or (type(one) in (int, float) and str(one) in numbers) for one in row.values())
 
 
 def _counted(parts: Sequence[str], chars: int, words: FixedWords) -> str:

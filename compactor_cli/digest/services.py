@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
+from functools import partial
+from itertools import chain, groupby, takewhile
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.digest.candidates import RECENCY
@@ -14,6 +15,7 @@ from compactor_cli.digest.commands import ERROR_PATTERN, error_line
 from compactor_cli.digest.events import Event, EventKind, is_lookup, is_service_call, parameters, results_of
 from compactor_cli.digest.language import FixedWords, names
 from compactor_cli.digest.lists import WHOLE_RATIO, whole_lists
+from compactor_cli.digest.meant import Meant
 from compactor_cli.digest.objects import (
     ID,
     MAX_LIST_CHARS,
@@ -122,7 +124,9 @@ def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> It
     chars = min(max(chars // max(1, 2 * deeds), _SIZES_CHARS[0]), _SIZES_CHARS[1])
     known: set[str] = set()
     records: dict[str, int] = {}
-    newer = _Newer()
+    newer, meant = _Newer(), Meant(analysis)
+    by_name = groupby(sorted((events[n] for n in calls if n not in acted), key=_tool), _tool)
+    looked_up = dict(chain.from_iterable(meant.looked_up(group).items() for _, group in by_name))
     for number in reversed(calls):
         call, result = events[number], results.get(number)
         acts, answer = not is_lookup(call.name), result.text.strip() if result else ""
@@ -156,11 +160,13 @@ def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> It
         shown_before = f"{call.text} {outcome}"
         rest_weight = age * (NEW_FACTOR if number >= last_words else REST_FACTOR) * analysis.is_dialogue
         nodes = list(nodes_of(result.text, records, own_records, shown_before))
-        for row in rows_of(nodes, mentions, shown_before, most_chars):
+        age *= looked_up.get(call.record, 1.0)
+        for row in rows_of(nodes, mentions, shown_before, most_chars, partial(meant.weights, record=result.record)):
             lead = nodes[row.place][0]
             one = base._replace(place=2 * row.place, form=StatementForm.OBJECT, label=label, lead=lead)
-            if row.used and f"{lead}: {row.used}" not in known:
-                known.add(f"{lead}: {row.used}")
+            key = f"{label}: {lead}: {row.used}"
+            if row.used and key not in known:
+                known.add(key)
                 weight = age * OBJECT_FACTOR * row.weight
                 yield one._replace(text=row.used, span=row.span, siblings=row.siblings, weight=weight)
             if row.other and rest_weight:
@@ -168,6 +174,10 @@ def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> It
                 place = one.place + 1
                 yield one._replace(text=row.other, place=place, form=StatementForm.ITEM, lead=lead, weight=rest_weight)
         records |= own_records
+
+
+def _tool(call: Event) -> str:
+    return call.name
 
 
 class _Newer:

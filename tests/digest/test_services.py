@@ -37,3 +37,68 @@ def test_a_call_that_failed_stands_where_no_later_one_could_use_what_the_error_n
     shown = told(*failed, *slip, *went_well)
     assert "book_trip(certificate_750, …) → failed: Error: payment method certificate_750 not found" in shown
     assert "add up" not in shown
+
+
+def test_of_the_rows_of_an_answer_the_one_that_was_booked_stands_before_those_that_were_only_offered() -> None:
+    flights = [{"flight_number": f"HAT{n}", "seats": f"rows {n} to {n + 9}"} for n in range(201, 219)]
+    offered = says(f"There are {', '.join(one['flight_number'] for one in flights)}. Which of them do you take?")
+    session = (
+        did("search_flights", "1", flights, to="RNO"), offered, user("the one at night please, whichever that is"),
+        did("book_trip", "2", {"reservation_id": "HATHAT"}, number="HAT213"),
+    )  # fmt: skip
+    (looked_up,) = (line for line in told(*session, tokens=160).split("\n") if "search_flights" in line)
+    assert "HAT213" in looked_up
+    assert "HAT201" not in looked_up
+
+
+def test_of_the_objects_that_were_looked_up_one_by_one_the_one_that_is_spoken_of_stands() -> None:
+    trips = [
+        did(
+            "get_trip",
+            str(n),
+            {"trip_id": f"KA7I6{n}", "owner": "ada_72", "seat": f"seat{n} by the aisle"},
+            id=f"KA7I6{n}",
+        )
+        for n in range(6)
+    ]
+    asked = user("please change my flight back from Denver, I do not remember which trip that is")
+    shown = told(
+        asked,
+        *trips,
+        says("It is KA7I63. Which seat by the aisle?"),
+        user("the one of ada_72 in the middle"),
+        tokens=130,
+    )
+    assert "get_trip(KA7I63)" in shown
+    assert "get_trip(KA7I65)" not in shown
+
+
+def test_an_answer_does_not_repeat_what_the_call_was_given() -> None:
+    paid = [{"payment_id": "certificate_750", "amount": 250}, {"payment_id": "certificate_485", "amount": 55}]
+    shown = told(did("book_trip", "1", {"reservation_id": "HATHAT", "payment_history": paid}, payments=paid))
+    assert shown.count("certificate_750") == 1
+
+
+def options(count: int) -> str:
+    return "\n\n".join(
+        f"{n}. **Flight HAT{n}18 & HAT{n}39**\n   - **First leg HAT{n}18**\n     - Departure: {n}6:00\n"
+        f"     - Arrival: {n}8:30\n   - Total price: ${n}61"
+        for n in range(1, count + 1)
+    )
+
+
+def test_an_option_that_the_user_takes_by_its_number_stands_with_all_that_was_said_of_it() -> None:
+    offered = says(f"These are the flights:\n\n{options(7)}\n\nPlease let me know which one you would like to book.")
+    shown = told(offered, user("I'll go with the second option, since it is the cheaper one of them"), tokens=330)
+    assert (
+        "2. Flight HAT218 & HAT239 · First leg HAT218 · Departure: 26:00 · Arrival: 28:30 · Total price: $261" in shown
+    )
+
+
+def test_of_the_options_of_a_message_the_one_that_was_taken_stands_before_the_others() -> None:
+    offered = says(f"These are the flights:\n\n{options(4)}\n\nPlease let me know which one you would like to book.")
+    booked = did("book_trip", "1", "Error: no seats", flights=["HAT218", "HAT239"])
+    asked = user("take the one that is the cheapest, please"), says("I try."), booked, says("There are no seats left.")
+    shown = told(offered, *asked, user("can you please try it again?"), tokens=170)
+    assert "Departure: 26:00" in shown
+    assert not any(f"Departure: {n}6:00" in shown for n in (1, 3, 4))
