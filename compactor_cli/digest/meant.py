@@ -31,14 +31,14 @@ class Meant:
 
     def __init__(self, analysis: Analysis) -> None:
         self._used: dict[str, int] = {}
-        self._said: dict[str, int] = {}
+        self._named: dict[str, int] = {}
         pointed = {message.record: message.points_at for message in analysis.messages}
         for event in chain(analysis.events, analysis.kept) if analysis.is_dialogue else ():
             acts = is_service_call(event) and not is_lookup(event.name)
             is_used = acts or event.kind is EventKind.USER
             if is_used or event.kind is EventKind.ASSISTANT:
                 found = ids_of(f"{event.text} {pointed.get(event.record, '')}")
-                self._said.update(dict.fromkeys(found, event.record))
+                self._named.update(dict.fromkeys(found, event.record))
                 self._used.update(dict.fromkeys(found, event.record) if is_used else {})
 
     def weights(self, texts: Sequence[str], record: int) -> list[float]:
@@ -56,9 +56,9 @@ class Meant:
             (call.record, frozenset().union(*(ids_of(v) for _, v in parameters(call.arguments)))) for call in calls
         ]
         named = [(record, ids) for record, ids in asked if ids]
-        return dict(zip((r for r, _ in named), self._weights(((i, r) for r, i in named), said=True), strict=True))
+        return dict(zip((r for r, _ in named), self._weights(((i, r) for r, i in named), by_anybody=True), strict=True))
 
-    def _weights(self, things: Iterable[tuple[frozenset[str], int]], *, said: bool = False) -> list[float]:
-        last = (self._said if said else self._used).get
+    def _weights(self, things: Iterable[tuple[frozenset[str], int]], *, by_anybody: bool = False) -> list[float]:
+        last = (self._named if by_anybody else self._used).get
         are_meant = [any(last(one, -1) > record for one in ids) for ids, record in things]
         return [1.0 if is_meant or not any(are_meant) else UNMEANT_FACTOR for is_meant in are_meant]

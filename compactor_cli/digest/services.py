@@ -113,71 +113,96 @@ def call_text(group: Sequence[Statement], words: FixedWords) -> str:
 
 def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> Iterator[Statement]:
     """Of every call what it did, and of every answer the objects that no newer one shows; newest first."""
-    events, words = analysis.events, analysis.words
-    results = results_of(events)
+    events = analysis.events
     calls = [n for n, e in enumerate(events) if is_service_call(e) and (with_lookups or not is_lookup(e.name))]
-    acted = [n for n in calls if not is_lookup(events[n].name)]
-    last_words = max((*acted, *(n for n, e in enumerate(events) if e.kind is EventKind.ASSISTANT)), default=-1)
-    mentions, most_chars = Mentions(analysis), min(int(chars * LIST_RATIO), MAX_LIST_CHARS)
-    deeds = len({events[n].text for n in acted})
-    newest_chars = min(max(int(chars * WHOLE_RATIO), _SIZES_CHARS[0]), _MAX_NEWEST_CHARS)
-    chars = min(max(chars // max(1, 2 * deeds), _SIZES_CHARS[0]), _SIZES_CHARS[1])
-    known: set[str] = set()
-    records: dict[str, int] = {}
-    newer, meant = _Newer(), Meant(analysis)
-    by_name = groupby(sorted((events[n] for n in calls if n not in acted), key=_tool), _tool)
-    looked_up = dict(chain.from_iterable(meant.looked_up(group).items() for _, group in by_name))
+    reader = _Reader(analysis, calls, chars)
     for number in reversed(calls):
-        call, result = events[number], results.get(number)
-        acts, answer = not is_lookup(call.name), result.text.strip() if result else ""
+        yield from reader.read(number)
+
+
+def _tool(call: Event) -> str:
+    return call.name
+
+
+class _Reader:
+    """Reads calls and their answers, the newest first, and knows what the newer ones show."""
+
+    def __init__(self, analysis: Analysis, calls: Sequence[int], chars: int) -> None:
+        events = analysis.events
+        self.analysis, self.results = analysis, results_of(events)
+        self.mentions, self.meant = Mentions(analysis), Meant(analysis)
+        acted = [n for n in calls if not is_lookup(events[n].name)]
+        by_name = groupby(sorted((events[n] for n in calls if n not in acted), key=_tool), _tool)
+        self.looked_up = dict(chain.from_iterable(self.meant.looked_up(group).items() for _, group in by_name))
+        self.last_words = max((*acted, *(n for n, e in enumerate(events) if e.kind is EventKind.ASSISTANT)), default=-1)
+        self.list_chars = min(int(chars * LIST_RATIO), MAX_LIST_CHARS)
+        deeds = len({events[n].text for n in acted})
+        self.chars = min(max(chars // max(1, 2 * deeds), _SIZES_CHARS[0]), _SIZES_CHARS[1])
+        newest_chars = min(max(int(chars * WHOLE_RATIO), self.chars), _MAX_NEWEST_CHARS)
+        self.newest = {max(acted, default=-1): newest_chars}
+        self.known: set[str] = set()
+        self.records: dict[str, int] = {}
+        self.newer = _Newer()
+
+    def read(self, number: int) -> Iterator[Statement]:
+        """What a call did or answered in a line, and the objects of its answer."""
+        call, result = self.analysis.events[number], self.results.get(number)
+        answer = result.text.strip() if result else ""
         failed = result is not None and (result.is_error or bool(ERROR_PATTERN.search(answer.partition("\n")[0])))
-        if (result and result.is_refusal) or (failed and newer.replace(call, answer)):
-            continue
+        if (result and result.is_refusal) or (failed and self.newer.replace(call, answer)):
+            return
         if result and not failed:
-            newer.went_well[call.name] = newer.went_well.get(call.name, "") + call.text
-        age = 1.0 + number / len(events)
+            self.newer.went_well[call.name] = self.newer.went_well.get(call.name, "") + call.text
+        acts = not is_lookup(call.name)
         form = StatementForm.ITEM if acts else StatementForm.OUTPUT
+        age = 1.0 + number / len(self.analysis.events)
         base = Statement("", number, _CALL_PLACE, form, "", call.name, (result or call).record, 0, age)
         outcome = ""
         # A line that tells by itself is shown with its call.
-        if acts or failed or (3 < len(answer) <= _MAX_REPORTED_CHARS and "\n" not in answer and answer[0] not in "{["):
-            outcome = _outcome(call, result, chars, words, failed=failed)
-            # Of a look-up made twice the newest answer stands.
-            key = f"{call.text} {outcome if acts else ''}"
-            if key not in known:
-                most = newest_chars if number == max(acted, default=-1) else chars
-                given = words.comma.join(fitting(newer.differing(call) if acts else _given(call.arguments), most))
-                text = f"({given}) → {outcome}".removesuffix(" → ")
-                yield _with_purpose(base._replace(text=text), answer, analysis)
-            known.add(key)
-            if not acts:
-                continue
-        if result is None or failed:
-            continue
+        is_line = 3 < len(answer) <= _MAX_REPORTED_CHARS and "\n" not in answer and answer[0] not in "{["
+        if acts or failed or is_line:
+            outcome = _outcome(call, result, self.chars, self.analysis.words, failed=failed)
+            yield from self._deed(base, outcome, answer)
+        if result is not None and not failed and (acts or not is_line):
+            yield from self._objects(base, outcome, result.text)
+
+    def _deed(self, base: Statement, outcome: str, answer: str) -> Iterator[Statement]:
+        """``(arguments) → outcome`` of a call, where no newer one says it."""
+        call, words = self.analysis.events[base.event], self.analysis.words
+        acts = not is_lookup(call.name)
+        # Of a look-up made twice the newest answer stands.
+        key = f"{call.text} {outcome if acts else ''}"
+        if key not in self.known:
+            parts = self.newer.differing(call) if acts else _given(call.arguments)
+            given = words.comma.join(fitting(parts, self.newest.get(base.event, self.chars)))
+            yield _with_purpose(base._replace(text=f"({given}) → {outcome}".removesuffix(" → ")), answer, self.analysis)
+        self.known.add(key)
+
+    def _objects(self, base: Statement, outcome: str, answer: str) -> Iterator[Statement]:
+        """The objects of an answer, each by what is said of it, then the rest of its members."""
+        call = self.analysis.events[base.event]
         given = ", ".join(v for _, v in parameters(call.arguments) if 0 < len(v) <= _MAX_VALUE_CHARS and "\n" not in v)
-        label = call.name if acts else f"{call.name}({given})"
+        label = f"{call.name}({given})" if is_lookup(call.name) else call.name
+        age = base.weight * self.looked_up.get(call.record, 1.0)
+        is_new = base.event >= self.last_words
+        rest_weight = age * (NEW_FACTOR if is_new else REST_FACTOR) * self.analysis.is_dialogue
         own_records: dict[str, int] = {}
         shown_before = f"{call.text} {outcome}"
-        rest_weight = age * (NEW_FACTOR if number >= last_words else REST_FACTOR) * analysis.is_dialogue
-        nodes = list(nodes_of(result.text, records, own_records, shown_before))
-        age *= looked_up.get(call.record, 1.0)
-        for row in rows_of(nodes, mentions, shown_before, most_chars, partial(meant.weights, record=result.record)):
+        nodes = list(nodes_of(answer, self.records, own_records, shown_before))
+        weigh = partial(self.meant.weights, record=base.record)
+        for row in rows_of(nodes, self.mentions, shown_before, self.list_chars, weigh):
             lead = nodes[row.place][0]
             one = base._replace(place=2 * row.place, form=StatementForm.OBJECT, label=label, lead=lead)
             key = f"{label}: {lead}: {row.used}"
-            if row.used and key not in known:
-                known.add(key)
+            if row.used and key not in self.known:
+                self.known.add(key)
                 weight = age * OBJECT_FACTOR * row.weight
                 yield one._replace(text=row.used, span=row.span, siblings=row.siblings, weight=weight)
             if row.other and rest_weight:
                 lead = "\n".join(filter(None, (lead, lead_of(row.used))))
                 place = one.place + 1
                 yield one._replace(text=row.other, place=place, form=StatementForm.ITEM, lead=lead, weight=rest_weight)
-        records |= own_records
-
-
-def _tool(call: Event) -> str:
-    return call.name
+        self.records |= own_records
 
 
 class _Newer:
@@ -190,9 +215,9 @@ class _Newer:
 
     def replace(self, call: Event, answer: str) -> bool:
         """Whether a call that failed is of no use: one of its tool went well that had all that the error names."""
-        told = {word for word in re.findall(r"[\w-]+", error_line(answer)) if ID.fullmatch(word) and word in call.text}
+        named = {word for word in re.findall(r"[\w-]+", error_line(answer)) if ID.fullmatch(word) and word in call.text}
         given = self.went_well.get(call.name)
-        return given is not None and all(word in given for word in told)
+        return given is not None and all(word in given for word in named)
 
     def differing(self, call: Event) -> Iterator[str]:
         """The arguments of a call as texts; for those that the next call of its tool has as well, empty ones."""
