@@ -21,6 +21,7 @@ from compactor_cli.digest.memory import Memory, parse, read_text
 from compactor_cli.digest.names import Labels
 from compactor_cli.digest.open import Attached, PlanState, attached, checked, plan_state
 from compactor_cli.digest.outcomes import RequestOutcome, outcomes
+from compactor_cli.digest.rewrites import with_rewrites
 from compactor_cli.digest.salience import Scores, Table, build, focus_names, score
 from compactor_cli.digest.scripts import with_scripts
 from compactor_cli.digest.settled import Decision, decisions
@@ -174,7 +175,8 @@ def _analysed(
     language = request.language if request.language != "auto" else detect(message.text for message in messages)
     kept = events(request.transcript, request.kept)
     directory = working_directory(request.transcript)
-    operations, ran = with_scripts(file_operations(found, directory), found, directory), runs(found)
+    shown = with_scripts(file_operations(found, directory), found, directory)
+    operations, ran = tuple(with_rewrites(shown, found)), runs(found)
     plan, old_plan = plan_state(found), memory.plan_state()
     plan = replace(plan, todos=plan.todos or old_plan.todos, text=plan.text or old_plan.text)
     files = replay(operations, memory.file_states())

@@ -98,11 +98,12 @@ def _changed_items(
 def _by_fate(
     states: Sequence[FileState], budget_tokens: int, token_cache: TokenCache, words: FixedWords
 ) -> tuple[Item, ...]:
-    """Paths together by what became of them: of each commit, deleted, or moved to one place, on lines of their own."""
+    """Paths together by what became of them: created, edited, of each commit, deleted, or moved to one place."""
     groups: dict[str, list[FileState]] = {}
     for state in states:
         commit = f"{words.comma}{words.committed} {state.commit}" if state.commit else ""
-        fate = f"{words.moved} {state.moved_to}" if state.moved_to else f"{words.edited}{commit}"
+        done = words.created if state.is_created else words.edited
+        fate = f"{words.moved} {state.moved_to}" if state.moved_to else f"{done}{commit}"
         groups.setdefault(words.deleted if state.is_deleted else fate, []).append(state)
     items: list[Item] = []
     for label, group in sorted(groups.items(), key=lambda pair: pair[1][0].is_deleted or bool(pair[1][0].moved_to)):

@@ -40,6 +40,7 @@ from compactor_cli.model.value import dataclass
 class FileOperation:
     """One action on one file by the call ``event``. ``target``: where a MOVE went.
 
+    ``is_rewrite``: whether the file that a CREATE writes is known to have been there.
     ``added``: names it defines; ``lines``: the most telling of those that it wrote, with which it ``replaced`` what.
     ``is_try``: the file is a script that was only run to try something.
     """
@@ -52,6 +53,7 @@ class FileOperation:
     added: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     replaced: tuple[tuple[str, str], ...] = ()
+    is_rewrite: bool = False
     is_try: bool = False
 
     @property
@@ -211,7 +213,7 @@ def _operations(event: Event, number: int, result: Event | None, shown: str, win
         action = FileAction.DELETE if "delete" in name else FileAction.CREATE if is_creating else FileAction.EDIT
         one = changed(path)
         yield replace(one, action=action, lines=one.lines if action is FileAction.EDIT else ())
-    elif event.tool is ToolKind.READ and short_name(event.name) not in _SEARCHING:
+    elif event.tool is ToolKind.READ and not is_search(event):
         is_whole = isinstance(event.arguments, Mapping) and not any(map(event.arguments.get, _RANGES))
         replaced = _whole(result) if is_whole else ()
         yield done(action=FileAction.READ, path=argument(event.arguments, PATH_KEYS), replaced=replaced)
@@ -285,7 +287,8 @@ def _apply(state: FileState, operation: FileOperation) -> None:
     state.records.append(operation.record)
     if operation.action is FileAction.CREATE:
         # Writing a file that was read or edited before replaces it.
-        is_new = state.is_deleted or not (state.reads or state.edits or state.is_created)
+        is_known = operation.is_rewrite or state.reads or state.edits or state.is_created
+        is_new = not is_known or (state.is_deleted and not operation.is_rewrite)
         state.is_created, state.edits = state.is_created or is_new, state.edits + (not is_new)
     elif operation.action is FileAction.EDIT:
         state.edits += 1
@@ -392,6 +395,13 @@ def _replay(content: Content, operation: FileOperation) -> None:
 
 
 _CREATING = frozenset({"write", "writefile", "writetofile", "createfile", "create", "fswrite", "savefile", "filewrite"})
+
+
+def is_search(call: Event) -> bool:
+    """Whether a call lists files or searches in them, by a tool of its own."""
+    return short_name(call.name) in _SEARCHING
+
+
 _SEARCHING = frozenset(
     "grep glob ls listfiles listdirectory listdir searchfiles findfiles searchfilecontent grepsearch globsearch"
     " filesearch find codebasesearch searchtext listcodedefinitionnames searchdir finddir findfile searchfile"

@@ -153,9 +153,10 @@ def _files(line: str) -> list[FileRow]:
         if dash and (row := _file(path, facts, words)):
             return [row]
         label, colon, paths = line.partition(words.colon)
-        if colon and label in (words.read, words.edited):
-            edits = int(label == words.edited)
-            return [(path, False, edits, 1 - edits, False, "") for path in paths.split(", ")]
+        done = label.partition(words.comma)[0]
+        if colon and done in (words.read, words.edited, words.created):
+            known = (done == words.created, int(done == words.edited), int(done == words.read), False, "")
+            return [(path, *known) for path in paths.split(", ")]
     return []
 
 

@@ -184,7 +184,7 @@ def _shown(work: _Work, words: FixedWords, *, is_newest: bool) -> Iterator[tuple
         names = list(dict.fromkeys(one.name for one in reversed(work.changes)))
         most = 1 if after else _MAX_EDITED
         more = f" {ELLIPSIS}" if len(names) > most else ""
-        new = {one.name for one in work.changes if one.action is FileAction.CREATE}
+        new = {one.name for one in work.changes if one.action is FileAction.CREATE and not one.is_rewrite}
         shown = names[:most]
         made = [(words.created, [name for name in shown if name in new])]
         made.append((words.edited, [name for name in shown if name not in new]))

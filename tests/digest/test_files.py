@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from conversation import answer, call, conversation, digest, events_of, ran, texts, token_cache, user
+from conversation import answer, call, conversation, digest, events_of, ran, request, texts, token_cache, user
 
+from compactor_cli.digest.analysis import analyse
 from compactor_cli.digest.events import FileAction, ToolKind, _from_directory
 from compactor_cli.digest.file_lines import file_items, state_text
 from compactor_cli.digest.files import FileState, file_operations, overwritten, replay
 from compactor_cli.digest.language import words_of
 from compactor_cli.digest.shell import shell_operations
 from compactor_cli.model.summary import Section
+from compactor_cli.model.transcript import Message
 
 EN = words_of("en")
 
@@ -110,7 +112,7 @@ def test_a_sign_in_quotes_redirects_nothing_and_windows_has_a_file_for_nothing()
     ) == {"stamp.txt": "created"}
 
 
-def test_where_paths_share_a_line_deleted_files_are_not_among_the_edited() -> None:
+def test_where_paths_share_a_line_deleted_files_are_not_among_the_created() -> None:
     written = [
         message
         for name in "abcdefghijklmnopqrst"
@@ -118,9 +120,9 @@ def test_where_paths_share_a_line_deleted_files_are_not_among_the_edited() -> No
     ]
     found = replay(file_operations(events_of(*written[:8], *ran("rm themes/d.json", ""), *written[8:])))
     lines = [item.text for item in file_items(found, 120, token_cache(), EN)]
-    edited = [line for line in lines if line.startswith(f"{EN.edited}{EN.colon}")]
-    assert any("themes/c.json" in line for line in edited)
-    assert not any("themes/d.json" in line for line in edited)
+    created = [line for line in lines if line.startswith(f"{EN.created}{EN.colon}")]
+    assert any("themes/c.json" in line for line in created)
+    assert not any("themes/d.json" in line for line in created)
 
 
 def test_a_list_of_added_names_says_how_many_more_there_are() -> None:
@@ -314,3 +316,48 @@ def test_arguments_that_are_no_object_and_folders_with_backslashes_are_read_too(
     assert _from_directory("cat a.py", ToolKind.COMMAND, "src") == "cd src && cat a.py"
     moved = _from_directory({"command": patch}, ToolKind.EDIT, "C:\\work")
     assert "*** Update File: C:\\work/clock.py\n" in moved["command"]
+
+
+def _added(path: str) -> tuple[Message, Message]:
+    patch = f"*** Begin Patch\n*** Add File: {path}\n+export {{}}\n*** End Patch"
+    return ran(f"apply_patch <<'EOF'\n{patch}\nEOF", "Success. Updated the following files:\nA " + path, tool="shell")
+
+
+STATUS = "On branch main\nChanges not staged for commit:\n\tmodified:   {}\n"
+BLOB = "diff --git a/{0} b/{0}\nindex 1f2e3d4..5c6b7a8 100644\n--- a/{0}\n+++ b/{0}\n@@ -1,9 +1 @@"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (ran("git status --short", " M app/route.ts"), ()),
+        (ran("rg -n handler", "app/route.ts:3:export handler"), ()),
+        ((call("Glob", "g", pattern="app/**"), answer("app/page.ts\napp/route.ts", "g")), ()),
+        ((), ran("git status --short", " M app/route.ts\n?? app/hook.ts")),
+        ((), ran("git status", STATUS.format("app/route.ts"))),
+        ((), ran("git diff", BLOB.format("app/route.ts"))),
+    ],
+)
+def test_a_file_that_records_show_to_have_been_there_is_not_created_by_what_is_added_over_it(
+    before: tuple[Message, ...], after: tuple[Message, ...]
+) -> None:
+    session = conversation(
+        user("add a hook and its route"), before, _added("app/hook.ts"), _added("app/route.ts"), after, user("go on")
+    )
+    analysis = analyse(request(session))
+    assert {one.path: one.is_created for one in analysis.files} == {"app/route.ts": False, "app/hook.ts": True}
+    assert analysis.outcomes[1].text == "created hook.ts, edited route.ts"
+
+
+def test_a_file_that_was_added_and_committed_before_it_changed_is_created() -> None:
+    status = ran("git status", STATUS.format("app/route.ts"))
+    session = conversation(
+        user("add it"), _added("app/route.ts"), ran("git add -A && git commit -m x", "[main 1a2b3c4] x"), status
+    )
+    assert [one.is_created for one in analyse(request(session)).files] == [True]
+
+
+def test_a_file_that_one_patch_deletes_and_adds_is_written_anew() -> None:
+    patch = "*** Begin Patch\n*** Delete File: a.ts\n*** Add File: a.ts\n+export {}\n*** End Patch"
+    session = conversation(user("write it anew"), call("apply_patch", "p", input=patch), answer("done", "p"))
+    assert [(one.is_created, one.is_deleted) for one in analyse(request(session)).files] == [(False, False)]
