@@ -45,8 +45,10 @@ _OTHER_HALF = re.compile(r"\W*(?:or|alternatively|otherwise)\b|\W*(?:或者|还�
 def last_question(text: str) -> str:
     """The question, or the request for an answer, that a text ends with, or nearly; empty if there is none.
 
-    A question of two halves ("Should I …? Or …?") is given whole.
+    A question of two halves ("Should I …? Or …?") is given whole, one above its options without them.
     """
+    if (above := before_options(text)) is not text and above.rstrip("*_ ").endswith(QUESTION_MARKS):
+        text = above
     ending = (
         text if len(text) <= _ENDING_CHARS else text[-_ENDING_CHARS:].partition("\n")[2] or tail(text, _ENDING_CHARS)
     )
@@ -84,6 +86,15 @@ def is_option(piece: str, options: Iterable[str]) -> bool:
 
 
 _KEY, _SAME_CHARS = re.compile(r"\A(?:\d{1,3}[.)]|[A-Ha-h]\))\s+"), 40
+
+
+def before_options(text: str) -> str:
+    """A text without the options that it ends with, where these are two or more lines."""
+    lines = text.rstrip().split("\n")
+    options = 0
+    while lines and (not lines[-1].strip() or _OPTION.match(lines[-1])):
+        options += bool(lines.pop().strip())
+    return "\n".join(lines) if options > 1 else text
 
 
 # A message is asked for its lists by each of the next messages of the user.

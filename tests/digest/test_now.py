@@ -507,3 +507,12 @@ def test_what_was_announced_before_the_state_that_is_quoted_is_no_step_since() -
     since = [text for text in texts(one, Section.TASK) if text.startswith("since then")]
     assert since
     assert not any("Let me look" in text for text in since)
+
+
+def test_a_question_above_its_options_waits_for_an_answer() -> None:
+    asked = says(
+        "The store has one kind of clock, and the harbour two. When should the drift be set?\n\nA) With each reading\n"
+        "B) Once a day, by the export\nC) Both, in two columns of the store"
+    )
+    text = rendered(digest(conversation(user("add a drift to the clocks"), asked), 600).summary)
+    assert "Waiting for an answer: " in text
