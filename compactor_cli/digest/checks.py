@@ -99,7 +99,14 @@ _TEST = re.compile(
 @lru_cache(maxsize=1024)
 def is_test(command: str) -> bool:
     """Whether a command checks the work: tests, lint, types."""
-    return _TEST.search(unquoted(command)) is not None
+    return _TEST.search(_INSTALLS.sub("", unquoted(command))) is not None
+
+
+# What is put in place to check with is no check.
+_INSTALLS = re.compile(
+    r"\b(?:pip3?|uv|npm|pnpm|yarn|bun|brew|apt|apt-get|conda|cargo|gem|go|poetry|pipx)(?: pip)?"
+    r" (?:install|add|i)\b[^;&|\n]*"
+)
 
 
 # What a check of one language does not look at, prose aside: the sources of the others.

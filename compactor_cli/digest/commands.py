@@ -107,6 +107,11 @@ ERROR_PATTERN = re.compile(
     r"|command not found|No such file or dir|[Pp]ermission denied|\bundefined: |\bcannot find |Segmentation fault"
     r"|\tfail\t|\btimed out\b|\b[1-9]\d* (?:failed|failures?|errors?)\b|错误[:\uff1a]|失败"
 )
+# A here-document that is written into a file, with commands after it: running what was written is what counts.
+_WRITING = re.compile(
+    r"\A\s*(?:cd [^\s;&|]+ *(?:&&|;) *)?cat *> *\S+ *<<-? *(['\"]?)(\w+)\1[^\n]*\n"
+    r"(?:.*\n)*?[ \t]*\2[ \t]*\n(?=\s*\S)"
+)
 # Lines that only say where, or how, the next ones run.
 _ENTERING = re.compile(r"(?:cd \S+|set -\S+(?: \S+)?|export \w+=\S*|#.*|)")
 _LEADING_CD = re.compile(r"\A\s*cd [^&;|\n]+&&\s*")
@@ -130,7 +135,8 @@ _RAN_NOTHING = re.compile(
 )
 # What a tool says of itself, and of the age of what it uses.
 _NOTICE = re.compile(
-    r"(?!E  |.*\b(?:error|success\w*|publish\w*)\b)(?:.*\bnew(?:er)? (?:[\w.]+ ){0,3}(?:version|release)\b"
+    r"(?!E  |DeprecationWarning:|.*\b(?:error|success\w*|publish\w*)\b)"
+    r"(?:.*\bnew(?:er)? (?:[\w.]+ ){0,3}(?:version|release)\b"
     r"|.*\bup(?:date|grade)s? (?:is |are )?available\b|.*\byou (?:are using|should consider upgrading)\b"
     r"|npm (?:notice|warn)\b|\W*notice\b|.*\bDeprecationWarning\b|.*--trace-deprecation|Please install the new"
     r"|Debugger attached|Waiting for the debugger)",
@@ -166,6 +172,8 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
     outcome, code = _outcome(result, look, shows_errors)
     if outcome is CommandOutcome.OK and not (look or shows_errors) and result and code_is_of_another(command):
         outcome = _outcome_by_output(command, result.text)
+    if outcome is CommandOutcome.OK and not look and result and _TRACED.search(result.text) and _SCRIPTED.match(key):
+        outcome = CommandOutcome.FAILED  # it caught what it prints
     if result and not (look or changes_world(command)) and _ran_nothing(result.text):
         outcome = CommandOutcome.UNKNOWN
     return Run(
@@ -182,6 +190,10 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
         output=output,
         is_refused=is_refused,
     )
+
+
+_TRACED = re.compile(r"^Traceback \(most recent call last\):", re.MULTILINE)
+_SCRIPTED = re.compile(r"(?:\S*/)?python[\d.]* (?!-m )|(?:\./|uv run )\S+\.py\b")
 
 
 def _ends(events: Sequence[Event]) -> dict[int, Event]:
@@ -210,6 +222,7 @@ def command_key(command: str) -> str:
 
 @lru_cache(maxsize=1 << 8)
 def _bare(command: str) -> str:
+    command = _WRITING.sub("", command)
     text = re.sub(r"\A\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*\Z", r"\1", command)
     text = re.sub(r"^(?:\s*(?:cd|source|export)\s+[^&;|\n]+(?:&&|;|\n)\s*|\s*#[^\n]*\n)+", "", text)
     text = re.sub(r"\bgit -C \S+", "git", _grep_filter().sub(" ", text))
@@ -521,8 +534,11 @@ def _short(line: str, chars: int = _MOST_LINE_CHARS) -> str:
 
 
 def shown(command: str) -> str:
-    """A command as one line: its first that does something, an ellipsis where more follows; no leading ``cd``."""
-    command = _LEADING_CD.sub("", command, count=1)
+    """A command as one line: its first that does something, an ellipsis where more follows.
+
+    Without a leading ``cd``, and a script that is written to be run.
+    """
+    command = _LEADING_CD.sub("", _WRITING.sub("", command), count=1)
     first, more, rest = command.partition("\n")
     while rest.strip() and _ENTERING.fullmatch(first.strip()):
         first, more, rest = rest.partition("\n")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checks import brief, contains, is_test
 from compactor_cli.digest.commands import CommandOutcome, Run, asks_for_help
-from compactor_cli.digest.failures import ErrorRecord, fails_later, is_shown
+from compactor_cli.digest.failures import OF_ONE_USE, ErrorRecord, fails_later, is_shown
 from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.services import call_items
@@ -73,11 +73,11 @@ def _is_shown_elsewhere(run: Run, stated: Iterable[ErrorRecord], branch: str) ->
 
 
 # What is put into a file for a try, or away: Open tells what is still put away.
-_IN_PASSING = re.compile(r"\bgit stash\b|^cat > ?/tmp/")
+_IN_PASSING = re.compile(r"\bgit stash\b|^(?:cat >|python3?|bash|sh|node) ?/tmp/")
 
 
 def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
-    """The newest run of each command that acts, with how many ended as it did; tests first, then the newest.
+    """The newest run of each command that acts, with how many ended as it did; tests first, scripts of one use last.
 
     Left out are checks that a later run of more ended as well as.
     """
@@ -86,7 +86,13 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
         shows = run.is_look or (run.outcome is not CommandOutcome.FAILED and asks_for_help(run.command))
         if not shows and (run.outcome is not CommandOutcome.UNKNOWN or run.line):
             by_key.setdefault(run.key, []).append(run)
-    groups = sorted(by_key.values(), key=lambda group: (not is_test(group[-1].command), -group[-1].event))
+
+    def rank(group: Sequence[Run]) -> tuple[bool, bool, int]:
+        newest = group[-1]
+        shows_once = newest.outcome is CommandOutcome.OK and OF_ONE_USE.match(newest.key) is not None
+        return not is_test(newest.command), shows_once, -newest.event
+
+    groups = sorted(by_key.values(), key=rank)
     kept: list[list[Run]] = []
     for group in groups:
         newest = group[-1]

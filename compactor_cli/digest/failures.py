@@ -38,6 +38,7 @@ from compactor_cli.digest.commands import (
     conflicting_files,
     error_line,
     failed_tests,
+    shown,
 )
 from compactor_cli.digest.edits import changes_of
 from compactor_cli.digest.events import Event, EventKind, FileAction
@@ -141,7 +142,7 @@ def find_errors(
                 continue  # another run of it says what failed
             later = acting[number + 1 : number + 1 + _MAX_LATER]
             is_given_up = conflicting_files(run.line) and any("--abort" in other.key for other in later)
-            if is_given_up or (later and _OF_ONE_USE.search(run.command)):
+            if is_given_up or (later and OF_ONE_USE.search(run.command)):
                 continue
             names = _failure(run.line)[0] or {_AT_LINE.sub("", run.line)}
             if _is_seen_again(run, later, read):
@@ -418,7 +419,7 @@ def _judged(run: Run, later: Sequence[Run], between: Sequence[FileOperation], re
         event=run.event,
         status=status,
         fixes=fixes,
-        other_way=other.command if other and other.command != run.command else "",
+        other_way=other.command if other and shown(other.command) != shown(run.command) else "",
         records=tuple(dict.fromkeys(records)),
     )
 
@@ -517,5 +518,5 @@ def _programs(command: str) -> frozenset[str]:
 
 
 # A script on the command line is never run again.
-_OF_ONE_USE = re.compile(r"\b(?:python3?|node|ruby|perl) (?:-[ce]\b|-? ?<<)")
+OF_ONE_USE = re.compile(r"\b(?:python3?|node|ruby|perl) (?:-[ce]\b|-? ?<<)")
 _AROUND = frozenset("cd q echo grep head tail cat sleep export source".split())

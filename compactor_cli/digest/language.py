@@ -44,7 +44,7 @@ class FixedWords:
     created = _Word("created", "新建", "作成")
     edited = _Word("edited", "编辑", "編集")
     replied = _Word("replied", "已答复", "返答済み")
-    tries = _Word("written for a try, and run", "为试验而写并运行", "試すために作成し実行")
+    tries = _Word("only for a try", "仅为试验", "試すためだけ")
     read = _Word("read", "读取", "読み取り")
     deleted = _Word("deleted", "已删除", "削除済み")
     moved = _Word("moved to", "移至", "移動先")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import chain, takewhile, zip_longest
 from typing import TYPE_CHECKING
@@ -408,7 +408,8 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
     elif error.fixes:
         tried = f"{words.stop}{words.again} {_listed(error.tried[::-1], _MAX_STALE_PATHS)}" if error.tried else ""
         line = f"{words.colon}`{error.fixing}`" if error.fixing else ""
-        ending = f"→ {words.fixed} {_listed(error.fixes[::-1], _MAX_PATHS)}{line}{tried}"
+        fixes = f"{_listed(error.fixes[::-1], _MAX_PATHS)}{_thrown_away(error.fixes, analysis)}"
+        ending = f"→ {words.fixed} {fixes}{line}{tried}"
     else:
         ending = f"→ {words.passed}"
     return Item(text=f"{where}{error.line} {ending}", records=records_of(error.records))
@@ -439,10 +440,15 @@ def fixed_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache)
 def _cause_item(cause: Cause, analysis: Analysis) -> Item:
     words = analysis.words
     edited = f" → {words.edited}{words.colon}{_listed(cause.edited, _MAX_PATHS)}" if cause.edited else ""
-    is_gone = {state.path for state in analysis.files if state.is_reverted}.issuperset(cause.edited)
-    edited += f"{words.comma}{words.reverted}" if edited and is_gone else ""
+    edited += _thrown_away(cause.edited, analysis)
     ending = edited or ("" if analysis.is_dialogue else f" — {words.unresolved}")
     return Item(text=f"{cause.text}{ending}", records=(cause.record,))
+
+
+def _thrown_away(paths: Collection[str], analysis: Analysis) -> str:
+    """What to add where the changes of all these files were thrown away since."""
+    is_gone = {state.path for state in analysis.files if state.is_reverted}.issuperset(paths)
+    return f"{analysis.words.comma}{analysis.words.reverted}" if paths and is_gone else ""
 
 
 def remembered_errors(analysis: Analysis) -> tuple[str, ...]:

@@ -20,7 +20,8 @@ def with_scripts(
     """All operations with those of the scripts that the session wrote and ran.
 
     A file that its copy was put back over is as it was. A script that only tries something is marked: one that the
-    session wrote where it works and ran from there, that the user never named, while it changed files that were there.
+    session wrote where it works and ran from there, that the user never named, while it changed files that were there;
+    so is a copy under a longer name (`tide.py.bak`).
     """
     results, by_event = results_of(events), dict[int, list[FileOperation]]()
     for one in operations:
@@ -41,6 +42,7 @@ def with_scripts(
         found += own
     users_words = "\n".join(event.text for event in events if event.kind is EventKind.USER)
     tries = {path for path in reader.run & reader.texts.keys() if posixpath.basename(path) not in users_words}
+    tries.update(path for path, of in reader.copies.items() if path.startswith(of))
     is_amid_others = any(one.action is FileAction.EDIT and one.path not in reader.created for one in found)
     return tuple(replace(one, is_try=True) if is_amid_others and one.path in tries else one for one in found)
 

@@ -392,3 +392,9 @@ def test_a_long_object_is_not_repeated_before_the_rest_of_its_members() -> None:
     shown_text = rendered(digest(session, 1_500).summary)
     assert shown_text.count("HAT208") == 1
     assert "14B" in shown_text
+
+
+def test_scripts_of_one_use_come_after_what_can_be_run_again() -> None:
+    steps = (ran("python gauges.py", "45 gauges"), ran('python3 -c "print(3)"', "3"), ran("python /tmp/try.py", "9"))
+    one = digest(conversation(user("Count the gauges of the northern stations, please."), *steps))
+    assert texts(one, Section.COMMANDS) == ["`python gauges.py` → ok: 45 gauges", '`python3 -c "print(3)"` → ok: 3']

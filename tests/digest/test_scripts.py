@@ -59,7 +59,7 @@ def test_scripts_for_a_try_are_named_together_and_fix_nothing() -> None:
     one = digest(conversation(user("The last gauge of each file is missing, please look into it."), *steps))
     assert texts(one, Section.FILES) == [
         "/repo/tide/gauge.py — edited: `gauge_limit = 45`",
-        "written for a try, and run: /repo/check_more.py, /repo/check_gauges.py",
+        "only for a try: /repo/check_more.py, /repo/check_gauges.py",
     ]
     assert texts(one, Section.ERRORS) == [f"{finding} → edited: /repo/tide/gauge.py"]
     assert not any("newest edits" in text for text in texts(one, Section.PLAN))
@@ -80,5 +80,6 @@ def test_a_file_that_its_copy_is_put_back_over_has_its_changes_thrown_away() -> 
     one = digest(conversation(user("Why is a gauge missing?"), says(found), copied, edit, back))
     assert texts(one, Section.FILES)[0] == "tide.py — edited, changes thrown away"
     assert texts(one, Section.ERRORS) == [f"{found} → edited: tide.py, changes thrown away"]
+    assert texts(one, Section.FILES)[1] == "only for a try: tide.py.bak"
     # A copy that was made of it as it was changed puts it back to that.
     assert not states(edit, copied, back)["tide.py"].is_reverted
