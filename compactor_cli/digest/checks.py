@@ -67,11 +67,15 @@ RUNNERS = frozenset(
 )
 
 
-# Options that choose some of the tests, or give up; and those without which some code or tests are left out.
+# Options that choose some of the tests, or give up; and those without which less is run or asked for.
 _SELECTS = re.compile(
     r"(?:-k|-run|--run|-t|-short|--(?:grep|filter|last-failed|lf|deselect|ignore|exclude|shard|testNamePattern|abort))(?:=|$)"
 )
-_ADDS = re.compile(r"--?(?:build-)?tags\b|--(?:all-)?features\b|--all-targets\b|--workspace\b")
+_ADDS = re.compile(
+    r"--?(?:build-)?tags\b|--(?:all-)?features\b|--all-targets\b|--workspace\b"
+    # And those by which a run fails that would pass.
+    r"|--(?:[\w-]*(?:fail-(?:under|on)|strict|threshold|warnings-as-errors|max-warnings)[\w-]*)|-W(?:error|=?error)"
+)
 
 
 def selects_some(words: Sequence[str]) -> bool:

@@ -37,6 +37,7 @@ from compactor_cli.formats.client_signs import (
     answers,
     asked_questions,
     is_demonstration,
+    is_unmarked_refusal,
     named_directory,
     reply_to_report,
     reported_words,
@@ -119,7 +120,7 @@ def events(
         if 0 <= index < len(transcript.messages):
             value = transcript.records[index].value if index < len(transcript.records) else None
             if not is_demonstration(value):
-                reader.folder = reader.strip(named_directory(value))
+                reader.folder, reader.value = reader.strip(named_directory(value)), value
                 reader.read(index, transcript.messages[index])
                 if is_act and transcript.messages[index].is_meta:
                     reader.read_subagent(index, subagent_parts(transcript.records[index]))
@@ -157,6 +158,7 @@ class _EventReader:
     strip: Callable[[str], str]
     directory: str
     folder: str = ""  # where the shell is, as the record says
+    value: Any = None  # the record itself
     is_act: Callable[[ToolKind, str], bool] | None = None
     found: list[Event] = field(default_factory=list)
     waiting: defaultdict[str, deque[int]] = field(default_factory=lambda: defaultdict(deque))
@@ -267,6 +269,9 @@ class _EventReader:
         if short_name(name) in REPORTING_TOOLS:  # what clients add: how to resume the subagent, and what it used
             text = _ABOUT_REPORT.split(text, maxsplit=1)[0].rstrip()
         text = without_removed(without_gutters(unfolded(text), surely=tool is ToolKind.READ))
+        words = refusal(result)
+        if words is None and result.is_error and tool in (ToolKind.COMMAND, ToolKind.EDIT):
+            words = result.text if is_unmarked_refusal(self.value, result.text) else None
         self.found.append(
             Event(
                 kind=EventKind.RESULT,
@@ -277,7 +282,7 @@ class _EventReader:
                 name=name,
                 call=call,
                 is_error=result.is_error,
-                refusal=None if (words := refusal(result)) is None else straightened(words),
+                refusal=None if words is None else straightened(words),
             )
         )
 

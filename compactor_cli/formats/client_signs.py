@@ -312,6 +312,24 @@ def reply_to_report(result: str) -> str:
     return "\n".join(found[2].strip() for found in _REPLY.finditer(result))
 
 
+def is_unmarked_refusal(value: Any, text: str) -> bool:
+    """Whether a record gives as the result of a call, and without a sign, what the user said when turning it down.
+
+    Claude Code 2 does so: an error of the call itself it begins with the exit code, or puts into an element.
+    """
+    if not isinstance(value, Mapping) or "parentUuid" not in value:
+        return False
+    version = string(value.get("version")).partition(".")[0]
+    is_newer = version.isdigit() and int(version) >= _MARKS_ERRORS_SINCE
+    return is_newer and len(text) <= _MAX_REFUSAL_CHARS and _SPOKEN.match(text) is not None
+
+
+_MARKS_ERRORS_SINCE, _MAX_REFUSAL_CHARS = 2, 1_000
+# Words as a person begins, and none of the sentences of the client's own.
+_SPOKEN = re.compile(
+    r"(?!Exit code|Error|Command |Permission |Request |File |String |Found \d|No (?:such|match|file)|Tool )"
+    r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?(?:[,.!?;]* +[^\W\d_][\w'\u2019-]*){2}"
+)
 _REPLY = re.compile(r"<(answer|feedback|user_message)>(.*?)</\1>", re.DOTALL)
 _PREFIX = re.compile(r"\A\s*(?:The )?[Uu]ser(?:'s| has)? (?:answer(?:ed|s)?|provided)\b[^:\n]*:\s*")
 

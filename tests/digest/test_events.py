@@ -274,3 +274,24 @@ def test_of_differences_a_result_has_the_lines_as_they_are_then() -> None:
     result = events_of(*ran("git diff", f"{above}{shown}--- a/moon.py\n+++ b/moon.py"))[1]
     assert result.text == f"{above}    levels = read()\n    return min(levels)\n\n+++ b/moon.py"
     assert events_of(*ran("ls -l", "- a\n+ b"))[1].text == "- a\n+ b"
+
+
+@pytest.mark.parametrize(
+    ("version", "result", "refusal"),
+    [
+        ("2.0.5", "please add the clock to it first", "please add the clock to it first"),
+        ("2.0.5", "Wait a sec, which gauge is it?", "Wait a sec, which gauge is it?"),
+        ("2.0.5", "Exit code 1\nno gauge is there", None),
+        ("2.0.5", "make: *** No rule to make target", None),
+        ("1.0.51", "please add the clock to it first", None),  # may be what the command printed
+        ("2.0.5", "Permission to use Bash with command make has been denied.", ""),
+    ],
+)
+def test_words_that_stand_for_the_result_of_a_command_are_the_users_refusal(
+    version: str, result: str, refusal: str | None
+) -> None:
+    transcript = conversation(*ran("make", result, is_error=True))
+    written = {"parentUuid": "u1", "version": version}
+    records = tuple(replace(record, value=written) for record in transcript.records)
+    found = events(replace(transcript, records=records), range(2))
+    assert found[1].refusal == refusal
