@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from enum import StrEnum
 from functools import cache, lru_cache
+from itertools import zip_longest
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -302,15 +303,14 @@ _PIECE_END = re.compile(
 def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
     """The statements of a spoken text in order, with their form and what they stand under.
 
-    Headings, and lines that introduce a list, are no statements of their own but the lead of what follows. An entry of
-    a list leads what stands further in below it, and the sentences after its first.
+    Headings, lines that introduce a list, and the head of a table are no statements of their own but the lead of what
+    follows. An entry of a list leads what stands further in below it, and the sentences after its first.
     """
-    fenced, heading = False, ""
+    fenced, heading, columns = False, "", ""
     above: list[tuple[int, str]] = []  # what leads lines of a larger indent than this, the innermost last
-    for raw in text.split("\n"):
+    lines = [raw for raw in text.split("\n") if raw.strip()]
+    for raw, below in zip_longest(lines, lines[1:], fillvalue=""):
         line = raw.strip()
-        if not line:
-            continue
         if fenced and not line.startswith("```"):
             yield raw.rstrip(), StatementForm.CODE, _lead(heading, above)
             continue
@@ -322,8 +322,13 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
         elif line.startswith("#") or (line.startswith("**") and line.endswith(("**", "**:", ":**"))):
             heading, above = plain_line(line), []
         elif line.startswith("|"):
-            if row := plain_line(line):
-                yield row, StatementForm.ROW, _lead(heading, above)
+            row = plain_line(line)
+            if row and _TABLE_RULE.fullmatch(below.strip()):
+                # Of two columns the rows show themselves what they are.
+                columns = row if row.count(" | ") > 1 else ""
+            elif row:
+                yield row, StatementForm.ROW, "\n".join(filter(None, (_lead(heading, above), columns)))
+            continue
         elif _ITEM.match(raw):
             yield from _entry(line, indent, heading, above)
         else:
@@ -335,6 +340,11 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
                 above.append((indent - 1, shown))
             else:
                 yield from ((piece, StatementForm.SENTENCE, _lead(heading, above)) for piece in _pieces(shown))
+        columns = ""
+
+
+# What stands between the head of a table and its rows.
+_TABLE_RULE = re.compile(r"\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-+:?)?")
 
 
 def _entry(

@@ -162,3 +162,17 @@ def test_an_offer_of_help_is_a_courtesy_and_what_help_is_made_of_is_none() -> No
     assert statements.is_courtesy("I can help you with modifying your flights.")
     assert statements.is_courtesy("I’d be happy to help you with that!")
     assert not statements.is_courtesy("I can help you with your booking, and look into a compensation for HAT018.")
+
+
+def test_the_head_of_a_table_leads_its_rows_and_is_no_statement() -> None:
+    table = "| Gauge | Dry | Wet |\n|---|:--:|---|\n| CAS-02 | 1 | 4 |\n| CAS-07 | 0 | 2 |"
+    found = [(piece, lead) for piece, _, lead in statements.statements_of(f"## Counts\n{table}\nSent at noon.")]
+    head = "Counts\nGauge | Dry | Wet"
+    assert found == [("CAS-02 | 1 | 4", head), ("CAS-07 | 0 | 2", head), ("Sent at noon.", "Counts")]
+
+
+def test_rows_of_two_columns_show_themselves_what_they_are() -> None:
+    table = "| Decision | Choice |\n| --- | --- |\n| Store of the readings | SQLite |"
+    assert [(piece, lead) for piece, _, lead in statements.statements_of(table)] == [
+        ("Store of the readings | SQLite", "")
+    ]
