@@ -326,7 +326,8 @@ def _left_open(analysis: Analysis, shown: Iterable[Item]) -> list[Item]:
             options = offered(event.text)
             for place, (text, form, lead) in enumerate(statements_of(event.text)):
                 words = beginnings(text)
-                is_listed = form is StatementForm.ITEM and _HEADS_LEFT.search(lead)
+                is_offered = is_option(lead.rpartition("\n")[2], options)
+                is_listed = form is StatementForm.ITEM and not is_offered and _HEADS_LEFT.search(lead)
                 is_worded_so = form is not StatementForm.CODE and _LEFT.search(text) and not is_option(text, options)
                 is_left = is_listed or is_worded_so
                 is_done = place in done or _IS_DONE.search(text)

@@ -17,7 +17,7 @@ from compactor_cli.digest.file_lines import content_items, file_items
 from compactor_cli.digest.history import whole_summaries
 from compactor_cli.digest.open import attached_items, fixed_items, open_items
 from compactor_cli.digest.pasted import without_data
-from compactor_cli.digest.settled import settled_items
+from compactor_cli.digest.settled import answered_tokens, settled_items
 from compactor_cli.digest.statements import TokenCache
 from compactor_cli.digest.wants import newest_request, wants_items
 from compactor_cli.model.summary import Item, Section
@@ -74,7 +74,10 @@ def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> 
     found: dict[Section, tuple[Item, ...]] = {}
     given = 0
     lent = _lent(tokens, analysis, token_cache)
-    moved = {Section.TASK: lent, Section.USER: -lent}
+    share = _share(Section.USER, tokens, analysis)
+    # What the user answered stands with the question it answers, and not among his words.
+    answered = max(0, min(share // 2 - lent, answered_tokens(analysis, token_cache)))
+    moved = {Section.TASK: lent, Section.DECISIONS: answered, Section.USER: -lent - answered}
     for row in SECTIONS:
         share = row.budget(tokens, analysis.scores.coding)
         shown = tuple(chain.from_iterable(found.values()))

@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
 
 _MIN_CHARS, _MAX_CHARS = 12, 320
-_MAX_ANSWER_CHARS = 200
+_MAX_ANSWER_CHARS, _MAX_ASKED_CHARS = 200, 140
 _MAX_OPTION_CHARS, _MAX_REST_CHARS = 220, 120
 _MAX_SHORT_ANSWER_WORDS = 5
-# How surely a choice or a yes of the user decides.
-_TAKEN = 4.0
+# How surely a choice or a yes of the user decides, and words of their own to what a tool asked.
+_TAKEN, _ASKED = 4.0, 3.5
 # Stands between a question and its answer.
 _ANSWERED = ' → "'
 # A yes to a question of fewer words that carry meaning ("Shall I go on?") names nothing.
@@ -157,7 +157,7 @@ def _judged_plan(call: Event, after: Sequence[Event], words: FixedWords) -> Iter
     later = next((one for one in after[1:2] if one.kind is EventKind.USER), None)
     reason = opening(result.refusal or (later.text if later else ""), _MAX_ANSWER_CHARS)
     reason = f"{words.colon}{words.quoted(reason)}" if reason else ""
-    yield Decision(text=f"{shown} → {words.refused}{reason}", records=records, weight=3.0)
+    yield Decision(text=f"{shown} → {words.refused}{reason}", records=records, weight=2.0)
 
 
 def outline(plan: str) -> str:
@@ -226,8 +226,9 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     options = options_of(before.text)
     chosen = _chosen_options(whole, options)
     # What he asks back after that is another matter.
-    answer = opening(" ".join(takewhile(lambda one: not asks(one), sentences(whole))), _MAX_ANSWER_CHARS)
-    answer = answer or (opening(whole, _MAX_ANSWER_CHARS) if chosen else "")
+    most = _MAX_CHARS if event.is_answer else _MAX_ANSWER_CHARS
+    answer = opening(" ".join(takewhile(lambda one: not asks(one), sentences(whole))), most)
+    answer = answer or (opening(whole, most) if chosen else "")
     if not answer or not (question or begins_with_assent(answer)):
         return
     is_brief = len(whole) <= _MAX_ANSWER_CHARS
@@ -236,7 +237,7 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     if answer.startswith("/") and " " not in answer:
         return  # a command for the client, typed in between
     records = records_of((before.record, event.record))
-    asked = opening(question, _MAX_CHARS)
+    asked = opening(question, _MAX_ASKED_CHARS if event.is_answer else _MAX_CHARS)
     names_little = _ASKS_OF_THE_TEXT.match(question) or len(set(terms(question))) < _MIN_AGREED_TERMS
     plan = _plan_in(before.text) if not chosen and begins_with_assent(PLEASE.sub("", answer)) else ""
     if plan:
@@ -253,7 +254,8 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
         text = f'{asked}{_ANSWERED}{answer}"' + (f": {taken}" if taken else "")
         yield Decision(text=text, records=records, weight=_TAKEN, given_up=rest)
     elif event.is_answer or not _ASKS_WHAT_IS.match(question):
-        yield Decision(text=f'{asked}{_ANSWERED}{answer}"', records=records, weight=2.5, turn=event.turn)
+        weight = _ASKED if event.is_answer else 2.5
+        yield Decision(text=f'{asked}{_ANSWERED}{answer}"', records=records, weight=weight, turn=event.turn)
 
 
 def _plan_in(text: str) -> str:
@@ -391,6 +393,13 @@ def _item(decision: Decision, analysis: Analysis) -> Item:
 
 # What newest means against the strength of a decision: the last of a transcript gains as much as a choice.
 _RECENCY = 2.0
+
+
+def answered_tokens(analysis: Analysis, token_cache: TokenCache) -> int:
+    """The tokens of what the user answered to questions that a tool asked."""
+    answers = {message.record for message in analysis.messages if message.is_answer}
+    found = (one for one in analysis.decisions if one.weight >= _ASKED and not answers.isdisjoint(one.records))
+    return sum(token_cache.item(_item(one, analysis)) for one in found)
 
 
 def settled_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:

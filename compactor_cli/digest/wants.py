@@ -86,7 +86,7 @@ class UserMessage:
     where it stands among the events; ``resumed``: the record of a later call that made the same or another change.
     ``after_stop``: the calls that were stopped without a word just before it, by where they stand.
     ``points_at``: the entries of an earlier list that it names by their number. ``stops``: the records in which the
-    same call was stopped before.
+    same call was stopped before. ``is_answer``: a tool had asked for these words.
     """
 
     text: str
@@ -103,13 +103,14 @@ class UserMessage:
     points_at: str = ""
     interrupts: bool = False
     stops: tuple[int, ...] = ()
+    is_answer: bool = False
 
     @property
     def stands_alone(self) -> bool:
         """Whether it asks for something by itself: no answer, no remark, nothing said in passing."""
         is_whole = len(self.text.split()) >= _MIN_WORDS and _REQUEST.search(self.text) is not None
         is_reply = self.is_short and (self.replies_to.endswith(QUESTION_MARKS) or not is_whole)
-        is_reply = is_reply and not self.text.startswith("/")
+        is_reply = self.is_answer or (is_reply and not self.text.startswith("/"))
         return bool(self.text) and not (self.stopped or self.interrupts or is_reply or is_remark(self.text))
 
     @property
@@ -153,6 +154,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
                 after_stop=() if is_refusal else tuple(silent.values()),
                 points_at=pointed_at(text, spoken),
                 interrupts=is_at_work and not is_refusal,
+                is_answer=event.is_answer,
             )
             may_reply = event.is_answer or (len(text) <= _MAX_REPLY_CHARS and not text.startswith("/"))
             may_reply = may_reply or (len(text) <= _LONG_CHARS and _DECLINES.match(text) is not None)
@@ -476,10 +478,14 @@ def _unquoted(analysis: Analysis, items: Sequence[Item]) -> list[UserMessage]:
     newest = newest_request(analysis) if items else None
 
     def is_quoted(m: UserMessage) -> bool:
+        if m is newest and len(m.text) > _MAX_REPLY_CHARS:
+            return True
         if m.stopped:  # a plan that was refused is a decision, until it is shown again
             is_plan = short_name(m.stopped.split()[0]) in PLAN_TOOLS and not m.text
             return is_plan or any(m.record in item.records and analysis.words.refused in item.text for item in items)
-        return m is newest or (m.record, m.text[:_SAME_CHARS]) in own or is_in_history(m, analysis) or m.text in texts
+        # A long answer is quoted after its question as far as it settles that.
+        text = opening(m.text, _MAX_REPLY_CHARS).rstrip(ELLIPSIS) if m.is_answer else m.text
+        return m is newest or (m.record, m.text[:_SAME_CHARS]) in own or is_in_history(m, analysis) or text in texts
 
     return [message for message in analysis.messages if not is_quoted(message)]
 

@@ -136,6 +136,10 @@ def test_an_option_that_was_offered_is_not_said_to_be_left() -> None:
     options = [
         {"label": "Write it", "description": "The design is solid."},
         {"label": "More gauges", "description": "There are gauges of the harbour that are not covered."},
+        {
+            "label": "Another day",
+            "description": "Leave it as a follow-up of the tide. The console of the harbour has to go before all that.",
+        },
     ]
     question = "Is the plan of the gauges ready?"
     asked = call("AskUserQuestion", "q", questions=[{"question": question, "options": options}])

@@ -50,6 +50,21 @@ def test_the_users_own_words_to_a_question_that_a_tool_asked_settle_it() -> None
     assert decided(says("Is the phase worth a field of its own?"), user(reply)) == []
 
 
+def test_what_the_user_answered_to_a_tool_stands_once_with_the_question_and_asks_for_nothing_new() -> None:
+    question = "Is the phase of the gauge worth a field of its own, or can the console infer it from the tide?"
+    reply = (
+        "please make it explicit, but condense the readings of the night as soon as the gauge goes idle at the harbour"
+    )
+    asked = call("AskUserQuestion", "1", questions=[{"question": question}]), answer(reply, "1")
+    edits = [
+        (call("Edit", file_path=f"src/gauge_{n}.py", old_string="a", new_string="b"), answer("ok")) for n in range(3)
+    ]
+    stop = user("why then?")
+    one = digest(conversation(user("add the phase of a gauge"), *asked, *edits, says("It is there."), stop), 1_500)
+    assert texts(one, Section.DECISIONS)[0].startswith(f'{question} → "{reply}"')
+    assert rendered(one.summary).count("as soon as the gauge goes idle") == 1
+
+
 def test_what_is_known_of_a_thing_is_no_decision() -> None:
     report = user("the gate of the harbour said that it is open")
     assert decided(says("Is there a gate of the harbour that you are thinking of?"), report) == []
