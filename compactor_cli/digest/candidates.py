@@ -20,6 +20,7 @@ from compactor_cli.digest.events import (
     FileAction,
     ToolKind,
     is_own,
+    is_service_call,
     results_of,
     short_name,
 )
@@ -54,6 +55,8 @@ TAKEN_BACK_FACTOR = 0.4
 CHANGED_SINCE_FACTOR = 0.6
 # What the user was asked for and has answered since.
 ANSWERED_FACTOR = 0.3
+# What a service offered was mostly looked up before.
+OFFERED_FACTOR = 0.4
 CODE_FACTOR, LEANING_FACTOR = 0.4, 0.85
 OUTPUT_FACTOR = 0.55
 # Thoughts count less than what was said, and stand after the statements of the event before them.
@@ -88,6 +91,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     left = chars = budget_tokens * _SPOKEN_CHARS_PER_TOKEN
     spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN]
     last_user = max((number for number, event in enumerate(events) if event.kind is EventKind.USER), default=-1)
+    is_service = analysis.is_dialogue and any(map(is_service_call, events))
     changed = {one.name: one.event for one in analysis.operations if one.action is not FileAction.READ}
     # Until the cause was found, others were suspected.
     newest_cause = {events[cause.event].turn: cause.event for cause in analysis.causes}
@@ -101,7 +105,10 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
         base = base._replace(weight=base.weight * (FINAL_FACTOR if is_telling else 1.0))
         doubted = analysis.taken_back.get(number, ())
         is_old = number < newest_cause.get(events[number].turn, -1)
-        for one in _pieces(text, base, scores, focus, is_final=is_final, is_answered=number < last_user):
+        is_answered = number < last_user
+        for one in _pieces(
+            text, base, scores, focus, is_final=is_final, is_answered=is_answered, is_service=is_service
+        ):
             is_doubted = one.place in doubted or (is_old and finds_cause(one.text))
             is_past = any(changed.get(name, -1) > number for name in _FILE_NAME.findall(f"{one.text} {one.lead}"))
             factor = TAKEN_BACK_FACTOR if is_doubted else CHANGED_SINCE_FACTOR if is_past else 1.0
@@ -191,6 +198,7 @@ def _pieces(
     *,
     is_final: bool = False,
     is_answered: bool = False,
+    is_service: bool = False,
 ) -> Iterator[Statement]:
     """The statements of a spoken text that tell something."""
     # Options stand whole in Now, and in Settled with the one that was taken: here and there one would mislead.
@@ -198,11 +206,12 @@ def _pieces(
     for place, (piece, form, lead) in enumerate(statements_of(text)):
         if is_noise(piece) or (form is StatementForm.SENTENCE and is_narration(piece)):
             continue
-        if form is StatementForm.ITEM and is_option(piece, options):
+        is_offered = form is StatementForm.ITEM and is_option(piece, options)
+        if is_offered and not is_service:
             continue
         if is_answered and _OFFERS.search(lead):
             continue
-        factor = 1.0
+        factor = OFFERED_FACTOR if is_offered else 1.0
         if form is StatementForm.CODE:
             factor = CODE_FACTOR
         elif chooses(piece) or gives_reason(piece):

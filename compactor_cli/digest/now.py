@@ -9,7 +9,7 @@ from itertools import dropwhile, groupby
 
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.checklists import marked
+from compactor_cli.digest.checklists import beginnings, marked
 from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.choices import last_question
 from compactor_cli.digest.commands import CommandOutcome
@@ -120,17 +120,18 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
             yield Item(text=text)  # its record is none of those that the summary stands for
         return
 
-    def replying(text: str, asked: str = "") -> Item:
+    def replying(text: str) -> Item:
         shown_text = marked(text, newest.asked, analysis.dealt_with, words)
-        return Item(text=f"{words.replying}{words.colon}{shown_text}{asked}", records=records_of((newest.asked,)))
+        return Item(text=f"{words.replying}{words.colon}{shown_text}", records=records_of((newest.asked,)))
 
     first = _quoted(words.request, newest, budget_tokens, analysis, token_cache)
     yield first
+    reply = ""
     before = next((event.text for event in reversed(analysis.events) if event.record == newest.asked), "")
     if newest.points_at:
         # The entry that it names, and not what else the list holds.
         asked = f" {ELLIPSIS} {newest.replies_to}" if newest.replies_to.endswith(QUESTION_MARKS) else ""
-        yield replying(newest.points_at, asked)
+        reply = f"{newest.points_at}{asked}"
     elif replied := _replied_to(newest, before, analysis):
         # What a few words agree to, or a few words ask for, stands in the whole of what was proposed.
         is_open = analysis.is_dialogue and not _has_acted(newest, analysis)
@@ -138,8 +139,16 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         taken = token_cache.item(first) + token_cache.item(replying(""))
         room = budget_tokens - taken if is_open else budget_tokens // 2
         gist = _gist(before, room, analysis, token_cache, is_answered=True) if says_little and before else ""
-        yield replying(gist or replied)
-    standing = standing_requests(newest, analysis)
+        reply = gist or replied
+    if reply:
+        yield replying(reply)
+    # A request is not quoted once more where the reply repeats it.
+    repeated = beginnings(f"{newest.text} {reply}") if analysis.is_dialogue else frozenset()
+    standing = [
+        one
+        for one in standing_requests(newest, analysis)
+        if 3 * len((own := beginnings(one.text)) - repeated) >= len(own)
+    ]
     left = budget_tokens - token_cache.item(first)
     for number, one in enumerate(standing):
         item = _quoted(words.earlier, one, left // (len(standing) - number), analysis, token_cache)
@@ -152,12 +161,28 @@ def _replied_to(newest: UserMessage, before: str, analysis: Analysis) -> str:
     question = newest.replies_to
     agrees = begins_with_assent(newest.text)
     says_itself = asks(newest.text) or names(newest.text) or _has_acted(newest, analysis)
-    if agrees and analysis.is_dialogue and not says_itself:
+    leans = analysis.is_dialogue and _leans(newest.text) and not (agrees and _has_acted(newest, analysis))
+    if (agrees and analysis.is_dialogue and not says_itself) or leans:
         question = question or last_question(before)
-    is_asked = question.endswith(QUESTION_MARKS) and not analysis.is_dialogue
+    is_asked = question.endswith(QUESTION_MARKS) and (leans or not analysis.is_dialogue)
     if not (question or analysis.is_dialogue) and (doubted := _doubted(newest, analysis)):
         return opening(doubted, _MAX_REPLIED_CHARS)
     return opening(question, _MAX_REPLIED_CHARS) if agrees or is_asked or not _stands_alone(newest, analysis) else ""
+
+
+def _leans(text: str) -> bool:
+    """Whether a message begins with a few words that answer, or points at what was said before it."""
+    first = next(iter(sentences(text)), "")
+    return len(first.split()) <= _MAX_ANSWER_WORDS or _POINTS_BACK.search(text) is not None
+
+
+_MAX_ANSWER_WORDS = 5
+_POINTS_BACK = re.compile(
+    r"\b(?:for|with|of|on|in|about|do|use|take|book|choose|prefer|want|like|try|is|was)"
+    r" (?:that|this|these|those|it|them|both)\b"
+    r"|\b(?:first|second|third|last|other|latter|cheaper|larger|smaller|same) (?:one|option)\b",
+    re.IGNORECASE,
+)
 
 
 def _doubted(newest: UserMessage, analysis: Analysis) -> str:

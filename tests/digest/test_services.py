@@ -96,9 +96,46 @@ def test_an_option_that_the_user_takes_by_its_number_stands_with_all_that_was_sa
 
 
 def test_of_the_options_of_a_message_the_one_that_was_taken_stands_before_the_others() -> None:
-    offered = says(f"These are the flights:\n\n{options(4)}\n\nPlease let me know which one you would like to book.")
+    offered = says(f"These are the flights:\n\n{options(4)}\n\nAll of them have a stop.")
     booked = did("book_trip", "1", "Error: no seats", flights=["HAT218", "HAT239"])
     asked = user("take the one that is the cheapest, please"), says("I try."), booked, says("There are no seats left.")
     shown = told(offered, *asked, user("can you please try it again?"), tokens=170)
     assert "Departure: 26:00" in shown
     assert not any(f"Departure: {n}6:00" in shown for n in (1, 3, 4))
+
+
+def now(text: str) -> str:
+    return text.partition("## Now")[2].partition("\n## ")[0]
+
+
+def test_an_answer_to_a_question_stands_with_the_question_though_it_asks_for_more() -> None:
+    account = did("get_user", "1", {"user_id": "ada_72", "accounts": ["SEPA-771", "SEPA-802"]}, name="Ada Lovelace")
+    asks = says("There is no bonus this year. From which account shall we take it, the one in 4410 or in 0937?")
+    text = "0937 please, from August. But book it only when it is clear that the old contract costs me nothing."
+    assert "- In reply to: There is no bonus this year. From which account" in now(told(account, asks, user(text)))
+
+
+def test_what_that_is_stands_with_a_request_that_points_at_it() -> None:
+    failed = did("book_trip", "1", "Error: no seats on HAT229", flight="HAT229", cabin="economy")
+    asks = says("There are no seats in economy on HAT229. Would you like business class for this leg of the journey?")
+    shown = told(failed, asks, user("Could you upgrade me to business class for that segment, please?"))
+    assert "business class for this leg of the journey?" in now(shown)
+
+
+def test_a_request_that_the_reply_repeats_is_not_quoted_once_more() -> None:
+    asked = user("Great! Can you upgrade the remaining reservations to business class wherever that is possible?")
+    confirm = says(
+        "I will check whether it is possible for each. Do you confirm that I shall upgrade all the remaining"
+        " reservations (NM1VX1, KC18K6, H8Q05L) to business class wherever that is possible?"
+    )
+    shown = told(asked, confirm, user("Yes, please go ahead and do so for all of them."))
+    assert "upgrade all the remaining reservations" in now(shown).partition("In reply to: ")[2]
+    assert "Before that" not in now(shown)
+
+
+def test_the_options_that_the_assistant_offered_stand_somewhere() -> None:
+    offered = says(f"These are the flights:\n\n{options(3)}\n\nPlease let me know which one you would like to book.")
+    account = did("get_user", "1", {"user_id": "ada_72", "cards": ["visa_4410"]}, name="Ada Lovelace")
+    later = user("what do they cost with a suitcase for each of the two of us?"), says("A suitcase costs $50.")
+    shown = told(account, offered, *later, user("and without one?"), tokens=600)
+    assert all(f"HAT{n}18" in shown for n in (1, 2, 3))
