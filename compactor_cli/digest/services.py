@@ -53,7 +53,7 @@ _CHARS_PER_TOKEN = 3
 # What an object of an answer is worth against a sentence.
 OBJECT_FACTOR = 3.0
 _CALL_PLACE = -2
-_MAX_ARGUMENT_CHARS, _MAX_REPORTED_CHARS = 60, 100
+_MAX_ARGUMENT_CHARS, _MAX_REPORTED_CHARS, _MAX_STATED_CHARS = 60, 100, 200
 _MAX_VALUE_CHARS = 48
 # What a sentence of the user is worth against one of the assistant, and one that gives a name or a number.
 USER_FACTOR, GIVING_FACTOR = 1.8, 2.4
@@ -251,10 +251,14 @@ def _stated(value: str, number: int, analysis: Analysis) -> str:
     )
     own = takewhile(lambda event: event.kind is not EventKind.USER, later)
     for event in (one for one in own if one.kind is EventKind.ASSISTANT):
-        for piece, _, lead in statements_of(event.text):
+        pieces = list(statements_of(event.text))
+        for at, (piece, _, lead) in enumerate(pieces):
             if value in re.findall(r"\d+(?:\.\d+)?", piece.replace(",", "")):
-                heading = lead.rpartition("\n")[2]
-                return opening(f"{heading.rstrip(':')}: {piece}" if heading else piece, _MAX_REPORTED_CHARS)
+                heading = f"{lead.rpartition(chr(10))[2].rstrip(':')}: " if lead else ""
+                # Of an entry, what it is the number of stands before it.
+                above = "".join(f"{one} · " for one, _, same in pieces[:at] if lead and same == lead)
+                whole = f"{heading}{above}{piece}"
+                return whole if len(whole) <= _MAX_STATED_CHARS else opening(f"{heading}{piece}", _MAX_REPORTED_CHARS)
     return ""
 
 

@@ -139,3 +139,13 @@ def test_the_options_that_the_assistant_offered_stand_somewhere() -> None:
     later = user("what do they cost with a suitcase for each of the two of us?"), says("A suitcase costs $50.")
     shown = told(account, offered, *later, user("and without one?"), tokens=600)
     assert all(f"HAT{n}18" in shown for n in (1, 2, 3))
+
+
+def test_a_calculation_stands_with_all_that_is_said_of_the_option_that_it_is_for() -> None:
+    sums = [did("calculate", str(n), f"{n * 300 + 600}.0", expression=f"({n}04 + 202) * 3") for n in (1, 2)]
+    listed = "\n".join(
+        f"{n}. **Option {n}:**\n   - Flight HAT19{n} on May 2{n}\n   - Cost difference: ${n * 300 + 600}"
+        for n in (1, 2)
+    )
+    shown = told(*sums, says(f"You can have:\n\n{listed}\n\nWhich one shall it be?"), user("that is too much for me"))
+    assert '→ 1200.0: "2. Option 2: Flight HAT192 on May 22 · Cost difference: $1200"' in shown
