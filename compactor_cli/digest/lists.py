@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, groupby, pairwise
+from itertools import chain, compress, groupby, pairwise
+from operator import not_
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.meant import Meant
 from compactor_cli.digest.objects import ID_KEY, TELLING_KEY
-from compactor_cli.digest.statements import Statement, StatementForm, lead_of
+from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm, lead_of
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
@@ -56,34 +57,55 @@ def thinned(
     if fits(pieces):
         return pieces
     leading = {one.lead.rpartition("\n")[2] for one in pieces}
-    fields = [
-        found[1] if (found := _FIELD.match(one.text)) and one.lead and lead_of(one.text) not in leading else ""
-        for one in pieces
-    ]
-    worth: dict[str, list[float]] = {}
+    fields = [_field(one) if one.lead and lead_of(one.text) not in leading else "" for one in pieces]
+    worth, values = dict[str, list[float]](), dict[str, set[str]]()
     for field, one in zip(fields, pieces, strict=True):
-        value = sum(analysis.worth.facts(one.text.partition(":")[2]).values()) / (len(one.text) + 1)
+        value = one.text.partition(":")[2]
         key = field.lower().replace(" ", "_")
-        worth.setdefault(field, []).append(value + sum(bool(one.search(key)) for one in (TELLING_KEY, ID_KEY)))
-    repeated = (field for field, values in worth.items() if field and len(values) > 1)
-    ranked = sorted(repeated, key=lambda field: sum(worth[field]) / len(worth[field]))
+        facts = sum(analysis.worth.facts(value).values()) / (len(one.text) + 1)
+        worth.setdefault(field, []).append(facts + sum(bool(one.search(key)) for one in (TELLING_KEY, ID_KEY)))
+        values.setdefault(field, set()).add(value)
+    repeated = (field for field in worth if field and len(worth[field]) > 1)
+    # What all entries have in common tells them apart least.
+    ranked = sorted(repeated, key=lambda field: (len(values[field]) > 1, sum(worth[field]) / len(worth[field])))
+    amounts = {field for field in ranked if any(map(_AMOUNT.fullmatch, values[field]))}
+    bare_forms = (_NAME, _AMOUNT) if len(amounts) == 1 else (_NAME,)
     for number in range(len(ranked)):
-        left = [(one, own) for one, own in zip(pieces, fields, strict=True) if own not in ranked[:number]]
-        # A value that says what it is needs no key.
-        bare = [one._replace(text=_bare(one.text)) if own in ranked else one for one, own in left]
-        for tried in ([one for one, _ in left], bare):
+        left = _without(pieces, [own in ranked[:number] for own in fields])
+        # A value that says what it is needs no key; of two amounts none does.
+        bare = [_bare(one, bare_forms) if _field(one) in ranked else one for one in left]
+        for tried in (left, bare):
             if fits(tried):
                 return tried
     return []
 
 
-def _bare(text: str) -> str:
-    """The value of a field, with its key where that alone says what it is."""
-    value = text.partition(": ")[2]
-    return value if _VALUE.fullmatch(value) else text
+def _field(one: Statement) -> str:
+    found = _FIELD.match(one.text)
+    return found[1] if found else ""
 
 
-_VALUE = re.compile(r"[$€£¥]\s?[\d.,]+|#?(?=\S*[A-Z])(?=\S*\d)[\w-]{4,}")
+def _without(pieces: Sequence[Statement], are_out: Sequence[bool]) -> list[Statement]:
+    """The statements that are not out, with an ellipsis at the end of an entry that loses its last ones.
+
+    Between two statements, their places tell that something is left out.
+    """
+    entries = {one.place: one.lead for one in pieces}
+    left = list(compress(pieces, map(not_, are_out)))
+    last = {one.lead: one.place for one in left}
+    cut = [at for at in last.values() if entries.get(at + 1) == entries[at]]
+    return [one._replace(text=f"{one.text} {ELLIPSIS}") if one.place in cut else one for one in left]
+
+
+def _bare(one: Statement, forms: Iterable[re.Pattern[str]]) -> Statement:
+    """A field by its value, with its key where that alone says what it is."""
+    value = one.text.partition(": ")[2]
+    return (
+        one._replace(text=value) if any(form.fullmatch(value.removesuffix(f" {ELLIPSIS}")) for form in forms) else one
+    )
+
+
+_AMOUNT, _NAME = re.compile(r"\s*[$€£¥]\s?[\d.,]+"), re.compile(r"#?(?=\S*[A-Z])(?=\S*\d)[\w-]{4,}")
 
 
 def _length(entries: Iterable[Statement]) -> int:
@@ -98,7 +120,8 @@ def _as_one(entries: Sequence[Statement]) -> Statement:
     text = entries[0].text
     for before, one in pairwise(entries):
         is_below = one.lead.endswith(lead_of(before.text))
-        joint = " · " if not is_below else " " if before.text.endswith(_ENDS) else ": "
+        between = f" {ELLIPSIS} " if one.place > before.place + 1 else " · "
+        joint = between if not is_below else " " if before.text.endswith(_ENDS) else ": "
         text += f"{joint}{one.text}"
     span = entries[-1].place - entries[0].place + 1
     return entries[0]._replace(text=text, span=span, weight=max(one.weight for one in entries))

@@ -149,3 +149,14 @@ def test_a_calculation_stands_with_all_that_is_said_of_the_option_that_it_is_for
     )
     shown = told(*sums, says(f"You can have:\n\n{listed}\n\nWhich one shall it be?"), user("that is too much for me"))
     assert '→ 1200.0: "2. Option 2: Flight HAT192 on May 22 · Cost difference: $1200"' in shown
+
+
+def test_of_the_fields_of_options_those_that_differ_stand_and_what_is_left_out_is_marked() -> None:
+    listed = "\n".join(
+        f"{n}. **Flight {n}**\n   - Number: HAT10{n}\n   - Cabin: {cabin}\n   - Price: ${n}10\n"
+        "   - Terminal: the old one at the harbour"
+        for n, cabin in ((1, "economy"), (2, "business"))
+    )
+    asks = says(f"These are free:\n\n{listed}\n\nShall I book both of them for you?")
+    reply = now(told(asks, user("Yes, please do that."), tokens=260)).partition("In reply to: ")[2]
+    assert "HAT101 · Cabin: economy · $110 … 2. Flight 2 · HAT102 · Cabin: business · $210 …" in reply
