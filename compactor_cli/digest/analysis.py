@@ -21,6 +21,7 @@ from compactor_cli.digest.memory import Memory, parse, read_text
 from compactor_cli.digest.names import Labels
 from compactor_cli.digest.open import Attached, PlanState, attached, checked, plan_state
 from compactor_cli.digest.outcomes import RequestOutcome, outcomes
+from compactor_cli.digest.refused import Refusal, refused_amounts
 from compactor_cli.digest.rewrites import with_rewrites
 from compactor_cli.digest.salience import Scores, Table, build, focus_names, score
 from compactor_cli.digest.scripts import with_scripts
@@ -48,7 +49,7 @@ class Analysis:
 
     ``thoughts``: see `unsaid_thoughts`. ``progress``: see `progress_among`. ``own_summaries``: the records of such
     summaries. ``finals``: positions of the messages that end a turn; ``taken_back``: of those that were overturned,
-    with the places of the statements.
+    with the places of the statements; ``refused``: amounts that a service did not accept, see `refused_amounts`.
     ``outcomes``: what came of the user's messages, by turn. ``dealt_with``: entries of the assistant's lists, by event.
     ``remembered``: statements of records that are gone. ``is_dialogue``: a conversation without work on files or
     commands; calls in it are those of a service. ``focus``: names in lower case.
@@ -79,6 +80,7 @@ class Analysis:
     turns: tuple[DigestTurn, ...]
     finals: frozenset[int]
     taken_back: Mapping[int, frozenset[int]]
+    refused: Mapping[str, Refusal]
     work: WorkState
     outcomes: Mapping[int, RequestOutcome]
     dealt_with: Mapping[int, Sequence[DealtWith]]
@@ -173,18 +175,18 @@ def _analysed(
     **known: Any,
 ) -> Analysis:
     language = request.language if request.language != "auto" else detect(message.text for message in messages)
-    kept = events(request.transcript, request.kept)
-    directory = working_directory(request.transcript)
+    kept, directory = events(request.transcript, request.kept), working_directory(request.transcript)
     shown = with_scripts(file_operations(found, directory), found, directory)
     operations, ran = tuple(with_rewrites(shown, found)), runs(found)
     plan, old_plan = plan_state(found), memory.plan_state()
     plan = replace(plan, todos=plan.todos or old_plan.todos, text=plan.text or old_plan.text)
     files = replay(operations, memory.file_states())
     messages = stops_in_force(messages, found, operations, ran, directory)
-    turns, taken_back = turns_of(found), overturned(found)
-    words, work = words_of(language), work_state(found, ran, operations, files, directory)
+    turns, taken_back, words = turns_of(found), overturned(found), words_of(language)
+    work = work_state(found, ran, operations, files, directory)
     settled = decisions(found, taken_back, words)
     newly = {decision.text for decision in settled}
+    is_dialogue = scores.coding < _CODING and not (ran or operations)
     # What clients say in the user's name of work that ended: no words of the user, and so no events.
     both = (request.transcript.messages[i] for i in sorted((*request.covered, *request.kept)))
     notices = (one.text for one in both if one.role is Role.USER and "<task-id>" in one.text)
@@ -213,11 +215,12 @@ def _analysed(
         turns=turns,
         finals=finals(turns),
         taken_back=taken_back,
+        refused=refused_amounts(found, kept) if is_dialogue else {},
         work=work,
         outcomes=outcomes(found, ran, operations, work.commits, words),
         dealt_with=dealt_with(found, operations),
         attached=attached(found, kept, notices, memory.attached()),
-        is_dialogue=scores.coding < _CODING and not (ran or operations),
+        is_dialogue=is_dialogue,
         focus=focus_names(request.focus),
         restore_files=request.restore_files,
         **known,

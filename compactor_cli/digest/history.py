@@ -15,6 +15,7 @@ from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.names import short_names
 from compactor_cli.digest.pasted import without_preface
+from compactor_cli.digest.refused import marked_amounts
 from compactor_cli.digest.services import call_text
 from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import (
@@ -183,7 +184,8 @@ def _exchange(statements: Sequence[Statement], depth: int, analysis: Analysis) -
         if kind is EventKind.USER:
             parts.append(analysis.words.quoted(joined(group)))
         else:
-            parts.append(call_text(group, analysis.words) if kind is EventKind.CALL else running_text(group, marks))
+            text = call_text(group, analysis.words) if kind is EventKind.CALL else running_text(group, marks)
+            parts.append(marked_amounts(text, group[0].record, analysis))
     records = records_of(one.record for one in statements)
     return [Item(text="\n".join(parts), records=records, depth=depth)] if parts else []
 

@@ -30,6 +30,7 @@ from compactor_cli.digest.history import running_text
 from compactor_cli.digest.language import names, terms
 from compactor_cli.digest.lists import thinned
 from compactor_cli.digest.pasted import without_preface
+from compactor_cli.digest.refused import marked_amounts
 from compactor_cli.digest.settled import asks, begins_with_assent, is_pending
 from compactor_cli.digest.statements import (
     ELLIPSIS,
@@ -121,7 +122,7 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         return
 
     def replying(text: str) -> Item:
-        shown_text = marked(text, newest.asked, analysis.dealt_with, words)
+        shown_text = marked_amounts(marked(text, newest.asked, analysis.dealt_with, words), newest.asked, analysis)
         return Item(text=f"{words.replying}{words.colon}{shown_text}", records=records_of((newest.asked,)))
 
     first = _quoted(words.request, newest, budget_tokens, analysis, token_cache)
@@ -263,7 +264,7 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
         room = int(budget_tokens * (0.6 if steps else 0.85))
         is_answered = is_waiting or (question != "" and analysis.is_dialogue)
         gist = _gist(last.text, room, analysis, token_cache, is_answered=is_answered, acts=acts)
-        ending_text = marked(gist, last.record, analysis.dealt_with, words)
+        ending_text = marked_amounts(marked(gist, last.record, analysis.dealt_with, words), last.record, analysis)
     # A remark that much was done after is past; an explanation is not.
     is_past = acts > _MAX_STEPS and len(ending_text) < _MIN_EXPLAINING_CHARS
     if last and ending_text and is_since and not is_past:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from compactor_cli.digest.candidates import RECENCY
 from compactor_cli.digest.choice import Choice
-from compactor_cli.digest.commands import ERROR_PATTERN, error_line
 from compactor_cli.digest.events import Event, EventKind, is_lookup, is_service_call, parameters, results_of
 from compactor_cli.digest.language import FixedWords, names
 from compactor_cli.digest.lists import WHOLE_RATIO, whole_lists
@@ -27,6 +26,7 @@ from compactor_cli.digest.objects import (
     nodes_of,
     rows_of,
 )
+from compactor_cli.digest.refused import failure_of
 from compactor_cli.digest.statements import (
     ELLIPSIS,
     Statement,
@@ -148,8 +148,9 @@ class _Reader:
         """What a call did or answered in a line, and the objects of its answer."""
         call, result = self.analysis.events[number], self.results.get(number)
         answer = result.text.strip() if result else ""
-        failed = result is not None and (result.is_error or bool(ERROR_PATTERN.search(answer.partition("\n")[0])))
-        if (result and result.is_refusal) or (failed and self.newer.replace(call, answer)):
+        error = failure_of(result) if result else ""
+        failed = error != ""
+        if (result and result.is_refusal) or (failed and self.newer.replace(call, error)):
             return
         if result and not failed:
             self.newer.went_well[call.name] = self.newer.went_well.get(call.name, "") + call.text
@@ -161,7 +162,7 @@ class _Reader:
         # A line that tells by itself is shown with its call.
         is_line = 3 < len(answer) <= _MAX_REPORTED_CHARS and "\n" not in answer and answer[0] not in "{["
         if acts or failed or is_line:
-            outcome = _outcome(call, result, self.chars, self.analysis.words, failed=failed)
+            outcome = _outcome(call, result, self.chars, self.analysis.words, error=error)
             yield from self._deed(base, outcome, answer)
         if result is not None and not failed and (acts or not is_line):
             yield from self._objects(base, outcome, result.text)
@@ -213,9 +214,9 @@ class _Newer:
         self.went_well: dict[str, str] = {}
         self.arguments: dict[str, Mapping[str, Any] | str] = {}
 
-    def replace(self, call: Event, answer: str) -> bool:
+    def replace(self, call: Event, error: str) -> bool:
         """Whether a call that failed is of no use: one of its tool went well that had all that the error names."""
-        named = {word for word in re.findall(r"[\w-]+", error_line(answer)) if ID.fullmatch(word) and word in call.text}
+        named = {word for word in re.findall(r"[\w-]+", error) if ID.fullmatch(word) and word in call.text}
         given = self.went_well.get(call.name)
         return given is not None and all(word in given for word in named)
 
@@ -262,12 +263,12 @@ def _stated(value: str, number: int, analysis: Analysis) -> str:
     return ""
 
 
-def _outcome(call: Event, result: Event | None, chars: int, words: FixedWords, *, failed: bool) -> str:
+def _outcome(call: Event, result: Event | None, chars: int, words: FixedWords, *, error: str) -> str:
     """What came of a call: how its answer begins, of an object its id, its state and its message."""
     if result is None:
         return ""
-    if failed:
-        return f"{words.failed}{words.colon}{opening(error_line(result.text), chars)}"
+    if error:
+        return f"{words.failed}{words.colon}{opening(error, chars)}"
     line = result.text.strip().partition("\n")[0]
     if line[:1] not in "{[":
         return opening(line, _MAX_REPORTED_CHARS)

@@ -160,3 +160,41 @@ def test_of_the_fields_of_options_those_that_differ_stand_and_what_is_left_out_i
     asks = says(f"These are free:\n\n{listed}\n\nShall I book both of them for you?")
     reply = now(told(asks, user("Yes, please do that."), tokens=260)).partition("In reply to: ")[2]
     assert "HAT101 · Cabin: economy · $110 … 2. Flight 2 · HAT102 · Cabin: business · $210 …" in reply
+
+
+def quoted(total: str) -> tuple[Message, ...]:
+    return (
+        says(f"The new total price is {total} for the trip to Reno and back. Would you like to proceed with this?"),
+        user("I would like to, and I am going to pay it with the certificate that I was given last year."),
+    )
+
+
+def test_an_amount_that_the_service_does_not_accept_is_marked_where_it_was_stated() -> None:
+    failed = did("book_trip", "1", "Error: total price is 4875, but paid 1625", amount=1625)
+    shown = told(*quoted("$1,625"), *failed)
+    assert "$1,625 (questioned or overruled later) for the trip" in shown
+    assert "but paid 1625 [" in shown
+    paid = [{"payment_id": "certificate_750", "amount": 1000}, {"payment_id": "credit_card_442", "amount": 625}]
+    by_parts = did("book_trip", "1", "Error: total price is 4875, but paid 1625", payments=paid)
+    assert "$1,625 (questioned or overruled later)" in told(*quoted("$1,625"), *by_parts)
+    accepted = did("book_trip", "2", {"reservation_id": "HATHAT", "amount": 1625}, amount=1625)
+    assert "overruled" not in told(*quoted("$1,625"), *failed, *accepted)
+    assert "overruled" not in told(*quoted("$4,875"), *failed)
+
+
+def test_an_amount_that_is_refused_in_the_messages_that_stay_is_marked_too() -> None:
+    failed = did("book_trip", "1", "Error: total price is 4875, but paid 1625", amount=1625)
+    session = conversation(user("I need your help with a trip"), *quoted("$1,625"), *failed)
+    shown = rendered(digest(session, 800, covered=(0, 1, 2), kept=(3, 4)).summary)
+    assert "$1,625 (questioned or overruled later)" in shown
+
+
+def test_an_answer_that_says_so_in_its_members_failed() -> None:
+    shown = told(
+        did("book_trip", "1", {"error": "the reading of the old meter is missing", "field": "reading"}, trip="KA7I60"),
+        did("send_mail", "2", {"ok": False, "message": "no such address as ada@example"}, to="ada@example"),
+        did("get_mail", "3", {"ok": True, "error": None, "subject": "the trip to Reno"}, id="M77120"),
+    )
+    assert "book_trip(KA7I60) → failed: the reading of the old meter is missing" in shown
+    assert "send_mail(ada@example) → failed: no such address as ada@example" in shown
+    assert shown.count("failed") == 2
