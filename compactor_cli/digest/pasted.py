@@ -24,13 +24,16 @@ _STRUCTURE = re.compile(r"^[ \t]*(?:#{1,6} |[-*•] |\d+[.)] )", re.MULTILINE)
 _OPENING_CHARS, _MAX_ERRORS, _ENDING_CHARS = 400, 3, 300
 
 
-def own_words(text: str) -> str:
+def own_words(text: str, *, is_first: bool = False) -> str:
     """A long message as it begins and ends, with the first errors in it; what stands between was pasted.
 
-    Guarantee: a plan (headings, lists) and a message of less than 1,500 characters or 12 lines stay as they are.
+    Guarantee: a plan (headings, lists), a message of less than 1,500 characters or 12 lines, and the first one stay as
+    they are, unless they hold the output of tests.
     """
     is_short = len(text) < _PASTED_CHARS or text.count("\n") < _PASTED_LINES
-    if is_short or len(_STRUCTURE.findall(text)) >= _MIN_STRUCTURE:
+    if not is_short and len(steps := list(_TEST_STEP.finditer(text))) >= _PASTED_LINES:
+        return _failures_in(text, steps[0].start(), steps[-1].end())
+    if is_short or is_first or len(_STRUCTURE.findall(text)) >= _MIN_STRUCTURE:
         return text
     lines = [line for line in (without_data(text).strip() or text).split("\n") if line.strip()] or [""]
     chars, shown, errors = 0, list[str](), 0
@@ -46,6 +49,19 @@ def own_words(text: str) -> str:
     return "\n".join([*shown, lines[-1]] if is_sentence or not shown else shown)
 
 
+def _failures_in(text: str, start: int, stop: int) -> str:
+    """A message with the output of tests between ``start`` and ``stop``, of which the distinct errors stay."""
+    errors = list(dict.fromkeys(line.strip() for line in text[start:stop].split("\n") if _is_error(line)))
+    more = [ELLIPSIS] if len(errors) > _MAX_TEST_ERRORS else []
+    parts = (text[:start].strip(), *errors[:_MAX_TEST_ERRORS], *more, own_words(text[stop:].strip()))
+    return "\n".join(filter(None, parts))
+
+
+_MAX_TEST_ERRORS = 10
+# What a runner of tests writes of those that run and pass.
+_TEST_STEP = re.compile(
+    r"^(?:=== (?:RUN|PAUSE|CONT|NAME)\b|\s*--- PASS:|.* PASSED(?: +\[ *\d+%\])?$).*\n?", re.MULTILINE
+)
 _SENTENCE = re.compile(r"\w[\w',]*(?: [\w`'\",/.-]+){2,}.*[.?!\w]\s*$")
 
 

@@ -144,7 +144,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
         stopped = call_words(events[event.call], _MAX_CALL_CHARS) if is_refusal and event.call >= 0 else ""
         if text or stopped:
             message = UserMessage(
-                text=own_words(text) if found else text,
+                text=own_words(text, is_first=not found),
                 record=event.record,
                 turn=event.turn,
                 is_short=not is_refusal and is_short(text, short_words),

@@ -363,6 +363,21 @@ def test_of_a_pasted_page_its_beginning_its_errors_and_the_users_last_words_stay
     assert page[59] in shown[2]
 
 
+def test_of_the_output_of_tests_that_was_pasted_the_distinct_errors_stay() -> None:
+    steps = [
+        f"=== RUN   TestGauge{n}\n    gauge_test.go:{n}: - step {n} of the gauge at the harbour" for n in range(40)
+    ]
+    failed = (
+        "        Error:    no tide\n--- FAIL: TestGauge7 (0.1s)\n        Error:    no tide\n--- PASS: TestGauge9 (0.2s)"
+    )
+    pasted = "\n".join(("the gauges fail again:", *steps, failed, "FAIL\tharbour/gauge 2.1s", "What is wrong?"))
+    message = user_messages(events_of(user(pasted)))[0]
+    assert message.text.split("\n") == [
+        *("the gauges fail again:", "Error:    no tide", "--- FAIL: TestGauge7 (0.1s)"),
+        *("FAIL\tharbour/gauge 2.1s", "What is wrong?"),
+    ]
+
+
 def test_the_task_is_not_taken_for_a_pasted_page() -> None:
     task = "\n".join(f"Station {n} sends its readings twice after panel {n} was connected again." for n in range(60))
     assert user_messages(events_of(user(task)))[0].text == task
