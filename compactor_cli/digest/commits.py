@@ -20,7 +20,8 @@ class Commit:
 
     ``named``: the paths that were given to git for it, and those that git showed to be in it. ``takes_all``: whether
     it holds whatever else had changed; None where it is not seen what was staged. ``size``: the number of its files,
-    0 where git did not say it. ``left_out``: paths that were taken out of what is staged again.
+    0 where git did not say it. ``left_out``: paths that were taken out of what is staged again. ``amends``: where the
+    runs stand that made what it is in place of.
     """
 
     branch: str
@@ -32,6 +33,7 @@ class Commit:
     takes_all: bool | None = None
     size: int = 0
     left_out: tuple[str, ...] = ()
+    amends: tuple[int, ...] = ()
 
 
 def held_by(
@@ -105,7 +107,8 @@ def find_commits(runs: Iterable[Run], directory: str) -> list[Commit]:
                 index.commit(words, amended)
                 if made:
                     one = made.pop(0)
-                    found.append(index.committed(one, text[one.end() : ends.pop(0)], run))
+                    new = index.committed(one, text[one.end() : ends.pop(0)], run)
+                    found.append(replace(new, amends=(*amended.amends, amended.event)) if amended else new)
                     index = _Index()
             elif step == "reset" and (back := _BACK.search(" ".join(words))):
                 gone = found[max(0, len(found) - int(back[1] or 1)) :]

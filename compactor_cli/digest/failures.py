@@ -322,6 +322,11 @@ def _explained(events: Sequence[Event], run: Run) -> str:
     return next((one for text in islice(texts, 1) for one in sentences(text) if _EXPLAINS.search(one)), "")
 
 
+def never_ran(run: Run) -> bool:
+    """Whether the shell or a runner knew no such program, task or target: that shows nothing of the work."""
+    return run.outcome is CommandOutcome.FAILED and _NEVER_RAN.search(run.line) is not None
+
+
 _NEVER_RAN = re.compile(
     r"command not found|\bno task \S|[Mm]issing script|No rule to make target|[Uu]n(?:known|recognized) (?:sub)?command"
 )

@@ -11,6 +11,7 @@ from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.commits import Commit
 from compactor_cli.digest.corrections import takes_back
 from compactor_cli.digest.events import Event, EventKind, FileAction, is_lookup, is_service_call, results_of
+from compactor_cli.digest.failures import never_ran
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.settled import is_assent
@@ -72,7 +73,8 @@ def outcomes(
     words. Of what the user takes back in the next message only what was made is stated (commits, addresses). Where
     nothing was done, an earlier request may have been replied to.
     """
-    made_by = {commit.event: commit for commit in commits}
+    # What was amended since stands as the commit in its place.
+    made_by = {event: commit for commit in commits for event in (*commit.amends, commit.event)}
     telling = [run for run in runs if run.event in made_by or run.changes_world or is_test(run.command)]
     by_turn = _by_turn(events, telling, operations)
     found: dict[int, RequestOutcome] = {}
@@ -178,7 +180,8 @@ def _shown(work: _Work, words: FixedWords, *, is_newest: bool) -> Iterator[tuple
 
     A check after a question, or before the edits, shows nothing of them.
     """
-    checks = [run for run in work.runs if run.outcome is not CommandOutcome.UNKNOWN and is_test(run.command)]
+    known = [run for run in work.runs if run.outcome is not CommandOutcome.UNKNOWN and not never_ran(run)]
+    checks = [run for run in known if is_test(run.command)]
     after = {run.key: run for run in checks if not any(covered_since(run, work.changes))}
     if work.changes:
         names = list(dict.fromkeys(one.name for one in reversed(work.changes)))

@@ -169,3 +169,11 @@ def test_an_apostrophe_of_a_typesetter_reads_like_that_of_a_keyboard() -> None:
 def test_files_that_were_created_and_edited_for_a_request_are_told_apart() -> None:
     new = (call("Write", "w", file_path="src/tide.py", content="x = 1"), answer("created", "w"))
     assert wanted(STORE, new) == " → created tide.py, edited store.py"
+
+
+def test_a_check_that_the_runner_did_not_know_shows_nothing_of_what_was_asked() -> None:
+    lint = ran("make lint", "0 issues.")
+    unknown = ran("mise run lint:full", "mise ERROR no task lint:full found", is_error=True)
+    assert wanted(STORE, lint, unknown) == " → edited store.py, `make lint` ok"
+    one = digest(conversation(user(ASKED), STORE, *lint, *unknown, says("That is done."), NEXT), 3_000)
+    assert not any("lint:full" in text for text in texts(one, Section.COMMANDS))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conversation import answer, call, conversation, digest, ran, texts, user
+from conversation import answer, call, conversation, digest, ran, rendered, says, texts, user
 
 from compactor_cli.digest import work_state
 from compactor_cli.model.summary import Section
@@ -43,6 +43,16 @@ def test_an_amended_commit_is_gone_and_its_files_are_in_the_one_in_its_place() -
     assert texts(one, Section.PLAN) == []
     assert [text.rpartition(" ")[2] for text in texts(one, Section.FILES)] == ["c05e70b", "c05e70b"]
     assert "d2b81e4" not in "\n".join(texts(one, Section.TASK))
+
+
+def test_what_asked_for_a_commit_that_was_amended_since_came_to_the_one_in_its_place() -> None:
+    first = user("commit this now"), *ran("git commit -am x", "[main d2b81e4] x\n 1 file changed")
+    amended = ran("git commit --amend --no-edit", "[main c05e70b] x\n 1 file changed")
+    ended = says("Pushed."), user("and what does the clock of the gauges tell at night?"), says("The hour.")
+    asked = user("store the times in UTC"), STORE, *first, says("Committed."), user("push it"), *amended, *ended
+    one = digest(conversation(*asked), 3_000)
+    assert 'commit this now → c05e70b "x"' in rendered(one.summary)
+    assert "d2b81e4" not in "\n".join(texts(one, Section.COMMANDS))
 
 
 def test_where_all_is_committed_nothing_is_open() -> None:
