@@ -9,7 +9,7 @@ from dataclasses import field
 from itertools import islice
 
 from compactor_cli.digest.checks import chain_parts, contains, covered_since, is_test, selects_some
-from compactor_cli.digest.commands import CommandOutcome, Run
+from compactor_cli.digest.commands import CommandOutcome, Run, conflicting_files
 from compactor_cli.digest.commits import Commit, after_rebases, find_commits, held_by
 from compactor_cli.digest.events import Event, EventKind, FileAction, results_of
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
@@ -107,13 +107,14 @@ def work_state(
     # What became of changes that a commit without a result may have taken, nobody has seen.
     if any(run.event in without_result and re.search(r"\bgit commit\b", run.key) for run in here):
         uncommitted, listed = [], {}
+    branch, branch_record = _branch(here)
+    _place(states, commits, here, branch)
     stash = _last_stash(here)
     stashed_at = stash.event if stash else 0
     not_stashed = {state.path: state.records[-1] for state in uncommitted if state.changed >= stashed_at}
     all_commits = (*commits, *_commits_elsewhere(away, elsewhere, states))
     is_outside = _outside(states)
     changes = [one for one in operations if one.action is not FileAction.READ and not is_outside(one.path)]
-    branch, branch_record = _branch(here)
     return WorkState(
         branch=branch,
         branch_record=branch_record,
@@ -175,6 +176,30 @@ def _uncommitted(
         if uses_git and not state.is_deleted and (is_listed or not is_unknown):
             found.append(state)
     return found, listed
+
+
+def _place(states: Sequence[FileState], commits: Sequence[Commit], runs: Sequence[Run], branch: str) -> None:
+    """Says of the ``commit`` of files on which other branch it is; takes it from those in an unresolved merge."""
+    others = {commit.hash: commit.branch for commit in commits if branch and commit.branch not in ("", branch)}
+    merged_at, conflicts = _conflicts(runs)
+    for state in states:
+        if state.changed < merged_at and not conflicts.isdisjoint(_ends_of(state.path)):
+            state.commit = ""
+        elif state.commit in others:
+            state.commit = f"{state.commit} ({others[state.commit]})"
+
+
+def _conflicts(runs: Sequence[Run]) -> tuple[int, frozenset[str]]:
+    """Where the newest merge that is not concluded stands, and the files in which it is to be resolved."""
+    for run in reversed(runs):
+        if conflicts := conflicting_files(run.line):
+            return run.event, frozenset(conflicts)
+        if _CONCLUDES.search(run.key) and run.outcome is not CommandOutcome.FAILED:
+            break
+    return -1, frozenset()
+
+
+_CONCLUDES = re.compile(r"\bgit (?:commit|reset|stash|checkout -f|\S+ --(?:abort|continue|quit))\b")
 
 
 def _passed_over(runs: Sequence[Run]) -> Callable[[FileState, int], bool]:

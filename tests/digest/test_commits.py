@@ -144,3 +144,18 @@ def test_commits_of_the_same_subject_keep_their_own_hashes() -> None:
     one = digest(conversation(user("merge it"), STORE, first, CLOCK, again, log), 3_000)
     assert [text.rpartition(" ")[2] for text in texts(one, Section.FILES)] == ["7e00b6e", "4f1c2aa"]
     assert not any("outside" in text for text in texts(one, Section.COMMANDS))
+
+
+def test_a_file_whose_commit_is_on_another_branch_than_the_present_one_says_which() -> None:
+    made = ran("git commit -am x", "[utc-times 4f1c2aa] x\n 1 file changed")
+    away = ran("git checkout main", "Switched to branch 'main'")
+    assert states_of(STORE, made, away) == ["store.py — edited, in commit 4f1c2aa (utc-times)"]
+    assert states_of(STORE, made, ran("git status", "On branch utc-times")) == ["store.py — edited, in commit 4f1c2aa"]
+
+
+def test_a_file_in_which_a_merge_is_to_be_resolved_is_in_no_commit_until_the_merge_is_concluded() -> None:
+    made = committed("git commit -am x", " 2 files changed")
+    merge = ran("git merge utc-times", "CONFLICT (content): Merge conflict in store.py", is_error=True)
+    both = (STORE, CLOCK, made, merge)
+    assert states_of(*both) == ["clock.py — edited, in commit 4f1c2aa", "store.py — edited"]
+    assert "store.py — edited, in commit 4f1c2aa" in states_of(*both, ran("git merge --abort", ""))
