@@ -167,8 +167,10 @@ def content_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     there = [state for state in analysis.files if state.is_changed and not (state.is_deleted or state.moved_to)]
     states = there[: analysis.restore_files]
     found = contents(analysis.operations, [state.path for state in states])
-    known = [(state.path, content) for state in states if (content := found.get(state.path)) and _text(content)]
-    costs = [token_cache.item(_content(path, content, _text(content), words.content, words)) for path, content in known]
+    known = [(state.path, content) for state in states if (content := found.get(state.path)) and content.written]
+    costs = [
+        token_cache.item(_content(path, content, content.written, words.content, words)) for path, content in known
+    ]
     level = water_level(costs, budget_tokens)
     items: list[Item] = []
     for (path, content), cost in zip(known, costs, strict=True):
@@ -177,10 +179,6 @@ def content_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
         elif level >= _MIN_CONTENT_TOKENS and (parts := _parts(path, content, level, token_cache, words)):
             items.append(parts)
     return tuple(items)
-
-
-def _text(content: Content) -> str:
-    return content.text if content.text is not None else "\n".join(content.parts)
 
 
 def _parts(path: str, content: Content, tokens: int, token_cache: TokenCache, words: FixedWords) -> Item | None:

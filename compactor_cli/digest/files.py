@@ -331,6 +331,11 @@ class Content:
     parts: list[str] = field(default_factory=list)
     records: list[int] = field(default_factory=list)
 
+    @property
+    def written(self) -> str:
+        """The text, else the newest changes."""
+        return self.text if self.text is not None else "\n".join(self.parts)
+
 
 def overwritten(events: Sequence[Event], operations: Iterable[FileOperation]) -> Callable[[int, str], bool]:
     """Whether a line that the event at a position shows of a file was changed there by that call or a later one."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +14,7 @@ from compactor_cli.digest.atoms import AtomKind, atom_texts
 from compactor_cli.digest.commands import shown
 from compactor_cli.digest.edits import patch_of, viewed_file
 from compactor_cli.digest.events import (
+    COMMAND_KEYS,
     PATH_KEYS,
     Event,
     EventKind,
@@ -21,12 +22,14 @@ from compactor_cli.digest.events import (
     ToolKind,
     argument,
     command_of,
+    is_own,
     parameters,
 )
-from compactor_cli.digest.files import WRITING, patched_files
-from compactor_cli.digest.salience import KINDS, Lines
+from compactor_cli.digest.files import WRITING, contents, overwritten, patched_files
+from compactor_cli.digest.salience import FILE_KINDS, KINDS, Lines, Table
 from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import TokenCache, head
+from compactor_cli.formats.client_signs import ATTACHMENTS
 from compactor_cli.model.summary import Item
 
 if TYPE_CHECKING:
@@ -116,6 +119,11 @@ def name_items(
     known = atom_texts("\n".join((*shown, *(event.text for event in analysis.kept), *plans)))
     known |= {"/dev/null", *(event.name for event in calls)}
     known.update(name for event in calls for name, _ in parameters(event.arguments))
+    known.update(value for event in calls if _is_steered(event) for value in _options(event))
+    # What was stopped is not asked for again.
+    known.update(
+        value for event in calls if event.name in ATTACHMENTS.stop_tools for _, value in parameters(event.arguments)
+    )
     wanted = _wanted(analysis, known, number)
     chance = analysis.scores.of
     wanted.sort(key=lambda name: -chance(name) / sqrt(token_cache.text(f", {name}")))
@@ -134,13 +142,85 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
     atoms, rows, kinds = list(analysis.table.atoms), analysis.scores.rows, analysis.table.columns["kinds"]
     likely = {row for row, chance in enumerate(rows) if chance >= _MIN_CHANCE}
     likely -= _only_in_passed_tests(analysis.table.lines, analysis.progress, likely)
+    likely -= _refused(analysis) | _wordy(analysis.table, likely)
     # A bare number or flag carries no information without its line.
     found = (
         atoms[row]
         for row in sorted(sorted(likely), key=rows.__getitem__, reverse=True)
         if kinds[row] not in _NUMBERS and atoms[row] not in known and not _PIECE.match(atoms[row])
     )
-    return list(islice((name for name in found if any(map(str.isalpha, name))), number))
+    named = list(islice((name for name in found if any(map(str.isalpha, name))), 2 * number))
+    taken = _taken_out(analysis, named)
+    return [name for name in named if name not in taken][:number]
+
+
+def _wordy(table: Table, rows: set[int]) -> set[int]:
+    """Those of these rows that are words with a slash between them: no call names them, and no line as one thing."""
+    names, columns = list(table.atoms), table.columns
+    wordy = {
+        row: names[row]
+        for row in rows
+        if columns["kinds"][row] in FILE_KINDS and not columns["calls"][row] and _WORDS.fullmatch(names[row])
+        if names[row].count("/") == 1 or not columns["results"][row]
+    }
+    for text, atoms in zip(table.lines.numbers, table.lines.atoms, strict=True) if wordy else ():
+        for row in wordy.keys() & atoms:
+            if any(f"{before}{wordy[row]}{after}" in text for before, after in _AS_ONE):
+                del wordy[row]
+    return set(wordy)
+
+
+# In quotation marks, or a part of a longer path.
+_AS_ONE = (*((mark, mark) for mark in "\"'`"), ("/", ""), ("", "/"))
+_WORDS = re.compile(r"[^\W\d_]+(?:/[^\W\d_]+)+")
+
+
+def _is_steered(call: Event) -> bool:
+    """Whether what a call is given besides paths and texts are settings: those of a service are what it is about."""
+    return call.tool is not ToolKind.OTHER or is_own(call.name)
+
+
+def _options(call: Event) -> Iterator[str]:
+    """The settings among its arguments: single words, and no ids."""
+    for key, value in call.arguments.items() if isinstance(call.arguments, Mapping) else ():
+        if isinstance(value, str) and value.isidentifier() and not (key in _NO_OPTIONS or key.lower().endswith("id")):
+            yield value
+
+
+_NO_OPTIONS = frozenset((*PATH_KEYS, *COMMAND_KEYS, *_LOOKUP_KEYS, "glob", "old_string", "new_string", "content"))
+
+
+def _refused(analysis: Analysis) -> set[int]:
+    """The names that only changes hold which the user turned down."""
+    columns, rows_of = analysis.table.columns, analysis.table.lines.rows_of
+    times: Counter[int] = Counter()
+    for event in analysis.events:
+        if event.is_refusal and event.call >= 0 and event.tool is ToolKind.EDIT:
+            times.update(rows_of(analysis.events[event.call].text))
+    kinds = ("users", "assistants", "calls", "results", "summaries")
+    return {row for row, number in times.items() if sum(columns[kind][row] for kind in kinds) <= number}
+
+
+def _taken_out(analysis: Analysis, names: Sequence[str]) -> set[str]:
+    """Those of these names that edits took out of their files, and that stand in no other output."""
+    table, labels = analysis.table, analysis.labels
+    rows = {row: name for name in names if table.columns["kinds"][row := table.atoms[name]] not in FILE_KINDS}
+    is_gone = overwritten(analysis.events, analysis.operations)
+    taken: dict[int, set[str]] = {}
+    standing = set[int]()
+    lines = zip(table.lines.numbers, table.lines.atoms, table.lines.last, strict=True)
+    for text, atoms, last in lines:
+        if rows.keys().isdisjoint(atoms) or last < 0:
+            continue
+        found = rows.keys() & atoms
+        if labels[last].is_file and (is_gone(last, text) or (text.startswith("-") and patch_of(analysis.events[last]))):
+            for row in found:
+                taken.setdefault(row, set()).add(labels[last].text)
+        elif labels[last].is_file or analysis.events[last].kind is EventKind.RESULT:
+            standing |= found
+    out = {rows[row]: taken[row] for row in taken.keys() - standing}
+    texts = {path: one.written for path, one in contents(analysis.operations, {*chain(*out.values())}).items()}
+    return {name for name, paths in out.items() if not any(name in texts[path] for path in paths)}
 
 
 def _only_in_passed_tests(lines: Lines, progress: Collection[str], rows: set[int]) -> set[int]:
@@ -153,13 +233,16 @@ def _only_in_passed_tests(lines: Lines, progress: Collection[str], rows: set[int
 
 
 def _files_of(analysis: Analysis, names: Iterable[str]) -> dict[str, str]:
-    """The file that each name stands in: of the newest event about a file that holds it."""
+    """The file that each name stands in: of the newest event about a file that holds it, and that still stands."""
     table, labels = analysis.table, analysis.labels
+    is_gone = overwritten(analysis.events, analysis.operations)
     missing = {table.atoms[name]: name for name in names}
     wanted = set(missing)
     newest: dict[int, int] = {}
-    for atoms, last in zip(table.lines.atoms, table.lines.last, strict=True):
-        if not wanted.isdisjoint(atoms) and last >= 0 and labels[last].is_file:
+    for text, atoms, last in zip(table.lines.numbers, table.lines.atoms, table.lines.last, strict=True):
+        if wanted.isdisjoint(atoms) or last < 0:
+            continue
+        if labels[last].is_file and not is_gone(last, text):
             for row in wanted.intersection(atoms):
                 newest[row] = max(newest.get(row, -1), last)
     paths = {row: labels[number].text for row, number in newest.items()}

@@ -36,6 +36,15 @@ class Lines:
     atoms: list[tuple[int, ...]] = field(default_factory=list)
     last: list[int] = field(default_factory=list)
 
+    def rows_of(self, text: str) -> set[int]:
+        """The atoms of a text, by row, as far as its lines were seen, alone or with the sign of a difference."""
+        found = set[int]()
+        for line in text.split("\n"):
+            for shown in (line, f"-{line}", f"+{line}"):
+                if (number := self.numbers.get(shown.strip())) is not None:
+                    found.update(self.atoms[number])
+        return found
+
 
 KINDS = tuple(AtomKind)
 _KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from conversation import answer, call, conversation, count, digest, ran, rendered, says, texts, token_cache, user
 
-from compactor_cli.model.summary import Section
+from compactor_cli.model.summary import Answer, Section
+from compactor_cli.model.transcript import Message
 
 SESSION = conversation(
     user("tidy the modules"),
@@ -55,6 +56,44 @@ def test_many_short_names_come_before_long_ones_that_are_a_little_likelier() -> 
     )
     (index,) = texts(digest(conversation(user("draw it"), *looked, says("Drawn.")), 400), Section.NAMES)
     assert index.count(" hand_") > index.count("midnight_") > 0
+
+
+HANDS = "\n".join(f"    hand_{n} = draw(hand_{n}, dial_{n})" for n in range(60))
+
+
+def _drawn(*messages: Message | tuple[Message, ...]) -> Answer:
+    clock = call("Read", "r", file_path="src/clock_face.py"), answer(f"import moonphase_lib\n{HANDS}", "r")
+    session = conversation(user("draw the face of the clock"), clock, *messages, says("Drawn."), user("and the case?"))
+    return digest(session, 900)
+
+
+def _index(*messages: Message | tuple[Message, ...]) -> str:
+    return " ".join(texts(_drawn(*messages), Section.NAMES))
+
+
+def _edit(old: str, new: str, result: str = "ok") -> tuple[Message, Message]:
+    edit = call("Edit", "e", file_path="src/clock_face.py", old_string=old, new_string=new)
+    return edit, answer(result, "e", is_error=result != "ok")
+
+
+def test_a_name_that_an_edit_took_out_or_that_only_a_refused_edit_has_is_not_in_the_index() -> None:
+    refused = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+    assert "moonphase_lib" in _index()
+    assert "moonphase_lib" not in _index(_edit("import moonphase_lib\n", ""))
+    other = call("Read", "o", file_path="src/case.py"), answer(f"import moonphase_lib as moon\n{HANDS}", "o")
+    assert "case.py: moonphase_lib" in _index(other, _edit("import moonphase_lib\n", ""))
+    added = "import moonphase_lib\nsun_wheel = draw(sun_wheel_path)"
+    assert "sun_wheel_path" in rendered(_drawn(_edit("import moonphase_lib", added)).summary)
+    assert "sun_wheel_path" not in rendered(_drawn(_edit("import moonphase_lib", added, refused)).summary)
+
+
+def test_settings_of_tools_ended_shells_and_words_with_a_slash_are_not_in_the_index() -> None:
+    found = call("Grep", "g", pattern="dial", output_mode="files_with_matches"), answer("src/clock_case.py", "g")
+    killed = call("KillShell", "k", shell_id="b3d1f0e"), answer("killed b3d1f0e", "k")
+    spoken = says("The face may be Import/Export or left/right, and `gauge/tide` is a branch.")
+    index = _index(found, killed, spoken)
+    assert "gauge/tide" in index or "gauge/tide" in rendered(digest(conversation(user("x"), spoken), 900).summary)
+    assert not any(word in index for word in ("files_with_matches", "b3d1f0e", "Import/Export", "left/right"))
 
 
 def test_a_moved_file_is_stated_under_its_new_name() -> None:
