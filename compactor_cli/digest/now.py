@@ -363,7 +363,7 @@ def _without_part(pieces: list[Statement]) -> list[Statement]:
         lines = (*one.lead.split("\n"), one.text)
         return next((int(found[1]) for line in lines if (found := _NUMBER.match(line))), 0)
 
-    return [*dropwhile(number, pieces)] if number(pieces[0]) > 1 else pieces
+    return [*dropwhile(number, pieces)] if pieces and number(pieces[0]) > 1 else pieces
 
 
 _NUMBER = re.compile(r"(\d{1,3})[.)]\s")

@@ -21,7 +21,7 @@ from conversation import (
     texts,
     user,
 )
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from compactor_cli.digest.digest import Digest
@@ -88,6 +88,7 @@ def test_a_large_budget_is_not_filled_with_lines_of_the_files_that_were_read() -
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(any_message, max_size=12), st.integers(100, 3_000))
+@example([says("4711"), user("parse_items")], 106)
 def test_odd_content_is_no_trouble(messages: list[Message], budget_tokens: int) -> None:
     transcript = conversation(*messages)
     one = digest(transcript, budget_tokens)
