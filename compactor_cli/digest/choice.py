@@ -153,7 +153,7 @@ class Choice:
         run.quote_newest(int(budget_tokens * WHOLE_RATIO))
         run.take(self.heap.copy(), MAX_OUTPUTS[0])
         for most in MAX_OUTPUTS[1:]:
-            run.take(run.affordable(), most)
+            run.take(run.rest(), most)
         run.fill()
         self.is_exhausted = not run.is_short
         return sorted((self.candidates[number] for number in run.taken), key=order)
@@ -190,7 +190,7 @@ class _Round:
 
     def take(self, heap: list[tuple[float, int]], max_outputs: int) -> None:
         """Takes what tells most until nothing fits or tells anything, at most this many lines of one answer."""
-        count, candidates, bounded = self.choice.count, self.choice.candidates, self.choice.bounded
+        bounded = self.choice.bounded
         self.full = {item for item, number in self.outputs.items() if number >= max_outputs}
         while heap:
             if self.left <= ITEM_TOKENS:
@@ -199,7 +199,7 @@ class _Round:
             bound, number = heappop(heap)
             if bounded[number] in self.full or (bounded[number] >= 0 and self.output_left <= 0):
                 continue
-            if count(candidates[number].text) >= self.left:
+            if not self._fits(number):
                 self.is_short = True
                 continue  # what is left only shrinks
             gain = -bound if self.weighed[number] == len(self.taken) else self.gain(number)
@@ -227,16 +227,20 @@ class _Round:
                 texts.add(text)
                 self._enter(number, 0)
 
-    def affordable(self) -> list[tuple[float, int]]:
-        """A heap of the candidates that are not taken and might fit."""
+    def rest(self) -> list[tuple[float, int]]:
+        """A heap of the candidates that are not taken, whether or not they fit: most are never counted."""
         if self.left <= ITEM_TOKENS:
             return []
         rest = [i for i in range(len(self.fresh)) if i not in self.taken]
-        fitting = [i for i in rest if self.choice.count(self.choice.candidates[i].text) < self.left]
-        self.is_short |= len(fitting) < len(rest)
-        heap = [(-gain, i) for i in fitting if (gain := self.gain(i)) > 0.0]
+        self.is_short = self.is_short or not all(map(self._fits, rest))
+        heap = [(-gain, i) for i in rest if (gain := self.gain(i)) > 0.0]
         heapify(heap)
         return heap
+
+    def _fits(self, number: int) -> bool:
+        """Whether the tokens of a candidate are fewer than are left; no text has more than bytes."""
+        text = self.choice.candidates[number].text
+        return 4 * len(text) < self.left or self.choice.count(text) < self.left
 
     def gain(self, number: int) -> float:
         """What a candidate tells that nothing taken does, for its length."""

@@ -83,6 +83,19 @@ def test_a_larger_budget_chooses_no_less() -> None:
     assert choice.choose(30) == few
 
 
+def test_what_is_shown_already_and_surely_fits_is_not_counted() -> None:
+    found, counted = read(*map(says, SENTENCES)), list[str]()
+    candidates = candidates_of(found, 5_000)
+
+    def counting(text: str) -> int:
+        counted.append(text)
+        return count(text)
+
+    Choice(candidates, [one.text for one in candidates], found.worth, counting).choose(5_000)
+    assert candidates
+    assert not counted
+
+
 def test_of_a_great_many_reports_only_the_newest_are_weighed() -> None:
     report = "Gauge CAS-{} resends three lines after a reconnect, because its clock drifts. " * 8
     calls = ((call("Task", str(n), prompt="look"), answer(report.format(*[n] * 8), str(n))) for n in range(200))
