@@ -30,7 +30,7 @@ def contains(whole: str, part: str) -> bool:
 @lru_cache(maxsize=4096)
 def _steps(key: str) -> tuple[tuple[str, ...], ...]:
     """The words of each command of a chain, without what runs it. Asked for again with each run that is compared."""
-    return tuple(tuple(piece.split()) for piece in map(without_runner, chain_parts(key)) if piece)
+    return tuple(words for piece in map(without_runner, chain_parts(key)) if (words := tuple(piece.split())))
 
 
 def without_runner(piece: str) -> str:
@@ -50,15 +50,21 @@ def chain_parts(key: str) -> list[str]:
     return [piece.strip() for piece in re.split(r"&&|;|\|\|", key) if piece.strip()]
 
 
-def _covers(wide: Sequence[str], narrow: Sequence[str]) -> bool:
-    depth = (3 if narrow[0] == "mise" else 2) if narrow[0] in RUNNERS else 1
-    if wide == narrow or wide[:depth] != narrow[:depth] or selects_some(wide):
-        return wide == narrow
-    if any(_ADDS.match(word) and word not in wide for word in narrow):
+def _covers(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:
+    if wide == narrow:
+        return True
+    (program, selects, _, targets), (other, _, adds, named) = _read(wide), _read(narrow)
+    if program != other or selects or not adds.issubset(wide):
         return False
-    targets = [word for word in wide[depth:] if not word.startswith("-")]
-    named = [word for word in narrow[depth:] if not word.startswith("-")]
     return not targets or (bool(named) and all(any(_is_below(name, target) for target in targets) for name in named))
+
+
+@lru_cache(maxsize=4096)
+def _read(words: tuple[str, ...]) -> tuple[tuple[str, ...], bool, frozenset[str], tuple[str, ...]]:
+    """The program of a command with its subcommand, whether an option selects some tests, which add, and the rest."""
+    depth = (3 if words[0] == "mise" else 2) if words[0] in RUNNERS else 1
+    rest = tuple(word for word in words[depth:] if not word.startswith("-"))
+    return words[:depth], selects_some(words), frozenset(filter(_ADDS.match, words)), rest
 
 
 RUNNERS = frozenset(

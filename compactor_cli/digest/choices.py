@@ -37,7 +37,7 @@ _ASKS_FOR = re.compile(
 )
 
 # Parts of them, in lower case: one is in every text that has one.
-_ANSWER_SIGNS = ("please", "kindly", "let me know")
+_ANSWER_SIGNS = ("please", "kindly", "let me know", "请确认", "请选择", "请告诉我", "请提供")
 # The second half of a question: without the first, a yes to it would be turned round.
 _OTHER_HALF = re.compile(r"\W*(?:or|alternatively|otherwise)\b|\W*(?:或者|还是|または|それとも)", re.IGNORECASE)
 

@@ -11,7 +11,7 @@ from itertools import pairwise, zip_longest
 from compactor_cli.digest.edits import editor_step, patch_of
 from compactor_cli.digest.events import Event, EventKind, ToolKind, argument, command_of, results_of
 from compactor_cli.digest.shell import QUOTED, segments, unquoted
-from compactor_cli.digest.statements import ELLIPSIS, head
+from compactor_cli.digest.statements import ELLIPSIS, head, may_have
 from compactor_cli.formats.client_signs import AROUND_OUTPUT, ATTACHMENTS, EXIT_CODE_WORDS, exit_code
 from compactor_cli.model.value import dataclass
 
@@ -129,6 +129,13 @@ _REPORT = re.compile(
     r"|->\s+\S+(?: \([\w ]+\))?$|/pull/\d+|/issues/\d+|^Switched to |^Your branch is |^branch '[^']+' set up"
     r"|^(?:Deleted|Created) |^HEAD is now at "
 )
+# Parts, in lower case, of which each of these lines has one (see `may_have`).
+_REPORT_PARTS = (
+    "pass|ok|issues|errors|problems|succ|[|changed|->|/pull/|switched|your branch|branch '|deleted|created|head is"
+).split("|")
+_TROUBLE_PARTS = ("error", "fail", "problem", "exit")
+_NOTICE_PARTS = ("new", "available", "you ", "npm ", "notice", "deprecat", "debugger")
+_NOTHING_PARTS = ("no test", "deselected")
 _PASSING = re.compile(r"\s*(?:--- (?:PASS|SKIP)|=== |ok\s|PASS|[✓✔√])")
 _RAN_NOTHING = re.compile(
     r"\bno tests? (?:to run|files?|ran|found|collected)\b|^\W*\d+ deselected in ", re.IGNORECASE | re.MULTILINE
@@ -304,7 +311,7 @@ _STOPPED = re.compile(r"\bCommand (?:aborted|timed out after [\w. ]+)\s*\Z")
 
 def _ran_nothing(text: str) -> bool:
     """Whether runners of tests say that they had none to run, and of nothing else how it went."""
-    if not _RAN_NOTHING.search(text):
+    if not (may_have(text, _NOTHING_PARTS) and _RAN_NOTHING.search(text)):
         return False
     rest = (line.strip() for line in text.split("\n") if not (_RAN_NOTHING.search(line) or exit_code().search(line)))
     telling = (line for line in rest if line != "PASS")
@@ -331,14 +338,16 @@ def _outcome_by_output(command: str, text: str) -> CommandOutcome:
     printed = text.strip("\n").split("\n")
     lines = [line.strip() for line in _edges(text) if line.strip()]
     says_only_errors = _SAYS_ONLY_ERRORS.search(command) is not None
-    is_in_trouble = any(_TROUBLE.search(line) or (says_only_errors and _PLACE.match(line)) for line in lines)
+    is_in_trouble = any(_TROUBLE.search(line) for line in lines if may_have(line, _TROUBLE_PARTS))
+    is_in_trouble = is_in_trouble or (says_only_errors and any(map(_PLACE.match, lines)))
     if is_in_trouble or any(map(_FAILURE.match, printed)):
         return CommandOutcome.FAILED
     # Data is an answer.
     cut = _HEAD.search(command)
     is_whole = not (cut and len(printed) >= int(cut[1] or 10)) and not _searches(command)
     is_data = re.match(r"\s*(?:\{\s*\"|\[\s*[\[{\"\d])", text) is not None
-    if is_data or any(map((_REPORT if is_whole else _COUNT).search, () if cut and not is_whole else lines)):
+    told = () if cut and not is_whole else (line for line in lines if may_have(line, _REPORT_PARTS))
+    if is_data or any(map((_REPORT if is_whole else _COUNT).search, told)):
         return CommandOutcome.OK
     is_silent = not lines or (len(lines) == 1 and lines[0].strip("()").lower().endswith("no output"))
     return CommandOutcome.OK if is_silent and is_whole and says_only_errors else CommandOutcome.UNKNOWN
@@ -362,10 +371,7 @@ def _is_error_line(line: str) -> bool:
 
 def _exit_code(text: str) -> int:
     for edge in (text[:_EDGE_CHARS], text[-_EDGE_CHARS:]):
-        # Letters beyond ASCII are some of these in another case.
-        if (not edge.isascii() or any(map(edge.lower().__contains__, EXIT_CODE_WORDS))) and (
-            found := exit_code().search(edge)
-        ):
+        if may_have(edge, EXIT_CODE_WORDS) and (found := exit_code().search(edge)):
             return int(found[1]) % 256  # as shells count: -1 is 255, and not that none is shown
     return -1
 
@@ -385,8 +391,9 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
     commit = next((line for line in lines if COMMIT_LINE.match(line)), "")
     is_known = outcome is CommandOutcome.OK
     patterns = (_REPORT,) if changes_world(command) else (_RESULT, _REPORT) if is_known else (_RESULT,)
-    reported = (line.strip() for pattern in patterns for line in reversed(lines) if pattern.search(line))
-    reports = (one for one in reported if not (one == "PASS" or _NOTICE.match(one) or _RAN_NOTHING.search(one)))
+    telling = [] if commit else [line for line in reversed(lines) if may_have(line, _REPORT_PARTS)]
+    reported = (line.strip() for pattern in patterns for line in telling if pattern.search(line))
+    reports = (one for one in reported if not (one == "PASS" or _is_notice(one) or _RAN_NOTHING.search(one)))
     return _short(commit or next(reports, "") or _brief(text))
 
 
@@ -408,7 +415,11 @@ def _brief(text: str) -> str:
 def _own_lines(text: str) -> list[str]:
     """The lines of an output without those that the client writes around it, and what tools say of themselves."""
     lines = (_RUNNER.sub("", line) for line in text.split("\n"))
-    return [line for line in lines if not (AROUND_OUTPUT.match(line) or _NOTICE.match(line))]
+    return [line for line in lines if not (AROUND_OUTPUT.match(line) or _is_notice(line))]
+
+
+def _is_notice(line: str) -> bool:
+    return may_have(line, _NOTICE_PARTS) and _NOTICE.match(line) is not None
 
 
 # Runners of many packages say in front of each line what printed it: `web:check: `, `packages/web check: `.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checks import brief, contains, is_test
 from compactor_cli.digest.commands import CommandOutcome, Run, asks_for_help
-from compactor_cli.digest.failures import OF_ONE_USE, ErrorRecord, fails_later, is_shown, never_ran
+from compactor_cli.digest.failures import OF_ONE_USE, fails_later, is_shown, never_ran
 from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.services import call_items
@@ -37,7 +37,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     ]
     older = analysis.work.older
     elsewhere = analysis.work.elsewhere
-    stated = [error for error in analysis.errors if is_shown(error, len(analysis.events))]
+    stated = {error.event: error.line for error in analysis.errors if is_shown(error, len(analysis.events))}
     amended = {event for commit in analysis.work.commits for event in commit.amends}
     shown_runs = [
         (run, times)
@@ -67,10 +67,10 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     return chosen(reversed(offers.values()), budget_tokens, token_cache)
 
 
-def _is_shown_elsewhere(run: Run, stated: Iterable[ErrorRecord], branch: str) -> bool:
-    """Whether an error that is shown, or the branch, says what came of a run."""
+def _is_shown_elsewhere(run: Run, stated: Mapping[int, str], branch: str) -> bool:
+    """Whether an error that is shown, or the branch, says what came of a run; ``stated``: errors by their events."""
     if run.outcome is CommandOutcome.FAILED:
-        return any(error.event == run.event or error.line in run.line for error in stated)
+        return run.event in stated or any(map(run.line.__contains__, stated.values()))
     return run.line.startswith(("Switched to branch '", "Already on '")) and bool(branch)
 
 

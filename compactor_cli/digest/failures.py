@@ -44,7 +44,7 @@ from compactor_cli.digest.edits import changes_of
 from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.shell import segments, unquoted
-from compactor_cli.digest.statements import COLONS, ELLIPSIS, GAP, is_narration, sentences
+from compactor_cli.digest.statements import COLONS, ELLIPSIS, GAP, is_narration, may_have, sentences
 from compactor_cli.model.value import dataclass
 
 # Another way to the same end comes soon, or it is another matter.
@@ -145,13 +145,13 @@ def find_errors(
             if is_given_up or (later and OF_ONE_USE.search(run.command)):
                 continue
             names = _failure(run.line)[0] or {_AT_LINE.sub("", run.line)}
-            if _is_seen_again(run, later, read):
+            if (from_gone := _from_gone(run, later, read)) is None:
                 first_seen |= dict.fromkeys(names.difference(first_seen), run.event)
                 continue  # its last sight decides
             # No edit of the work brings a program that is not there.
             since = () if "command not found" in run.line else after(run, changes)
             between = since and (after(run, looked_at(languages_checked(run.command))) or since)
-            found = _judged(run, later, between, read)
+            found = _judged(run, later, from_gone, between, read)
             seen = min((first_seen.pop(name) for name in names if name in first_seen), default=run.event)
             tried = (one for one in looked_at(languages_checked(run.command)) if seen < one.event < run.event)
             others = dict.fromkeys(one.path for one in tried if not one.is_in_passing)
@@ -204,9 +204,13 @@ _NAMES_FIX = re.compile(r"\W*(?:so )?(?:the )?(?:\w+ )?fix(?:es)?\b(?! it\b)", r
 _MAX_CAUSE_CHARS, _MAX_FIX_CHARS = 280, 160
 
 
+# Parts of every text that says so, in lower case.
+_CAUSE_PARTS = "cause|issue|problem|bug|culprit|blocker|gap|found it|see it|turns out|why|since|due to".split("|")
+
+
 def finds_cause(text: str) -> bool:
     """Whether a text says what is wrong."""
-    return _FINDS_CAUSE.search(text) is not None
+    return may_have(text, _CAUSE_PARTS) and _FINDS_CAUSE.search(text) is not None
 
 
 def find_causes(
@@ -218,7 +222,7 @@ def find_causes(
     that nothing was edited for though something was since, or that was found otherwise before that or when the same
     failure was seen again.
     """
-    edits = [one for one in operations if changes_code(one) and one.action is not FileAction.DELETE]
+    edits = _Edits(events, [one for one in operations if changes_code(one) and one.action is not FileAction.DELETE])
     failed = [run for run in runs if run.outcome is CommandOutcome.FAILED and not run.is_look]
     found: list[Cause] = []
     explained: list[str] = []
@@ -226,16 +230,16 @@ def find_causes(
         event = events[number]
         if event.kind is not EventKind.ASSISTANT:
             continue
-        is_finding = number not in taken_back and _FINDS_CAUSE.search(event.text)
+        is_finding = number not in taken_back and finds_cause(event.text)
         text = _cause_in(sentences(event.text)) if is_finding else ""
         names = frozenset(name.rpartition("/")[2] for name in atom_texts(text))
         is_named = names or len(_MARKED.findall(text)) > 1
         if text and is_named and not any(2 * len(names & one.names) >= len(names) > 0 for one in found):
-            found_for = _edited_for(names, number, edits, events)
+            found_for = edits.made_for(names, number)
             is_fault = not _FOUND_IT.match(text) or _NAMES_FIX.search(text)
             # What was explained of the same names later may be another cause.
             again = (2 * sum(name in one for name in names) >= len(names) > 0 for one in explained[-_MAX_EXPLAINED:])
-            is_left = not found_for and not (edits and edits[-1].event > number) and not any(again)
+            is_left = not found_for and not edits.after(number) and not any(again)
             later = next((one for one in reversed(found) if events[one.event].turn == event.turn), None)
             is_other = later and _is_found_otherwise(number, names, later, found_for, failed)
             if is_fault and (found_for or is_left) and not is_other:
@@ -246,23 +250,44 @@ def find_causes(
     return tuple(reversed(found))
 
 
-def _edited_for(
-    names: Collection[str], found: int, edits: Sequence[FileOperation], events: Sequence[Event]
-) -> Sequence[FileOperation]:
-    """The edits that share a name with a finding, by the next turn, or of files that it names, at any later time.
+class _Edits:
+    """The edits of a conversation, in order, to be asked which were made for a finding."""
 
-    Where there are none it may report on those of its turn before it.
-    """
-    turn, first = events[found].turn, bisect_right(edits, found, key=attrgetter("event"))
+    def __init__(self, events: Sequence[Event], edits: Sequence[FileOperation]) -> None:
+        self._events, self._edits = events, edits
+        self._places: dict[str, list[int]] = {}
+        for place, one in enumerate(edits):
+            self._places.setdefault(one.name, []).append(place)
 
-    def shares(one: FileOperation) -> bool:
-        parts = (events[one.event].text, *chain.from_iterable(one.replaced))
-        return one.name in names or any(name in part for part in parts for name in names)
+    def after(self, number: int) -> bool:
+        """Whether anything was edited after this event."""
+        return bool(self._edits) and self._edits[-1].event > number
 
-    near = [one for one in edits[first:] if events[one.event].turn <= turn + 1 and shares(one)]
-    own = [one for one in near if events[one.event].turn == turn]
-    named = [one for one in edits[first:] if one.name in names]
-    return own or near or named or [one for one in edits[:first] if events[one.event].turn == turn and shares(one)]
+    def made_for(self, names: Collection[str], found: int) -> Sequence[FileOperation]:
+        """The edits that share a name with a finding, by the next turn, or of files that it names, at any later time.
+
+        Where there are none it may report on those of its turn before it.
+        """
+        turn = self._events[found].turn
+        own = self._sharing(names, turn)
+        near = [one for one in own if one.event > found] or self._sharing(names, turn + 1)
+        named = (self._edits[place] for place in sorted(chain.from_iterable(map(self._places_of, names))))
+        return near or [one for one in named if one.event > found] or own
+
+    def _places_of(self, name: str) -> Sequence[int]:
+        return self._places.get(name, ())
+
+    def _sharing(self, names: Collection[str], turn: int) -> list[FileOperation]:
+        """The edits of a turn that share a name."""
+        first, stop = (bisect_left(self._edits, at, key=self._turn_of) for at in (turn, turn + 1))
+        return [one for one in self._edits[first:stop] if one.name in names or self._says(one, names)]
+
+    def _says(self, one: FileOperation, names: Collection[str]) -> bool:
+        parts = (self._events[one.event].text, *chain.from_iterable(one.replaced))
+        return any(name in part for part in parts for name in names)
+
+    def _turn_of(self, one: FileOperation) -> int:
+        return self._events[one.event].turn
 
 
 def _is_found_otherwise(
@@ -287,7 +312,7 @@ _MIN_EXPLAINING_CHARS, _MAX_EXPLAINED = 200, 60
 
 def _cause_in(pieces: Sequence[str]) -> str:
     """The sentence that finds a cause with those after it, and the one that names the fix; empty without one."""
-    at = next((i for i, one in enumerate(pieces) if _FINDS_CAUSE.search(one) and not _UNSURE.search(one)), -1)
+    at = next((i for i, one in enumerate(pieces) if finds_cause(one) and not _UNSURE.search(one)), -1)
     if at < 0 or all(one.endswith(COLONS) for one in pieces[at : at + 2]):
         return ""  # or a heading
     # "That is why": the cause stands before it.
@@ -362,42 +387,52 @@ def _is_gone(run: Run, other: Run, read: _Reader) -> bool:
         is_shown = other.command == run.command and not is_test(run.command) and code_is_of_another(run.command)
         text = read(other.output).text if is_shown else ""
         return bool(text) and not any(one in text for one in _failure(run.line)[1])
-    is_of_it = contains(f"{other.key} && {other.echoed}", run.key)
-    if other.outcome is not CommandOutcome.FAILED or not is_test(run.command):
-        return other.outcome is CommandOutcome.OK and (is_of_it or _chooses_tests_of(run, other))
+    if other.outcome is CommandOutcome.OK:
+        return _runs(other, run) or _chooses_tests_of(run, other)
+    if not is_test(run.command):
+        return False
     tests, messages = _failure(run.line)
     if tests and not any(one.startswith("panic: ") for one in messages):
         failing = read(other.output).failing
-        return is_of_it and bool(failing) and tests.isdisjoint(failing)
-    return is_of_it and not any(one in read(other.output).text for one in messages)
+        return bool(failing) and tests.isdisjoint(failing) and _runs(other, run)
+    return not any(map(read(other.output).text.__contains__, messages)) and _runs(other, run)
 
 
-def _is_seen_again(run: Run, later: Sequence[Run], read: _Reader) -> bool:
-    """Whether a later run ends with the same failure, or shows it after it was gone."""
+def _runs(other: Run, run: Run) -> bool:
+    """Whether a run, or what it says that it runs, is of a command or contains it."""
+    return contains(f"{other.key} && {other.echoed}", run.key)
+
+
+def _from_gone(run: Run, later: Sequence[Run], read: _Reader) -> Sequence[Run] | None:
+    """The later runs from the first without a failure; None where one ends with it, or shows it again."""
     (tests, messages), line = _failure(run.line), _AT_LINE.sub("", run.line)
     # A test that panics of something else got further.
     is_gone, has_panicked = False, "panic: " in line
-    for other in later:
+    found: Sequence[Run] = ()
+    for place, other in enumerate(later):
         if other.outcome is CommandOutcome.FAILED and other.line and not _SLIPS.search(other.line):
             is_failing = tests and not (is_gone or has_panicked) and tests.issubset(read(other.output).failing)
             if is_failing or _AT_LINE.sub("", other.line) == line:
-                return True
+                return None
             shown = read(other.output) if is_gone else None
             if (
                 shown
                 and all(map(shown.text.__contains__, messages))
                 and (not tests or tests.intersection(shown.failing))
             ):
-                return True
-        is_gone = is_gone or _is_gone(run, other, read)
-    return False
+                return None
+        if not is_gone and _is_gone(run, other, read):
+            is_gone, found = True, later[place:]
+    return found
 
 
-def _judged(run: Run, later: Sequence[Run], between: Sequence[FileOperation], read: _Reader) -> ErrorRecord:
+def _judged(
+    run: Run, later: Sequence[Run], from_gone: Sequence[Run], between: Sequence[FileOperation], read: _Reader
+) -> ErrorRecord:
     """The error of a run by the runs after it; ``between``: the changes after it, those that it looks at if any."""
-    went_well = (other for other in later if other.outcome is not CommandOutcome.FAILED)
+    went_well = (other for other in from_gone if other.outcome is not CommandOutcome.FAILED)
     passed = next((other for other in went_well if _is_gone(run, other, read)), None)
-    after_change = (other for other in later if between and between[0].event < other.event)
+    after_change = (other for other in from_gone if between and between[0].event < other.event)
     first = next((other for other in after_change if _is_gone(run, other, read)), None)
     # Where none passed, one that ran all tests and shows all that they printed.
     is_whole = first and _TEST_NAME.search(first.line) and not _CUT_SHORT.search(read(first.output).text)

@@ -79,10 +79,14 @@ _REASONS = re.compile(
     r"|因为|由于|原因|所以|之所以|なので|ためです|ために|理由",
     re.IGNORECASE,
 )
-_CHOICE_PARTS = "deci|chose|choosing|with|opt|instead|rather|switched|agreed|the fix|the solution".split("|")
+_CHOICE_PARTS = (
+    "deci|chose|choosing|with|opt|instead|rather|switched|agreed|the fix|the solution"
+    "|决定|改用|采用|选择|改为|而不是|决议|ことにし|採用|に決め|ではなく|代わりに"
+).split("|")
 _REASON_PARTS = (
     "because|reason|cause|turns out|the issue|the problem|the bug|so that|due to|that's why|since|which means|can't"
     "|cannot|polic|eligible|intentional|allow|permit|support|design"
+    "|因为|由于|原因|所以|之所以|なので|ためです|ために|理由"
 ).split("|")
 _PROPOSAL = re.compile(
     r"\b(?:should|could|would|might|recommend|suggest|propos|option|alternative|consider|maybe|perhaps|if you|do you"

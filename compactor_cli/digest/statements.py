@@ -406,7 +406,7 @@ def _narration() -> re.Pattern[str]:
 _COURTESY_PARTS = (
     *("feel free", "let me know", "if you need", " can i ", " may i ", "anything else", "welcome", "thank"),
     *("happy to help", "glad to", "here to help", "apologi", "appreciate", "have a ", "i understand your", "please "),
-    " you with ",
+    *(" you with ", "请随时", "很高兴", "还有什么", "不客气"),
 )
 _COURTESY = re.compile(
     r"\b(?:feel free|let me know|if you need (?:any )?(?:further|more) (?:assistance|help)"
@@ -462,11 +462,11 @@ def is_courtesy(text: str) -> bool:
 
 
 def may_have(text: str, parts: Iterable[str]) -> bool:
-    """Whether a text has one of these parts in any case, or letters beyond ASCII, whose cases are many.
+    """Whether a text has one of these parts (in lower case) in any case, or a letter that is one of ASCII in another.
 
-    Asked before a pattern of which every match in ASCII has one of the parts: that is found much faster.
+    Asked before a pattern of which every match has one of the parts: that is found much faster.
     """
-    return not text.isascii() or any(map(text.lower().__contains__, parts))
+    return any(map(text.lower().__contains__, parts)) or (not text.isascii() and any(map(text.__contains__, "İıſ")))
 
 
 # A run of 80 and more without a blank that is neither a path nor an address: encoded or minified data.

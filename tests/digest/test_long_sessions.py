@@ -10,6 +10,7 @@ from conversation import answer, call, conversation, digest, ran, says, user
 
 from compactor_cli.digest import failures
 from compactor_cli.digest.checks import may_look_at
+from compactor_cli.digest.commands import Run
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.model.transcript import Message
 
@@ -77,6 +78,14 @@ def failing(n: int) -> Iterable[Message | tuple[Message, ...]]:
         yield ran(f"pytest tests/test_part_{i}.py", f"E   AssertionError: part_{i} is {i}\n1 failed", is_error=True)
 
 
+def findings(n: int) -> Iterable[Message | tuple[Message, ...]]:
+    for i in range(n):
+        yield user(f"Why does part_{i} fail?")
+        yield says(f"The bug is in `part_{i}`: it fails because `value_{i}` is read before it was written.")
+        yield call("Edit", f"e{i}", file_path=f"/w/src/{WORK[i % 7]}_{i}.py", old_string=f"a{i}", new_string=f"b_{i}")
+        yield answer(f"The file /w/src/{WORK[i % 7]}_{i}.py has been updated.", f"e{i}")
+
+
 def calls_of(n: int, shape: Shape) -> int:
     """How many functions are called to write the digest of n steps."""
     transcript, calls = conversation(*shape(n), user("and now?")), 0
@@ -112,3 +121,31 @@ def test_whether_a_check_looks_at_a_change_is_asked_once_and_not_for_each_check_
     monkeypatch.setattr(failures, "may_look_at", counted)
     digest(conversation(*failing(30)), 2_000)
     assert asked == 30
+
+
+def test_a_later_run_is_compared_once_with_each_check_that_failed_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared, is_gone = 0, failures._is_gone
+
+    def counted(run: Run, other: Run, read: Callable[[str], failures._Output]) -> bool:
+        nonlocal compared
+        compared += 1
+        return is_gone(run, other, read)
+
+    monkeypatch.setattr(failures, "_is_gone", counted)
+    digest(conversation(*failing(30)), 2_000)
+    assert compared == 30 * 29 // 2
+
+
+def test_a_finding_looks_for_its_names_in_the_edits_of_its_turn_and_the_next_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_at, says_any = 0, failures._Edits._says
+
+    def counted(edits: failures._Edits, one: FileOperation, names: Collection[str]) -> bool:
+        nonlocal looked_at
+        looked_at += 1
+        return says_any(edits, one, names)
+
+    monkeypatch.setattr(failures._Edits, "_says", counted)
+    digest(conversation(*findings(30)), 2_000)
+    assert looked_at == 30 + 29

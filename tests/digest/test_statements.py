@@ -176,3 +176,11 @@ def test_rows_of_two_columns_show_themselves_what_they_are() -> None:
     assert [(piece, lead) for piece, _, lead in statements.statements_of(table)] == [
         ("Store of the readings | SQLite", "")
     ]
+
+
+def test_a_pattern_is_asked_where_one_of_its_parts_stands_in_any_case_or_script() -> None:
+    parts = ("because", "由于")
+    assert all(
+        statements.may_have(text, parts) for text in ("It fails — BECAUSE of it", "becauſe of it", "由于时钟漂移")
+    )
+    assert not any(statements.may_have(text, parts) for text in ("It fails.", "Es fällt aus – „so“", "时钟漂移"))
