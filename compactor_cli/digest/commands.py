@@ -346,8 +346,8 @@ def _outcome_by_output(command: str, text: str) -> CommandOutcome:
     cut = _HEAD.search(command)
     is_whole = not (cut and len(printed) >= int(cut[1] or 10)) and not _searches(command)
     is_data = re.match(r"\s*(?:\{\s*\"|\[\s*[\[{\"\d])", text) is not None
-    told = () if cut and not is_whole else (line for line in lines if may_have(line, _REPORT_PARTS))
-    if is_data or any(map((_REPORT if is_whole else _COUNT).search, told)):
+    reported = () if cut and not is_whole else (line for line in lines if may_have(line, _REPORT_PARTS))
+    if is_data or any(map((_REPORT if is_whole else _COUNT).search, reported)):
         return CommandOutcome.OK
     is_silent = not lines or (len(lines) == 1 and lines[0].strip("()").lower().endswith("no output"))
     return CommandOutcome.OK if is_silent and is_whole and says_only_errors else CommandOutcome.UNKNOWN

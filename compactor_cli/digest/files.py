@@ -165,11 +165,13 @@ def is_undone(event: Event, result: Event) -> bool:
     """
     if event.tool is ToolKind.COMMAND and not editor_step(event) and failed_with_code(result):
         return result.is_refusal
+    if result.is_error or result.is_refusal or event.tool not in (ToolKind.EDIT, ToolKind.COMMAND):
+        return result.is_error or result.is_refusal
     refused = "introduced new syntax error" in result.text
     if event.tool is ToolKind.EDIT:
         line = result.text.partition("\n")[0]
         refused = refused or failed_with_code(result) or bool(ERROR_PATTERN.search(line) or _FAILED.search(line))
-    return result.is_error or result.is_refusal or refused
+    return refused
 
 
 def _operations(event: Event, number: int, result: Event | None, shown: str, window: str) -> Iterator[FileOperation]:
