@@ -115,6 +115,9 @@ def analyse(request: Request) -> Analysis:
     found = tuple(reduced.get(id(event), event) for event in read)
     thoughts = unsaid_thoughts(request.transcript, request.covered, found)
     table = build(found)
+    # What the lines of a summary say stands among what is remembered.
+    read_back = {event.record for event in own}
+    found = tuple(replace(event, text="") if event.record in read_back and event.text else event for event in found)
     for _, thought in thoughts:
         table.spoken.add(thought.text)
     if stored:
@@ -125,7 +128,10 @@ def analyse(request: Request) -> Analysis:
     carried = (*memory.users, *(_listed_by_client(theirs[-1], request) if theirs else ()))
     # A list of a client's summary quotes messages, or how they begin, in quotation marks.
     quoted = {_beginning(message.text) for message in user_words}
-    earlier = (UserMessage(text=text, record=-1, turn=-1) for text in carried if _beginning(text) not in quoted)
+    # The longest of those that begin alike.
+    whole = {_beginning(text): text for text in sorted(carried, key=len)}
+    texts = (text for text in dict.fromkeys(whole[_beginning(text)] for text in carried))
+    earlier = (UserMessage(text=text, record=-1, turn=-1) for text in texts if _beginning(text) not in quoted)
     return _analysed(
         request,
         found,
@@ -134,7 +140,7 @@ def analyse(request: Request) -> Analysis:
         thoughts=thoughts,
         own_summaries=frozenset(event.record for event in own),
         state_used=state_used,
-        remembered=stored.statements if stored else (),
+        remembered=stored.statements if stored else memory.statements(),
         messages=(*earlier, *user_words),
     )
 
@@ -178,8 +184,7 @@ def _analysed(
     kept, directory = events(request.transcript, request.kept), working_directory(request.transcript)
     shown = with_scripts(file_operations(found, directory), found, directory)
     operations, ran = tuple(with_rewrites(shown, found)), runs(found)
-    plan, old_plan = plan_state(found), memory.plan_state()
-    plan = replace(plan, todos=plan.todos or old_plan.todos, text=plan.text or old_plan.text)
+    plan = plan_state(found, memory.plan_state())
     files = replay(operations, memory.file_states())
     messages = stops_in_force(messages, found, operations, ran, directory)
     turns, taken_back, words = turns_of(found), overturned(found), words_of(language)

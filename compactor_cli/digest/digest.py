@@ -13,17 +13,19 @@ from compactor_cli.digest.history import (
     HIERARCHY_RATIO,
     asked_line,
     history_items,
+    is_settled_otherwise,
     made_lines,
     remembered_items,
     turn_lines,
 )
 from compactor_cli.digest.lists import whole_lists
 from compactor_cli.digest.loss import loss
-from compactor_cli.digest.memory import Memory, serialise
+from compactor_cli.digest.memory import FileRow, Memory, lasting_part, serialise
 from compactor_cli.digest.names import name_items
 from compactor_cli.digest.open import remembered_errors
 from compactor_cli.digest.sections import DROP_ORDER, HEADING_TOKENS, build_sections, names_ratio, texts_of
 from compactor_cli.digest.services import dialogue_statements
+from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import Statement, TokenCache
 from compactor_cli.digest.wants import outcome_of
 from compactor_cli.model.settings import HIERARCHICAL
@@ -81,11 +83,22 @@ def facts(request: Request, analysis: Analysis) -> tuple[Answer, Sequence[Statem
 
 
 def _memory(analysis: Analysis) -> Memory:
-    """What the next digest is to know of these records: all that is small, not only what was shown."""
+    """What the next digest is to know of these records: all that is small, not only what was shown.
+
+    The user's yeses are left out: what they agreed to is a decision.
+    """
+    work = analysis.work
+    messages = (one for one in analysis.messages if one.text and not is_assent(one.text))
     return Memory(
-        users=tuple(message.text + outcome_of(message, analysis)[0] for message in analysis.messages if message.text),
-        files=tuple((s.path, s.is_created, s.edits, s.reads, s.is_deleted, s.moved_to) for s in analysis.files[::-1]),
-        todos=tuple((todo.state.value, todo.text) for todo in analysis.plan.todos),
+        users=tuple(lasting_part(message.text + outcome_of(message, analysis)[0]) for message in messages),
+        files=tuple(
+            FileRow(
+                *(s.path, s.is_created, s.edits, s.reads, s.is_deleted, s.moved_to, s.commit),
+                s.path in work.uncommitted or (s.changed >= 0 and not (work.commits or work.by_others)),
+            )
+            for s in analysis.files[::-1]
+        ),
+        todos=tuple((todo.state.value, todo.text, todo.key) for todo in analysis.plan.todos),
         plan=analysis.plan.text,
         commands=remembered_commands(analysis),
         errors=remembered_errors(analysis),
@@ -171,10 +184,13 @@ class _Writer:
     def _candidates(self, tokens: int) -> list[Statement]:
         new = candidates_of(self.analysis, tokens)
         known = {statement.text for statement in new}
-        return [*(one for one in self.analysis.remembered if one.text not in known), *new]
+        # What a command said is old where it ran again.
+        again = {self.analysis.labels[run.event].text for run in self.analysis.runs}
+        old = (one for one in self.analysis.remembered if one.text not in known and one.label not in again)
+        return [*old, *new]
 
     def _with_history(self, sections: Sections, chosen: Sequence[Statement], lines: dict[int, Item]) -> Sections:
-        previous = (*remembered_items(chosen), *sections.get(Section.PREVIOUS, ()))
+        previous = (*remembered_items(chosen, self.analysis), *sections.get(Section.PREVIOUS, ()))
         history = history_items(self.analysis, chosen, lines, self._quoted(sections), with_names=self._with_names)
         opened = {item.text for item in history}
         words, wants = self.analysis.words, sections.get(Section.USER, ())
@@ -196,9 +212,10 @@ class _Writer:
         }
 
     def _to_remember(self, candidates: Sequence[Statement]) -> list[Statement]:
-        """The statements of most weight, newest first among equals, in order."""
-        best = sorted(range(len(candidates)), key=lambda i: (-candidates[i].weight, -i))[:_MAX_REMEMBERED]
-        return [candidates[i] for i in sorted(best)]
+        """The statements of most weight that still stand, newest first among equals, in order."""
+        standing = [one for one in candidates if not is_settled_otherwise(one, self.analysis)]
+        best = sorted(range(len(standing)), key=lambda i: (-standing[i].weight, -i))[:_MAX_REMEMBERED]
+        return [standing[i] for i in sorted(best)]
 
     def _summary(self, sections: Mapping[Section, Sequence[Item]]) -> Summary:
         return Summary(

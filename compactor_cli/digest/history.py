@@ -190,9 +190,24 @@ def _exchange(statements: Sequence[Statement], depth: int, analysis: Analysis) -
     return [Item(text="\n".join(parts), records=records, depth=depth)] if parts else []
 
 
-def remembered_items(taken: Sequence[Statement]) -> tuple[Item, ...]:
-    """Statements of records that are gone, under the labels they had."""
-    return tuple(_grouped([statement for statement in taken if statement.event < 0], 0, None))
+def remembered_items(taken: Sequence[Statement], analysis: Analysis) -> tuple[Item, ...]:
+    """Statements of records that are gone, under the labels they had; verdicts with a mark where code changed since."""
+    is_changed = any(map(changes_code, analysis.operations))
+    remembered = [
+        one._replace(text=f"{one.text} ({analysis.words.older})")
+        if is_changed and not one.label and GIVES_VERDICT.search(one.text) and analysis.words.older not in one.text
+        else one
+        for one in taken
+        if one.event < 0
+    ]
+    return tuple(_grouped(remembered, 0, None))
+
+
+def is_settled_otherwise(statement: Statement, analysis: Analysis) -> bool:
+    """Whether a statement was doubted or dealt with: without the mark that says so, it would mislead."""
+    dealt_with = analysis.dealt_with.get(statement.event, ())
+    doubted = analysis.taken_back.get(statement.event, ())
+    return statement.place in doubted or any(statement.place in one.places for one in dealt_with)
 
 
 def turn_lines(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> dict[int, Item]:

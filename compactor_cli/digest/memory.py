@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, field, fields
+from dataclasses import field, fields
 from heapq import nlargest
 from itertools import chain, product
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -17,6 +17,7 @@ from compactor_cli.digest.files import FileState
 from compactor_cli.digest.language import LANGUAGES, FixedWords, words_of
 from compactor_cli.digest.open import Attached, BackgroundWork, PlanState, State, Todo
 from compactor_cli.digest.salience import COLUMNS, Scores, Spoken, Table
+from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import Statement, StatementForm
 from compactor_cli.model.summary import Section, SectionItems
 from compactor_cli.model.value import dataclass
@@ -25,21 +26,34 @@ from compactor_cli.read.streams import zstd
 # What is carried of each kind, newest kept: a state stays small however often it is renewed.
 _MAX_ITEMS = 400
 _MAX_CHARS = 100_000
-# Path, created, edits, reads, deleted, moved to.
-FileRow = tuple[str, bool, int, int, bool, str]
+# What a line of a file or an output is worth, of a summary's text, against what was said.
+_CARRIED_FACTOR = 0.5
+
+
+class FileRow(NamedTuple):
+    """What is carried of a file. ``commit`` holds its last change; ``is_uncommitted``: none does."""
+
+    path: str
+    is_created: bool = False
+    edits: int = 0
+    reads: int = 0
+    is_deleted: bool = False
+    moved_to: str = ""
+    commit: str = ""
+    is_uncommitted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """Carried statements by kind, oldest first.
 
-    ``todos``: state and text. ``lines``: statements that no other kind holds, each with the label it stood under.
+    ``todos``: state, text and key. ``lines``: statements that no other kind holds, each with the label it stood under.
     ``running``: the id of work in the background, and what it is to do.
     """
 
     users: tuple[str, ...] = ()
     files: tuple[FileRow, ...] = ()
-    todos: tuple[tuple[str, str], ...] = ()
+    todos: tuple[tuple[str, ...], ...] = ()
     plan: str = ""
     commands: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
@@ -50,7 +64,10 @@ class Memory:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values, bounded."""
-        return {name: value if isinstance(value, str) else _bounded(value) for name, value in asdict(self).items()}
+        return {
+            field.name: value if isinstance(value := getattr(self, field.name), str) else _bounded(value)
+            for field in fields(self)
+        }
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> Memory:
@@ -60,9 +77,16 @@ class Memory:
 
     def file_states(self) -> tuple[FileState, ...]:
         """The carried files, as states without records."""
+        rows = (FileRow(*row)._asdict() for row in self.files)
+        # What no commit held was changed before all that is new.
+        return tuple(FileState(changed=0 if row.pop("is_uncommitted") else -1, **row) for row in rows)
+
+    def statements(self) -> tuple[Statement, ...]:
+        """The carried lines, as statements of records that are gone, in their order."""
+        forms = ((StatementForm.OUTPUT if label else StatementForm.SENTENCE, label, line) for label, line in self.lines)
         return tuple(
-            FileState(path=path, is_created=created, edits=edits, reads=reads, is_deleted=deleted, moved_to=moved)
-            for path, created, edits, reads, deleted, moved in self.files
+            Statement(line, -1, 0, form, "", label, at_tokens=number, weight=_CARRIED_FACTOR if label else 1.0)
+            for number, (form, label, line) in enumerate(forms)
         )
 
     def attached(self) -> Attached:
@@ -72,7 +96,7 @@ class Memory:
 
     def plan_state(self) -> PlanState:
         """The carried plan, as a state without records."""
-        todos = tuple(Todo(text=text, state=State(state), record=-1) for state, text in self.todos)
+        todos = tuple(Todo(text=text, state=State(s), record=-1, key="".join(key)) for s, text, *key in self.todos)
         return PlanState(todos=todos, text=self.plan)
 
 
@@ -88,7 +112,7 @@ def _bounded(values: Sequence[Any]) -> list[Any]:
         left -= len(str(value))
         if left < 0:
             break
-        kept.append(value)
+        kept.append(value if isinstance(value, str) else tuple(value))
     return kept[::-1]
 
 
@@ -96,9 +120,20 @@ _TAG = re.compile(r" \[\d+(?:[,-]\d+)*\]$", re.MULTILINE)
 _WORDS = tuple(map(words_of, LANGUAGES))
 
 
+_ENDED = "|".join(re.escape(word) for words in _WORDS for word in (words.ok, words.failed))
+_ANSWERED = "|".join(re.escape(word) for words in _WORDS for word in (words.replied, words.pending))
+_PASSING = re.compile(rf"(?: → (?:{_ANSWERED})[^→]*|(?: →|,) `[^`\n]+` (?:{_ENDED}))\Z")
+
+
+def lasting_part(text: str) -> str:
+    """A request with what came of it, without what may be otherwise by now: how a check ended, that it was answered."""
+    return _PASSING.sub("", text)
+
+
 def read_text(text: str, read: Callable[[str], tuple[SectionItems, ...]]) -> Memory:
     """The memory that a summary's text shows: its sections as ``read`` finds them, else its lines."""
-    found = {part.section: [item.text for item in part.items if item.text] for part in read(_TAG.sub("", text))}
+    tagged = {part.section: [item.text for item in part.items if item.text] for part in read(text)}
+    found = {section: [_TAG.sub("", text) for text in texts] for section, texts in tagged.items()}
     if not found:
         return Memory(lines=tuple(("", line.strip()) for line in text.split("\n") if line.strip()))
 
@@ -109,10 +144,17 @@ def read_text(text: str, read: Callable[[str], tuple[SectionItems, ...]]) -> Mem
     # Of what is open, the lines that tell of an error: it is fixed later, or still is.
     marks = [f"— {mark}" for words in _WORDS for mark in (words.failing, words.changed)]
     errors = [*texts(Section.ERRORS), *(line for line in texts(Section.PLAN) if any(mark in line for mark in marks))]
-    spoken = [text for text in texts(Section.USER) if not _after([text], "stopped")]
+    spoken = [text for text in tagged.get(Section.USER, ()) if not _after([text], "stopped")]
+    in_turns, newest = (tagged.get(section, []) for section in (Section.HISTORY, Section.TASK))
+    users = [*spoken, *_after(in_turns, "request"), *_after(newest, "earlier"), *_after(newest, "request")]
     task, history = texts(Section.TASK), texts(Section.HISTORY)
+    stated = [text for label in ("replying", "stood", "earlier_state") for text in _after(task, label)]
     return Memory(
-        users=(*_after(history, "request"), *spoken, *_after(task, "earlier"), *_after(task, "request")),
+        users=tuple(
+            text
+            for text in (lasting_part(_TAG.sub("", text)) for text in sorted(users, key=_first_record))
+            if not is_assent(text)
+        ),
         files=tuple(file for line in texts(Section.FILES) for file in _files(line))[::-1],
         todos=todos,
         plan=plan,
@@ -121,10 +163,16 @@ def read_text(text: str, read: Callable[[str], tuple[SectionItems, ...]]) -> Mem
         decisions=tuple(texts(Section.DECISIONS)),
         lines=tuple(
             chain.from_iterable(
-                _lines(text) for text in (*texts(Section.PREVIOUS), *history) if not _after([text], "request")
+                _lines(text) for text in (*texts(Section.PREVIOUS), *history, *stated) if not _after([text], "request")
             )
         ),
     )
+
+
+def _first_record(text: str) -> int:
+    """The number of the first record that an item names, 0 without one."""
+    found = _TAG.search(text)
+    return int(re.findall(r"\d+", found[0])[0]) if found else 0
 
 
 def _after(texts: Iterable[str], label: str) -> list[str]:
@@ -155,15 +203,16 @@ def _files(line: str) -> list[FileRow]:
         label, colon, paths = line.partition(words.colon)
         done = label.partition(words.comma)[0]
         if colon and done in (words.read, words.edited, words.created):
-            known = (done == words.created, int(done == words.edited), int(done == words.read), False, "")
-            return [(path, *known) for path in paths.split(", ")]
+            commit = label.partition(f"{words.comma}{words.committed} ")[2]
+            known = (done == words.created, int(done == words.edited), int(done == words.read), False, "", commit)
+            return [FileRow(path, *known) for path in paths.split(", ")]
     return []
 
 
 def _file(path: str, facts: str, words: FixedWords) -> FileRow | None:
     times = {words.edited: 0, words.read: 0}
     marks = {words.created: False, words.deleted: False}
-    moved = ""
+    moved = commit = ""
     for fact in facts.partition(words.colon)[0].split(words.comma):
         word, _, number = fact.partition(" ×")
         if word in times:
@@ -172,14 +221,17 @@ def _file(path: str, facts: str, words: FixedWords) -> FileRow | None:
             moved = word.removeprefix(f"{words.moved} ")
         elif word in marks:
             marks[word] = True
-        elif word != words.reverted and not word.startswith(f"{words.committed} "):
+        elif word.startswith(f"{words.committed} "):
+            commit = word.removeprefix(f"{words.committed} ")
+        elif word != words.reverted:
             return None
-    return (path, marks[words.created], times[words.edited], times[words.read], marks[words.deleted], moved)
+    done = marks[words.created], times[words.edited], times[words.read], marks[words.deleted]
+    return FileRow(path, *done, moved, commit)
 
 
-def _plan(lines: Iterable[str]) -> tuple[tuple[tuple[str, str], ...], str]:
+def _plan(lines: Iterable[str]) -> tuple[tuple[tuple[str, ...], ...], str]:
     """The steps of a plan with their states, and its text."""
-    todos: dict[tuple[str, str], None] = {}
+    todos: dict[tuple[str, ...], None] = {}
     plan = ""
     for line, words in product(lines, _WORDS):
         label, colon, rest = line.partition(words.colon)
@@ -253,12 +305,12 @@ def parse(data: bytes) -> DigestState | None:
         return None
 
 
-_packed = attrgetter("text", "form", "lead", "label", "at_tokens", "weight")
+_packed = attrgetter("text", "form", "lead", "label", "at_tokens", "weight", "place")
 
 
 def _unpacked(values: Sequence[Any]) -> Statement:
-    text, form, lead, label, at_tokens, weight = values
-    named = str(text), -1, 0, StatementForm(form), str(lead), str(label)
+    text, form, lead, label, at_tokens, weight, *place = values
+    named = str(text), -1, int(sum(place)), StatementForm(form), str(lead), str(label)
     return Statement(*named, at_tokens=int(at_tokens), weight=float(weight))
 
 

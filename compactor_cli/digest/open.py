@@ -65,18 +65,19 @@ class PlanState:
 _MOST_STEP_CHARS = 240
 
 
-def plan_state(events: Sequence[Event]) -> PlanState:
-    """The state after every plan call; calls that failed change nothing."""
+def plan_state(events: Sequence[Event], before: PlanState | None = None) -> PlanState:
+    """The state after every plan call, going on from the one ``before``; calls that failed change nothing."""
+    before = before or PlanState()
     failed = {event.call for event in events if event.kind is EventKind.RESULT and event.is_error}
     answers = {event.call: event.text for event in events if event.tool is ToolKind.PLAN and event.call >= 0}
-    replay = TodoReplay()
+    replay = TodoReplay.going_on(before.todos)
     for number, event in enumerate(events):
         if event.kind is EventKind.CALL and event.tool is ToolKind.PLAN and number not in failed:
             replay.call(event.name, event.arguments, answers.get(number, ""), event.record)
     todos = tuple(replace(todo, text=head(one_line(todo.text), _MOST_STEP_CHARS)) for todo in replay.todos.values())
     return PlanState(
         todos=todos,
-        text="\n".join(listed(line.rstrip()) for line in replay.text.split("\n") if line.strip()),
+        text="\n".join(listed(line.rstrip()) for line in replay.text.split("\n") if line.strip()) or before.text,
         record=replay.record,
     )
 

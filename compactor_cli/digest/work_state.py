@@ -111,7 +111,7 @@ def work_state(
     _place(states, commits, here, branch)
     stash = _last_stash(here)
     stashed_at = stash.event if stash else 0
-    not_stashed = {state.path: state.records[-1] for state in uncommitted if state.changed >= stashed_at}
+    not_stashed = {state.path: max(state.records, default=-1) for state in uncommitted if state.changed >= stashed_at}
     all_commits = (*commits, *_commits_elsewhere(away, elsewhere, states))
     is_outside = _outside(states)
     changes = [one for one in operations if one.action is not FileAction.READ and not is_outside(one.path)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any
@@ -28,11 +28,12 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Todo:
-    """One step of a plan; ``record`` shows its last change."""
+    """One step of a plan; ``record`` shows its last change, ``key`` is what later calls name it by, where they do."""
 
     text: str
     state: State
     record: int
+    key: str = ""
 
 
 _STATES = {
@@ -53,6 +54,10 @@ _LIST_KEYS = ("todos", "todoList", "todo_list", "plan", "task_list", "tasks", "i
 _TEXT_KEYS = ("content", "step", "title", "description", "subject", "text", "task", "name")
 
 
+# Before the number of a step that no call can name.
+_UNNAMED = "without key "
+
+
 @dataclass(slots=True, kw_only=True)
 class TodoReplay:
     """The list as the planning calls so far left it; ``text`` is the last plan written as text, in ``record``."""
@@ -62,6 +67,13 @@ class TodoReplay:
     record: int = -1
     _has_tasks: bool = False
     _created: int = 0
+
+    @classmethod
+    def going_on(cls, todos: Iterable[Todo]) -> TodoReplay:
+        """A replay that begins with the steps that an earlier one ended with."""
+        known = {todo.key or f"{_UNNAMED}{number}": todo for number, todo in enumerate(todos)}
+        named = sum(bool(todo.key) for todo in known.values())
+        return cls(todos=known, _has_tasks=named > 0, _created=named)
 
     def call(self, name: str, arguments: Any, answer: str, record: int) -> None:
         """Take in a planning call and what the tool answered."""
@@ -92,7 +104,7 @@ class TodoReplay:
         text = str(arguments.get("subject") or arguments.get("description") or "")
         if text.strip():
             key = number[1] if number else str(self._created)
-            self.todos[key] = Todo(text=text, state=State.OPEN, record=record)
+            self.todos[key] = Todo(text=text, state=State.OPEN, record=record, key=key)
 
     def _update(self, arguments: Mapping[str, Any], record: int) -> None:
         key = str(arguments.get("taskId") or arguments.get("task_id") or "")
@@ -104,6 +116,9 @@ class TodoReplay:
             text = str(arguments.get("subject") or todo.text)
             state = _STATES.get(status, State.OPEN) if status else todo.state
             self.todos[key] = replace(todo, text=text, state=state, record=record)
+        elif status:
+            # It is one of the steps whose keys are not known: what is so of these, nobody can say.
+            self.todos = {key: todo for key, todo in self.todos.items() if not key.startswith(_UNNAMED)}
 
 
 def _steps(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:

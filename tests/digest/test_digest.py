@@ -229,7 +229,7 @@ class TestUpdate:
         again = conversation(summary(rendered(first.summary)))
         second = digest(again, 1_500, state=first.state if state else None)
         shown = rendered(second.summary)
-        assert all(text.partition(" …")[0] in shown for text in texts(first, Section.USER))
+        assert all(text.partition(" …")[0].partition(", `")[0] in shown for text in texts(first, Section.USER))
         assert all(f"src/module_{n % 9}/part_{n}.py" in shown for n in range(12))
 
     def test_a_foreign_summary_lends_its_lines(self) -> None:

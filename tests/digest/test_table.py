@@ -101,7 +101,7 @@ def test_statements_and_extra_survive() -> None:
     )
     parsed = memory.parse(memory.serialise(score(table), [one], {"files": ["a"]}))
     assert parsed is not None
-    assert parsed.statements == (one._replace(event=-1, place=0, record=-1),)
+    assert parsed.statements == (one._replace(event=-1, record=-1),)
     assert parsed.extra == {"files": ["a"]}
 
 
