@@ -92,7 +92,9 @@ def call_text(group: Sequence[Statement], words: FixedWords) -> str:
     left_out = ""
     for one in group:
         is_more = one.place % 2 == 1  # members of the object that is named last
-        if not is_more:
+        if is_more:
+            text = text.removesuffix(f" {ELLIPSIS}")
+        else:
             text, left_out = text + left_out, ""
         leads = one.lead.split("\n") if one.lead else []
         # A long lead is cut.
@@ -108,7 +110,8 @@ def call_text(group: Sequence[Statement], words: FixedWords) -> str:
         if hidden > 0 and one.place == ends[one.lead, one.siblings]:
             left_out = f" {ELLIPSIS} {hidden} {words.more}"
     joint = "" if group[0].place == _CALL_PLACE else ": "
-    return f"{group[0].label}{joint}{f'{text}{left_out}'.removeprefix(' · ')}"
+    text = f"{text}{left_out}".removeprefix(" · ").replace(f"{ELLIPSIS} {ELLIPSIS}", ELLIPSIS)
+    return f"{group[0].label}{joint}{text}"
 
 
 def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> Iterator[Statement]:
@@ -198,7 +201,8 @@ class _Reader:
             if row.used and key not in self.known:
                 self.known.add(key)
                 weight = age * OBJECT_FACTOR * row.weight
-                yield one._replace(text=row.used, span=row.span, siblings=row.siblings, weight=weight)
+                text = f"{row.used} {ELLIPSIS}" if row.other else row.used
+                yield one._replace(text=text, span=row.span, siblings=row.siblings, weight=weight)
             if row.other and rest_weight:
                 lead = "\n".join(filter(None, (lead, lead_of(row.used))))
                 place = one.place + 1
