@@ -14,7 +14,7 @@ from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.events import Event, EventKind, is_lookup, is_service_call, parameters, results_of
 from compactor_cli.digest.language import FixedWords, names
 from compactor_cli.digest.lists import WHOLE_RATIO, whole_lists
-from compactor_cli.digest.meant import Meant
+from compactor_cli.digest.meant import Meant, ids_of
 from compactor_cli.digest.objects import (
     ID,
     MAX_LIST_CHARS,
@@ -27,17 +27,22 @@ from compactor_cli.digest.objects import (
     rows_of,
 )
 from compactor_cli.digest.refused import failure_of
+from compactor_cli.digest.settled import begins_with_assent, called_with, gives_only
 from compactor_cli.digest.statements import (
+    COLONS,
     ELLIPSIS,
+    QUESTION_MARKS,
     Statement,
     StatementForm,
     TokenCache,
+    asks_the_user,
     is_courtesy,
     is_noise,
     lead_of,
     one_line,
     opening,
     records_of,
+    sentences,
     statements_of,
 )
 from compactor_cli.digest.wants import is_in_history
@@ -104,7 +109,7 @@ def call_text(group: Sequence[Statement], words: FixedWords) -> str:
         gap = f" {ELLIPSIS} " if one.place // 2 > place // 2 + 1 and not text.endswith(words.more) else " · "
         if new:
             text += f"{gap}{': '.join(new)}"
-        text += f"{', ' if is_more else ': ' if new else gap}{one.text}"
+        text += f"{', ' if is_more and text else ': ' if new else gap}{one.text}"
         shown_texts, place = [*shown_texts, *new, one.text], one.place + one.span - 1
         hidden = one.siblings - rows[one.lead, one.siblings]
         if hidden > 0 and one.place == ends[one.lead, one.siblings]:
@@ -301,14 +306,39 @@ def _given(arguments: Mapping[str, Any] | str) -> Iterator[str]:
             yield opening(text, _MAX_ARGUMENT_CHARS * len(parts))
 
 
+def _open_ones(spoken: Iterable[Statement], analysis: Analysis) -> Iterator[Statement]:
+    """What was spoken without what only leads to a list, and what asked for something that the user gave next."""
+    replies = [(message.record, message.text) for message in analysis.messages]
+    for one in spoken:
+        reply = next((text for record, text in replies if record > one.record), "")
+        asks = all(asks_the_user(own) or _ON_CONDITION.search(own) for own in sentences(one.text))
+        is_agreed = begins_with_assent(reply) and one.text.endswith(QUESTION_MARKS)
+        is_given = asks and reply and not is_agreed and not ids_of(one.text)
+        if not (is_given or (one.form is StatementForm.SENTENCE and one.text.endswith(COLONS))):
+            yield one
+
+
+# How something is promised, or advised, for when the user says more.
+_ON_CONDITION = re.compile(
+    r"\b(?:once|when|if|after) you(?:['’]?(?:ve|d)\b)? (?:have |could |can |still |can['’]t )*"
+    r"(?:provide|confirm|share|give|tell|let me know|find|choose|decide|remember|locate)\b",
+    re.IGNORECASE,
+)
+
+
 def dialogue_statements(analysis: Analysis, spoken: Iterable[Statement], chars: int) -> Iterator[Statement]:
     """What a summary of a dialogue is chosen from: ``spoken`` by the assistant, the user's words, calls and answers."""
-    yield from whole_lists((one for one in spoken if one.event < 0 or not one.label), analysis, chars)
+    own = (one for one in spoken if one.event < 0 or not one.label)
+    is_service = any(map(is_service_call, analysis.events))
+    yield from whole_lists(_open_ones(own, analysis) if is_service else own, analysis, chars)
     places = {event.record: number for number, event in enumerate(analysis.events) if event.kind is EventKind.USER}
+    called = called_with(analysis.events)
     for message in (one for one in analysis.messages if is_in_history(one, analysis)):
         number = places[message.record]
         age = 1.0 + RECENCY * number / len(analysis.events)
         weight = age * (GIVING_FACTOR if names(message.text) else USER_FACTOR)
+        if gives_only(message.text, called):
+            weight *= REST_FACTOR
         if len(message.text) <= chars * WHOLE_RATIO:
             yield Statement(one_line(message.text), number, 0, record=message.record, weight=weight)
             continue

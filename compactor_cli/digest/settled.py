@@ -406,15 +406,32 @@ def answered_tokens(analysis: Analysis, token_cache: TokenCache) -> int:
     return sum(token_cache.item(_item(one, analysis)) for one in found)
 
 
+def called_with(events: Sequence[Event]) -> str:
+    """All that services were called with."""
+    return "\n".join(event.text for event in events if is_service_call(event))
+
+
+def gives_only(words: str, called: str) -> bool:
+    """Whether a few words only give who or what it is about, and services were called with that."""
+    given = _GIVEN.findall(words)
+    return len(words.split()) <= _MAX_GIVING_WORDS and bool(given) and all(one in called for one in given)
+
+
+# An id, a number or an address.
+_GIVEN, _MAX_GIVING_WORDS = re.compile(r"[\w.+-]*\d[\w.@+-]*(?<!\.)"), 8
+
+
 def settled_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
     """The strongest and newest decisions that fit, in the order they were made."""
     faults = [cause.text for cause in analysis.causes]
     # Of a dialogue the history quotes what says itself what it is about.
     quoted = {m.record for m in analysis.messages if is_in_history(m, analysis) and not (m.is_short or m.points_at)}
+    called = called_with(analysis.events) if analysis.is_dialogue else ""
     found = [
         one
         for one in analysis.decisions
         if not any(one.text in text for text in faults) and quoted.isdisjoint(one.records)
+        if one.weight == _TAKEN or not gives_only(one.text.partition(_ANSWERED)[2].strip('"'), called)
     ]
     ranked = sorted(range(len(found)), key=lambda at: (-(found[at].weight + _RECENCY * at / len(found)), -at))
     items = [_item(one, analysis) for one in found]

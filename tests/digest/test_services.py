@@ -207,3 +207,24 @@ def test_an_object_that_is_shown_without_some_of_its_members_says_so() -> None:
     long_talk = tuple(one for n in range(9) for one in (user(f"and what of my idea {n}?"), says(f"Idea {n} is fine.")))
     assert "get_trip(KA7I60): economy …" in told(*asked, *long_talk, tokens=230)
     assert "get_trip(KA7I60): economy, 14B at the far end, a grey one" in told(*asked)
+
+
+def test_what_the_assistant_asked_for_is_not_told_any_more_when_the_user_has_given_it() -> None:
+    asks = says(
+        "To assist you I will need your user ID. If you can't find it, I recommend that you ask a human agent."
+        " Please share the ID once you find it.\n\nThe desk is closed on Sundays."
+    )
+    account = did("get_user", "1", {"user_id": "ada_72", "trips": ["KA7I60", "AQLBTL"]}, name="ada_72")
+    given = user("My user ID is ada_72, I have found it in an old letter.")
+    shown = told(asks, given, account, says("You have two."), user("which are mine?"))
+    assert "The desk is closed on Sundays." in shown
+    assert not any(text in shown for text in ("need your user ID", "human agent", "Please share"))
+    assert "get_user(ada_72): trips: KA7I60, AQLBTL" in shown
+
+
+def test_an_id_that_a_call_was_made_with_is_no_decision() -> None:
+    session = (
+        says("Could you please provide your user ID?"), user("Sure, it's ada_72."),
+        did("get_user", "1", {"user_id": "ada_72", "trips": ["KA7I60"]}, id="ada_72"), says("It is KA7I60."),
+    )  # fmt: skip
+    assert "## Settled" not in told(*session)
