@@ -20,6 +20,7 @@ from compactor_cli.digest.salience import Scores
 from compactor_cli.digest.statements import (
     Statement,
     StatementForm,
+    is_signature,
     lead_of,
 )
 
@@ -217,7 +218,7 @@ class _Round:
             return
         candidates = self.choice.candidates
         texts = {candidates[number].text for number in self.taken}
-        rest = (i for i, one in enumerate(candidates) if one.place >= 0)
+        rest = (i for i, one in enumerate(candidates) if one.place >= 0 and not _is_amid_code(one))
         for number in sorted(rest, key=lambda i: (candidates[i].form in _LINES, -candidates[i].event)):
             text = candidates[number].text
             if self.left <= ITEM_TOKENS:
@@ -285,6 +286,15 @@ class _Round:
                 self.opened.add(choice.numbers[candidate.event, line, True])
         self.opened.update((item, *(lead for lead, _ in leads)))
         self.covered.update(self.fresh[number])
+
+
+def _is_amid_code(one: Statement) -> bool:
+    """Whether this is a line out of the middle of a file of code that was only looked at."""
+    is_code = one.form is StatementForm.LOOKED and not _CODE_MARKS.isdisjoint(one.text)
+    return is_code and not is_signature(one.text)
+
+
+_CODE_MARKS = frozenset("=(){};[]<>")
 
 
 def _cost(quarters: int) -> float:

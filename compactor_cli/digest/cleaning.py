@@ -50,14 +50,17 @@ def straightened(text: str) -> str:
 _APOSTROPHE = re.compile("(?<=[A-Za-z])\u2019(?=[A-Za-z])")
 
 
-_PROMPT = re.compile(r"\s*\(Open file: [^\n]*\)\n\(Current directory: [^\n]*\)\nbash-\$\s*\Z")
+_PROMPT = re.compile(r"\s*(?:\(Open file: [^\n]*\)\n)?\(Current directory: [^\n]*\)(?:\nbash-\$)?\s*\Z")
 
 
 def without_prompt(text: str) -> str:
     """Without the frame of an output: SWE-agent's prompt after it, what its editor says of an edit, mini-swe's tags."""
     text = OUTPUT_FRAME.sub(r"\1", text) if text.endswith("</output>") else text
     text = ABOUT_EDIT.sub("", text) if " lines total)]" in text else text
-    return _PROMPT.sub("", text) if text.rstrip().endswith("\nbash-$") else text
+    return _PROMPT.sub("", text) if "(Current directory: " in text[-_PROMPT_CHARS:] else text
+
+
+_PROMPT_CHARS = 400
 
 
 def path_stripper(directory: str) -> Callable[[str], str]:

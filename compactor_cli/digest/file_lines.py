@@ -174,8 +174,9 @@ def content_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     level = water_level(costs, budget_tokens)
     items: list[Item] = []
     for (path, content), cost in zip(known, costs, strict=True):
-        if content.text is not None and cost <= level:
-            items.append(_content(path, content, content.text, words.content, words))
+        if cost <= level:
+            label = words.parts if content.text is None else words.content
+            items.append(_content(path, content, content.written, label, words))
         elif level >= _MIN_CONTENT_TOKENS and (parts := _parts(path, content, level, token_cache, words)):
             items.append(parts)
     return tuple(items)
@@ -183,12 +184,13 @@ def content_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
 
 def _parts(path: str, content: Content, tokens: int, token_cache: TokenCache, words: FixedWords) -> Item | None:
     """As many lines of the newest changes, then signatures, as fit."""
-    changed = (line for part in reversed(content.parts) for line in part.split("\n"))
-    known = chain(changed, (found[0] for found in _SIGNATURE.finditer(content.text or "")))
+    changed = "\n".join(reversed(content.parts))
+    signatures = (found[0] for found in _SIGNATURE.finditer(content.text or ""))
+    known = chain(changed.split("\n"), (line for line in dict.fromkeys(signatures) if line not in changed))
     lines = [line.rstrip() for line in known if line.strip()]
     left = tokens - token_cache.item(_content(path, content, "", words.parts, words)) - 2
     taken: list[str] = []
-    for line in dict.fromkeys(lines):
+    for line in lines:
         left -= token_cache.text(f"\n  {line}")
         if left < 0:
             taken.append(ELLIPSIS)

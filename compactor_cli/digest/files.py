@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from difflib import SequenceMatcher
 from functools import cache, partial
 from operator import itemgetter
 
@@ -33,6 +34,7 @@ from compactor_cli.digest.events import (
     short_name,
 )
 from compactor_cli.digest.shell import shell_operations
+from compactor_cli.digest.statements import ELLIPSIS
 from compactor_cli.model.value import dataclass
 
 
@@ -398,7 +400,26 @@ def _replay(content: Content, operation: FileOperation) -> None:
         if content.text is not None:
             # What the edit looked for is not there: the file is not as it was seen, only its changes are known.
             content.text = content.text.replace(old, new, 1) if old and old in content.text else None
-        content.parts = [*(part for part in content.parts if part != new), new][-_MAX_PARTS:]
+        part = _changed_part(old, new)
+        content.parts = [*(one for one in content.parts if one != part), part][-_MAX_PARTS:]
+
+
+def _changed_part(old: str, new: str) -> str:
+    """Of a long new text the lines that are not as before, with the one before and after; dots for those between."""
+    before, after = old.split("\n"), new.split("\n")
+    if not old or len(after) <= _MAX_WHOLE_LINES or len(before) * len(after) > _MOST_COMPARED:
+        return new
+    codes = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    changed = (range(max(0, first - 1), last + 1) for tag, _, _, first, last in codes if tag != "equal")
+    shown = sorted({number for numbers in changed for number in numbers if number < len(after)})
+    return "\n".join(
+        after[number] if number == end else f"{ELLIPSIS}\n{after[number]}"
+        for number, end in zip(shown, (0, *(number + 1 for number in shown)), strict=False)
+    )
+
+
+# A part of no more lines is shown as it is; of too many pairs of lines the differences are not looked for.
+_MAX_WHOLE_LINES, _MOST_COMPARED = 12, 250_000
 
 
 _CREATING = frozenset({"write", "writefile", "writetofile", "createfile", "create", "fswrite", "savefile", "filewrite"})

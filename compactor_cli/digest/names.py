@@ -141,7 +141,9 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
     """The names most likely to be used again of those that are not known, this many at most."""
     atoms, rows, kinds = list(analysis.table.atoms), analysis.scores.rows, analysis.table.columns["kinds"]
     likely = {row for row, chance in enumerate(rows) if chance >= _MIN_CHANCE}
-    likely -= _only_in_passed_tests(analysis.table.lines, analysis.progress, likely)
+    lines = analysis.table.lines
+    likely -= _only_in(lines, analysis.progress, likely)
+    likely -= _only_in(lines, _long_listings(lines), likely)
     likely -= _refused(analysis) | _wordy(analysis.table, likely)
     # A bare number or flag carries no information without its line.
     found = (
@@ -223,13 +225,23 @@ def _taken_out(analysis: Analysis, names: Sequence[str]) -> set[str]:
     return {name for name, paths in out.items() if not any(name in texts[path] for path in paths)}
 
 
-def _only_in_passed_tests(lines: Lines, progress: Collection[str], rows: set[int]) -> set[int]:
-    """Those of these rows that stand in lines of single tests that passed, and nowhere else."""
-    passed = rows.intersection(row for text in progress for row in lines.atoms[lines.numbers[text]])
-    for text, atoms in zip(lines.numbers, lines.atoms, strict=True) if passed else ():
-        if not passed.isdisjoint(atoms) and text not in progress:
-            passed.difference_update(atoms)
-    return passed
+def _only_in(lines: Lines, passing: Collection[str], rows: set[int]) -> set[int]:
+    """Those of these rows that stand in these lines, and nowhere else."""
+    found = rows.intersection(row for text in passing for row in lines.atoms[lines.numbers[text]])
+    for text, atoms in zip(lines.numbers, lines.atoms, strict=True) if found else ():
+        if not found.isdisjoint(atoms) and text not in passing:
+            found.difference_update(atoms)
+    return found
+
+
+def _long_listings(lines: Lines) -> frozenset[str]:
+    """The lines that are a path and nothing else, of answers with many of them."""
+    paths = [(text, last) for text, last in zip(lines.numbers, lines.last, strict=True) if _LISTED.fullmatch(text)]
+    times = Counter(last for _, last in paths)
+    return frozenset(text for text, last in paths if times[last] > _MAX_LISTED)
+
+
+_LISTED, _MAX_LISTED = re.compile(r"[\w@+-]*[./][\w./@+-]*"), 60
 
 
 def _files_of(analysis: Analysis, names: Iterable[str]) -> dict[str, str]:

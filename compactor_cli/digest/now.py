@@ -13,6 +13,7 @@ from compactor_cli.digest.checklists import beginnings, marked
 from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.choices import last_question
 from compactor_cli.digest.commands import CommandOutcome
+from compactor_cli.digest.edits import editor_step, viewed_file
 from compactor_cli.digest.events import (
     REPORTING_TOOLS,
     Event,
@@ -477,13 +478,17 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, i
             text, is_look = f"{event.name} → {text}", False
         elif event.kind is EventKind.CALL and event.tool is not ToolKind.PLAN and not is_own(event.name):
             run = ran.get(event.record)
-            is_act = event.tool is ToolKind.EDIT or (run is not None and not run.is_look)
+            is_edit = event.tool is ToolKind.EDIT or editor_step(event) in ("edit", "create")
+            is_act = is_edit or (run is not None and not run.is_look)
             is_act = is_act or (event.tool is ToolKind.OTHER and not is_lookup(event.name))
             acts, is_look = acts + is_act, not is_act
             ended = endings.get(run.outcome, "") if is_act and run else ""
-            if event.tool is ToolKind.EDIT and number in results and is_undone(event, results[number]):
+            if is_edit and number in results and is_undone(event, results[number]):
                 ended = f"{analysis.words.failed}{analysis.words.colon}{opening(results[number].text, _MAX_CALL_CHARS)}"
-            text = f"{_call_words(event)} → {ended}" if ended else _call_words(event)
+            # An editor in a shell is given lines, and no file.
+            path = viewed_file(results[number].text) if is_edit and number in results else ""
+            text = f"{_call_words(event)} {path if path not in event.text else ''}".rstrip()
+            text += f" → {ended}" if ended else ""
         elif event.kind is EventKind.ASSISTANT and (stated := _stated(event, is_newest, event is last)):
             text, is_look = analysis.words.quoted(opening(" ".join(stated), _MAX_CALL_CHARS)), False
         else:

@@ -39,9 +39,11 @@ AROUND_OUTPUT = re.compile(
     r"|Here's the result of running `cat -n`|[.sxFEX]+ +\[ *\d+%\]"
 )
 OUTPUT_FRAME = re.compile(r"(?<=</returncode>\n)<output>\n?(.*?)\n?</output>\Z", re.DOTALL)
-# What SWE-agent's editor asks for after an edit, and how the file would look if it had not refused one.
+# What SWE-agent's editor asks for after an edit, how the file would look if it had not refused one, and what its own
+# commands fail of.
 ABOUT_EDIT = re.compile(
-    r"^(?:File updated|Text replaced)\. Please review [^\n]*(?:\n\([^\n]*)?\n?"
+    r"^ *File \"/root/commands/\w+\", line \d+\n(?:[^\n]*\n){1,3}?\w+Error: [^\n]*\n"
+    r"|^(?:File updated|Text replaced)\. Please review [^\n]*(?:\n\([^\n]*)?\n?"
     r"|^This is how your edit would have looked.*",
     re.MULTILINE | re.DOTALL,
 )

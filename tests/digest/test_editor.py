@@ -110,3 +110,29 @@ def test_the_only_thing_that_was_asked_is_quoted_whole_where_the_users_words_wou
     request = texts(one, Section.TASK)[0]
     assert TASK.strip() in request
     assert texts(one, Section.USER) == []
+
+
+def test_an_edit_is_a_step_with_its_file_and_a_refused_one_says_so() -> None:
+    done, refused = (texts(digest(_transcript(HISTORY[:end])), Section.TASK)[-1] for end in (10, 8))
+    assert done.endswith("`edit 42:42 …` gauge.py")
+    assert refused.endswith("→ failed: Your proposed edit has introduced new syntax error(s).")
+
+
+def test_what_the_shell_and_its_own_commands_print_around_an_output_is_none_of_it() -> None:
+    noise = (
+        '  File "/root/commands/_split_string", line 17\n    from x import y\n    ^\nSyntaxError: future feature y\n'
+    )
+    shown = (
+        f"{noise}{_window('41:def shown(value):')}\nFile updated. Please review the changes.\n(Open file: /harbour/g)\n"
+    )
+    history = [
+        *HISTORY[:4],
+        _said("assistant", "```\nls\n```", thought="", action="ls"),
+        _said("user", "gauge.py\n(Open file: n/a)\n(Current directory: /harbour)"),
+        _said("assistant", "```\nopen gauge.py\n```", thought="", action="open gauge.py"),
+        _said("user", f"{shown}(Current directory: /harbour)\nbash-$"),
+    ]
+    found = [one.text for one in events(_transcript(history), range(len(history)))]
+    assert "gauge.py" in found
+    assert found[-1].endswith("def shown(value):")
+    assert "SyntaxError" not in found[-1]

@@ -86,6 +86,15 @@ def test_contents_are_carried_only_where_asked_for() -> None:
     ]
 
 
+def test_of_a_long_changed_part_the_lines_that_are_new_are_carried_each_as_often_as_it_stands() -> None:
+    lines = [f"level_{number} = {number}" for number in range(20)]
+    new = [*lines[:5], "checked = True", *lines[5:12], "checked = True", *lines[12:]]
+    edit = call("Edit", "e", file_path="a.py", old_string="\n".join(lines), new_string="\n".join(new))
+    one = digest(conversation(user("check both"), edit, answer("ok", "e")), 2_000, restore_files=1)
+    part = "…\nlevel_4 = 4\nchecked = True\nlevel_5 = 5\n…\nlevel_11 = 11\nchecked = True\nlevel_12 = 12"
+    assert texts(one, Section.FILES)[1:] == [f"a.py — changed parts and signatures:\n{part}"]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "names"),
     [

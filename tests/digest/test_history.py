@@ -271,6 +271,13 @@ def test_imports_and_the_frame_of_a_diff_tell_nothing() -> None:
     assert not any(scrap in found for scrap in ("harbour/gauge_store", "diff --git", "df72094f", "@@"))
 
 
+def test_paths_of_a_long_listing_are_for_no_index() -> None:
+    listing = "\n".join(f"./tests/gauge_{number}/models.py" for number in range(90))
+    used = ran("cat ./tests/gauge_7/models.py", "tide = 3")
+    one = digest(conversation(user("where is the model?"), *ran("find . -name models.py", listing), *used), 900)
+    assert not [text for text in texts(one, Section.NAMES) if "gauge_" in text]
+
+
 def test_paths_of_a_listing_are_for_the_index_of_names() -> None:
     listing = "\n".join(f"./tests/gauge_{number}/models.py" for number in range(40))
     one = digest(conversation(user("where is the model of a gauge?"), ran("find . -name models.py", listing)), 900)
@@ -379,6 +386,15 @@ def test_a_short_session_without_explanations_is_shown_line_by_line() -> None:
     session = conversation(user("What does the note say?"), *ran("cat note.txt", "\n".join(poem)))
     shown = rendered(digest(session, 400).summary)
     assert all(line in shown for line in poem)
+
+
+def test_no_room_is_filled_with_lines_out_of_the_middle_of_code_that_was_only_looked_at() -> None:
+    code = "class Gauge:\n    if late(self):\n        rest = [one]\n    def shown(self):\n        return (rest)"
+    session = conversation(user("What does the gauge do?"), *ran("cat gauge.py", code))
+    shown = rendered(digest(session, 400).summary)
+    assert "class Gauge:" in shown
+    assert "def shown(self):" in shown
+    assert "rest = [one]" not in shown
 
 
 def test_lines_of_what_was_looked_at_come_where_everything_else_is_said() -> None:

@@ -516,3 +516,9 @@ def test_a_question_above_its_options_waits_for_an_answer() -> None:
     )
     text = rendered(digest(conversation(user("add a drift to the clocks"), asked), 600).summary)
     assert "Waiting for an answer: " in text
+
+
+def test_a_patch_by_the_shell_is_named_by_the_program_and_the_file() -> None:
+    patch = "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: tide.py\n@@\n-x\n+y\n*** End Patch\nEOF"
+    one = digest(conversation(user("Mend the gauges of the northern stations."), *ran(patch, "Success.", tool="shell")))
+    assert "since then: apply_patch tide.py" in texts(one, Section.TASK)
