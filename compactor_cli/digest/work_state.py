@@ -251,7 +251,10 @@ def _commit_by_others(runs: Sequence[Run], commits: Sequence[Commit]) -> tuple[s
 # A log that begins with the commit that is checked out, and how it begins.
 _LOG = re.compile(r"git log(?: --oneline| -n? ?\d+| --decorate)*(?: \S+\.\.HEAD)?(?= *(?:$|[|;&]))")
 _LOGGED = re.compile(r"(?:commit )?(([0-9a-f]{7,40})\b.*)")
-_WHOLE_STATUS = re.compile(r"git status(?: (?:-s|-sb|--short|--porcelain|--branch))*((?: [\w./@+][\w./@+-]*)*)")
+# Alone, or before other commands: what these print names more files, never fewer.
+_WHOLE_STATUS = re.compile(
+    r"git status(?: (?:-s|-sb|--short|--porcelain|--branch))*((?: [\w./@+][\w./@+-]*)*)(?:(?:;| &&) .*)?"
+)
 
 
 def _listed_by_git(runs: Sequence[Run]) -> tuple[dict[str, int], list[str]]:

@@ -226,9 +226,10 @@ def test_a_file_that_git_passes_over_is_not_called_uncommitted() -> None:
         (call("Write", name, file_path=f"/data/app/{name}", content="a"), answer("ok", name))
         for name in (".env.local", "src/a.py")
     ]
-    status = ran("git status --short", "?? src/")
-    one = digest(conversation(user("mend the clock"), *edits, status, cwd="/data/app"), 1_500)
-    assert "Not committed: src/a.py" in texts(one, Section.PLAN)
+    log = ran("git status --short && git log --oneline -3", "?? src/\n4f1c2aa Store UTC")
+    for status in (ran("git status --short", "?? src/"), log):
+        one = digest(conversation(user("mend the clock"), *edits, status, cwd="/data/app"), 1_500)
+        assert "Not committed: src/a.py" in texts(one, Section.PLAN)
 
 
 def test_a_file_that_was_moved_into_an_ignored_folder_is_in_no_commit() -> None:
