@@ -50,10 +50,12 @@ class RequestOutcome:
 class _Work:
     """What was done for a request: its runs, the changes of files, and where the assistant's last message stands.
 
-    ``filed``: what calls of services filed in a tracker, each with the record that shows it.
+    ``filed``: what calls of services filed in a tracker, each with the record that shows it. ``is_limit``: the words
+    only limit the work under way.
     """
 
     asked: str = ""
+    is_limit: bool = False
     filed: list[tuple[str, int]] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     changes: list[FileOperation] = field(default_factory=list)
@@ -71,7 +73,8 @@ def outcomes(
 
     What a yes set going is that of the request before it, too, and not of a question between them that was answered in
     words. Of what the user takes back in the next message only what was made is stated (commits, addresses). Where
-    nothing was done, an earlier request may have been replied to.
+    nothing was done, an earlier request may have been replied to. What was done after words that only limit the work
+    under way is that of the request before them alone.
     """
     # What was amended since stands as the commit in its place.
     made_by = {event: commit for commit in commits for event in (*commit.amends, commit.event)}
@@ -94,6 +97,8 @@ def outcomes(
         made = sorted(list(_made(work, made_by))[-_MAX_MADE:], key=lambda one: one[1])
         more = [] if made or is_refused else list(_shown(work, words, is_newest=not next_reply))
         parts = [text for text, _ in (*dict(made).items(), *more)]
+        if work.is_limit:
+            parts, closing = [], ""
         if parts:
             found[turn] = RequestOutcome(
                 text=words.comma.join(parts),
@@ -104,7 +109,7 @@ def outcomes(
             reply_record = records_of([events[work.closing].record])
             found[turn] = RequestOutcome(text=reply_text, records=reply_record, is_made=False)
         if not is_answered:  # a yes after an answer is to the request before the question
-            after = work if is_assent(work.asked) else None
+            after = work if is_assent(work.asked) or work.is_limit else None
         next_reply = work.asked
     return found
 
@@ -140,11 +145,21 @@ def _ends_with(events: Sequence[Event], position: int) -> bool:
     return position + 1 < len(events) and events[position + 1].kind is EventKind.USER
 
 
+# How a message begins that forbids something.
+_FORBIDS = re.compile(
+    r"\W*(?:(?:oh|ah|hey|wait|no|ok(?:ay)?|so|and|also|but|please)\b\W*)*(?:do not|don'?t|never|no more|avoid)\b"
+    r"|\W*(?:别|不要|请不要)",
+    re.IGNORECASE,
+)
+
+
 def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]) -> dict[int, _Work]:
     found = {event.turn: _Work() for event in events}
     for number, event in enumerate(events):
         work = found[event.turn]
         if event.kind is EventKind.USER:
+            is_at_work = number > 0 and events[number - 1].kind in (EventKind.CALL, EventKind.RESULT)
+            work.is_limit = is_at_work and _FORBIDS.match(event.text) is not None
             work.asked = "\n".join(filter(None, (work.asked, event.text)))
         elif event.kind is EventKind.ASSISTANT:
             work.closing = number

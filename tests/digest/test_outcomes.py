@@ -177,3 +177,14 @@ def test_a_check_that_the_runner_did_not_know_shows_nothing_of_what_was_asked() 
     assert wanted(STORE, lint, unknown) == " → edited store.py, `make lint` ok"
     one = digest(conversation(user(ASKED), STORE, *lint, *unknown, says("That is done."), NEXT), 3_000)
     assert not any("lint:full" in text for text in texts(one, Section.COMMANDS))
+
+
+def test_what_the_user_forbids_in_the_middle_of_the_work_ends_no_request_and_has_no_outcome() -> None:
+    forbids = "oh, please don't touch the gauges of the harbour, they are in use"
+    session = conversation(user(ASKED), STORE, user(forbids), *COMMIT, says("That is done."), NEXT, says("Yes."))
+    shown = rendered(digest(session, 3_000).summary)
+    assert f'{ASKED} → 4f1c2aa "Store UTC"' in shown
+    assert f"{forbids} →" not in shown
+    new = user("oh, please add the gauges of the harbour to it")
+    other = conversation(user(ASKED), STORE, new, *COMMIT, says("That is done."), NEXT, says("Yes."))
+    assert 'of the harbour to it → 4f1c2aa "Store UTC"' in rendered(digest(other, 3_000).summary)
