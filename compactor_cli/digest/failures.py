@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import chain, islice
 from operator import attrgetter
 from typing import NamedTuple
@@ -151,7 +151,7 @@ def find_errors(
             # No edit of the work brings a program that is not there.
             since = () if "command not found" in run.line else after(run, changes)
             between = since and (after(run, looked_at(languages_checked(run.command))) or since)
-            found = _judged(run, later, from_gone, between, read)
+            found = _judged(run, later, from_gone, between, read, partial(_is_about, run, events))
             seen = min((first_seen.pop(name) for name in names if name in first_seen), default=run.event)
             tried = (one for one in looked_at(languages_checked(run.command)) if seen < one.event < run.event)
             others = dict.fromkeys(one.path for one in tried if not one.is_in_passing)
@@ -426,8 +426,26 @@ def _from_gone(run: Run, later: Sequence[Run], read: _Reader) -> Sequence[Run] |
     return found
 
 
+def _is_about(run: Run, events: Sequence[Event], change: FileOperation) -> bool:
+    """Whether a change may have to do with a failure: of what a compiler found, it is in a file or has a word of it."""
+    found = [line for line in run.output.split("\n") if COMPILER_PLACE.search(line)]
+    if not found or any(change.name in line for line in found):
+        return True
+    words = {word for line in found for word in _WORD.findall(COMPILER_PLACE.split(line)[-1])}
+    written = "\n".join(map("\n".join, changes_of(events[change.event], change.path)))
+    return not words.isdisjoint(_WORD.findall(written))
+
+
+_WORD = re.compile(r"[^\W\d]\w{2,}")
+
+
 def _judged(
-    run: Run, later: Sequence[Run], from_gone: Sequence[Run], between: Sequence[FileOperation], read: _Reader
+    run: Run,
+    later: Sequence[Run],
+    from_gone: Sequence[Run],
+    between: Sequence[FileOperation],
+    read: _Reader,
+    is_about: Callable[[FileOperation], bool],
 ) -> ErrorRecord:
     """The error of a run by the runs after it; ``between``: the changes after it, those that it looks at if any."""
     went_well = (other for other in from_gone if other.outcome is not CommandOutcome.FAILED)
@@ -443,6 +461,7 @@ def _judged(
         put_back = {one.path: one.event for one in between if one.action is FileAction.REVERT}
         kept = (one for one in between if one.event > put_back.get(one.path, -1))
         between = [one for one in kept if not one.is_in_passing] or between
+        between = list(filter(is_about, between))
     # No edit of the work fixes what is done elsewhere, unless its error names the file: a hook of a commit does.
     is_elsewhere = changes_world(run.command) and not any(one.name in run.line for one in between)
     fixes = () if is_elsewhere else tuple(dict.fromkeys(one.target or one.path for one in between))

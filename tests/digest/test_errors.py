@@ -217,8 +217,17 @@ def test_a_task_that_names_the_failed_check_settles_it_when_it_passes_and_one_th
     passed = ran(
         "npm run check", "> tide@1 check\n> biome check . && tsc --noEmit\n\nChecked 40 files. No fixes applied."
     )
-    assert shown(failed, EDIT, passed)[1][0].endswith("fixed by src/a.py")
-    assert shown(failed, EDIT, ran("npm run check", "Checked 40 files. No fixes applied."))[1] == []
+    assert shown(failed, edit("src/a.ts"), passed)[1][0].endswith("fixed by src/a.ts")
+    assert shown(failed, edit("src/a.ts"), ran("npm run check", "Checked 40 files. No fixes applied."))[1] == []
+
+
+def test_what_a_compiler_found_is_fixed_by_edits_of_its_files_and_by_those_with_a_word_of_it() -> None:
+    failed = ran("golangci-lint run gate.go", "gate.go:33:15: undefined: OpenGate (typecheck)", is_error=True)
+    passed = ran("golangci-lint run ./...", "0 issues.")
+    assert shown(failed, edit("tide.go"), passed)[1][0].endswith("→ passed later: `golangci-lint run ./...`")
+    for fix in (edit("gate.go"), edit("sea.go", "func OpenGate() {")):
+        assert "→ fixed by " in shown(failed, edit("tide.go"), fix, passed)[1][0]
+        assert "tide.go" not in shown(failed, edit("tide.go"), fix, passed)[1][0]
 
 
 def test_a_pipe_that_failed_and_went_well_by_the_same_program_is_settled() -> None:
