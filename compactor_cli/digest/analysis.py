@@ -25,7 +25,7 @@ from compactor_cli.digest.refused import Refusal, refused_amounts
 from compactor_cli.digest.rewrites import with_rewrites
 from compactor_cli.digest.salience import Scores, Table, build, focus_names, score
 from compactor_cli.digest.scripts import with_scripts
-from compactor_cli.digest.settled import Decision, decisions
+from compactor_cli.digest.settled import Decision, decisions, is_assent
 from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import Statement, progress_among
 from compactor_cli.digest.stops import stops_in_force
@@ -163,8 +163,10 @@ def _listed_by_client(summary: Event, request: Request) -> Iterator[str]:
     for part in request.read_client(summary.text):
         for item in part.items if part.section is Section.USER else ():
             quoted = _QUOTATION.search(item.text)
-            if quoted or not (item.text.endswith(":") or _OF_THE_USER.match(item.text)):
-                yield quoted[0] if quoted else item.text
+            words = quoted[0] if quoted else item.text
+            is_quoted = quoted or not (item.text.endswith(":") or _OF_THE_USER.match(item.text))
+            if is_quoted and not is_assent(words.strip('"“”')):
+                yield words
 
 
 _QUOTATION = re.compile(r"[\"“](?=.{12}).+[\"”]", re.DOTALL)

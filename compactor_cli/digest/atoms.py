@@ -175,7 +175,12 @@ def chunks_by_line(lines: Iterable[str]) -> Iterator[list[bytes]]:
 
 
 def _without_separators(text: str) -> bytes:
-    """In UTF-8, with blanks for what no atom but a URL holds; a closing tag names no path."""
+    """In UTF-8, with blanks for what no atom but a URL holds; a closing tag names no path.
+
+    A line break that is written as an escape is one, and no letter of the word after it.
+    """
+    if "\\" in text:
+        text = text.replace("\\n", " ").replace("\\t", " ")
     return text.replace("</", " <").encode("utf-8", "replace").translate(_CHUNK_TABLE)
 
 

@@ -53,3 +53,7 @@ def test_lines_are_read_one_by_one_or_together(lines: list[str]) -> None:
 
 def test_half_an_address_of_mail_is_no_name() -> None:
     assert atom_texts("write to ada.king1815@example.com about user_id") == {"user_id"}
+
+
+def test_a_line_break_that_is_written_as_an_escape_is_no_letter_of_a_name() -> None:
+    assert atom_texts(r'fmt.Println("\nPressKey\treadLine loadItems")') == {"PressKey", "readLine", "loadItems"}

@@ -240,7 +240,7 @@ class TestUpdate:
 
     def test_the_users_messages_that_a_clients_summary_lists_stay_the_users_words(self) -> None:
         first, second = "Move every service to port 8443 by May", "Leave the harbour gauge alone while it is measuring"
-        text = f"1. Primary Request and Intent:\n- Ports\n6. All user messages:\n- {first}\n- {second}"
+        text = f'1. Primary Request and Intent:\n- Ports\n6. All user messages:\n- {first}\n- "yes"\n- {second}'
         asked = request(conversation(summary(text, "claude-code"), user("go on"), says("Going on.")), 600)
         found = {
             part.section: [item.text for item in part.items]
