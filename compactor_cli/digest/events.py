@@ -403,7 +403,11 @@ _READ_WORDS = ("read", "view", "open", "cat", "grep", "glob", "search", "find", 
 _COMMAND_WORDS = ("bash", "shell", "terminal", "execcommand", "runcommand", "executecommand", "powershell")
 _LOOKUPS = frozenset(
     "get find list search read fetch query check lookup think calculate show view browse web count describe can is"
-    " has".split()
+    " has chercher rechercher trouver obtenir lister lire vérifier verifier afficher calculer buscar consultar obtener"
+    " obter listar leer ler verificar mostrar calcular cercare cerca trovare trova leggere leggi calcolare".split()
+)
+_LOOKUPS_AT_END = frozenset(
+    "get fetch find search abrufen abfragen suchen finden pruefen prüfen anzeigen lesen berechnen zoeken halen".split()
 )
 _VIEWING = ("view", "view_range", "read", "open")
 PATH_KEYS = tuple(
@@ -449,7 +453,7 @@ def is_service_call(event: Event) -> bool:
 def is_lookup(name: str) -> bool:
     """Whether a tool of this name only looks something up, as far as its first word tells, or its last: `order_get`."""
     words = re.split(r"[_\-\s]|(?<=[a-z])(?=[A-Z])", re.split(r"__|[.:/]", name)[-1].strip())
-    return words[0].lower() in _LOOKUPS or words[-1].lower() in ("get", "fetch", "find", "search")
+    return words[0].lower() in _LOOKUPS or words[-1].lower() in _LOOKUPS_AT_END
 
 
 def _by_words(short: str, arguments: Mapping[str, Any] | str) -> ToolKind:

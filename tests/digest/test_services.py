@@ -228,3 +228,13 @@ def test_an_id_that_a_call_was_made_with_is_no_decision() -> None:
         did("get_user", "1", {"user_id": "ada_72", "trips": ["KA7I60"]}, id="ada_72"), says("It is KA7I60."),
     )  # fmt: skip
     assert "## Settled" not in told(*session)
+
+
+def test_a_look_up_in_another_language_is_told_by_what_it_showed() -> None:
+    tariffs = [{"tarif": "T-ECO12", "preis": 29.4}, {"tarif": "T-FLEX", "preis": 30.8}]
+    shown = told(
+        did("tarife_suchen", "1", tariffs, plz="88131"), did("buscar_vuelo", "2", {"vuelo": "HAT136"}, fecha="lunes"),
+        says("Da gibt es T-ECO12 und T-FLEX."), user("T-FLEX bitte, und dann noch etwas anderes"),
+    )  # fmt: skip
+    assert "tarife_suchen(88131): T-ECO12, preis 29.4 · T-FLEX, 30.8" in shown
+    assert "→ ok" not in shown
