@@ -32,7 +32,7 @@ from compactor_cli.digest.language import names, terms
 from compactor_cli.digest.lists import thinned
 from compactor_cli.digest.pasted import without_preface
 from compactor_cli.digest.refused import marked_amounts
-from compactor_cli.digest.settled import asks, begins_with_assent, is_pending
+from compactor_cli.digest.settled import asks, begins_with_assent, is_assent, is_pending
 from compactor_cli.digest.statements import (
     ELLIPSIS,
     QUESTION_MARKS,
@@ -55,6 +55,7 @@ from compactor_cli.digest.wants import (
     UserMessage,
     call_words,
     condensed,
+    is_remark,
     newest_request,
     outcome_of,
     stop_before,
@@ -64,7 +65,7 @@ from compactor_cli.model.summary import Item
 _SPEAKERS = (EventKind.USER, EventKind.ASSISTANT)
 _MAX_TASK_TOKENS = 900
 _MAX_REPLIED_CHARS = 240
-_MAX_QUESTIONS, _MAX_STANDING = 4, 3
+_MAX_QUESTIONS, _MAX_STANDING, _MIN_FRAMING_WORDS = 4, 3, 3
 _MAX_QUESTION_CHARS = 400
 _MAX_CALL_CHARS = 160
 # Of a dialogue, what the assistant said last stands among what happened, unless it is a question that waits.
@@ -203,14 +204,24 @@ def _has_acted(newest: UserMessage, analysis: Analysis) -> bool:
 
 
 def standing_requests(newest: UserMessage, analysis: Analysis) -> list[UserMessage]:
-    """What a newest message that is no request by itself goes back to, the newest first; none where it is one."""
+    """What a newest message that is no request by itself goes back to, the newest first; none where it is one.
+
+    Of work that is the message just before, except for yeses, thanks and answers that are settled: what is older was
+    dealt with. In a dialogue it may be older.
+    """
     found: list[UserMessage] = []
-    message = newest
-    for before in reversed([one for one in analysis.messages if one.record < newest.record]):
+    if newest.points_at and not analysis.is_dialogue:
+        return found  # what it names is shown
+    message, most = newest, _MAX_STANDING if analysis.is_dialogue else 1
+    settled = {record for one in analysis.decisions for record in one.records}
+    earlier = [one for one in analysis.messages if one.record < newest.record]
+    for before in reversed(earlier if analysis.is_dialogue else earlier[-_MAX_STANDING:]):
         is_whole = _stands_alone(message, analysis) and not _goes_back(message, before, analysis)
-        if is_whole or len(found) == _MAX_STANDING:
+        if is_whole or len(found) == most:
             break
-        if _stands_alone(before, analysis):
+        frames = not (analysis.is_dialogue or before.record in settled)
+        frames = frames and not (is_remark(before.text) or is_assent(before.text))
+        if _stands_alone(before, analysis) or (frames and len(before.text.split()) >= _MIN_FRAMING_WORDS):
             found.append(before)
             message = before
     return found

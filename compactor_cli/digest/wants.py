@@ -110,6 +110,7 @@ class UserMessage:
         """Whether it asks for something by itself: no answer, no remark, nothing said in passing."""
         is_whole = len(self.text.split()) >= _MIN_WORDS and _REQUEST.search(self.text) is not None
         is_reply = self.is_short and (self.replies_to.endswith(QUESTION_MARKS) or not is_whole)
+        is_reply |= not is_whole and _LEANS.match(self.text) is not None
         is_reply = self.is_answer or (is_reply and not self.text.startswith("/"))
         return bool(self.text) and not (self.stopped or self.interrupts or is_reply or is_remark(self.text))
 
@@ -180,6 +181,8 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
     return tuple(sorted(found.values(), key=lambda message: message.record))
 
 
+# "and on Windows too"
+_LEANS = re.compile(r"\W*(?:and|also|but|plus)\b", re.IGNORECASE)
 PLEASE = re.compile(r"\A\W*please\b\W*", re.IGNORECASE)
 # How a message begins that says no to a question, whatever it adds.
 _DECLINES = re.compile(r"\W*no(?:pe)?\b", re.IGNORECASE)

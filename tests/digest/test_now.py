@@ -7,6 +7,7 @@ from conversation import answer, call, conversation, digest, items, ran, rendere
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message, Role, Text, ToolCall
 
+BUILD = ran("make", "ok")
 ASKED = "File a ticket for the clock drift of the north gauge and then go on with the export of the readings."
 
 
@@ -522,3 +523,21 @@ def test_a_patch_by_the_shell_is_named_by_the_program_and_the_file() -> None:
     patch = "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: tide.py\n@@\n-x\n+y\n*** End Patch\nEOF"
     one = digest(conversation(user("Mend the gauges of the northern stations."), *ran(patch, "Success.", tool="shell")))
     assert "since then: apply_patch tide.py" in texts(one, Section.TASK)
+
+
+def test_a_request_that_leans_on_the_one_before_it_is_shown_with_that_and_with_no_older_one() -> None:
+    old = user("Please write the export of the gauges of the north as a table."), says("Written."), BUILD
+    before = user("the columns of the night in grey"), BUILD, says("They are grey.")
+    assert task(*old, *before, user("and for the south too"), BUILD)[:2] == [
+        "Asked: and for the south too",
+        "Before that: the columns of the night in grey",
+    ]
+    alone = task(*old, *before, user("Please add a column for the wind to the table."), BUILD)
+    assert not any(text.startswith("Before that") for text in alone)
+
+
+def test_a_request_behind_several_yeses_and_answers_is_dealt_with() -> None:
+    old = user("Please write the export of the gauges of the north as a table."), says("Written."), BUILD
+    yeses = [(says("Shall I go on?"), user(word), BUILD) for word in ("yes", "ok", "sure", "go on")]
+    found = task(*old, *(one for yes in yeses for one in yes), user("and the south"), BUILD)
+    assert not any(text.startswith("Before that") for text in found)
