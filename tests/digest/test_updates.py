@@ -123,3 +123,17 @@ def test_pieces_of_a_message_stay_in_their_order() -> None:
     again = conversation(summary(rendered(first.summary)), user("go on"), says("I go on."))
     text = rendered(digest(again, 1_500, state=first.state).summary)
     assert text.index("Zero readings were lost") < text.index("All of them came twice")
+
+
+@BOTH
+def test_a_check_of_an_earlier_summary_is_no_fact_where_code_changed_since(state: bool) -> None:
+    first = digest(
+        conversation(user("run the lint"), *ran("ruff check .", "All checks passed!"), says("Clean.")), 1_500
+    )
+
+    def facts(*messages: Message) -> str:
+        again = conversation(summary(rendered(first.summary)), *messages)
+        return "\n".join(texts(digest(again, 1_500, state=first.state if state else None), Section.COMMANDS))
+
+    assert "ruff check" in facts(user("what now?"))
+    assert "ruff check" not in facts(user("edit it"), *GOES_ON[5:7])
