@@ -238,3 +238,17 @@ def test_a_look_up_in_another_language_is_told_by_what_it_showed() -> None:
     )  # fmt: skip
     assert "tarife_suchen(88131): T-ECO12, preis 29.4 · T-FLEX, 30.8" in shown
     assert "→ ok" not in shown
+
+
+def test_a_number_that_an_action_was_given_its_answer_does_not_repeat() -> None:
+    shown = told(did("book_trip", "1", {"reservation_id": "HATHAT", "bags": 3, "fare": 152}, bags=3))
+    assert shown.count("bags 3") == 1
+    assert "fare 152" in shown
+
+
+def test_what_failed_stands_before_what_was_looked_up() -> None:
+    failed = did("book_trip", "1", "Error: payment method certificate_750 not found", payment="certificate_750")
+    flights = [{"flight_number": f"HAT{n}", "seats": f"rows {n} to {n + 9}"} for n in range(201, 219)]
+    looked_up = did("search_flights", "2", flights, to="RNO")
+    shown = told(failed, looked_up, says("There are HAT201, HAT207 and HAT213."), user("which is best?"), tokens=130)
+    assert "certificate_750 not found" in shown
