@@ -247,9 +247,11 @@ def array_path(value: Any, paths: Iterable[JsonPath], leads: Callable[[Any], boo
     """The first of these paths at which ``leads`` knows an array; of a bare array, the empty path."""
     if isinstance(value, list):
         return () if leads(value) else None
-    # Asked of every record: most have not even the first key of a path.
-    near = [path for path in paths if not path or path[0] in value] if isinstance(value, dict) else ()
-    return next((path for path in near if (found := at(value, path)) is not None and leads(found)), None)
+    for path in paths if isinstance(value, dict) else ():
+        # Asked of every record: most have not even the first key of a path.
+        if (not path or path[0] in value) and (found := at(value, path)) is not None and leads(found):
+            return path
+    return None
 
 
 def any_block(value: Any) -> LocatedPart:

@@ -178,21 +178,21 @@ class RecordReader(Iterator[Record]):
         """These lines come next."""
         self._lines = chain(lines, self._lines)
 
-    def of_line(self, line: RawLine) -> Iterator[Record]:
-        """The records of a line that does not open a document."""
-        try:
-            value = orjson.loads(line.body)
-        except orjson.JSONDecodeError:
-            yield from self._odd(line)
-        else:
-            yield self._record(line, value)
+    def of_lines(self, lines: Iterable[RawLine]) -> Iterator[Record]:
+        """The records of lines that do not open a document."""
+        for line in lines:
+            try:
+                value = orjson.loads(line.body)
+            except orjson.JSONDecodeError:
+                yield from self._odd(line)
+            else:
+                yield self._record(line, value)
 
     def _read(self) -> Iterator[Record]:
         first = next(self._lines, None)
         if first is not None:
             yield from self._begin(first, self._lines)
-        for line in self._lines:
-            yield from self.of_line(line)
+        yield from self.of_lines(self._lines)
 
     def _begin(self, line: RawLine, lines: Iterator[RawLine]) -> Iterator[Record]:
         """The first line, or the whole input where that line only opens a document."""

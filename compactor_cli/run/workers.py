@@ -293,7 +293,7 @@ class ParallelRows:
 
     def _transcripts(self, line: RawLine) -> Iterator[Transcript]:
         """The rows of a line. Raises LookupError for anything else."""
-        for transcript in self._opened(self._records.of_line(line)):
+        for transcript in self._opened(self._records.of_lines((line,))):
             if transcript.frame.container is not Container.ARRAY:
                 raise LookupError
             yield transcript
