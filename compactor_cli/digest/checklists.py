@@ -87,7 +87,7 @@ def dealt_with(events: Sequence[Event], operations: Sequence[FileOperation]) -> 
         finds_fault = faults > 0 and _FAULT.search(event.text) is not None
         faults -= finds_fault
         found: dict[int, DealtWith] = {}
-        if finds_fault or any(file in event.text for file in gone):
+        if finds_fault or any(map(event.text.__contains__, gone)):
             overtaken = _overtaken(event, number, gone, edits if finds_fault else ())
             found |= {one.places[0]: one for one in overtaken}
         if left > 0 and len(_NUMBERED.findall(event.text)) >= _MIN_ENTRIES:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import cache, lru_cache
 from importlib.resources import files
-from itertools import chain, count
+from itertools import chain, count, filterfalse
 from math import exp, log, log1p
 from operator import mul
 
@@ -190,7 +190,7 @@ class _Scan:
         """The atoms of an event, by row; only lines that were not there before are looked into."""
         lines = self.table.lines
         stripped = list(map(str.strip, text.split("\n")))
-        new = [line for line in dict.fromkeys(stripped) if line not in lines.numbers]
+        new = list(filterfalse(lines.numbers.__contains__, dict.fromkeys(stripped)))
         is_new = len(new) == len(stripped)
         if new:
             lines.numbers.update(zip(new, count(len(lines.atoms))))

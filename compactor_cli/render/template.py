@@ -225,6 +225,7 @@ _LABEL = re.compile(r"^\*\*(?P<label>.+):\*\*$")
 _AROUND_HEADING = re.compile(
     r"^\s*(?:#{1,6}\s+|\d{1,2}\.\s+)?(?:\*\*)?(?P<name>[^*<>\n]{2,60}?)(?:\*\*)?:?(?:\*\*)?\s*$"
 )
+_MAX_HEADING_CHARS = 120
 _TAG = re.compile(r"^\s*<(?P<name>[a-z_]+)>\s*$")
 _BULLET = re.compile(r"^(?P<indent>\s*)(?:[-*•]|\d{1,3}[.)])\s+(?P<text>.*)$")
 # Fewer headings than this may stand in any text.
@@ -335,7 +336,7 @@ def _known_names(template_name: str) -> Mapping[str, Section]:
 
 def _name_of(line: str, is_xml: bool) -> str:
     """What a line would be called if it is a heading, without a remark in brackets; empty if it cannot be one."""
-    found = (_TAG if is_xml else _AROUND_HEADING).match(line)
+    found = (_TAG if is_xml else _AROUND_HEADING).match(line) if len(line) <= _MAX_HEADING_CHARS else None
     return re.sub(r"\s*\([^()]*\)$", "", found["name"].strip()).lower() if found else ""
 
 
