@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
 
 # What something that was not meant is worth against what was.
-UNMEANT_FACTOR = 0.4
+UNMEANT_FACTOR = 0.3
 # What somebody gave to one thing of many: letters with digits, or many digits.
 _ID = re.compile(r"(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{4,24}|\d{5,24}")
 

@@ -233,13 +233,14 @@ def _entries(value: Any, given: str) -> list[str]:
 
 def _is_in(value: Any, text: str) -> bool:
     """Whether a text says a value."""
+    if type(value) in (int, float):
+        return re.search(rf"(?<![\w.]){re.escape(str(value))}(?![\w.])", text) is not None
     return isinstance(value, str) and value in text
 
 
 def _is_given(row: Mapping[str, Any], text: str) -> bool:
     """Whether a text says all members of a row."""
-    numbers = set(re.findall(r"-?\d+(?:\.\d+)?", text))
-    return all(_is_in(one, text) or (type(one) in (int, float) and str(one) in numbers) for one in row.values())
+    return all(_is_in(one, text) for one in row.values())
 
 
 def _counted(parts: Sequence[str], chars: int, words: FixedWords) -> str:

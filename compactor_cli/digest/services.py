@@ -62,6 +62,8 @@ _MAX_ARGUMENT_CHARS, _MAX_REPORTED_CHARS, _MAX_STATED_CHARS = 60, 100, 200
 _MAX_VALUE_CHARS = 48
 # What a sentence of the user is worth against one of the assistant, and one that gives a name or a number.
 USER_FACTOR, GIVING_FACTOR = 1.8, 2.4
+# What failed for good keeps the next call from being made in vain.
+FAILED_FACTOR = 1.5
 # What members of an object are worth of which nobody speaks; more of them may matter where nobody has spoken since.
 REST_FACTOR, NEW_FACTOR = 0.3, 1.0
 # A list in an answer that takes no larger share is shown whole.
@@ -166,6 +168,7 @@ class _Reader:
         form = StatementForm.ITEM if acts else StatementForm.OUTPUT
         age = 1.0 + number / len(self.analysis.events)
         base = Statement("", number, _CALL_PLACE, form, "", call.name, (result or call).record, 0, age)
+        base = base._replace(weight=age * FAILED_FACTOR) if failed else base
         outcome = ""
         # A line that tells by itself is shown with its call.
         is_line = 3 < len(answer) <= _MAX_REPORTED_CHARS and "\n" not in answer and answer[0] not in "{["
@@ -193,6 +196,7 @@ class _Reader:
         given = ", ".join(v for _, v in parameters(call.arguments) if 0 < len(v) <= _MAX_VALUE_CHARS and "\n" not in v)
         label = f"{call.name}({given})" if is_lookup(call.name) else call.name
         age = base.weight * self.looked_up.get(call.record, 1.0)
+        arguments = () if isinstance(call.arguments, str) else call.arguments
         is_new = base.event >= self.last_words
         rest_weight = age * (NEW_FACTOR if is_new else REST_FACTOR) * self.analysis.is_dialogue
         own_records: dict[str, int] = {}
@@ -205,7 +209,9 @@ class _Reader:
             key = f"{label}: {lead}: {row.used}"
             if row.used and key not in self.known:
                 self.known.add(key)
-                weight = age * OBJECT_FACTOR * row.weight
+                # What an action was given, its answer repeats.
+                is_repeated = nodes[row.place][1] in arguments and not is_lookup(call.name)
+                weight = age * OBJECT_FACTOR * row.weight * (REST_FACTOR if is_repeated else 1.0)
                 text = f"{row.used} {ELLIPSIS}" if row.other else row.used
                 yield one._replace(text=text, span=row.span, siblings=row.siblings, weight=weight)
             if row.other and rest_weight:
