@@ -524,6 +524,18 @@ def _one_of_each_file(places: Iterable[str]) -> list[str]:
     return [line for row in zip_longest(*by_file.values()) for line in row if line]
 
 
+def erring_files(text: str) -> dict[str, str]:
+    """The files in which compilers or linters find errors, each with the first line that says so."""
+    found: dict[str, str] = {}
+    for line in _named_places(_own_lines(text[:200_000])):
+        if _PLACE.match(line) and not _WARNS.search(line):
+            found.setdefault(re.split("[:(]", line.strip(), maxsplit=1)[0].removeprefix("./"), line)
+    return found
+
+
+_WARNS = re.compile(r"\bwarning\b", re.IGNORECASE)
+
+
 def _with_next(line: str, after: str) -> list[str]:
     """An error with the line after it: after the name of a test what was wrong, its place, or what a colon opens."""
     return [line, after] if _IS_FOLLOWED.search(line) or _IS_POINTED_AT.match(after) else [line]

@@ -36,6 +36,7 @@ from compactor_cli.digest.commands import (
     changes_world,
     code_is_of_another,
     conflicting_files,
+    erring_files,
     error_line,
     failed_tests,
     shown,
@@ -84,6 +85,7 @@ class ErrorRecord:
     ``fixes``: the files changed between its last sight and the run that did not show it any more, or since then
     where nothing ran; ``tried``: others, after whose change it failed again. ``other_way``: the command that did it
     after this one failed.
+    ``files``: those in which its run named errors and that were not changed since.
     ``records``: of error, change, run. ``explained``: what the assistant said of one that was let be.
     """
 
@@ -97,6 +99,7 @@ class ErrorRecord:
     records: tuple[int, ...] = ()
     explained: str = ""
     fixing: str = ""
+    files: tuple[str, ...] = ()
 
 
 def is_open(error: ErrorRecord, number_of_events: int) -> bool:
@@ -160,7 +163,11 @@ def find_errors(
                 newest[run.key, run.line] = replace(found, fixing=_fixing(run, changes, found, events))
             else:
                 left = _still_to_fix(run.output, found)
-                newest[run.key, run.line] = replace(found, line=left, explained=_explained(events, run))
+                # What a test prints in this form may be what it logged.
+                named = () if failed_tests(run.output) else erring_files(run.output).items()
+                files = tuple(file for file, line in named if not any(_is_in(path, line) for path in found.fixes))
+                explained = _explained(events, run)
+                newest[run.key, run.line] = replace(found, line=left, explained=explained, files=files)
     return tuple(sorted((error for error in newest.values() if error.line), key=lambda error: error.event))
 
 
@@ -498,7 +505,7 @@ def _is_in(path: str, line: str) -> bool:
 
 # Where compilers and linters find an error: file, line and column.
 COMPILER_PLACE = re.compile(r"\.\w+(?::\d+:\d+\b|\(\d+,\d+\): )")
-_PLACED_FILE = re.compile(r"(?:\./)?([^\s:]+?\.\w+)(?=:\d+:\d+\b|\(\d+,\d+\): )")
+_PLACED_FILE = re.compile(r"(?:\./)?([^\s:]+?\.\w+)(?=:\d+:|\(\d+,\d+\): )")
 
 
 def _fixing(run: Run, changes: Sequence[FileOperation], error: ErrorRecord, events: Sequence[Event]) -> str:

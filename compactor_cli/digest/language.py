@@ -56,6 +56,7 @@ class FixedWords:
     again = _Word("failed again after edits of", "编辑以下文件后仍失败", "次の編集後も失敗")
     passed = _Word("passed later", "后来通过", "後に成功")
     instead = _Word("done by", "改由以下完成", "代わりに実行")
+    also_in = _Word("also in", "另见于", "ほかに")
     failing = _Word("failing when last run", "上次运行时失败", "最後の実行で失敗")
     changed = _Word("not run again since changes to", "以下改动后未再运行", "次の変更後は未実行")
     uncommitted = _Word("Not committed", "未提交", "未コミット")

@@ -414,7 +414,9 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         ending = f"→ {words.fixed} {fixes}{line}{tried}"
     else:
         ending = f"→ {words.passed}"
-    return Item(text=f"{where}{error.line} {ending}", records=records_of(error.records))
+    others = [file for file in error.files if file.rpartition("/")[2] not in error.line]
+    more = f" · {words.also_in}{words.colon}{_listed(others, 2 * _MAX_PATHS)}" if others else ""
+    return Item(text=f"{where}{error.line}{more} {ending}", records=records_of(error.records))
 
 
 def fixed_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:

@@ -662,3 +662,18 @@ def test_a_line_that_was_taken_out_again_is_named_as_no_fix() -> None:
     assert shown(failed, silenced, passed)[1] == ["`make lint`: 2 errors → fixed by ci.yml: `allow_failure: yes`"]
     back = edited("  allow_failure: yes\n", "")
     assert shown(failed, silenced, passed, back)[1] == ["`make lint`: 2 errors → fixed by ci.yml"]
+
+
+def test_a_check_that_fails_in_many_files_names_all_that_are_left_to_mend() -> None:
+    wrong = (
+        "error TS2322: Type 'string' of the gauge is not assignable to type 'number' of the tide, whatever it holds."
+    )
+    files = ("panel.tsx", "hook.ts", "route.ts", "clock.ts", "zone.ts", "moon.ts")
+    failed = ran(
+        "npx tsc --noEmit", "\n".join(f"src/{name}({n},9): {wrong}" for n, name in enumerate(files, 3)), is_error=True
+    )
+    mended = call("Edit", "m", file_path="src/clock.ts", old_string="a", new_string="b"), answer("ok", "m")
+    (before,), (after,) = shown(failed)[0], shown(failed, mended)[0]
+    assert "src/panel.tsx(3,9)" in before
+    assert " · also in: src/{route.ts, clock.ts, zone.ts, moon.ts} — failing when last run" in before
+    assert " · also in: src/{route.ts, zone.ts, moon.ts} — not run again since changes to src/clock.ts" in after
