@@ -31,7 +31,7 @@ from compactor_cli.digest.statements import Statement, progress_among
 from compactor_cli.digest.stops import stops_in_force
 from compactor_cli.digest.wants import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
 from compactor_cli.digest.work_state import WorkState, work_state
-from compactor_cli.formats.client_signs import working_directory
+from compactor_cli.formats.client_signs import permissions, working_directory
 from compactor_cli.model.summary import Request, Section
 from compactor_cli.model.transcript import Role
 from compactor_cli.model.value import dataclass
@@ -53,6 +53,7 @@ class Analysis:
     ``outcomes``: what came of the user's messages, by turn. ``dealt_with``: entries of the assistant's lists, by event.
     ``remembered``: statements of records that are gone. ``is_dialogue``: a conversation without work on files or
     commands; calls in it are those of a service. ``focus``: names in lower case.
+    ``permissions``: see `_permissions`.
     """
 
     events: tuple[Event, ...]
@@ -86,6 +87,7 @@ class Analysis:
     dealt_with: Mapping[int, Sequence[DealtWith]]
     attached: Attached
     is_dialogue: bool
+    permissions: tuple[str, int] = ("", -1)
     focus: frozenset[str] = frozenset()
     restore_files: int = 0
 
@@ -227,11 +229,23 @@ def _analysed(
         outcomes=outcomes(found, ran, operations, work.commits, words),
         dealt_with=dealt_with(found, operations),
         attached=attached(found, kept, notices, memory.attached()),
+        permissions=_permissions(request),
         is_dialogue=is_dialogue,
         focus=focus_names(request.focus),
         restore_files=request.restore_files,
         **known,
     )
+
+
+def _permissions(request: Request) -> tuple[str, int]:
+    """What the agent may do, as records say it last, and the record that changed it; ("", -1) where none did."""
+    known: dict[str, str] = {}
+    changed = -1
+    for index in sorted(request.covered):
+        found = permissions(request.transcript.messages[index].text)
+        changed = index if any(known.get(name, value) != value for name, value in found.items()) else changed
+        known |= found
+    return (", ".join(f"{name} {value}" for name, value in known.items()), changed) if changed >= 0 else ("", -1)
 
 
 def _beginning(text: str) -> str:
