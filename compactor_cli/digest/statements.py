@@ -306,7 +306,7 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
     Headings, lines that introduce a list, and the head of a table are no statements of their own but the lead of what
     follows. An entry of a list leads what stands further in below it, and the sentences after its first.
     """
-    fenced, heading, columns = False, "", ""
+    fenced, heading, is_bold, columns = False, "", False, ""
     above: list[tuple[int, str]] = []  # what leads lines of a larger indent than this, the innermost last
     lines = [raw for raw in text.split("\n") if raw.strip()]
     for raw, below in zip_longest(lines, lines[1:], fillvalue=""):
@@ -320,7 +320,7 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
         if line.startswith("```"):
             fenced = not fenced
         elif line.startswith("#") or (line.startswith("**") and line.endswith(("**", "**:", ":**"))):
-            heading, above = plain_line(line), []
+            heading, is_bold, above = plain_line(line), line[0] == "*", []
         elif line.startswith("|"):
             row = plain_line(line)
             if row and _TABLE_RULE.fullmatch(below.strip()):
@@ -335,14 +335,21 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
             # A line that introduces a list leads entries of its own indent; a sentence ends that.
             while above and above[-1][0] >= indent - 1:
                 above.pop()
+            if is_bold and _OWN_LABEL.match(line):
+                heading = ""
             shown = plain_line(line)
+            pieces, lead = _pieces(shown), ""
             if shown.endswith(COLONS) and len(shown) <= _MAX_LEAD_CHARS:
-                above.append((indent - 1, shown))
-            else:
-                yield from ((piece, StatementForm.SENTENCE, _lead(heading, above)) for piece in _pieces(shown))
+                pieces, lead = [], shown
+            elif shown.endswith(COLONS) and _ITEM.match(below) and not is_narration(pieces[-1]):
+                lead = pieces.pop() if len(pieces[-1]) <= _MAX_LEAD_CHARS else ""
+            yield from ((piece, StatementForm.SENTENCE, _lead(heading, above)) for piece in pieces)
+            above += [(indent - 1, lead)] if lead else []
         columns = ""
 
 
+# How a paragraph begins that has a label in bold of its own: it is not under the one before it.
+_OWN_LABEL = re.compile(r"\*\*[^*\n]{2,60}(?::\*\*|\*\*:)\s+\S")
 # What stands between the head of a table and its rows.
 _TABLE_RULE = re.compile(r"\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-+:?)?")
 

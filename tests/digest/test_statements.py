@@ -184,3 +184,19 @@ def test_a_pattern_is_asked_where_one_of_its_parts_stands_in_any_case_or_script(
         statements.may_have(text, parts) for text in ("It fails — BECAUSE of it", "becauſe of it", "由于时钟漂移")
     )
     assert not any(statements.may_have(text, parts) for text in ("It fails.", "Es fällt aus – „so“", "时钟漂移"))
+
+
+def test_a_paragraph_with_a_label_in_bold_is_not_under_the_bold_line_before_it() -> None:
+    text = "**Done:**\n- the gauges are read\n\n**Old fault:** The tide is lost.\n## Next\n**Note:** It is dry."
+    found = [(piece, lead) for piece, _, lead in statements.statements_of(text)]
+    labelled = ("Old fault: The tide is lost.", ""), ("Note: It is dry.", "Next")
+    assert found == [("the gauges are read", "Done:"), *labelled]
+
+
+def test_the_last_sentence_of_a_long_paragraph_leads_the_list_that_it_introduces() -> None:
+    first, last = f"I found why the gauges of {'the old harbour ' * 8}are lost.", "The reader takes any gauge, whether:"
+    listed = "1. the harbour knows it\n2. it was read"
+    found = [(piece, lead) for piece, _, lead in statements.statements_of(f"{first} {last}\n{listed}\n\nSo it is.")]
+    assert found == [(first, ""), ("1. the harbour knows it", last), ("2. it was read", last), ("So it is.", "")]
+    told = statements.statements_of(f"{first} Let's look at what happened:\n{listed}")
+    assert [lead for _, _, lead in told] == ["", "", "", ""]
