@@ -255,6 +255,17 @@ def test_a_file_that_git_lists_as_changed_is_not_committed_whoever_changed_it() 
     assert is_open(STORE, COMMIT, formatted) == ["Not committed: store.py"]
 
 
+def test_what_git_listed_as_changed_stays_so_past_a_commit_of_other_files_that_were_named() -> None:
+    status = ran("git status", "On branch main\n\tmodified:   gauges/export.py\n\tmodified:   store.py")
+    named = ran("git add store.py && git commit -m x", "[main 4f1c2aa] x\n 1 file changed")
+    assert is_open(STORE, status, named) == ["Not committed: gauges/export.py"]
+    for taking in (
+        ran("git add gauges && git commit -m y", "[main 5b1c2aa] y\n 1 file changed"),
+        ran("git pull", "ok"),
+    ):
+        assert is_open(STORE, status, named, taking) == []
+
+
 def test_what_git_listed_before_the_newest_commit_is_no_open_matter() -> None:
     status = ran("git status --short", " M gauges/export.py\n M store.py")
     assert is_open(STORE, status, COMMIT) == []
