@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
-from compactor_cli.digest.choices import is_option, offered
+from compactor_cli.digest.choices import asks_the_user, is_option, offered
 from compactor_cli.digest.events import (
     REPORTING_TOOLS,
     Event,
@@ -32,7 +32,6 @@ from compactor_cli.digest.statements import (
     MAX_CHARS,
     Statement,
     StatementForm,
-    asks_the_user,
     is_import,
     is_narration,
     is_noise,

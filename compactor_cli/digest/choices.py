@@ -69,6 +69,18 @@ def _asks(sentence: str) -> bool:
     return bare.endswith(QUESTION_MARKS) or _ASKS_FOR.match(bare) is not None
 
 
+_ASKS_THE_USER = re.compile(
+    r"^(?:(?:also|and|so|in the meantime)[, ]+)?(?:please|could you|can you|would you|if so|once (?:you|I have)"
+    r"|let me know)\b|.{0,120}\b(?:I|we)(?:['’]ll| will)? (?:first |also )?need\b",
+    re.IGNORECASE,
+)
+
+
+def asks_the_user(text: str) -> bool:
+    """Whether a sentence asks for something that a reply would give."""
+    return text.endswith(QUESTION_MARKS) or _ASKS_THE_USER.match(text) is not None
+
+
 def offered(text: str) -> Collection[str]:
     """The options of a message that ends with a question."""
     return options_of(text).values() if last_question(text) else ()

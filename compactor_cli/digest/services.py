@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from compactor_cli.digest.candidates import RECENCY
 from compactor_cli.digest.choice import Choice
+from compactor_cli.digest.choices import asks_the_user
 from compactor_cli.digest.events import Event, EventKind, is_lookup, is_service_call, parameters, results_of
 from compactor_cli.digest.language import FixedWords, names
 from compactor_cli.digest.lists import WHOLE_RATIO, whole_lists
@@ -35,7 +36,6 @@ from compactor_cli.digest.statements import (
     Statement,
     StatementForm,
     TokenCache,
-    asks_the_user,
     is_courtesy,
     is_noise,
     lead_of,

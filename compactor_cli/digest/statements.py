@@ -432,16 +432,6 @@ _ONLY_COURTESY = re.compile(
     r"|makes sense|no (?:problem|worries)|thanks|thank you)\b[\s,.!]*)+$",
     re.IGNORECASE,
 )
-_ASKS_THE_USER = re.compile(
-    r"^(?:(?:also|and|so|in the meantime)[, ]+)?(?:please|could you|can you|would you|if so|once (?:you|I have)"
-    r"|let me know)\b|.{0,120}\b(?:I|we)(?:['’]ll| will)? (?:first |also )?need\b",
-    re.IGNORECASE,
-)
-
-
-def asks_the_user(text: str) -> bool:
-    """Whether a sentence asks for something that a reply would give."""
-    return text.endswith(QUESTION_MARKS) or _ASKS_THE_USER.match(text) is not None
 
 
 def is_narration(text: str) -> bool:
