@@ -7,7 +7,14 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 
-from compactor_cli.formats.client_signs import ABOUT_EDIT, CONTINUED, NOT_SPOKEN, OUTPUT_FRAME, SPOKEN_LABEL
+from compactor_cli.formats.client_signs import (
+    ABOUT_EDIT,
+    COMMAND_REPORT,
+    CONTINUED,
+    NOT_SPOKEN,
+    OUTPUT_FRAME,
+    SPOKEN_LABEL,
+)
 
 # A line of JSON longer than this says more than one thing; what it is broken into is about so long.
 _LONG_CHARS = 240
@@ -54,7 +61,8 @@ _PROMPT = re.compile(r"\s*(?:\(Open file: [^\n]*\)\n)?\(Current directory: [^\n]
 
 
 def without_prompt(text: str) -> str:
-    """Without the frame of an output: SWE-agent's prompt after it, what its editor says of an edit, mini-swe's tags."""
+    """Without the frame of an output: a prompt after it, what an editor says of an edit, tags, how it was run."""
+    text = COMMAND_REPORT.sub(r"\1\2\3", text).lstrip("\n") if text.startswith("Command: ") else text
     text = OUTPUT_FRAME.sub(r"\1", text) if text.endswith("</output>") else text
     text = ABOUT_EDIT.sub("", text) if " lines total)]" in text else text
     return _PROMPT.sub("", text) if "(Current directory: " in text[-_PROMPT_CHARS:] else text

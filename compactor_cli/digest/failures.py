@@ -19,6 +19,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from compactor_cli.digest.atoms import atom_texts
+from compactor_cli.digest.builds import COMPILER_PLACE, is_about, partly_fixed, places_in, still_to_fix
 from compactor_cli.digest.checks import (
     RUNNERS,
     after,
@@ -37,7 +38,6 @@ from compactor_cli.digest.commands import (
     code_is_of_another,
     conflicting_files,
     erring_files,
-    error_line,
     failed_tests,
     shown,
 )
@@ -148,7 +148,9 @@ def find_errors(
             if is_given_up or (later and OF_ONE_USE.search(run.command)):
                 continue
             names = _failure(run.line)[0] or {_AT_LINE.sub("", run.line)}
+            partly = _partly(run, later, changes)
             if (from_gone := _from_gone(run, later, read)) is None:
+                newest |= partly
                 first_seen |= dict.fromkeys(names.difference(first_seen), run.event)
                 continue  # its last sight decides
             # No edit of the work brings a program that is not there.
@@ -162,10 +164,11 @@ def find_errors(
             if found.status is Status.FIXED:
                 newest[run.key, run.line] = replace(found, fixing=_fixing(run, changes, found, events))
             else:
-                left = _still_to_fix(run.output, found)
+                newest |= partly
+                left = still_to_fix(run.output, found.fixes) or found.line
                 # What a test prints in this form may be what it logged.
                 named = () if failed_tests(run.output) else erring_files(run.output).items()
-                files = tuple(file for file, line in named if not any(_is_in(path, line) for path in found.fixes))
+                files = tuple(file for file, line in named if not any(is_about(path, line) for path in found.fixes))
                 explained = _explained(events, run)
                 newest[run.key, run.line] = replace(found, line=left, explained=explained, files=files)
     return tuple(sorted((error for error in newest.values() if error.line), key=lambda error: error.event))
@@ -435,7 +438,7 @@ def _from_gone(run: Run, later: Sequence[Run], read: _Reader) -> Sequence[Run] |
 
 def _is_about(run: Run, events: Sequence[Event], change: FileOperation) -> bool:
     """Whether a change may have to do with a failure: of what a compiler found, it is in a file or has a word of it."""
-    found = [line for line in run.output.split("\n") if COMPILER_PLACE.search(line)]
+    found = places_in(run.output)
     if not found or any(change.name in line for line in found):
         return True
     words = {word for line in found for word in _WORD.findall(COMPILER_PLACE.split(line)[-1])}
@@ -490,22 +493,15 @@ def _judged(
     )
 
 
-def _still_to_fix(text: str, error: ErrorRecord) -> str:
-    """The error line of an output without the places in files that were changed since, if any other is left."""
-    places = [line for line in text.split("\n") if COMPILER_PLACE.search(line)]
-    left = [line for line in places if not any(_is_in(path, line) for path in error.fixes)]
-    return error_line("\n".join(left)) if 0 < len(left) < len(places) else error.line
-
-
-def _is_in(path: str, line: str) -> bool:
-    """Whether a line of a compiler is about a file; it may name it from the folder of its package."""
-    found = _PLACED_FILE.search(line)
-    return found is not None and (f"/{path}".endswith(f"/{found[1]}") or f"/{found[1]}".endswith(f"/{path}"))
-
-
-# Where compilers and linters find an error: file, line and column.
-COMPILER_PLACE = re.compile(r"\.\w+(?::\d+:\d+\b|\(\d+,\d+\): )")
-_PLACED_FILE = re.compile(r"(?:\./)?([^\s:]+?\.\w+)(?=:\d+:|\(\d+,\d+\): )")
+def _partly(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) -> dict[tuple[str, str], ErrorRecord]:
+    """The part of what a build found that is fixed while it goes on failing, by a key that no whole has."""
+    if (found := partly_fixed(run, later, changes)) is None:
+        return {}
+    line, fixes, records = found
+    one = ErrorRecord(
+        line=line, command=run.command, event=run.event, status=Status.FIXED, fixes=fixes, records=records
+    )
+    return {(f"{run.key} (in part)", line): one}
 
 
 def _fixing(run: Run, changes: Sequence[FileOperation], error: ErrorRecord, events: Sequence[Event]) -> str:

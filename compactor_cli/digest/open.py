@@ -9,12 +9,13 @@ from dataclasses import field, replace
 from itertools import chain, takewhile, zip_longest
 from typing import TYPE_CHECKING
 
+from compactor_cli.digest.builds import COMPILER_PLACE
 from compactor_cli.digest.checklists import beginnings, done_since
 from compactor_cli.digest.checks import brief, is_test
 from compactor_cli.digest.choices import is_option, offered
 from compactor_cli.digest.commands import MERGE_CONFLICT, Run, conflicting_files
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
-from compactor_cli.digest.failures import COMPILER_PLACE, Cause, ErrorRecord, Status, is_open
+from compactor_cli.digest.failures import Cause, ErrorRecord, Status, is_open
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.statements import (
     ELLIPSIS,

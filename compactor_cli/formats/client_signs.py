@@ -39,6 +39,12 @@ AROUND_OUTPUT = re.compile(
     r"|Here's the result of running `cat -n`|[.sxFEX]+ +\[ *\d+%\]"
 )
 OUTPUT_FRAME = re.compile(r"(?<=</returncode>\n)<output>\n?(.*?)\n?</output>\Z", re.DOTALL)
+# What Gemini CLI and its forks tell of a command around what it printed and how it ended.
+COMMAND_REPORT = re.compile(
+    r"\ACommand: .*?\nDirectory: [^\n]*\n(?:Output|Stdout): (?:\(empty\))?(.*?)(\nStderr: (?:\(empty\))?.*?)?"
+    r"\nError: (?:\(none\))?[^\n]*(\nExit Code: [^\n]*)\n.*\Z",
+    re.DOTALL,
+)
 # What SWE-agent's editor asks for after an edit, how the file would look if it had not refused one, and what its own
 # commands fail of.
 ABOUT_EDIT = re.compile(

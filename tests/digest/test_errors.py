@@ -653,6 +653,17 @@ def test_of_builds_that_failed_one_after_the_other_the_newest_says_what_is_open(
     assert "clock.py:184:17" in unfixed
 
 
+def test_of_a_build_that_goes_on_failing_the_files_that_it_names_no_more_are_fixed_by_their_edits() -> None:
+    first = "src/a.py(3,1): error TS2345: no gauge\nsrc/b.py(4,1): error TS7: no tide\nsrc/c.py(5,1): error TS2: no"
+    left = "src/b.py(9,1): error TS7: no tide"
+    unfixed, fixed = shown(ran("tsc", first, is_error=True), EDIT, ran("tsc", left, is_error=True))
+    assert [text.partition(" — ")[0] for text in unfixed] == [f"`tsc`: {left}"]
+    assert fixed == ["`tsc`: a.py(3,1): error TS2345 → fixed by src/a.py"]
+    # One that is named again later was not.
+    _, fixed = shown(ran("tsc", first, is_error=True), EDIT, *(ran("tsc", one, is_error=True) for one in (left, first)))
+    assert fixed == []
+
+
 def test_a_line_that_was_taken_out_again_is_named_as_no_fix() -> None:
     def edited(old: str, new: str) -> tuple[Message, Message]:
         return call("Edit", "e", file_path="ci.yml", old_string=old, new_string=new), answer("ok", "e")

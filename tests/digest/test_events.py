@@ -295,3 +295,11 @@ def test_words_that_stand_for_the_result_of_a_command_are_the_users_refusal(
     records = tuple(replace(record, value=written) for record in transcript.records)
     found = events(replace(transcript, records=records), range(2))
     assert found[1].refusal == refusal
+
+
+def test_what_a_client_tells_of_a_command_around_its_output_is_none_of_it() -> None:
+    told = "Command: make\nDirectory: (root)\nOutput: 3 gauges\nread\nError: (none)\nExit Code: 2\nSignal: 0\n"
+    found = events_of(*ran("make", f"{told}Background PIDs: (none)\nProcess Group PGID: 88"))
+    assert found[-1].text == "3 gauges\nread\nExit Code: 2"
+    apart = told.replace("Output:", "Stdout:").replace("\nError:", "\nStderr: late\nError:")
+    assert events_of(*ran("make", apart))[-1].text == "3 gauges\nread\nStderr: late\nExit Code: 2"
