@@ -42,8 +42,8 @@ _MIN_CHARS, _MAX_CHARS = 12, 320
 _MAX_ANSWER_CHARS, _MAX_ASKED_CHARS = 200, 140
 _MAX_OPTION_CHARS, _MAX_REST_CHARS = 220, 120
 _MAX_SHORT_ANSWER_WORDS = 5
-# How surely a choice or a yes of the user decides, and words of their own to what a tool asked.
-_TAKEN, _ASKED = 4.0, 3.5
+# How surely a choice or a yes of the user decides; words of their own to what a tool asked say more than its options.
+_TAKEN, _ASKED = 4.0, 4.2
 # Stands between a question and its answer.
 _ANSWERED = ' → "'
 # A yes to a question of fewer words that carry meaning ("Shall I go on?") names nothing.
@@ -54,8 +54,8 @@ _MIN_AGREED_TERMS = 3
 class Decision:
     """A sentence that decides, a question with the user's answer, or a plan with what the user said to it.
 
-    ``weight``: how surely it decides, 2 to 4 (the user chose). ``given_up``: the options not taken. ``turn``: of what
-    the user agreed to, the turn in which that is done.
+    ``weight``: how surely it decides, from 2 on (4: the user chose). ``given_up``: the options not taken. ``turn``: of
+    what the user agreed to, the turn in which that is done.
     """
 
     text: str
@@ -402,7 +402,7 @@ _RECENCY = 2.0
 def answered_tokens(analysis: Analysis, token_cache: TokenCache) -> int:
     """The tokens of what the user answered to questions that a tool asked."""
     answers = {message.record for message in analysis.messages if message.is_answer}
-    found = (one for one in analysis.decisions if one.weight >= _ASKED and not answers.isdisjoint(one.records))
+    found = (one for one in analysis.decisions if one.weight >= _TAKEN and not answers.isdisjoint(one.records))
     return sum(token_cache.item(_item(one, analysis)) for one in found)
 
 

@@ -481,14 +481,15 @@ def _unquoted(analysis: Analysis, items: Sequence[Item]) -> list[UserMessage]:
     newest = newest_request(analysis) if items else None
 
     def is_quoted(m: UserMessage) -> bool:
-        if m is newest and len(m.text) > _MAX_REPLY_CHARS:
+        is_own = m is newest or (m.record, m.text[:_SAME_CHARS]) in own
+        if is_own and len(m.text) > _MAX_REPLY_CHARS:
             return True
         if m.stopped:  # a plan that was refused is a decision, until it is shown again
             is_plan = short_name(m.stopped.split()[0]) in PLAN_TOOLS and not m.text
             return is_plan or any(m.record in item.records and analysis.words.refused in item.text for item in items)
         # A long answer is quoted after its question as far as it settles that.
         text = opening(m.text, _MAX_REPLY_CHARS).rstrip(ELLIPSIS) if m.is_answer else m.text
-        return m is newest or (m.record, m.text[:_SAME_CHARS]) in own or is_in_history(m, analysis) or text in texts
+        return is_own or is_in_history(m, analysis) or text in texts
 
     return [message for message in analysis.messages if not is_quoted(message)]
 

@@ -48,6 +48,8 @@ def test_the_users_own_words_to_a_question_that_a_tool_asked_settle_it() -> None
     reply = "make it explicit, but condense when it goes idle"
     assert decided(asked, answer(reply, "1")) == [f'Is the phase worth a field of its own? → "{reply}"']
     assert decided(says("Is the phase worth a field of its own?"), user(reply)) == []
+    (own,) = decisions(events_of(asked, answer(reply, "1")))
+    assert own.weight > 4.0  # an option that was taken
 
 
 def test_what_the_user_answered_to_a_tool_stands_once_with_the_question_and_asks_for_nothing_new() -> None:
