@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checklists import marks_of
 from compactor_cli.digest.checks import changes_code
+from compactor_cli.digest.commands import CommandOutcome
 from compactor_cli.digest.corrections import GIVES_VERDICT, TELLS_WHAT_IS_OPEN
 from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.language import FixedWords, terms
@@ -250,17 +251,44 @@ _LINES = (StatementForm.OUTPUT, StatementForm.LOOKED)
 
 
 def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | None) -> list[Item]:
-    """One item for the neighbouring statements of a message, one for each label of output."""
+    """One item for the neighbouring statements of a message, one for each label of output.
+
+    What several runs of one command printed stands in one item for each, with how it ended.
+    """
     groups: dict[tuple[int, str], list[Statement]] = {}
+    statements = tuple(statements)
+    runs = _runs_apart(statements, analysis) if analysis else {}
     for statement in statements:
         key = (-1 if statement.form in _LINES else statement.event, statement.label)
-        if statement.event < 0 and not statement.label:
+        if statement.event in runs:
+            key = (runs[statement.event], statement.label)
+        elif statement.event < 0 and not statement.label:
             key = (-2 - statement.at_tokens, "")
         groups.setdefault(key, []).append(statement)
     short = short_names(label for _, label in groups if label and "/" in label and " " not in label)
     marks = _marks(groups.values(), analysis) if analysis else {}
-    items = [_item(short.get(label, label), group, depth, marks) for (_, label), group in groups.items()]
+    endings = _endings(analysis) if analysis and runs else {}
+    items = [
+        _item(f"{short.get(label, label)}{endings.get(at, '') if label else ''}", group, depth, marks)
+        for (at, label), group in groups.items()
+    ]
     return [item for item in items if item.text]
+
+
+def _runs_apart(statements: Iterable[Statement], analysis: Analysis) -> dict[int, int]:
+    """Of commands that these statements show several runs of, where each call stands, by the event of a statement."""
+    shown: dict[str, dict[int, int]] = {}
+    for one in statements:
+        if one.event >= 0 and one.label.startswith("`"):
+            call = analysis.events[one.event].call
+            shown.setdefault(one.label, {})[one.event] = call if call >= 0 else one.event
+    return {event: call for calls in shown.values() if len({*calls.values()}) > 1 for event, call in calls.items()}
+
+
+def _endings(analysis: Analysis) -> dict[int, str]:
+    words = analysis.words
+    named = {CommandOutcome.OK: f" → {words.ok}", CommandOutcome.FAILED: f" → {words.failed}"}
+    return {run.event: named[run.outcome] for run in analysis.runs if run.outcome in named and not run.is_look}
 
 
 def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mapping[tuple[int, int], str]:

@@ -423,3 +423,16 @@ def test_of_each_file_that_was_only_looked_at_some_lines_are_shown_before_a_heap
     found = read(user("why?"), *(one for look in looks for one in look), named, says("On."), named, says("So."))
     texts_of_lines = [one.text for one in chosen(found, 500) if one.text.startswith("load_")]
     assert sum("load_gauge_" in text for text in texts_of_lines) == 16
+
+
+def test_what_several_runs_of_a_command_printed_stands_apart_with_how_each_ended() -> None:
+    def run(said: str, **fields: bool) -> tuple[Message, Message]:
+        return ran("make gauges", f"{said} of the gauge_{said}_table\n{said}_lines were written to the table", **fields)
+
+    edit = call("Edit", "e", file_path="gauge.py", old_string="a", new_string="b"), answer("ok", "e")
+    runs = run("header", is_error=True), edit, run("footer", is_error=True), edit, run("column")
+    one = digest(conversation(user("build the tables of the gauges"), *runs, says("Built."), user("thanks")), 3_000)
+    lines = [text for text in texts(one, Section.HISTORY) if text.startswith("`make gauges`")]
+    assert all(sum(word in text for word in ("header", "footer", "column")) == 1 for text in lines)
+    assert all(text.startswith(f"`make gauges` → {'ok' if 'column' in text else 'failed'}: ") for text in lines)
+    assert len(lines) > 1
