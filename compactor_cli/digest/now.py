@@ -206,13 +206,13 @@ def _has_acted(newest: UserMessage, analysis: Analysis) -> bool:
 def standing_requests(newest: UserMessage, analysis: Analysis) -> list[UserMessage]:
     """What a newest message that is no request by itself goes back to, the newest first; none where it is one.
 
-    Of work that is the message just before, except for yeses, thanks and answers that are settled: what is older was
-    dealt with. In a dialogue it may be older.
+    Of work that is the message just before, and the one before that where it leans too, except for yeses, thanks and
+    answers that are settled: what is older was dealt with. In a dialogue it may be older.
     """
     found: list[UserMessage] = []
     if newest.points_at and not analysis.is_dialogue:
         return found  # what it names is shown
-    message, most = newest, _MAX_STANDING if analysis.is_dialogue else 1
+    message, most = newest, _MAX_STANDING if analysis.is_dialogue else 2
     settled = {record for one in analysis.decisions for record in one.records}
     earlier = [one for one in analysis.messages if one.record < newest.record]
     for before in reversed(earlier if analysis.is_dialogue else earlier[-_MAX_STANDING:]):
