@@ -133,6 +133,7 @@ def unsaid_thoughts(
     """What the assistant thought in these records and said nothing after, each with the place of the event before it.
 
     Agents may call one tool after another without a word. What other thoughts came to is what was said in their turn.
+    What a tool to think with was given is a thought like any other.
     """
     strip = path_stripper(working_directory(transcript))
     records = [event.record for event in events]
@@ -140,12 +141,18 @@ def unsaid_thoughts(
     found: list[tuple[int, Event]] = []
     for index in indices if events else ():
         message = transcript.messages[index]
-        thought = "\n".join(part.text for part in message.parts if isinstance(part, Thinking)).strip()
+        thought = "\n".join(map(_thought, message.parts)).strip()
         at = max(0, bisect_left(records, index) - 1)
         if thought and not message.is_meta and spoken.get(events[at].turn, -1) < index:
             text = strip(straightened(plain(thought)))
             found.append((at, Event(kind=EventKind.ASSISTANT, record=index, text=text, turn=events[at].turn)))
     return tuple(found)
+
+
+def _thought(part: Part) -> str:
+    if isinstance(part, ToolCall):
+        return argument(part.arguments, ("thought",)) if short_name(part.name) == "think" else ""
+    return part.text if isinstance(part, Thinking) else ""
 
 
 def results_of(events: Iterable[Event]) -> dict[int, Event]:

@@ -178,14 +178,19 @@ def asked_line(quoted: Item, words: FixedWords) -> str:
 
 def _exchange(statements: Sequence[Statement], depth: int, analysis: Analysis) -> list[Item]:
     """One item: the user's words, quoted, and what was done, shown and said after them, in order."""
-    groups = [list(pieces) for _, pieces in groupby(statements, key=lambda one: one.event)]
+    words = analysis.words
+    groups = [
+        list(pieces) for _, pieces in groupby(statements, key=lambda one: (one.event, one.label == words.thought))
+    ]
     marks, parts = _marks(groups, analysis), list[str]()
     for group in groups:
         kind = analysis.events[group[0].event].kind
-        if kind is EventKind.USER:
-            parts.append(analysis.words.quoted(joined(group)))
+        if group[0].label == words.thought:
+            parts.append(f"{words.thought}{words.colon}{running_text(group, marks)}")
+        elif kind is EventKind.USER:
+            parts.append(words.quoted(joined(group)))
         else:
-            text = call_text(group, analysis.words) if kind is EventKind.CALL else running_text(group, marks)
+            text = call_text(group, words) if kind is EventKind.CALL else running_text(group, marks)
             parts.append(marked_amounts(text, group[0].record, analysis))
     records = records_of(one.record for one in statements)
     return [Item(text="\n".join(parts), records=records, depth=depth)] if parts else []

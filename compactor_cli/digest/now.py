@@ -507,9 +507,10 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, i
         done.pop(text, None)
         done[text] = event.record, is_look
     if done and (thought := analysis.newest_thought):
-        done[analysis.words.quoted(_end_of(thought.text, _MAX_THOUGHT_CHARS))] = thought.record, False
+        words, thought_text = analysis.words, _end_of(thought.text, _MAX_THOUGHT_CHARS)
+        done[f"{words.thought}{words.colon}{words.quoted(thought_text)}"] = thought.record, False
     # A thought stands before the calls of its record.
-    steps = sorted(done, key=lambda text: (done[text][0], not text.startswith('"')))
+    steps = sorted(done, key=lambda text: (done[text][0], not text.startswith(('"', analysis.words.thought))))
     newest = {*sorted(steps, key=lambda text: (done[text][1], -done[text][0]))[:_MAX_STEPS]}
     shown_steps = [text for text in steps if text in newest]
     text = f"{analysis.words.since}{analysis.words.colon}{' · '.join(shown_steps)}"

@@ -334,7 +334,7 @@ _ON_CONDITION = re.compile(
 
 def dialogue_statements(analysis: Analysis, spoken: Iterable[Statement], chars: int) -> Iterator[Statement]:
     """What a summary of a dialogue is chosen from: ``spoken`` by the assistant, the user's words, calls and answers."""
-    own = (one for one in spoken if one.event < 0 or not one.label)
+    own = (one for one in spoken if one.event < 0 or one.label in ("", analysis.words.thought))
     is_service = any(map(is_service_call, analysis.events))
     yield from whole_lists(_open_ones(own, analysis) if is_service else own, analysis, chars)
     places = {event.record: number for number, event in enumerate(analysis.events) if event.kind is EventKind.USER}

@@ -67,7 +67,9 @@ def test_of_a_row_of_calls_without_a_word_the_newest_thought_says_what_they_are_
     read = (call("Read", "r", file_path="clock.py"), answer("ok", "r"))
     thoughts = (thinks("The drift is in parse(). Now fix lines 31 and 47."), thinks("Line 31 is done, now line 47."))
     silent = conversation(user(ASKED), thoughts[0], read, thoughts[1], read)
-    assert 'since then: "Line 31 is done, now line 47." · Read clock.py' in texts(digest(silent, 900), Section.TASK)
+    assert 'since then: thought: "Line 31 is done, now line 47." · Read clock.py' in texts(
+        digest(silent, 900), Section.TASK
+    )
     spoken = conversation(user(ASKED), thoughts[0], says("The export is next, line 47 comes after that."), read)
     assert "47." not in str([one for one in texts(digest(spoken, 900), Section.TASK) if "since then" in one])
 
@@ -289,7 +291,7 @@ def test_a_thought_is_told_in_whole_sentences_from_its_end() -> None:
     aim = "I need to replace the three uses of `gauge_zone` and to take the local helper out of `clock.py`."
     thought = thinks(f"{'The tests of the clock all use a helper of their own. ' * 6}{aim}")
     found = task(user(ASKED), ran("cat clock.py", "import time"), thought, call("Grep", "g", pattern="gauge_zone"))
-    assert any('· "The tests of' in text and text.endswith(f'{aim}"') for text in found)
+    assert any('· thought: "The tests of' in text and text.endswith(f'{aim}"') for text in found)
 
 
 def test_steps_and_the_newest_thought_stand_in_order_and_those_that_only_looked_go_first() -> None:
@@ -299,7 +301,7 @@ def test_steps_and_the_newest_thought_stand_in_order_and_those_that_only_looked_
         user(ASKED), *edit, *looked, thinks("The helper is in d.py. Next I take it out."), *ran("cat e.py", "x")
     )
     assert found[-1].endswith(
-        'since then: Edit clock.py · `cat d.py` · "The helper is in d.py. Next I take it out." · `cat e.py`'
+        'since then: Edit clock.py · `cat d.py` · thought: "The helper is in d.py. Next I take it out." · `cat e.py`'
     )
 
 

@@ -252,3 +252,10 @@ def test_what_failed_stands_before_what_was_looked_up() -> None:
     looked_up = did("search_flights", "2", flights, to="RNO")
     shown = told(failed, looked_up, says("There are HAT201, HAT207 and HAT213."), user("which is best?"), tokens=130)
     assert "certificate_750 not found" in shown
+
+
+def test_what_a_tool_to_think_with_was_given_is_a_thought() -> None:
+    thought = "Basic economy was bought without insurance, so that KC18K6 must stay as it is."
+    looked = did("get_trip", "1", {"trip_id": "KC18K6", "cabin": "basic_economy"}, trip_id="KC18K6")
+    shown = told(*looked, *did("think", "2", "", thought=thought), *did("cancel_trip", "3", "ok", trip_id="NM1VX1"))
+    assert f"thought: {thought}" in shown
