@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from compactor_cli.digest.causes import Cause, find_causes
 from compactor_cli.digest.checklists import DealtWith, dealt_with
 from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import Run, changes_world, runs
 from compactor_cli.digest.corrections import overturned
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, events, unsaid_thoughts
-from compactor_cli.digest.failures import Cause, ErrorRecord, find_causes, find_errors
+from compactor_cli.digest.failures import ErrorRecord, find_errors
 from compactor_cli.digest.files import FileOperation, FileState, file_operations, replay
 from compactor_cli.digest.history import DigestTurn, finals, turns_of
 from compactor_cli.digest.language import FixedWords, detect, words_of

@@ -11,6 +11,7 @@ from itertools import chain, compress, islice
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.atoms import atom_texts
+from compactor_cli.digest.causes import finds_cause
 from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
 from compactor_cli.digest.choices import asks_the_user, is_option, offered
 from compactor_cli.digest.events import (
@@ -24,7 +25,6 @@ from compactor_cli.digest.events import (
     results_of,
     short_name,
 )
-from compactor_cli.digest.failures import finds_cause
 from compactor_cli.digest.files import is_undone, overwritten
 from compactor_cli.digest.salience import Scores
 from compactor_cli.digest.settled import chooses, gives_reason

@@ -51,12 +51,20 @@ def chain_parts(key: str) -> list[str]:
 
 
 def _covers(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:
-    if wide == narrow:
+    if wide == narrow or (is_test(" ".join(wide)) and _without_shown(wide) == _without_shown(narrow)):
         return True
     (program, selects, _, targets), (other, _, adds, named) = _read(wide), _read(narrow)
     if program != other or selects or not adds.issubset(wide):
         return False
     return not targets or (bool(named) and all(any(_is_below(name, target) for target in targets) for name in named))
+
+
+def _without_shown(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(word for word in words if not _SHOWS.fullmatch(word))
+
+
+# Options that choose what a runner of tests shows, and not what it runs.
+_SHOWS = re.compile(r"-[vqsx]+|-r\w+|--(?:verbose|quiet|no-header|tb=\w+|durations=\d+)")
 
 
 @lru_cache(maxsize=4096)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from compactor_cli.digest.causes import finds_cause
 from compactor_cli.digest.choices import last_question
 from compactor_cli.digest.events import Event, EventKind, short_name
-from compactor_cli.digest.failures import finds_cause
 from compactor_cli.digest.language import terms
 from compactor_cli.digest.settled import declines, gives_reason
 from compactor_cli.digest.statements import QUESTION_MARKS, sentences, statements_of

@@ -14,16 +14,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache, lru_cache, partial
-from itertools import chain, islice
+from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple
 
-from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.builds import COMPILER_PLACE, is_about, partly_fixed, places_in, still_to_fix
 from compactor_cli.digest.checks import (
     RUNNERS,
     after,
-    changes_code,
     contains,
     is_test,
     languages_checked,
@@ -45,7 +43,7 @@ from compactor_cli.digest.edits import changes_of
 from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.shell import segments, unquoted
-from compactor_cli.digest.statements import COLONS, ELLIPSIS, GAP, is_narration, may_have, sentences
+from compactor_cli.digest.statements import ELLIPSIS, sentences
 from compactor_cli.model.value import dataclass
 
 # Another way to the same end comes soon, or it is another matter.
@@ -87,6 +85,8 @@ class ErrorRecord:
     after this one failed.
     ``files``: those in which its run named errors and that were not changed since.
     ``records``: of error, change, run. ``explained``: what the assistant said of one that was let be.
+    ``some_passed``: how many of the tests that failed passed in later runs (`2/8`), where they did not all.
+    ``is_in_part``: its tests passed later, and the run was not repeated as a whole.
     """
 
     line: str
@@ -100,6 +100,8 @@ class ErrorRecord:
     explained: str = ""
     fixing: str = ""
     files: tuple[str, ...] = ()
+    some_passed: str = ""
+    is_in_part: bool = False
 
 
 def is_open(error: ErrorRecord, number_of_events: int) -> bool:
@@ -130,10 +132,7 @@ def find_errors(
     newest: dict[tuple[str, str], ErrorRecord] = {}
     first_seen: dict[str, int] = {}
 
-    @cache
-    def read(output: str) -> _Output:
-        text = _AT_LINE.sub("", output)
-        return _Output(text, tuple(_TEST_NAME.findall("\n".join(failed_tests(text)))))
+    read = cache(_read)
 
     @cache
     def looked_at(languages: tuple[str, ...]) -> Sequence[FileOperation]:
@@ -149,198 +148,34 @@ def find_errors(
                 continue
             names = _failure(run.line)[0] or {_AT_LINE.sub("", run.line)}
             partly = _partly(run, later, changes)
-            if (from_gone := _from_gone(run, later, read)) is None:
+            if (of_later := _later_of(run, later, read)) is None:
                 newest |= partly
                 first_seen |= dict.fromkeys(names.difference(first_seen), run.event)
                 continue  # its last sight decides
             # No edit of the work brings a program that is not there.
             since = () if "command not found" in run.line else after(run, changes)
             between = since and (after(run, looked_at(languages_checked(run.command))) or since)
-            found = _judged(run, later, from_gone, between, read, partial(_is_about, run, events))
+            found = _judged(run, later, of_later.from_gone, between, read, partial(_is_about, run, events))
             seen = min((first_seen.pop(name) for name in names if name in first_seen), default=run.event)
             tried = (one for one in looked_at(languages_checked(run.command)) if seen < one.event < run.event)
             others = dict.fromkeys(one.path for one in tried if not one.is_in_passing)
             found = replace(found, tried=tuple(path for path in others if path not in found.fixes))
             if found.status is Status.FIXED:
-                newest[run.key, run.line] = replace(found, fixing=_fixing(run, changes, found, events))
+                without = of_later.from_gone
+                is_in_part = bool(without) and not any(_is_gone(run, one, read) for one in without)
+                fixing = _fixing(run, changes, found, events)
+                newest[run.key, run.line] = replace(found, fixing=fixing, is_in_part=is_in_part)
             else:
                 newest |= partly
                 left = still_to_fix(run.output, found.fixes) or found.line
                 # What a test prints in this form may be what it logged.
                 named = () if failed_tests(run.output) else erring_files(run.output).items()
                 files = tuple(file for file, line in named if not any(is_about(path, line) for path in found.fixes))
-                explained = _explained(events, run)
-                newest[run.key, run.line] = replace(found, line=left, explained=explained, files=files)
+                failed, passed = read(run.output).failing, of_later.passed
+                some = f"{len(passed)}/{len(failed)}" if passed else ""
+                found = replace(found, line=left, explained=_explained(events, run), files=files, some_passed=some)
+                newest[run.key, run.line] = found
     return tuple(sorted((error for error in newest.values() if error.line), key=lambda error: error.event))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
-    """What the assistant found to be wrong, in its words, with the fix where it names one.
-
-    ``event``: the message; ``names``: what it names; ``edited``: the files that were edited for it, of which the edits
-    share a name with it.
-    """
-
-    text: str
-    event: int
-    record: int
-    names: frozenset[str]
-    edited: tuple[str, ...] = ()
-
-
-_FINDS_CAUSE = re.compile(
-    r"\b(?:root cause|(?:the|this|here's (?:the|an?)|there's (?:the|an?)|real|actual) (?:\w+ )?"
-    r"(?:issue|problem|bug|cause|culprit|blocker|gap)(?: here)?(?: (?:is|was)\b|:| —)"
-    r"|(?:this|that|which|it)(?: is|'s) (?:an?|the) (?:\w+ )?(?:bug|culprit|cause|gap|problem)\b(?! fix)"
-    r"|(?:found|see) (?:it|(?:the|another|an?) (?:\w+ )?(?:bug|issue|problem|cause|culprit|gap|blocker)s?)\b"
-    r"|turns out|that(?:'s| is| explains) why"
-    r"|(?:fail(?:s|ed|ing|ure)?|broken?|breaks|crash(?:es|ed)?|missing|lost|stuck|skipped)\b[^.!?—]{0,60}"
-    r"\b(?:because|since|due to)\b)",
-    re.IGNORECASE,
-)
-_GUESSES = r"\b(?:might|may|could|probably|likely|possibl[ey]|perhaps|seems?|suggests?|I (?:think|suspect))\b|\?$"
-_GUESS = re.compile(_GUESSES, re.IGNORECASE)
-# What only may be so, is still to come, or is over.
-_UNSURE = re.compile(
-    rf"{_GUESSES}|\b(?:would|should|if|(?:I|we)'d)\b|\b(?:resolved|solved|gone|pre-existing|same (?:bug|issue|problem)"
-    r"|(?:now|already|is|was|are) (?:fixed|clear))\b",
-    re.IGNORECASE,
-)
-# What was looked for, a fault or not.
-_FOUND_IT = re.compile(r"\W*found it\b", re.IGNORECASE)
-_POINTS_BACK = re.compile(r"\W*(?:so )?(?:that|this|it)(?:'s| is| explains)\b", re.IGNORECASE)
-_NAMES_FIX = re.compile(r"\W*(?:so )?(?:the )?(?:\w+ )?fix(?:es)?\b(?! it\b)", re.IGNORECASE)
-_MAX_CAUSE_CHARS, _MAX_FIX_CHARS = 280, 160
-
-
-# Parts of every text that says so, in lower case.
-_CAUSE_PARTS = "cause|issue|problem|bug|culprit|blocker|gap|found it|see it|turns out|why|since|due to".split("|")
-
-
-def finds_cause(text: str) -> bool:
-    """Whether a text says what is wrong."""
-    return may_have(text, _CAUSE_PARTS) and _FINDS_CAUSE.search(text) is not None
-
-
-def find_causes(
-    events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation], taken_back: Collection[int]
-) -> tuple[Cause, ...]:
-    """What the assistant found to be wrong, in order; of findings on the same names the newest.
-
-    ``taken_back``: positions of messages that were overturned. A guess is none, nor is a finding that names nothing,
-    that nothing was edited for though something was since, or that was found otherwise before that or when the same
-    failure was seen again.
-    """
-    edits = _Edits(events, [one for one in operations if changes_code(one) and one.action is not FileAction.DELETE])
-    failed = [run for run in runs if run.outcome is CommandOutcome.FAILED and not run.is_look]
-    found: list[Cause] = []
-    explained: list[str] = []
-    for number in range(len(events) - 1, -1, -1):
-        event = events[number]
-        if event.kind is not EventKind.ASSISTANT:
-            continue
-        is_finding = number not in taken_back and finds_cause(event.text)
-        text = _cause_in(sentences(event.text)) if is_finding else ""
-        names = frozenset(name.rpartition("/")[2] for name in atom_texts(text))
-        is_named = names or len(_MARKED.findall(text)) > 1
-        if text and is_named and not any(2 * len(names & one.names) >= len(names) > 0 for one in found):
-            found_for = edits.made_for(names, number)
-            is_fault = not _FOUND_IT.match(text) or _NAMES_FIX.search(text)
-            # What was explained of the same names later may be another cause.
-            again = (2 * sum(name in one for name in names) >= len(names) > 0 for one in explained[-_MAX_EXPLAINED:])
-            is_left = not found_for and not edits.after(number) and not any(again)
-            later = next((one for one in reversed(found) if events[one.event].turn == event.turn), None)
-            is_other = later and _is_found_otherwise(number, names, later, found_for, failed)
-            if is_fault and (found_for or is_left) and not is_other:
-                edited = tuple(dict.fromkeys(one.path for one in found_for))
-                found.append(Cause(text=text, event=number, record=event.record, names=names, edited=edited))
-        if len(event.text) >= _MIN_EXPLAINING_CHARS:
-            explained.append(event.text)
-    return tuple(reversed(found))
-
-
-class _Edits:
-    """The edits of a conversation, in order, to be asked which were made for a finding."""
-
-    def __init__(self, events: Sequence[Event], edits: Sequence[FileOperation]) -> None:
-        self._events, self._edits = events, edits
-        self._places: dict[str, list[int]] = {}
-        for place, one in enumerate(edits):
-            self._places.setdefault(one.name, []).append(place)
-
-    def after(self, number: int) -> bool:
-        """Whether anything was edited after this event."""
-        return bool(self._edits) and self._edits[-1].event > number
-
-    def made_for(self, names: Collection[str], found: int) -> Sequence[FileOperation]:
-        """The edits that share a name with a finding, by the next turn, or of files that it names, at any later time.
-
-        Where there are none it may report on those of its turn before it.
-        """
-        turn = self._events[found].turn
-        own = self._sharing(names, turn)
-        near = [one for one in own if one.event > found] or self._sharing(names, turn + 1)
-        named = (self._edits[place] for place in sorted(chain.from_iterable(map(self._places_of, names))))
-        return near or [one for one in named if one.event > found] or own
-
-    def _places_of(self, name: str) -> Sequence[int]:
-        return self._places.get(name, ())
-
-    def _sharing(self, names: Collection[str], turn: int) -> list[FileOperation]:
-        """The edits of a turn that share a name."""
-        first, stop = (bisect_left(self._edits, at, key=self._turn_of) for at in (turn, turn + 1))
-        return [one for one in self._edits[first:stop] if one.name in names or self._says(one, names)]
-
-    def _says(self, one: FileOperation, names: Collection[str]) -> bool:
-        parts = (self._events[one.event].text, *chain.from_iterable(one.replaced))
-        return any(name in part for part in parts for name in names)
-
-    def _turn_of(self, one: FileOperation) -> int:
-        return self._events[one.event].turn
-
-
-def _is_found_otherwise(
-    found: int, names: frozenset[str], later: Cause, edits: Sequence[FileOperation], failed: Sequence[Run]
-) -> bool:
-    """Whether the next finding of a turn takes the place of one: nothing was done about it yet, or it did not help."""
-    done = next((one.event for one in edits if one.event < later.event), -1)
-    ends = (found, max(done, found), later.event)
-    first, last, stop = (bisect_right(failed, end, key=attrgetter("event")) for end in ends)
-    is_seen_again = first > 0 and any(_fails_alike(failed[first - 1], run) for run in failed[last:stop])
-    return is_seen_again or (done < 0 and not names.isdisjoint(later.names))
-
-
-def _fails_alike(run: Run, other: Run) -> bool:
-    (tests, messages), (other_tests, others) = _failure(run.line), _failure(other.line)
-    return not tests.isdisjoint(other_tests) or not (tests or set(messages).isdisjoint(others))
-
-
-_MARKED = re.compile(r"`[^`\n]+`")
-_MIN_EXPLAINING_CHARS, _MAX_EXPLAINED = 200, 60
-
-
-def _cause_in(pieces: Sequence[str]) -> str:
-    """The sentence that finds a cause with those after it, and the one that names the fix; empty without one."""
-    at = next((i for i, one in enumerate(pieces) if finds_cause(one) and not _UNSURE.search(one)), -1)
-    if at < 0 or all(one.endswith(COLONS) for one in pieces[at : at + 2]):
-        return ""  # or a heading
-    # "That is why": the cause stands before it.
-    first = at - 1 if at and _POINTS_BACK.match(pieces[at]) else at
-    taken = pieces[first : at + 1]
-    for piece in pieces[at + 1 :]:
-        is_listed = taken[-1].endswith(COLONS) or (_ENTRY.match(taken[-1]) and len(taken) > 1)
-        if (_ENTRY.match(piece) and not is_listed) or is_narration(piece) or _GUESS.search(piece):
-            break
-        if sum(map(len, taken)) + len(piece) > _MAX_CAUSE_CHARS:
-            break
-        taken = [*taken, piece]
-    fixes = (one for one in pieces[first + len(taken) :] if _NAMES_FIX.match(one) and not one.endswith(COLONS))
-    fix = next((one for one in fixes if len(one) <= _MAX_FIX_CHARS and not _UNSURE.search(one)), "")
-    return f"{' '.join(taken)}{GAP}{fix}" if fix else " ".join(taken)
-
-
-_ENTRY = re.compile(r"\d{1,2}[.)] ")
 
 
 # What the assistant says of an error that is none of the work's, or needs nothing.
@@ -372,10 +207,45 @@ _AT_LINE = re.compile(r":\d+")
 
 
 class _Output(NamedTuple):
-    """What a run printed, without numbers of lines, and the tests that it says failed."""
+    """What a run printed, without numbers of lines, the tests that it says failed, and others that passed.
+
+    ``is_named``: each test that failed has its name there, as far as their number and a time that ran out show.
+    """
 
     text: str
-    failing: tuple[str, ...]
+    failing: frozenset[str]
+    passed: frozenset[str]
+    is_named: bool
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all tests ran, as far as it shows."""
+        return self.is_named and not _CUT_SHORT.search(self.text)
+
+
+def _read(output: str) -> _Output:
+    text = _AT_LINE.sub("", output)
+    failing, passed = (
+        frozenset(name for names in result.findall(text) for name in names if name) for result in (_FAILS, _PASSES)
+    )
+    number = max(len(failing), len(failed_tests(text)))
+    is_named = not _TIMED_OUT.search(text) and all(int(counted) <= number for counted in _COUNTED.findall(text))
+    return _Output(text, failing, passed - failing, is_named)
+
+
+# How pytest (in two orders), Go, Cargo, unittest, Jest and Vitest print the result of a test.
+_FAILS = re.compile(
+    r"^\s*(?:(?:--- FAIL: |FAILED \S*::)(\w+)|(?:test (?:\S*::)?|\S+::)(\w+)\S* (?:\.\.\. )?FAILED\b"
+    r"|FAIL: (test\w*) \(|(?:✕ (.+?)(?: \(\d.*\))?|× (.+?) \d+m?s)$)",
+    re.MULTILINE,
+)
+_PASSES = re.compile(
+    r"^\s*(?:(?:--- PASS: |PASSED \S*::)(\w+)|(?:test (?:\S*::)?|\S+::)(\w+)\S* (?:\.\.\. )?(?:PASSED|ok)\b"
+    r"|(test\w*) \(.*\.\.\. ok$|✓ (.+?)(?: \(\d.*\)| \d+m?s)?$)",
+    re.MULTILINE,
+)
+_COUNTED = re.compile(r"\b(\d+) failed\b")
+_TIMED_OUT = re.compile(r"\btimed out after\b")
 
 
 # Reads what a run printed; each once, as runs are compared with many others.
@@ -390,6 +260,12 @@ def _failure(line: str) -> tuple[frozenset[str], tuple[str, ...]]:
     return frozenset(_TEST_NAME.findall(line)), messages
 
 
+def fails_alike(run: Run, other: Run) -> bool:
+    """Whether two runs fail of the same test, or with the same message."""
+    (tests, messages), (other_tests, others) = _failure(run.line), _failure(other.line)
+    return not tests.isdisjoint(other_tests) or not (tests or set(messages).isdisjoint(others))
+
+
 def _is_gone(run: Run, other: Run, read: _Reader) -> bool:
     """Whether a later run shows a failure no more: it or its tests passed, or something else failed."""
     if other.outcome is CommandOutcome.UNKNOWN:
@@ -398,10 +274,10 @@ def _is_gone(run: Run, other: Run, read: _Reader) -> bool:
         text = read(other.output).text if is_shown else ""
         return bool(text) and not any(one in text for one in _failure(run.line)[1])
     if other.outcome is CommandOutcome.OK:
-        return _runs(other, run) or _chooses_tests_of(run, other)
+        return _runs(other, run)
     if not is_test(run.command):
         return False
-    tests, messages = _failure(run.line)
+    tests, messages = read(run.output).failing, _failure(run.line)[1]
     if tests and not any(one.startswith("panic: ") for one in messages):
         failing = read(other.output).failing
         return bool(failing) and tests.isdisjoint(failing) and _runs(other, run)
@@ -413,27 +289,43 @@ def _runs(other: Run, run: Run) -> bool:
     return contains(f"{other.key} && {other.echoed}", run.key)
 
 
-def _from_gone(run: Run, later: Sequence[Run], read: _Reader) -> Sequence[Run] | None:
-    """The later runs from the first without a failure; None where one ends with it, or shows it again."""
-    (tests, messages), line = _failure(run.line), _AT_LINE.sub("", run.line)
+class _Later(NamedTuple):
+    """The later runs from the first without a failure, and which of its tests passed where not all did."""
+
+    from_gone: Sequence[Run]
+    passed: frozenset[str]
+
+
+def _later_of(run: Run, later: Sequence[Run], read: _Reader) -> _Later | None:
+    """What later runs show of a failure; None where one ends with it, or shows it or a part of it again."""
+    own, messages, line = read(run.output), _failure(run.line)[1], _AT_LINE.sub("", run.line)
+    tests = left = own.failing
     # A test that panics of something else got further.
     is_gone, has_panicked = False, "panic: " in line
     found: Sequence[Run] = ()
     for place, other in enumerate(later):
         if other.outcome is CommandOutcome.FAILED and other.line and not _SLIPS.search(other.line):
-            is_failing = tests and not (is_gone or has_panicked) and tests.issubset(read(other.output).failing)
-            if is_failing or _AT_LINE.sub("", other.line) == line:
+            shown = read(other.output)
+            is_failing = tests and not (is_gone or has_panicked) and tests.issubset(shown.failing)
+            is_left = not is_gone and tests & shown.failing and shown.is_whole and _runs(other, run)
+            if is_failing or is_left or _AT_LINE.sub("", other.line) == line:
                 return None
-            shown = read(other.output) if is_gone else None
-            if (
-                shown
-                and all(map(shown.text.__contains__, messages))
-                and (not tests or tests.intersection(shown.failing))
-            ):
+            is_again = is_gone and all(map(shown.text.__contains__, messages))
+            if is_again and (not tests or tests.intersection(shown.failing)):
                 return None
-        if not is_gone and _is_gone(run, other, read):
+        left = (left - _passed_in(other, left, read)) | (tests & read(other.output).failing)
+        if not is_gone and (_is_gone(run, other, read) or (tests and not left and own.is_named)):
             is_gone, found = True, later[place:]
-    return found
+    return _Later(found, tests - left)
+
+
+def _passed_in(run: Run, tests: Collection[str], read: _Reader) -> frozenset[str]:
+    """Those of some tests that a run shows to pass: by their result, or as it went well and chose them."""
+    chosen = _CHOSEN_TESTS.findall(run.command) if run.outcome is CommandOutcome.OK else []
+    exact = {name for nodes, _ in chosen for name in nodes.split("::")}
+    begins = tuple(name for _, pattern in chosen for name in re.findall(r"\w+", pattern))
+    passed = read(run.output).passed
+    return frozenset(name for name in tests if name in passed or name in exact or name.startswith(begins))
 
 
 def _is_about(run: Run, events: Sequence[Event], change: FileOperation) -> bool:
@@ -458,12 +350,11 @@ def _judged(
     is_about: Callable[[FileOperation], bool],
 ) -> ErrorRecord:
     """The error of a run by the runs after it; ``between``: the changes after it, those that it looks at if any."""
-    went_well = (other for other in from_gone if other.outcome is not CommandOutcome.FAILED)
-    passed = next((other for other in went_well if _is_gone(run, other, read)), None)
-    after_change = (other for other in from_gone if between and between[0].event < other.event)
-    first = next((other for other in after_change if _is_gone(run, other, read)), None)
+    without = [other for number, other in enumerate(from_gone) if not number or _is_gone(run, other, read)]
+    passed = next((other for other in without if other.outcome is not CommandOutcome.FAILED), None)
+    first = next((other for other in without if between and between[0].event < other.event), None)
     # Where none passed, one that ran all tests and shows all that they printed.
-    is_whole = first and _TEST_NAME.search(first.line) and not _CUT_SHORT.search(read(first.output).text)
+    is_whole = first and read(first.output).failing and read(first.output).is_whole
     if first and (passed or (is_whole and not code_is_of_another(first.command))):
         passed = min(first, passed or first, key=lambda one: one.event)
     if passed:
@@ -543,17 +434,11 @@ def fails_later(run: Run, errors: Sequence[ErrorRecord], number_of_events: int) 
     return any(name in run.command for one in later for name in _TEST_NAME.findall(one.line))
 
 
-def _chooses_tests_of(run: Run, other: Run) -> bool:
-    """Whether a run chooses all tests that failed in another, by names or how they begin."""
-    tests = _TEST_NAME.findall(run.line)
-    begins = tuple(re.findall(r"\w+", " ".join(_CHOSEN_TESTS.findall(other.command)))) if tests else ()
-    return bool(begins) and all(name.startswith(begins) for name in tests)
-
-
 _TEST_NAME = re.compile(r"(?:--- FAIL: |FAILED \S*::)(\w+)")
 # Where a run of tests ended early: what did not run is not said.
 _CUT_SHORT = re.compile(r"panic: |! stopping after ")
-_CHOSEN_TESTS = re.compile(r"(?:\s--?(?:run|k|t)[ =]+[\"']?|::)([^\s\"']+)")
+# By name, or by how the name begins.
+_CHOSEN_TESTS = re.compile(r"::([^\s\"'\[]+)|\s--?(?:run|k|t)[ =]+[\"']?([^\s\"']+)")
 
 
 def _other_way(run: Run, later: Sequence[Run]) -> Run | None:

@@ -10,12 +10,13 @@ from itertools import chain, takewhile, zip_longest
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.builds import COMPILER_PLACE
+from compactor_cli.digest.causes import Cause
 from compactor_cli.digest.checklists import beginnings, done_since
 from compactor_cli.digest.checks import brief, is_test
 from compactor_cli.digest.choices import is_option, offered
 from compactor_cli.digest.commands import MERGE_CONFLICT, Run, conflicting_files
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
-from compactor_cli.digest.failures import Cause, ErrorRecord, Status, is_open
+from compactor_cli.digest.failures import ErrorRecord, Status, is_open
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.statements import (
     ELLIPSIS,
@@ -399,12 +400,14 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         done = f"{words.stop}{words.edited}{words.colon}{', '.join(edited)}" if edited else ""
         return Item(text=f"{text}{done}", records=records_of(error.records))
     explained = words.quoted(opening(error.explained, _MAX_ENTRY_CHARS)) if error.explained else ""
+    some = f"{error.some_passed} {words.some_passed}" if error.some_passed else ""
     if error.status is Status.FAILING:
-        ending = f"— {explained or (words.failing if is_test(error.command) else words.failed)}"
+        state = explained or (words.failing if is_test(error.command) else words.failed)
+        ending = f"— {words.stop.join(filter(None, (some, state)))}"
     elif error.status is Status.CHANGED_SINCE:
         changed = f"{words.changed} {_listed(error.fixes[::-1], _MAX_PATHS)}"
         state = changed if is_test(error.command) or COMPILER_PLACE.search(error.line) else words.failed
-        ending = f"— {words.stop.join(filter(None, (state, explained)))}"
+        ending = f"— {words.stop.join(filter(None, (some, state, explained)))}"
     elif error.other_way:
         how = f"{words.passed}{words.colon}" if is_test(error.command) else f"{words.instead} "
         ending = f"→ {how}`{brief(error.other_way, _MAX_COMMAND_CHARS)}`"
@@ -415,6 +418,7 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         ending = f"→ {words.fixed} {fixes}{line}{tried}"
     else:
         ending = f"→ {words.passed}"
+    ending += f"{words.stop}{words.in_part}" if error.is_in_part else ""
     others = [file for file in error.files if file.rpartition("/")[2] not in error.line]
     more = f" · {words.also_in}{words.colon}{_listed(others, 2 * _MAX_PATHS)}" if others else ""
     return Item(text=f"{where}{error.line}{more} {ending}", records=records_of(error.records))

@@ -7,7 +7,7 @@ from conversation import answer, call, conversation, digest, events_of, ran, say
 
 from compactor_cli.digest.checks import contains, is_test
 from compactor_cli.digest.commands import runs
-from compactor_cli.digest.failures import ErrorRecord, find_errors
+from compactor_cli.digest.failures import ErrorRecord, Status, find_errors
 from compactor_cli.digest.files import file_operations
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message
@@ -688,3 +688,68 @@ def test_a_check_that_fails_in_many_files_names_all_that_are_left_to_mend() -> N
     assert "src/panel.tsx(3,9)" in before
     assert " · also in: src/{route.ts, clock.ts, zone.ts, moon.ts} — failing when last run" in before
     assert " · also in: src/{route.ts, zone.ts, moon.ts} — not run again since changes to src/clock.ts" in after
+
+
+HARBOUR = (
+    "tests/test_harbour.py::TestTide::test_rises[chromium] FAILED [ 25%]\n"
+    "tests/test_harbour.py::TestTide::test_falls[chromium] FAILED [ 50%]\n"
+    "tests/test_harbour.py::TestTide::test_turns[chromium] PASSED [ 75%]\n"
+)
+
+
+def one_passes(name: str) -> tuple[object, ...]:
+    return ran(f"pytest tests/test_harbour.py::TestTide::{name} -xvs", "1 passed in 0.7s")
+
+
+def test_a_run_is_fixed_when_each_test_that_failed_in_it_passed_since_by_whatever_run() -> None:
+    failed = ran("pytest -m browser -v", f"{HARBOUR}2 failed, 1 passed", is_error=True)
+    assert (
+        "— 1/2 of the failed tests passed later; not run again since"
+        in shown(failed, EDIT, one_passes("test_rises"))[0][0]
+    )
+    assert shown(failed, EDIT, one_passes("test_rises"), one_passes("test_falls"))[1][0].endswith(
+        "→ fixed by src/a.py; not run as a whole since"
+    )
+    assert shown(failed, EDIT, ran("pytest -m browser", "3 passed"))[1][0].endswith("→ fixed by src/a.py")
+    # Of three that failed one is not named.
+    more = ran("pytest -m browser -v | tail -3", f"{HARBOUR}3 failed", is_error=True)
+    assert shown(more, EDIT, one_passes("test_rises"), one_passes("test_falls"))[1] == []
+
+
+def test_a_run_for_which_the_time_ran_out_is_fixed_by_a_whole_run_alone() -> None:
+    failed = ran("pytest -m browser -v", f"{HARBOUR}Command timed out after 2m 0.0s", is_error=True)
+    assert shown(failed, EDIT, one_passes("test_rises"), one_passes("test_falls"))[1] == []
+    assert shown(failed, EDIT, ran("pytest -m browser -q", "3 passed"))[0] == []
+
+
+def test_a_run_that_shows_a_part_of_a_failure_again_stands_for_it() -> None:
+    failed = ran("pytest -m browser -v", HARBOUR, is_error=True)
+    passing = HARBOUR.replace("test_falls[chromium] FAILED", "test_falls[chromium] PASSED")
+    (found,) = errors(failed, EDIT, ran("pytest -m browser -v --tb=short", passing, is_error=True))
+    assert found.command == "pytest -m browser -v --tb=short"
+    assert found.status is Status.FAILING
+
+
+@pytest.mark.parametrize(
+    ("command", "first", "second", "narrow"),
+    [
+        ("npx jest", "  ✕ shows the tide (5 ms)\n  ✕ turns (2 ms)", "  ✓ shows the tide (4 ms)", "npx jest tide"),
+        (
+            "cargo test",
+            "test sea::rises ... FAILED\ntest sea::falls ... FAILED",
+            "test sea::rises ... ok",
+            "cargo test r",
+        ),
+        (
+            "go test ./...",
+            "--- FAIL: TestRises (0s)\n--- FAIL: TestFalls (0s)",
+            "--- PASS: TestRises (0s)",
+            "go test -v ./sea",
+        ),
+    ],
+)
+def test_the_tests_of_every_runner_are_counted_by_their_names(
+    command: str, first: str, second: str, narrow: str
+) -> None:
+    (found,) = errors(ran(command, first, is_error=True), EDIT, ran(narrow, second))
+    assert (found.status, found.some_passed) == (Status.CHANGED_SINCE, "1/2")

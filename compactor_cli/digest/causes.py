@@ -1,0 +1,182 @@
+"""Causes: what the assistant found to be wrong, and what was edited for it."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Sequence
+from itertools import chain
+from operator import attrgetter
+
+from compactor_cli.digest.atoms import atom_texts
+from compactor_cli.digest.checks import changes_code
+from compactor_cli.digest.commands import CommandOutcome, Run
+from compactor_cli.digest.events import Event, EventKind, FileAction
+from compactor_cli.digest.failures import fails_alike
+from compactor_cli.digest.files import FileOperation
+from compactor_cli.digest.statements import COLONS, GAP, is_narration, may_have, sentences
+from compactor_cli.model.value import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """What the assistant found to be wrong, in its words, with the fix where it names one.
+
+    ``event``: the message; ``names``: what it names; ``edited``: the files that were edited for it, of which the edits
+    share a name with it.
+    """
+
+    text: str
+    event: int
+    record: int
+    names: frozenset[str]
+    edited: tuple[str, ...] = ()
+
+
+_FINDS_CAUSE = re.compile(
+    r"\b(?:root cause|(?:the|this|here's (?:the|an?)|there's (?:the|an?)|real|actual) (?:\w+ )?"
+    r"(?:issue|problem|bug|cause|culprit|blocker|gap)(?: here)?(?: (?:is|was)\b|:| —)"
+    r"|(?:this|that|which|it)(?: is|'s) (?:an?|the) (?:\w+ )?(?:bug|culprit|cause|gap|problem)\b(?! fix)"
+    r"|(?:found|see) (?:it|(?:the|another|an?) (?:\w+ )?(?:bug|issue|problem|cause|culprit|gap|blocker)s?)\b"
+    r"|turns out|that(?:'s| is| explains) why"
+    r"|(?:fail(?:s|ed|ing|ure)?|broken?|breaks|crash(?:es|ed)?|missing|lost|stuck|skipped)\b[^.!?—]{0,60}"
+    r"\b(?:because|since|due to)\b)",
+    re.IGNORECASE,
+)
+_GUESSES = r"\b(?:might|may|could|probably|likely|possibl[ey]|perhaps|seems?|suggests?|I (?:think|suspect))\b|\?$"
+_GUESS = re.compile(_GUESSES, re.IGNORECASE)
+# What only may be so, is still to come, or is over.
+_UNSURE = re.compile(
+    rf"{_GUESSES}|\b(?:would|should|if|(?:I|we)'d)\b|\b(?:resolved|solved|gone|pre-existing|same (?:bug|issue|problem)"
+    r"|(?:now|already|is|was|are) (?:fixed|clear))\b",
+    re.IGNORECASE,
+)
+# What was looked for, a fault or not.
+_FOUND_IT = re.compile(r"\W*found it\b", re.IGNORECASE)
+_POINTS_BACK = re.compile(r"\W*(?:so )?(?:that|this|it)(?:'s| is| explains)\b", re.IGNORECASE)
+_NAMES_FIX = re.compile(r"\W*(?:so )?(?:the )?(?:\w+ )?fix(?:es)?\b(?! it\b)", re.IGNORECASE)
+_MAX_CAUSE_CHARS, _MAX_FIX_CHARS = 280, 160
+
+
+# Parts of every text that says so, in lower case.
+_CAUSE_PARTS = "cause|issue|problem|bug|culprit|blocker|gap|found it|see it|turns out|why|since|due to".split("|")
+
+
+def finds_cause(text: str) -> bool:
+    """Whether a text says what is wrong."""
+    return may_have(text, _CAUSE_PARTS) and _FINDS_CAUSE.search(text) is not None
+
+
+def find_causes(
+    events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation], taken_back: Collection[int]
+) -> tuple[Cause, ...]:
+    """What the assistant found to be wrong, in order; of findings on the same names the newest.
+
+    ``taken_back``: positions of messages that were overturned. A guess is none, nor is a finding that names nothing,
+    that nothing was edited for though something was since, or that was found otherwise before that or when the same
+    failure was seen again.
+    """
+    edits = _Edits(events, [one for one in operations if changes_code(one) and one.action is not FileAction.DELETE])
+    failed = [run for run in runs if run.outcome is CommandOutcome.FAILED and not run.is_look]
+    found: list[Cause] = []
+    explained: list[str] = []
+    for number in range(len(events) - 1, -1, -1):
+        event = events[number]
+        if event.kind is not EventKind.ASSISTANT:
+            continue
+        is_finding = number not in taken_back and finds_cause(event.text)
+        text = _cause_in(sentences(event.text)) if is_finding else ""
+        names = frozenset(name.rpartition("/")[2] for name in atom_texts(text))
+        is_named = names or len(_MARKED.findall(text)) > 1
+        if text and is_named and not any(2 * len(names & one.names) >= len(names) > 0 for one in found):
+            found_for = edits.made_for(names, number)
+            is_fault = not _FOUND_IT.match(text) or _NAMES_FIX.search(text)
+            # What was explained of the same names later may be another cause.
+            again = (2 * sum(name in one for name in names) >= len(names) > 0 for one in explained[-_MAX_EXPLAINED:])
+            is_left = not found_for and not edits.after(number) and not any(again)
+            later = next((one for one in reversed(found) if events[one.event].turn == event.turn), None)
+            is_other = later and _is_found_otherwise(number, names, later, found_for, failed)
+            if is_fault and (found_for or is_left) and not is_other:
+                edited = tuple(dict.fromkeys(one.path for one in found_for))
+                found.append(Cause(text=text, event=number, record=event.record, names=names, edited=edited))
+        if len(event.text) >= _MIN_EXPLAINING_CHARS:
+            explained.append(event.text)
+    return tuple(reversed(found))
+
+
+class _Edits:
+    """The edits of a conversation, in order, to be asked which were made for a finding."""
+
+    def __init__(self, events: Sequence[Event], edits: Sequence[FileOperation]) -> None:
+        self._events, self._edits = events, edits
+        self._places: dict[str, list[int]] = {}
+        for place, one in enumerate(edits):
+            self._places.setdefault(one.name, []).append(place)
+
+    def after(self, number: int) -> bool:
+        """Whether anything was edited after this event."""
+        return bool(self._edits) and self._edits[-1].event > number
+
+    def made_for(self, names: Collection[str], found: int) -> Sequence[FileOperation]:
+        """The edits that share a name with a finding, by the next turn, or of files that it names, at any later time.
+
+        Where there are none it may report on those of its turn before it.
+        """
+        turn = self._events[found].turn
+        own = self._sharing(names, turn)
+        near = [one for one in own if one.event > found] or self._sharing(names, turn + 1)
+        named = (self._edits[place] for place in sorted(chain.from_iterable(map(self._places_of, names))))
+        return near or [one for one in named if one.event > found] or own
+
+    def _places_of(self, name: str) -> Sequence[int]:
+        return self._places.get(name, ())
+
+    def _sharing(self, names: Collection[str], turn: int) -> list[FileOperation]:
+        """The edits of a turn that share a name."""
+        first, stop = (bisect_left(self._edits, at, key=self._turn_of) for at in (turn, turn + 1))
+        return [one for one in self._edits[first:stop] if one.name in names or self._says(one, names)]
+
+    def _says(self, one: FileOperation, names: Collection[str]) -> bool:
+        parts = (self._events[one.event].text, *chain.from_iterable(one.replaced))
+        return any(name in part for part in parts for name in names)
+
+    def _turn_of(self, one: FileOperation) -> int:
+        return self._events[one.event].turn
+
+
+def _is_found_otherwise(
+    found: int, names: frozenset[str], later: Cause, edits: Sequence[FileOperation], failed: Sequence[Run]
+) -> bool:
+    """Whether the next finding of a turn takes the place of one: nothing was done about it yet, or it did not help."""
+    done = next((one.event for one in edits if one.event < later.event), -1)
+    ends = (found, max(done, found), later.event)
+    first, last, stop = (bisect_right(failed, end, key=attrgetter("event")) for end in ends)
+    is_seen_again = first > 0 and any(fails_alike(failed[first - 1], run) for run in failed[last:stop])
+    return is_seen_again or (done < 0 and not names.isdisjoint(later.names))
+
+
+_MARKED = re.compile(r"`[^`\n]+`")
+_MIN_EXPLAINING_CHARS, _MAX_EXPLAINED = 200, 60
+
+
+def _cause_in(pieces: Sequence[str]) -> str:
+    """The sentence that finds a cause with those after it, and the one that names the fix; empty without one."""
+    at = next((i for i, one in enumerate(pieces) if finds_cause(one) and not _UNSURE.search(one)), -1)
+    if at < 0 or all(one.endswith(COLONS) for one in pieces[at : at + 2]):
+        return ""  # or a heading
+    # "That is why": the cause stands before it.
+    first = at - 1 if at and _POINTS_BACK.match(pieces[at]) else at
+    taken = pieces[first : at + 1]
+    for piece in pieces[at + 1 :]:
+        is_listed = taken[-1].endswith(COLONS) or (_ENTRY.match(taken[-1]) and len(taken) > 1)
+        if (_ENTRY.match(piece) and not is_listed) or is_narration(piece) or _GUESS.search(piece):
+            break
+        if sum(map(len, taken)) + len(piece) > _MAX_CAUSE_CHARS:
+            break
+        taken = [*taken, piece]
+    fixes = (one for one in pieces[first + len(taken) :] if _NAMES_FIX.match(one) and not one.endswith(COLONS))
+    fix = next((one for one in fixes if len(one) <= _MAX_FIX_CHARS and not _UNSURE.search(one)), "")
+    return f"{' '.join(taken)}{GAP}{fix}" if fix else " ".join(taken)
+
+
+_ENTRY = re.compile(r"\d{1,2}[.)] ")
