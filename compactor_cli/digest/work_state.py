@@ -159,7 +159,7 @@ def _uncommitted(
     is_outside, is_ignored = _outside(states), _passed_over(runs)
     here = [one for one in states if one.changed >= 0 and not (one.is_reverted or is_outside(one.path))]
     held = held_by(here, commits, is_ignored)
-    listed, untracked = _listed_by_git(runs)
+    listed, untracked, before = _listed_by_git(runs, commits)
     uses_git = any(re.search(r"\bgit (?:commit|add|status|diff|stash)\b", run.key) for run in runs)
     end = runs[-1].event if runs else 0
     unseen = {one.path for one in here if one.path not in held and is_ignored(one, end)}
@@ -175,7 +175,8 @@ def _uncommitted(
         is_unknown = state.path in held or is_in_another or is_passed_over
         if uses_git and not state.is_deleted and (is_listed or not is_unknown):
             found.append(state)
-    return found, listed
+    own = {end for state in here for end in _ends_of(state.path)}
+    return found, {**listed, **{path: record for path, record in before.items() if path not in own}}
 
 
 def _place(states: Sequence[FileState], commits: Sequence[Commit], runs: Sequence[Run], branch: str) -> None:
@@ -257,9 +258,12 @@ _WHOLE_STATUS = re.compile(
 )
 
 
-def _listed_by_git(runs: Sequence[Run]) -> tuple[dict[str, int], list[str]]:
+def _listed_by_git(runs: Sequence[Run], commits: Sequence[Commit]) -> tuple[dict[str, int], list[str], dict[str, int]]:
     """The files that `git status` or `git diff --stat` listed as changed since anything was done about changes, each
-    with the record; and the new ones, which are in no commit."""
+    with the record; the new ones, which are in no commit; and those changed that no commit since then named.
+    """
+    made = {commit.event: commit for commit in commits}
+    taken_since: list[str] | None = None
     for run in reversed(runs):
         taken, shown = (
             max((one.start() for one in form.finditer(run.key)), default=-1)
@@ -269,10 +273,20 @@ def _listed_by_git(runs: Sequence[Run]) -> tuple[dict[str, int], list[str]]:
             named = (next(filter(None, found)) for found in _LISTED.findall(run.output))
             _, _, new = run.output.partition("\nUntracked files:")
             changed = {path: run.result_record for path in named if not path.startswith("...")}
-            return changed, [*_NEW_SHORT.findall(run.output), *_NEW.findall(new.partition("\n\n")[0])]
+            if taken_since is not None:
+                folders = tuple(f"{name.rstrip('/')}/" for name in taken_since)
+                return {}, [], {path: at for path, at in changed.items() if not f"{path}/".startswith(folders)}
+            return changed, [*_NEW_SHORT.findall(run.output), *_NEW.findall(new.partition("\n\n")[0])], {}
         if taken >= 0 and run.outcome is not CommandOutcome.FAILED:
-            break
-    return {}, []
+            commit = made.get(run.event)
+            if (
+                commit is None
+                or commit.takes_all is not False
+                or set(_TAKES_CHANGES.findall(run.key)) != {"git commit"}
+            ):
+                break
+            taken_since = [*(taken_since or ()), *commit.named]
+    return {}, [], {}
 
 
 _TAKES_CHANGES = re.compile(r"\bgit (?:commit|stash|reset|checkout|restore|switch|merge|rebase|pull|cherry-pick)\b")
