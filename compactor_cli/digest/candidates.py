@@ -29,6 +29,7 @@ from compactor_cli.digest.files import is_undone, overwritten
 from compactor_cli.digest.salience import Scores
 from compactor_cli.digest.settled import chooses, gives_reason
 from compactor_cli.digest.statements import (
+    GAP,
     MAX_CHARS,
     Statement,
     StatementForm,
@@ -37,7 +38,6 @@ from compactor_cli.digest.statements import (
     is_noise,
     is_scrap,
     statements_of,
-    windowed,
 )
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ THOUGHT_FACTOR, _THOUGHT_PLACE = 0.7, 1_000
 SCRAP_FACTOR = 0.5
 # Statements that name the focus are quoted around it, in about this many characters.
 _FOCUS_CHARS = 200
+# Of a long text, the parts around a name.
+_WINDOW_CHARS = 110
 # A statement that was spoken is shortened from this length on.
 _SPOKEN_CHARS = 600
 # Characters of spoken text that are looked at, and lines of output weighed, for one token of the budget.
@@ -247,6 +249,48 @@ def _shortened(text: str, scores: Scores, focus: frozenset[str], max_chars: int 
         return text
     best = nlargest(6, sorted(atom_texts(text[:20_000])), key=scores.of)
     return windowed(text, [(at, at + len(atom)) for atom in best if (at := text.find(atom)) >= 0])
+
+
+def windowed(text: str, spots: Sequence[tuple[int, int]], max_chars: int = MAX_CHARS) -> str:
+    """The parts of a long text around ``spots`` (start, stop), most important first, cut at blanks, joined by ``GAP``.
+
+    Guarantee: every part is verbatim, and the whole is no longer than ``max_chars`` plus the gaps.
+    """
+    if len(text) <= max_chars:
+        return text
+    taken: list[tuple[int, int]] = []
+    left = max_chars
+    for start, stop in spots:
+        if any(a <= start and stop <= b for a, b in taken):
+            continue
+        near = _around(text, start, stop)
+        # Parts that touch are united with the blank between them.
+        size_chars = near[1] - near[0] + bool(taken)
+        if size_chars > left:
+            break
+        left -= size_chars
+        taken.append(near)
+    if not taken:
+        taken = [_around(text, 0, 0)]
+    united: list[tuple[int, int]] = []
+    for start, stop in sorted(taken):
+        if united and start <= united[-1][1] + 1:
+            united[-1] = (united[-1][0], max(united[-1][1], stop))
+        else:
+            united.append((start, stop))
+    pieces = [text[a:b].strip() for a, b in united]
+    begins, ends = min(taken)[0] == 0, max(taken)[1] == len(text)
+    return ("" if begins else GAP.lstrip()) + GAP.join(pieces) + ("" if ends else GAP.rstrip())
+
+
+def _around(text: str, start: int, stop: int) -> tuple[int, int]:
+    side = max(20, (_WINDOW_CHARS - (stop - start)) // 2)
+    first, last = max(0, start - side), min(len(text), stop + side)
+    if first and (blank := text.find(" ", first, start)) >= 0:
+        first = blank + 1
+    if last < len(text) and (blank := text.rfind(" ", stop, last)) >= 0:
+        last = blank
+    return first, last
 
 
 def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> Iterator[Statement]:

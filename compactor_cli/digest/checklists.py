@@ -202,7 +202,9 @@ def _lists(text: str) -> Iterator[list[_Listed]]:
     entries: list[_Listed] = []
     above = _NUMBERED.split(text, maxsplit=1)[0][:_ABOVE_CHARS]
     for place, (piece, form, lead) in enumerate(statements_of(text)):
-        heading, _, under = lead.partition("\n")
+        leads = lead.split("\n")
+        heading = next(filter(_ENTRY.match, leads), leads[0])
+        under = leads[-1] if leads[-1] != heading else ""
         below = entries and (
             entries[-1].text == heading or (under and entries[-1].text.startswith(under[:_ABOVE_CHARS]))
         )

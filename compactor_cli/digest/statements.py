@@ -242,7 +242,6 @@ def water_level(costs: Iterable[int], budget: int) -> int:
 
 
 MAX_CHARS = 320
-_WINDOW_CHARS = 110
 GAP = " … "
 _MIN_CHARS = 6
 _MAX_LEAD_CHARS = 160
@@ -308,6 +307,7 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
     """
     fenced, heading, is_bold, columns = False, "", False, ""
     above: list[tuple[int, str]] = []  # what leads lines of a larger indent than this, the innermost last
+    headings: list[tuple[int, str]] = []  # each with its level, the innermost last
     lines = [raw for raw in text.split("\n") if raw.strip()]
     for raw, below in zip_longest(lines, lines[1:], fillvalue=""):
         line = raw.strip()
@@ -320,7 +320,13 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
         if line.startswith("```"):
             fenced = not fenced
         elif line.startswith("#") or (line.startswith("**") and line.endswith(("**", "**:", ":**"))):
+            level = len(line) - len(line.lstrip("#")) or _BOLD_LEVEL
+            headings = [one for one in headings if one[0] < level]
             heading, is_bold, above = plain_line(line), line[0] == "*", []
+            # What numbered headings stand under says of what kind they are: how grave, of which part.
+            outer = headings[-1][1] if headings and _NUMBER.match(heading) else ""
+            headings.append((level, heading))
+            heading = "\n".join(filter(None, (outer, heading)))
         elif line.startswith("|"):
             row = plain_line(line)
             if row and _TABLE_RULE.fullmatch(below.strip()):
@@ -348,6 +354,8 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
         columns = ""
 
 
+# A line in bold heads what is under any heading with marks.
+_BOLD_LEVEL = 7
 # How a paragraph begins that has a label in bold of its own: it is not under the one before it.
 _OWN_LABEL = re.compile(r"\*\*[^*\n]{2,60}(?::\*\*|\*\*:)\s+\S")
 # What stands between the head of a table and its rows.
@@ -551,45 +559,3 @@ def is_scrap(text: str) -> bool:
     return (
         text[0] in ")]},.;:&|+*/=<?" or text[-1] in "([{,&|+=\\<" or text.startswith(("and ", "or ", "else", "return "))
     )
-
-
-def windowed(text: str, spots: Sequence[tuple[int, int]], max_chars: int = MAX_CHARS) -> str:
-    """The parts of a long text around ``spots`` (start, stop), most important first, cut at blanks, joined by ``GAP``.
-
-    Guarantee: every part is verbatim, and the whole is no longer than ``max_chars`` plus the gaps.
-    """
-    if len(text) <= max_chars:
-        return text
-    taken: list[tuple[int, int]] = []
-    left = max_chars
-    for start, stop in spots:
-        if any(a <= start and stop <= b for a, b in taken):
-            continue
-        near = _around(text, start, stop)
-        # Parts that touch are united with the blank between them.
-        size_chars = near[1] - near[0] + bool(taken)
-        if size_chars > left:
-            break
-        left -= size_chars
-        taken.append(near)
-    if not taken:
-        taken = [_around(text, 0, 0)]
-    united: list[tuple[int, int]] = []
-    for start, stop in sorted(taken):
-        if united and start <= united[-1][1] + 1:
-            united[-1] = (united[-1][0], max(united[-1][1], stop))
-        else:
-            united.append((start, stop))
-    pieces = [text[a:b].strip() for a, b in united]
-    begins, ends = min(taken)[0] == 0, max(taken)[1] == len(text)
-    return ("" if begins else GAP.lstrip()) + GAP.join(pieces) + ("" if ends else GAP.rstrip())
-
-
-def _around(text: str, start: int, stop: int) -> tuple[int, int]:
-    side = max(20, (_WINDOW_CHARS - (stop - start)) // 2)
-    first, last = max(0, start - side), min(len(text), stop + side)
-    if first and (blank := text.find(" ", first, start)) >= 0:
-        first = blank + 1
-    if last < len(text) and (blank := text.rfind(" ", stop, last)) >= 0:
-        last = blank
-    return first, last

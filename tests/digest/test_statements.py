@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.digest import statements
+from compactor_cli.digest import candidates, statements
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_pieces_of_something_larger_are_scraps(text: str) -> None:
 
 @given(st.text(alphabet="ab c", min_size=400, max_size=900), st.lists(st.integers(0, 380), max_size=4))
 def test_a_window_is_verbatim_and_bounded(text: str, starts: list[int]) -> None:
-    shown = statements.windowed(text, [(at, at + 3) for at in starts], 200)
+    shown = candidates.windowed(text, [(at, at + 3) for at in starts], 200)
     pieces = [piece.strip() for piece in shown.split("…")]
     assert all(piece in text for piece in pieces)
     assert sum(map(len, pieces)) <= 200
@@ -123,7 +123,7 @@ def test_a_window_is_verbatim_and_bounded(text: str, starts: list[int]) -> None:
 def test_a_window_holds_the_most_important_spot() -> None:
     text = "x " * 300 + "needle_here " + "y " * 300
     at = text.index("needle_here")
-    shown = statements.windowed(text, [(at, at + 11)])
+    shown = candidates.windowed(text, [(at, at + 11)])
     assert "needle_here" in shown
     assert shown.startswith("… ")
     assert shown.endswith(" …")
@@ -200,3 +200,12 @@ def test_the_last_sentence_of_a_long_paragraph_leads_the_list_that_it_introduces
     assert found == [(first, ""), ("1. the harbour knows it", last), ("2. it was read", last), ("So it is.", "")]
     told = statements.statements_of(f"{first} Let's look at what happened:\n{listed}")
     assert [lead for _, _, lead in told] == ["", "", "", ""]
+
+
+def test_numbered_headings_stand_under_the_heading_above_them() -> None:
+    text = "# Review\n## P1: must fix\n### 1. Lost rows\nThey are lost.\n## P2: should fix\n### 2. Slow\nIt is slow."
+    assert [lead for _, _, lead in statements.statements_of(text)] == [
+        "P1: must fix\n1. Lost rows",
+        "P2: should fix\n2. Slow",
+    ]
+    assert [lead for _, _, lead in statements.statements_of("# Review\n\n## Rows\n\nThey are lost.")] == ["Rows"]
