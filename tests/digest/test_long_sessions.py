@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable
 import pytest
 from conversation import answer, call, conversation, digest, ran, says, user
 
-from compactor_cli.digest import failures
+from compactor_cli.digest import causes, failures
 from compactor_cli.digest.checks import may_look_at
 from compactor_cli.digest.commands import Run
 from compactor_cli.digest.files import FileOperation
@@ -139,13 +139,13 @@ def test_a_later_run_is_compared_once_with_each_check_that_failed_before_it(monk
 def test_a_finding_looks_for_its_names_in_the_edits_of_its_turn_and_the_next_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    looked_at, says_any = 0, failures._Edits._says
+    looked_at, says_any = 0, causes._Edits._says
 
-    def counted(edits: failures._Edits, one: FileOperation, names: Collection[str]) -> bool:
+    def counted(edits: causes._Edits, one: FileOperation, names: Collection[str]) -> bool:
         nonlocal looked_at
         looked_at += 1
         return says_any(edits, one, names)
 
-    monkeypatch.setattr(failures._Edits, "_says", counted)
+    monkeypatch.setattr(causes._Edits, "_says", counted)
     digest(conversation(*findings(30)), 2_000)
     assert looked_at == 30 + 29
