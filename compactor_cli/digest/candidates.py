@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.causes import finds_cause
+from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
 from compactor_cli.digest.choices import asks_the_user, is_option, offered
+from compactor_cli.digest.commands import Run
 from compactor_cli.digest.events import (
     REPORTING_TOOLS,
     Event,
@@ -26,6 +28,7 @@ from compactor_cli.digest.events import (
     short_name,
 )
 from compactor_cli.digest.files import is_undone, overwritten
+from compactor_cli.digest.looked import UnderWay
 from compactor_cli.digest.salience import Scores
 from compactor_cli.digest.settled import chooses, gives_reason
 from compactor_cli.digest.statements import (
@@ -74,7 +77,10 @@ _OUTPUTS_PER_TOKEN = 0.16
 _MIN_OUTPUTS = 40
 _MAX_ANSWERS, _MAX_ANSWER_CHARS = 60, 160
 _MIN_REPORT_CHARS = 400
+_BETWEEN_LINES = " · "
 _LINES_PER_ATOM = 3
+# So many lines, the newest, are compared with what is under way.
+_MAX_COMPARED = 20_000
 # By the length of a line.
 _LINE_COST = tuple((6 + chars) ** COST_POWER for chars in range(MAX_CHARS + 1))
 _SPOKEN = (EventKind.ASSISTANT, EventKind.SUMMARY)
@@ -122,9 +128,14 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
         found.extend(_pieces(text, base, scores, focus))
     is_gone = overwritten(events, analysis.operations)
     outputs = _outputs(analysis, max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN)), wordless)
-    found.extend(one for one in outputs if one.event not in reports and not is_gone(one.event, one.text))
-    known = {one.text for one in found}
-    found.extend(one for one in _answers(analysis, wordless) if one.text not in known)
+    answers = [one for one in _answers(analysis, wordless) if not any(is_gone(one.event, line) for line in _rows(one))]
+    known = set(chain.from_iterable(map(_rows, answers)))
+    found.extend(
+        one
+        for one in outputs
+        if one.event not in reports and one.text not in known and not is_gone(one.event, one.text)
+    )
+    found.extend(answers)
     return found
 
 
@@ -137,7 +148,7 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
     found = ((call, result) for call, result in results_of(events).items() if result.refusal is None)
     for call, result in islice(reversed([*found]), _MAX_ANSWERS):
         lines = [line.strip() for line in result.text.strip().split("\n")]
-        text, label = " · ".join(lines), analysis.labels[call].text
+        text, label = _BETWEEN_LINES.join(lines), analysis.labels[call].text
         is_short = len(text) <= _MAX_ANSWER_CHARS and len(lines) <= 2 and not is_noise(text) and text not in label
         if is_short and events[call].tool in (ToolKind.COMMAND, ToolKind.READ):
             base = wordless[call]._replace(
@@ -300,7 +311,9 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
     undone = {call for call, result in edits.items() if is_undone(events[call], result)}
     made = edits.keys() - undone
     looks = {run.event for run in analysis.runs if run.is_look}
-    for text, place in _telling_lines(events, scores, number, focus):
+    heads = set(chain.from_iterable(_head_of_tests(run) for run in analysis.runs))
+    under_way = UnderWay(analysis, islice(reversed(scores.table.lines.numbers), _MAX_COMPARED))
+    for text, place in _telling_lines(events, scores, number, focus, under_way):
         base = wordless[scores.table.lines.last[place]]
         event, label = events[base.event], analysis.labels[base.event]
         is_steering = event.tool is ToolKind.PLAN or (event.kind is EventKind.CALL and is_own(event.name))
@@ -313,7 +326,7 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         is_result = event.kind is EventKind.RESULT
         # What was looked for or run is the label of what came of it, and a run's last line tells of all its steps.
         # The path of a listing alone is for the index of names.
-        is_nothing = is_label or text in analysis.progress or is_import(_PLACE.sub("", text))
+        is_nothing = is_label or text in analysis.progress or text in heads or is_import(_PLACE.sub("", text))
         is_nothing = is_nothing or bool(_DIFF.match(text) or (is_result and _PATH.fullmatch(text)))
         if is_noise(text) or (is_nothing and not names(text, focus)):
             continue
@@ -321,8 +334,18 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         is_look = is_result and (is_file or event.call in looks)
         form = StatementForm.LOOKED if is_look else StatementForm.OUTPUT
         weight = OUTPUT_FACTOR * base.weight * (SCRAP_FACTOR if is_scrap(text) else 1.0)
+        weight *= under_way.worth(text) if is_look else 1.0
         shown, named = _shortened(text, scores, focus), (base.event, place, form, "", label.text)
         yield Statement(shown, *named, base.record, base.at_tokens, weight)
+
+
+def _head_of_tests(run: Run) -> list[str]:
+    """What a run of tests says before it runs them: versions, plugins, folders."""
+    found = _COLLECTED.search(run.output) if is_test(run.command) else None
+    return [line.strip() for line in run.output[: found.start()].split("\n")] if found else []
+
+
+_COLLECTED = re.compile(r"^(?:collecting \.\.\. )?collected \d+ items?", re.MULTILINE)
 
 
 _DIFF = re.compile(r"index [0-9a-f]{7}|diff --git |@@ |(?:---|\+\+\+) ")
@@ -332,7 +355,7 @@ _PATH = re.compile(r"[\w@+-]*[./][\w./@+-]*")
 
 
 def _telling_lines(
-    events: Sequence[Event], scores: Scores, number: int, focus: frozenset[str]
+    events: Sequence[Event], scores: Scores, number: int, focus: frozenset[str], under_way: UnderWay
 ) -> Iterator[tuple[str, int]]:
     """The distinct lines of calls and results by the chances of their names, a few for each name; with their places.
 
@@ -349,7 +372,7 @@ def _telling_lines(
     for place, rows in enumerate(lines.atoms):
         if rows and (value := sum(map(chance, rows))) >= MIN_ATOM_CHANCE and is_output[lines.last[place]]:
             ranks[place] = 0.0 if place in apart else -value / _LINE_COST[min(len(texts[place]), MAX_CHARS)]
-    taken = set[int]()
+    taken, most = set[int](), number
     for place in _by_rank(ranks):
         if number <= 0:
             break
@@ -361,9 +384,11 @@ def _telling_lines(
         number -= 1
         taken.add(place)
         yield texts[place], place
-    # Where that leaves room, a short session may be shown line by line.
-    rest = (place for place in reversed(range(len(texts))) if is_output[lines.last[place]] and place not in taken)
-    yield from ((texts[place], place) for place in islice(rest, max(0, number)))
+    # After them what has to do with the work; where that leaves room, a short session may be shown line by line.
+    newest = islice(reversed(range(len(texts))), _MAX_COMPARED)
+    rest = (place for place in newest if is_output[lines.last[place]] and place not in taken)
+    near = nlargest(max(most // 8, number), rest, key=lambda place: under_way.worth(texts[place]))
+    yield from ((texts[place], place) for place in near)
     yield from ((texts[place], place) for place in naming)
 
 
@@ -377,3 +402,8 @@ def _by_rank(ranks: Sequence[float]) -> Iterator[int]:
         if len(first) < most:
             return
         given, most = most, 8 * most
+
+
+def _rows(answer: Statement) -> list[str]:
+    """The lines of a whole answer."""
+    return answer.text.split(_BETWEEN_LINES)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from heapq import heapify, heappop, heappush
-from itertools import groupby
+from itertools import compress, groupby
 from math import log
 from typing import TYPE_CHECKING
 
@@ -37,7 +37,7 @@ COST_POWER = 0.75
 ITEM_TOKENS = 6
 OUTPUT_WORD_FACTOR = 0.5
 # Lines of one answer: more of them read as a heap of pieces, so they come only where tokens are left over, and all
-# together take no more than this: what they are lines of can be read again.
+# together take no more than this, however large the summary is: what they are lines of can be read again.
 MAX_OUTPUTS = (3, 16, 200)
 MAX_OUTPUT_TOKENS = 2_000
 # What a statement that names the focus is worth for that alone, and the share of the budget such statements may take.
@@ -93,7 +93,8 @@ class Choice:
 
     ``is_exhausted``: a larger budget would have given nothing more than the last one did.
     ``shown``: what the rest of the summary says. Candidates that name the ``focus`` (names in lower case) come first,
-    until they have taken `FOCUS_RATIO` of the budget.
+    until they have taken `FOCUS_RATIO` of the budget. Lines of outputs take ``output_tokens`` at most, and of these
+    the lines of what was only looked at ``looked_tokens``: what would be left over stays unused.
     """
 
     def __init__(
@@ -104,11 +105,14 @@ class Choice:
         count: Callable[[str], int],
         *,
         focus: frozenset[str] = frozenset(),
+        output_tokens: float = MAX_OUTPUT_TOKENS,
+        looked_tokens: float = MAX_OUTPUT_TOKENS,
     ) -> None:
         texts = tuple(shown)
         self.shown = "\n".join(text.replace("\n", " ") for text in texts)
         covered = set[Fact]().union(*map(worth.facts, texts))
         self.candidates, self.count = candidates, count
+        self.output_tokens, self.looked_tokens = min(MAX_OUTPUT_TOKENS, output_tokens), looked_tokens
         self.fresh = [_without(worth.facts(one.text, one.form), covered) for one in candidates]
         for number, one in enumerate(candidates):
             if one.place < 0:
@@ -135,12 +139,15 @@ class Choice:
         self.bounded = [
             self.items[i] if one.form in _SHOWN and i not in self.focused else -1 for i, one in enumerate(candidates)
         ]
+        self.is_looked = [
+            one.form is StatementForm.LOOKED and i not in self.focused for i, one in enumerate(candidates)
+        ]
         self.weights = [one.weight for one in candidates]
         self.opened_quarters = [len(one.label) + 4 * ITEM_TOKENS for one in candidates]
         self.is_exhausted = False
         gain = _Round(choice=self, left=0, focus_left=1.0).gain
         # What was only looked at can be looked at again: it comes where everything else is said.
-        first = [i for i, one in enumerate(candidates) if one.form is not StatementForm.LOOKED or i in self.focused]
+        first = (i for i, is_looked in enumerate(self.is_looked) if not is_looked)
         self.heap = [(-value, i) for i in first if (value := gain(i)) > 0.0]
         heapify(self.heap)
 
@@ -171,7 +178,8 @@ class _Round:
         self.covered: set[Fact] = set()
         self.opened: set[int] = set()
         self.outputs: Counter[int] = Counter()
-        self.output_left = MAX_OUTPUT_TOKENS
+        self.output_left = choice.output_tokens
+        self.looked_left = choice.looked_tokens
         self.full: set[int] = set()
         self.taken: dict[int, None] = {}
         self.is_short = False
@@ -198,7 +206,7 @@ class _Round:
                 self.is_short = True
                 return
             bound, number = heappop(heap)
-            if bounded[number] in self.full or (bounded[number] >= 0 and self.output_left <= 0):
+            if bounded[number] in self.full or not self._has_room(number):
                 continue
             if not self._fits(number):
                 self.is_short = True
@@ -212,21 +220,28 @@ class _Round:
     def fill(self) -> None:
         """Takes what else was spoken where tokens are left, then lines of output, the newest first.
 
-        Known words may make a new sentence.
+        Known words may make a new sentence. What was only looked at is taken for what it tells, unless all of it fits.
         """
         if self.left <= ITEM_TOKENS:
             return
-        candidates = self.choice.candidates
+        candidates, is_looked = self.choice.candidates, self.choice.is_looked
+        is_short = sum(compress(self.choice.chars, is_looked)) <= 4 * self.looked_left
         texts = {candidates[number].text for number in self.taken}
-        rest = (i for i, one in enumerate(candidates) if one.place >= 0 and not _is_amid_code(one))
+        telling = (i for i, one in enumerate(candidates) if one.place >= 0 and not _is_amid_code(one))
+        rest = (i for i in telling if is_short or not is_looked[i])
         for number in sorted(rest, key=lambda i: (candidates[i].form in _LINES, -candidates[i].event)):
             text = candidates[number].text
             if self.left <= ITEM_TOKENS:
                 return
-            is_full = self.choice.bounded[number] >= 0 and self.output_left <= 0
-            if text not in texts and text not in self.choice.shown and not is_full:
+            if text not in texts and text not in self.choice.shown and self._has_room(number):
                 texts.add(text)
                 self._enter(number, 0)
+
+    def _has_room(self, number: int) -> bool:
+        """Whether the lines of outputs have not taken what they may."""
+        if self.choice.is_looked[number] and self.looked_left <= 0:
+            return False
+        return self.choice.bounded[number] < 0 or self.output_left > 0
 
     def rest(self) -> list[tuple[float, int]]:
         """A heap of the candidates that are not taken, whether or not they fit: most are never counted."""
@@ -277,6 +292,7 @@ class _Round:
         self.taken[number] = None
         if candidate.form in _SHOWN:
             self.output_left -= cost if candidate.form in _LINES else 0
+            self.looked_left -= cost if choice.is_looked[number] else 0
             self.outputs[item] += 1
             if self.outputs[item] >= max_outputs:
                 self.full.add(item)

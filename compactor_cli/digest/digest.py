@@ -41,6 +41,10 @@ _MAX_REMEMBERED = 1_500
 _MIN_NAMED_TOKENS = 600
 # What the lines of turns that made something may take of the history.
 _MADE_RATIO = 0.3
+# What lines of outputs may take of the summary, and those of what was only looked at: they can be read again.
+_OUTPUT_RATIO, _LOOKED_RATIO = 0.3, 0.18
+# How many times its share the index of names may take of what nothing else needs.
+_NAMES_FACTOR = 3
 # Of work, a list of no more than a third of this is quoted whole or not at all.
 _LIST_CHARS = 900
 _SAME_CHARS = 16
@@ -154,13 +158,21 @@ class _Writer:
             offered = list(dialogue_statements(self.analysis, candidates, left * 3))
         else:
             offered = list(whole_lists(candidates, self.analysis, min(left * 3, _LIST_CHARS)))
-        choice = Choice(offered, shown, self.analysis.worth, self.token_cache.text, focus=self.analysis.focus)
+        choice = Choice(
+            offered,
+            shown,
+            self.analysis.worth,
+            self.token_cache.text,
+            focus=self.analysis.focus,
+            output_tokens=_OUTPUT_RATIO * available,
+            looked_tokens=_LOOKED_RATIO * available,
+        )
         room = left - names_tokens - sum(map(self.token_cache.item, lines.values()))
         best, tokens = self._best(choice, sections, lines, room, left - names_tokens // 2)
         self.remembered = self._to_remember(candidates)
         unused = self.request.budget_tokens - tokens - HEADING_TOKENS
         # Where statements leave room, the index takes more.
-        most = min(unused, 2 * int(available * share))
+        most = min(unused, _NAMES_FACTOR * int(available * share))
         return {**best, Section.NAMES: name_items(self.analysis, texts_of(best), most, self.token_cache)}
 
     def _best(

@@ -12,7 +12,7 @@ from compactor_cli.digest.choice import ITEM_TOKENS, Choice
 from compactor_cli.digest.history import history_items, running_text
 from compactor_cli.digest.statements import Statement, StatementForm, statements_of
 from compactor_cli.model.summary import Section
-from compactor_cli.model.transcript import Message
+from compactor_cli.model.transcript import Message, Transcript
 
 SENTENCES = (
     "The clock drifts by two seconds a day.",
@@ -436,3 +436,40 @@ def test_what_several_runs_of_a_command_printed_stands_apart_with_how_each_ended
     assert all(sum(word in text for word in ("header", "footer", "column")) == 1 for text in lines)
     assert all(text.startswith(f"`make gauges` → {'ok' if 'column' in text else 'failed'}: ") for text in lines)
     assert len(lines) > 1
+
+
+def _looked_at() -> Transcript:
+    body = [f"    level_{n} = gauges[{n}].read(clock_{n}, tide_{n})" for n in range(300)]
+    lines = [*body[:150], "def ring_the_bell(gate: Gate, hours: int) -> bool:", *body[150:]]
+    lines[250:250] = ["    delay = 1000  # not before the lantern is lit"]
+    files = [
+        (call("Read", str(n), file_path=f"src/part_{n}.py"), answer("\n".join(lines[n * 50 : n * 50 + 50]), str(n)))
+        for n in range(6)
+    ]
+    return conversation(user("When is the lantern lit?"), *files, says("I have read all parts."))
+
+
+def test_lines_of_what_was_only_looked_at_take_no_more_than_a_fifth_and_the_rest_stays_unused() -> None:
+    session = _looked_at()
+    shown = [one for one in texts(digest(session, 1_500), Section.HISTORY) if one.startswith("part_")]
+    assert 0 < count("\n".join(shown)) <= 0.22 * 1_500
+
+
+def test_of_what_was_only_looked_at_declarations_and_what_the_request_names_come_first() -> None:
+    shown = rendered(digest(_looked_at(), 700).summary)
+    assert "def ring_the_bell(gate: Gate, hours: int) -> bool:" in shown
+    assert "delay = 1000  # not before the lantern is lit" in shown
+
+
+def test_the_head_of_a_test_run_is_no_statement() -> None:
+    head = "platform tide -- gauge-8.4.0\nplugins: harbour-3.7.0, lantern-4.9.0\ncollected 2 items\n"
+    old = f"{head}E   KeyError: 'ebb_of_the_second_gauge'\ntest_b FAILED\n1 failed, 1 passed in 2s"
+    session = conversation(
+        user("test it"),
+        ran("pytest test_clock.py", old, is_error=True),
+        (call("Edit", "9", file_path="src/clock.py", old_string="a = 1", new_string="a = 2"), answer("ok", "9")),
+        ran("pytest test_clock.py", f"{head}2 passed in 2s"),
+        says("Passed."),
+    )
+    shown = "\n".join(texts(digest(session, 1_500), Section.HISTORY))
+    assert "lantern-4.9.0" not in shown

@@ -1,0 +1,75 @@
+"""Looked at: of the lines of files, listings and searches, those that have to do with what is under way."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from itertools import chain
+from math import log
+from typing import TYPE_CHECKING
+
+from compactor_cli.digest.edits import MODIFIERS
+from compactor_cli.digest.failures import is_open
+from compactor_cli.digest.language import is_term
+from compactor_cli.digest.open import State
+from compactor_cli.digest.wants import newest_request
+
+if TYPE_CHECKING:
+    from compactor_cli.digest.analysis import Analysis
+
+# What a line is worth that defines something, and what one that shares nothing with the work is.
+DEFINES, SHARES_NOTHING = 2.0, 0.2
+# A line that shares more is worth no more.
+_MAX_WORTH = 3.0
+# A word in a larger share of the lines tells none of them from the others.
+_MAX_SHARE = 0.03
+_MIN_LINES = 5
+# How many characters of a request, and of what was said last, are looked at.
+_MAX_CHARS = 4_000
+_BEGINNING = 5
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d{3,}|[^\W\d_]{2,}")
+# Before it, where a search found it: `src/clock.py:12:`.
+_DEFINES = re.compile(
+    rf"(?:[\w./@+-]+:)?(?:\d+[:-]\s*)?{MODIFIERS}(?:def|class|func|fn|function|interface|type|struct|enum|trait|impl|module)\s+[\w$(*]"
+    rf"|export (?:default )?(?:const|let|var) |(?:CREATE|create) (?:TABLE|table) "
+)
+
+
+def defines(line: str) -> bool:
+    """Whether a line of code declares something that is used by its name."""
+    return _DEFINES.match(line) is not None
+
+
+class UnderWay:
+    """How much of what is under way a line shares, by words that few of the ``lines`` have.
+
+    Under way is what the user asked last, the open steps, what fails, and what the assistant said last.
+    """
+
+    def __init__(self, analysis: Analysis, lines: Iterable[str]) -> None:
+        wanted = _parts("\n".join(_texts(analysis)))
+        shared = [wanted & _parts(line) for line in lines]
+        times, number = Counter(chain.from_iterable(shared)), len(shared) + 1
+        most = max(_MIN_LINES, int(_MAX_SHARE * number))
+        self._worth = {word: log(number / many) / log(number) for word, many in times.items() if many <= most}
+
+    def worth(self, line: str) -> float:
+        """A factor for a line: more than 1 where it shares what few lines have."""
+        shared = sum(self._worth.get(word, 0.0) for word in _parts(line)) if self._worth else 0.0
+        return min(_MAX_WORTH, shared + (DEFINES if defines(line) else 0.0)) or SHARES_NOTHING
+
+
+def _texts(analysis: Analysis) -> Iterable[str]:
+    newest, events = newest_request(analysis), analysis.events
+    last = max(analysis.finals, default=-1)
+    steps = (todo.text for todo in analysis.plan.todos if todo.state is not State.DONE)
+    failing = (f"{error.command}\n{error.line}" for error in analysis.errors if is_open(error, len(events)))
+    asked = (newest.text[:_MAX_CHARS],) if newest else ()
+    return chain(asked, steps, failing, (events[last].text[-_MAX_CHARS:],) if last >= 0 else ())
+
+
+def _parts(text: str) -> set[str]:
+    """How the words of a text begin, those within names too."""
+    found = (word.lower() for word in _WORD.findall(text))
+    return {word[:_BEGINNING] for word in found if is_term(word)}
