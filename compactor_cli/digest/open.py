@@ -50,7 +50,7 @@ class PlanState:
     """The last known to-do list, and the last plan written as text (``ExitPlanMode``).
 
     ``is_past``: the user has asked for several other things since, for which files were edited: which steps are still
-    open, nobody has said. ``dealt_with``: see `done_since`, of the steps that the list calls open.
+    open, nobody has said. ``dealt_with``: see `done_since`, of the steps that the list does not call done.
     """
 
     todos: tuple[Todo, ...] = ()
@@ -91,16 +91,17 @@ def checked(
     operations: Sequence[FileOperation],
     commits: Sequence[Commit],
 ) -> PlanState:
-    """The state with what later records show of its open steps, where nobody kept the list."""
+    """The state with what later records show of its unfinished steps, where nobody kept the list."""
     newest = max((todo.record for todo in state.todos), default=-1)
     since = [message for message in messages if message.record > newest]
     edits = [one.record for one in operations if one.record > newest and one.action is not FileAction.READ]
     asked = [message.record for message in since if message.stands_alone]
+    unfinished = [todo for todo in state.todos if todo.state is not State.DONE]
     is_left = len(asked) >= _MIN_ASKED_SINCE and edits[-1:] > asked[:1]
     return replace(
         state,
         is_past=is_left or (bool(since) and len(edits) >= _MIN_EDITS_SINCE),
-        dealt_with=done_since([(todo.text, todo.record) for todo in state.of(State.OPEN)], events, operations, commits),
+        dealt_with=done_since([(todo.text, todo.record) for todo in unfinished], events, operations, commits),
     )
 
 

@@ -147,3 +147,15 @@ def test_an_option_that_was_offered_is_not_said_to_be_left() -> None:
     edit = call("Edit", "2", file_path="a.py", old_string="a", new_string="b"), answer("ok", "2")
     later = user("now sort the menu by name"), *edit, says("Sorted."), user("and the list of the clocks, please"), *edit
     assert not any("Said to be left" in text for text in plan(asked, reply, *edit, *later))
+
+
+def test_a_step_in_progress_whose_function_was_edited_since_says_so() -> None:
+    steps = [
+        {"content": "Modify `load_page` to ask once", "status": "in_progress"},
+        {"content": "Describe it in the notes", "status": "pending"},
+    ]
+    plan = call("TodoWrite", "p", todos=steps), answer("ok", "p")
+    for name, sign in (("load_page", " (edited later)"), ("read_tide", "")):
+        edit = call("Edit", "e", file_path="src/page.py", old_string="a", new_string=f"def {name}(day):")
+        shown_steps = texts(digest(conversation(user("make it fast"), *plan, edit, answer("ok", "e"))), Section.PLAN)
+        assert shown_steps[0] == f"in progress: Modify `load_page` to ask once{sign}"
