@@ -237,9 +237,18 @@ def _goes_back(message: UserMessage, before: UserMessage, analysis: Analysis) ->
 
 
 def _stands_alone(message: UserMessage, analysis: Analysis) -> bool:
-    """Whether a message is a request by itself; in a dialogue, where every answer has some length, no yes is."""
-    is_yes = analysis.is_dialogue and all(map(begins_with_assent, message.requests))
-    return message.stands_alone and not is_yes
+    """Whether a message is a request by itself; in a dialogue, where every answer has some length, no yes is.
+
+    Nor is there what would only like something where the assistant had said what it needs.
+    """
+    before = next((event.text for event in reversed(analysis.events) if event.record == message.asked), "")
+    is_given = _NEEDS.search(before) is not None
+    answers = (begins_with_assent(one) or (is_given and _LIKES.match(one)) for one in message.requests)
+    return message.stands_alone and not (analysis.is_dialogue and all(answers))
+
+
+_NEEDS = re.compile(r"\b(?:I|we)(?:['’]ll| will)? (?:first |also |still )?need\b", re.IGNORECASE)
+_LIKES = re.compile(r"\W*I(?:['’]d| would) like\b", re.IGNORECASE)
 
 
 def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Analysis, token_cache: TokenCache) -> Item:

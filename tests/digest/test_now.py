@@ -543,3 +543,12 @@ def test_a_request_behind_several_yeses_and_answers_is_dealt_with() -> None:
     yeses = [(says("Shall I go on?"), user(word), BUILD) for word in ("yes", "ok", "sure", "go on")]
     found = task(*old, *(one for yes in yeses for one in yes), user("and the south"), BUILD)
     assert not any(text.startswith("Before that") for text in found)
+
+
+def test_a_wish_that_answers_what_the_assistant_needed_stands_with_the_request_that_it_is_for() -> None:
+    asked = user("I would like to book the second cheapest flight to the lake on the fourth of May.")
+    needs = says("To assist you, I'll need some information:\n\n1. Who travels?\n2. How do you pay?")
+    given = user("It is a flight for me alone. I'd like to pay with my card that ends in 7334.")
+    assert task(asked, needs, given)[-1] == f"Before that: {asked.text}"
+    new = user("It is a pity. I'd like to cancel the booking of the fifth of May.")
+    assert not any("Before that" in text for text in task(asked, says("There is no flight on that day."), new))
