@@ -87,9 +87,16 @@ def _inner(
                 yield from _inner(item, key, above, newer, found, given)
     elif isinstance(value, list) and value and not all(map(_is_scalar, value)):
         for item in value:
-            yield from _inner(item, name, above, newer, found, given)
+            yield from _inner(item, name, _together(item) or above, newer, found, given)
     elif name or value:
         yield above, name, value
+
+
+def _together(value: Any) -> str:
+    """What the objects of a list in a list are called, which are one thing: the legs of a journey."""
+    if not (isinstance(value, list) and len(value) > 1 and all(isinstance(item, dict) and item for item in value)):
+        return ""
+    return " + ".join(str(first) for item in value if _is_scalar(first := next(iter(item.values()))))
 
 
 class Mentions:

@@ -259,3 +259,15 @@ def test_what_a_tool_to_think_with_was_given_is_a_thought() -> None:
     looked = did("get_trip", "1", {"trip_id": "KC18K6", "cabin": "basic_economy"}, trip_id="KC18K6")
     shown = told(*looked, *did("think", "2", "", thought=thought), *did("cancel_trip", "3", "ok", trip_id="NM1VX1"))
     assert f"thought: {thought}" in shown
+
+
+def test_the_legs_of_one_journey_stand_together() -> None:
+    def leg(number: str, origin: str, destination: str, economy: int) -> dict[str, object]:
+        return {"flight": number, "origin": origin, "destination": destination, "economy": economy}
+
+    by_seattle = [leg("HAT069", "JFK", "SEA", 123), leg("HAT258", "SEA", "SFO", 167)]
+    by_denver = [leg("HAT057", "JFK", "DEN", 150), leg("HAT274", "DEN", "SFO", 198)]
+    found = did("search_onestop", "1", [by_seattle, by_denver], origin="JFK", destination="SFO")
+    shown = told(user("the cheapest one from JFK to SFO please"), *found, says("There are two journeys."))
+    assert "HAT069 + HAT258: HAT069, origin JFK, destination SEA, economy 123 · HAT258, SEA, SFO, 167" in shown
+    assert "HAT057 + HAT274: HAT057, origin JFK, destination DEN, economy 150 · HAT274, DEN, SFO, 198" in shown
