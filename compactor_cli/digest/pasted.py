@@ -31,8 +31,10 @@ def own_words(text: str, *, is_first: bool = False) -> str:
     they are, unless they hold the output of tests.
     """
     is_short = len(text) < _PASTED_CHARS or text.count("\n") < _PASTED_LINES
-    if not is_short and len(steps := list(_TEST_STEP.finditer(text))) >= _PASTED_LINES:
-        return _failures_in(text, steps[0].start(), steps[-1].end())
+    reports = ((_TEST_STEP, _PASTED_LINES), (_OF_REPORT, _MIN_OF_REPORT))
+    for form, least in reports:
+        if not is_short and len(steps := list(form.finditer(text))) >= least:
+            return _failures_in(text, steps[0].start(), steps[-1].end())
     if is_short or is_first or len(_STRUCTURE.findall(text)) >= _MIN_STRUCTURE:
         return text
     lines = [line for line in (without_data(text).strip() or text).split("\n") if line.strip()] or [""]
@@ -62,6 +64,8 @@ _MAX_TEST_ERRORS = 10
 _TEST_STEP = re.compile(
     r"^(?:=== (?:RUN|PAUSE|CONT|NAME)\b|\s*--- PASS:|.* PASSED(?: +\[ *\d+%\])?$).*\n?", re.MULTILINE
 )
+# What pytest writes around the source of a test that failed: how the report of a test begins, and its errors.
+_OF_REPORT, _MIN_OF_REPORT = re.compile(r"^(?:_{5,} \S+ _{5,}|E   +\S.*|FAILED \S+::\S.*)$\n?", re.MULTILINE), 3
 _SENTENCE = re.compile(r"\w[\w',]*(?: [\w`'\",/.-]+){2,}.*[.?!\w]\s*$")
 
 

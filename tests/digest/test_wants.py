@@ -349,6 +349,22 @@ def test_of_a_pasted_log_the_users_words_and_each_error_stay() -> None:
     assert without_data("At 09:08:10 it stops.\nWhy?") == "At 09:08:10 it stops.\nWhy?"
 
 
+def test_of_a_pasted_report_of_tests_the_errors_stay_and_the_source_goes() -> None:
+    source = "\n".join(f"    gauge_{number} = Gauge(number={number}, harbour='CAS')" for number in range(40))
+    reports = [
+        f"_________ test_{name} _________\n\n{source}\n>       assert gauge.{name}\nE       AssertionError: no {name}"
+        f"\n\ntests/test_gauges.py:{line}: AssertionError"
+        for name, line in (("drift", 74), ("tide", 166))
+    ]
+    failed = "FAILED tests/test_gauges.py::test_drift - AssertionError: no drift"
+    shown = own_words("\n".join(("two tests are unhappy now:", *reports, failed, "can you mend them?")))
+    assert shown.startswith("two tests are unhappy now:")
+    assert shown.endswith("can you mend them?")
+    assert "AssertionError: no tide" in shown
+    assert failed in shown
+    assert "gauge_" not in shown
+
+
 def test_of_a_pasted_page_its_beginning_its_errors_and_the_users_last_words_stay() -> None:
     page = [f"Gauges are instruments that station {n} reads by the hour, and panel {n} shows them." for n in range(60)]
     page[40] = "error: gauge CAS-02 is unknown"
