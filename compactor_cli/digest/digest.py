@@ -42,9 +42,9 @@ _MIN_NAMED_TOKENS = 600
 # What the lines of turns that made something may take of the history.
 _MADE_RATIO = 0.3
 # What lines of outputs may take of the summary, and those of what was only looked at: they can be read again.
-_OUTPUT_RATIO, _LOOKED_RATIO = 0.5, 0.35
+_OUTPUT_RATIO, _LOOKED_RATIO = 0.7, 0.5
 # How many times its share the index of names may take of what nothing else needs.
-_NAMES_FACTOR = 2.5
+_NAMES_FACTOR = 2
 # Of work, a list of no more than a third of this is quoted whole or not at all.
 _LIST_CHARS = 900
 _SAME_CHARS = 16
@@ -172,7 +172,7 @@ class _Writer:
         self.remembered = self._to_remember(candidates)
         unused = self.request.budget_tokens - tokens - HEADING_TOKENS
         # Where statements leave room, the index takes more.
-        most = min(unused, int(_NAMES_FACTOR * available * share))
+        most = min(unused, _NAMES_FACTOR * int(available * share))
         return {**best, Section.NAMES: name_items(self.analysis, texts_of(best), most, self.token_cache)}
 
     def _best(

@@ -75,7 +75,7 @@ class FixedWords:
     stashed = _Word("Put away by git stash", "已被 git stash 收起", "git stash で退避済み")
     reverted = _Word("changes thrown away", "改动已撤销", "変更は破棄済み")
     branch = _Word("branch", "分支", "ブランチ")
-    skills = _Word("Skills in use", "使用中的技能", "使用中のスキル")
+    skills = _Word("Skills loaded", "已加载的技能", "読み込まれたスキル")
     background = _Word("Running in the background", "后台运行中", "バックグラウンドで実行中")
     thought = _Word("thought", "思考", "思考")
     since = _Word("since then", "之后", "その後")
@@ -83,7 +83,7 @@ class FixedWords:
     earlier_state = _Word("Said before the newest steps", "在最新步骤之前说的", "最新の手順の前の発言")
     unpushed = _Word("Not pushed since", "此后未推送", "その後未プッシュ")
     more = _Word("more", "项未列出", "件は省略")
-    resumed = _Word("resumed later", "后来继续", "後に再開")
+    resumed = _Word("later edited or run", "后来又编辑或运行", "後に編集または実行")
     edited_later = _Word("edited later", "后来已编辑", "後に編集")
     # Punctuation is ASCII in every language: next to an address, any other would read as a part of it.
     colon = ": "

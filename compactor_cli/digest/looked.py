@@ -18,10 +18,10 @@ from compactor_cli.digest.wants import newest_request
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
 
-# What a line is worth that defines something, and what one that shares nothing with the work is.
-DEFINES, SHARES_NOTHING = 2.0, 0.2
-# A line that shares more is worth no more.
-_MAX_WORTH = 3.0
+# A line that shares nothing with the work is worth 1. What is added for each word that few lines have, and for a line
+# that defines something; none is worth more than this.
+SHARED, DEFINES = 1.0, 2.0
+MAX_WORTH = 4.0
 # A word in a larger share of the lines tells none of them from the others.
 _MAX_SHARE = 0.03
 _MIN_LINES = 5
@@ -57,7 +57,7 @@ class UnderWay:
     def worth(self, line: str) -> float:
         """A factor for a line: more than 1 where it shares what few lines have."""
         shared = sum(self._worth.get(word, 0.0) for word in _parts(line)) if self._worth else 0.0
-        return min(_MAX_WORTH, shared + (DEFINES if defines(line) else 0.0)) or SHARES_NOTHING
+        return min(MAX_WORTH, 1.0 + SHARED * shared + (DEFINES if defines(line) else 0.0))
 
 
 def _texts(analysis: Analysis) -> Iterable[str]:

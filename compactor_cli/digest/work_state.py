@@ -180,14 +180,16 @@ def _uncommitted(
 
 
 def _place(states: Sequence[FileState], commits: Sequence[Commit], runs: Sequence[Run], branch: str) -> None:
-    """Says of the ``commit`` of files on which other branch it is; takes it from those in an unresolved merge."""
+    """Says of the ``commit`` of files on which other branch it is; takes it from those in an unresolved merge, unless
+    the work in conflict is that of another branch.
+    """
     others = {commit.hash: commit.branch for commit in commits if branch and commit.branch not in ("", branch)}
     merged_at, conflicts = _conflicts(runs)
     for state in states:
-        if state.changed < merged_at and not conflicts.isdisjoint(_ends_of(state.path)):
-            state.commit = ""
-        elif state.commit in others:
+        if state.commit in others:
             state.commit = f"{state.commit} ({others[state.commit]})"
+        elif state.changed < merged_at and not conflicts.isdisjoint(_ends_of(state.path)):
+            state.commit = ""
 
 
 def _conflicts(runs: Sequence[Run]) -> tuple[int, frozenset[str]]:

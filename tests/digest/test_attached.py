@@ -42,7 +42,7 @@ def plan(transcript: Transcript, **more: object) -> list[str]:
 def test_skills_and_what_still_runs_are_stated() -> None:
     said = plan(conversation(*TALK))
     assert said == [
-        "Skills in use: git:review",
+        "Skills loaded: git:review",
         'Running in the background: "Look at the git history" (a1b2c3)',
         'Running in the background: "make long" (b77f00)',
     ]
@@ -50,11 +50,11 @@ def test_skills_and_what_still_runs_are_stated() -> None:
 
 def test_what_ended_is_not_stated_wherever_that_is_shown() -> None:
     over = (notice("a1b2c3"), call("TaskStop", "k", task_id="b77f00"), answer("Successfully stopped task", "k"))
-    assert plan(conversation(*TALK, *over)) == ["Skills in use: git:review"]
+    assert plan(conversation(*TALK, *over)) == ["Skills loaded: git:review"]
     whole = conversation(*TALK, *over)
     covered = range(len(whole.messages) - 3)
     kept = tuple(range(len(whole.messages) - 3, len(whole.messages)))
-    assert plan(whole, covered=covered, kept=kept) == ["Skills in use: git:review"]
+    assert plan(whole, covered=covered, kept=kept) == ["Skills loaded: git:review"]
 
 
 def test_an_agent_whose_end_an_older_client_announced_runs_no_more() -> None:
@@ -81,10 +81,10 @@ def test_a_look_at_work_that_is_not_done_leaves_it_running() -> None:
 def test_they_are_carried_from_one_summary_to_the_next() -> None:
     first = digest(conversation(*TALK))
     later = conversation(user("And now the docs, please, all of them."), says("Yes."), skill("docs"))
-    assert plan(later, state=first.state)[0] == "Skills in use: git:review, docs"
+    assert plan(later, state=first.state)[0] == "Skills loaded: git:review, docs"
     assert any("a1b2c3" in line for line in plan(later, state=first.state))
     ended = conversation(user("And now the docs, please."), notice("a1b2c3"), notice("b77f00", "failed"), says("Yes."))
-    assert plan(ended, state=first.state) == ["Skills in use: git:review"]
+    assert plan(ended, state=first.state) == ["Skills loaded: git:review"]
 
 
 def test_talk_without_any_has_none() -> None:

@@ -449,10 +449,10 @@ def _looked_at() -> Transcript:
     return conversation(user("When is the lantern lit?"), *files, says("I have read all parts."))
 
 
-def test_lines_of_what_was_only_looked_at_take_no_more_than_a_third_and_the_rest_stays_unused() -> None:
+def test_lines_of_what_was_only_looked_at_take_no_more_than_half_and_the_rest_stays_unused() -> None:
     session = _looked_at()
     shown = [one for one in texts(digest(session, 1_500), Section.HISTORY) if one.startswith("part_")]
-    assert 0 < count("\n".join(shown)) <= 0.38 * 1_500
+    assert 0 < count("\n".join(shown)) <= 0.52 * 1_500
 
 
 def test_of_what_was_only_looked_at_declarations_and_what_the_request_names_come_first() -> None:

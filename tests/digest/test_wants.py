@@ -434,8 +434,8 @@ def test_a_stop_is_over_when_the_user_lets_the_file_be_changed_or_the_command_ru
     done = (*_edit("3", "updated"), *ran("git push", "main -> main"))
     one = digest(conversation(user(LONG), reasons, silent, done, user(f"{LONG}again"), BUILD), 1_500)
     assert [item.text for item in items(one, Section.USER) if "Stopped" in item.text] == [
-        'Stopped by the user: `Edit store.py` → "wait, who reads it?" (resumed later)',
-        'Stopped by the user: `git push` → "pull first" (resumed later)',
+        'Stopped by the user: `Edit store.py` → "wait, who reads it?" (later edited or run)',
+        'Stopped by the user: `git push` → "pull first" (later edited or run)',
         "Stopped by the user: `rm -rf build`",
     ]
     assert items(one, Section.USER)[0].records == (2, 11)
