@@ -26,7 +26,7 @@ def with_scripts(
     results, by_event = results_of(events), dict[int, list[FileOperation]]()
     for one in operations:
         by_event.setdefault(one.event, []).append(one)
-    reader = _Reader(above=f"{directory}/" if directory else "\n")
+    reader = _Scripts(above=f"{directory}/" if directory else "\n")
     found: list[FileOperation] = []
     for number, event in enumerate(events):
         own, result = by_event.get(number, []), results.get(number)
@@ -48,7 +48,7 @@ def with_scripts(
 
 
 @dataclass(slots=True, kw_only=True)
-class _Reader:
+class _Scripts:
     above: str  # the directory that paths are without
     texts: dict[str, str] = field(default_factory=dict)  # of files that the session wrote
     copies: dict[str, str] = field(default_factory=dict)  # what each copy is of that was made before any change
