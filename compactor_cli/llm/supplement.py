@@ -227,7 +227,7 @@ class _Chooser:
         if newest and Section.TASK not in self.text.missing:
             share = int(tokens * _SHARES[Section.USER]) - _ITEM_TOKENS
             room = max(tokens // 4, min(_SENTENCE_TOKENS, share))
-            for one in (*standing_requests(newest, self.analysis)[:1], newest):
+            for one in (*reversed(standing_requests(newest, self.analysis)), newest):
                 words = clipped(one.text, room, self.token_cache)
                 yield Item(text=words, records=records_of((one.record,)))
 
