@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from compactor_cli.digest.causes import Cause, find_causes
 from compactor_cli.digest.checklists import DealtWith, dealt_with
-from compactor_cli.digest.checks import is_test
+from compactor_cli.digest.checks import changes_code, is_test
 from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import Run, changes_world, runs
 from compactor_cli.digest.corrections import overturned
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, events, unsaid_thoughts
 from compactor_cli.digest.failures import ErrorRecord, find_errors
-from compactor_cli.digest.files import FileOperation, FileState, file_operations, replay
+from compactor_cli.digest.files import FileOperation, FileState, file_operations, overwritten, replay
 from compactor_cli.digest.history import DigestTurn, finals, turns_of
 from compactor_cli.digest.language import FixedWords, detect, words_of
 from compactor_cli.digest.memory import Memory, parse, read_text
@@ -54,7 +54,7 @@ class Analysis:
     ``outcomes``: what came of the user's messages, by turn. ``dealt_with``: entries of the assistant's lists, by event.
     ``remembered``: statements of records that are gone. ``is_dialogue``: a conversation without work on files or
     commands; calls in it are those of a service. ``focus``: names in lower case.
-    ``permissions``: see `_permissions`.
+    ``permissions``: see `_permissions`. ``is_gone``: see `overwritten`.
     """
 
     events: tuple[Event, ...]
@@ -74,6 +74,7 @@ class Analysis:
     messages: tuple[UserMessage, ...]
     plan: PlanState
     operations: tuple[FileOperation, ...]
+    is_gone: Callable[[int, str], bool]
     files: tuple[FileState, ...]
     runs: tuple[Run, ...]
     errors: tuple[ErrorRecord, ...]
@@ -91,6 +92,12 @@ class Analysis:
     permissions: tuple[str, int] = ("", -1)
     focus: frozenset[str] = frozenset()
     restore_files: int = 0
+
+    @property
+    def code_changed_at(self) -> int:
+        """Where the last change of code stands among the events; -1 without any."""
+        # From the end, as operations are in the order of their events: this is asked for each turn.
+        return next((one.event for one in reversed(self.operations) if changes_code(one)), -1)
 
     @property
     def newest_thought(self) -> Event | None:
@@ -133,7 +140,7 @@ def analyse(request: Request) -> Analysis:
     quoted = {_beginning(message.text) for message in user_words}
     # The longest of those that begin alike.
     whole = {_beginning(text): text for text in sorted(carried, key=len)}
-    texts = (text for text in dict.fromkeys(whole[_beginning(text)] for text in carried))
+    texts = dict.fromkeys(whole[_beginning(text)] for text in carried)
     earlier = (UserMessage(text=text, record=-1, turn=-1) for text in texts if _beginning(text) not in quoted)
     return _analysed(
         request,
@@ -197,9 +204,6 @@ def _analysed(
     settled = decisions(found, taken_back, words)
     newly = {decision.text for decision in settled}
     is_dialogue = scores.coding < _CODING and not (ran or operations)
-    # What clients say in the user's name of work that ended: no words of the user, and so no events.
-    both = (request.transcript.messages[i] for i in sorted((*request.covered, *request.kept)))
-    notices = (one.text for one in both if one.role is Role.USER and "<task-id>" in one.text)
     return Analysis(
         events=found,
         labels=Labels(found),
@@ -214,6 +218,7 @@ def _analysed(
         messages=messages,
         plan=checked(plan, messages, found, operations, work.commits),
         operations=operations,
+        is_gone=overwritten(found, operations),
         files=files,
         runs=ran,
         errors=find_errors(found, ran, operations),
@@ -229,13 +234,19 @@ def _analysed(
         work=work,
         outcomes=outcomes(found, ran, operations, work.commits, words),
         dealt_with=dealt_with(found, operations),
-        attached=attached(found, kept, notices, memory.attached()),
+        attached=attached(found, kept, _notices(request), memory.attached()),
         permissions=_permissions(request),
         is_dialogue=is_dialogue,
         focus=focus_names(request.focus),
         restore_files=request.restore_files,
         **known,
     )
+
+
+def _notices(request: Request) -> Iterator[str]:
+    """What clients say in the user's name of work that ended: no words of the user, and so no events."""
+    both = (request.transcript.messages[index] for index in sorted((*request.covered, *request.kept)))
+    return (one.text for one in both if one.role is Role.USER and "<task-id>" in one.text)
 
 
 def _permissions(request: Request) -> tuple[str, int]:

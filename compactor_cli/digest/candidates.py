@@ -27,8 +27,9 @@ from compactor_cli.digest.events import (
     results_of,
     short_name,
 )
-from compactor_cli.digest.files import is_undone, overwritten
+from compactor_cli.digest.files import is_undone
 from compactor_cli.digest.looked import UnderWay
+from compactor_cli.digest.names import PATH_ALONE
 from compactor_cli.digest.salience import Scores
 from compactor_cli.digest.settled import chooses, gives_reason
 from compactor_cli.digest.statements import (
@@ -126,7 +127,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
         # What another model reported to the agent: its statements stand under the label of the call.
         base = wordless[number]._replace(label=labels[number].text)
         found.extend(_pieces(text, base, scores, focus))
-    is_gone = overwritten(events, analysis.operations)
+    is_gone = analysis.is_gone
     outputs = _outputs(analysis, max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN)), wordless)
     answers = [one for one in _answers(analysis, wordless) if not any(is_gone(one.event, line) for line in _rows(one))]
     known = set(chain.from_iterable(map(_rows, answers)))
@@ -327,7 +328,7 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         # What was looked for or run is the label of what came of it, and a run's last line tells of all its steps.
         # The path of a listing alone is for the index of names.
         is_nothing = is_label or text in analysis.progress or text in heads or is_import(_PLACE.sub("", text))
-        is_nothing = is_nothing or bool(_DIFF.match(text) or (is_result and _PATH.fullmatch(text)))
+        is_nothing = is_nothing or bool(_DIFF.match(text) or (is_result and PATH_ALONE.fullmatch(text)))
         if is_noise(text) or (is_nothing and not names(text, focus)):
             continue
         is_file = event.tool is ToolKind.READ or (event.tool is ToolKind.COMMAND and label.is_file)
@@ -351,7 +352,6 @@ _COLLECTED = re.compile(r"^(?:collecting \.\.\. )?collected \d+ items?", re.MULT
 _DIFF = re.compile(r"index [0-9a-f]{7}|diff --git |@@ |(?:---|\+\+\+) ")
 # Where a search found a line: `src/clock.py:12:`.
 _PLACE = re.compile(r"^[\w./@+-]+:(?:\d+:)?\s*(?=\S)")
-_PATH = re.compile(r"[\w@+-]*[./][\w./@+-]*")
 
 
 def _telling_lines(

@@ -168,8 +168,9 @@ def _hunks(section: str) -> Iterator[tuple[str, str]]:
             yield old, new
 
 
-# What stands before the word that defines something.
+# What stands before the word that defines something, and these words in most languages.
 MODIFIERS = r"(?:export |default |public |private |protected |static |async |pub |abstract |final )*"
+DEFINERS = "def|class|func|fn|function|interface|type|struct|enum|trait|impl|module"
 
 
 @cache

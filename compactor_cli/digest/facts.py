@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.checks import brief, changes_code, contains, is_test
+from compactor_cli.digest.checks import brief, contains, is_test
 from compactor_cli.digest.commands import CommandOutcome, Run, asks_for_help
 from compactor_cli.digest.failures import OF_ONE_USE, fails_later, is_shown, never_ran
 from compactor_cli.digest.files import is_throwaway
@@ -31,7 +31,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     ranked = _ranked_runs(analysis.runs)
     known = {run.key for run, _ in ranked}
     # How a check ended is no fact of the code as it is now.
-    is_changed = any(map(changes_code, analysis.operations))
+    is_changed = analysis.code_changed_at >= 0
     carried = [
         Item(text=text)
         for text in reversed(analysis.memory.commands)

@@ -9,7 +9,6 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checklists import marks_of
-from compactor_cli.digest.checks import changes_code
 from compactor_cli.digest.commands import CommandOutcome
 from compactor_cli.digest.corrections import GIVES_VERDICT, TELLS_WHAT_IS_OPEN
 from compactor_cli.digest.events import Event, EventKind, FileAction
@@ -198,7 +197,7 @@ def _exchange(statements: Sequence[Statement], depth: int, analysis: Analysis) -
 
 def remembered_items(taken: Sequence[Statement], analysis: Analysis) -> tuple[Item, ...]:
     """Statements of records that are gone, under the labels they had; verdicts with a mark where code changed since."""
-    is_changed = any(map(changes_code, analysis.operations))
+    is_changed = analysis.code_changed_at >= 0
     remembered = [
         one._replace(text=f"{one.text} ({analysis.words.older})")
         if is_changed and not one.label and GIVES_VERDICT.search(one.text) and analysis.words.older not in one.text
@@ -301,8 +300,7 @@ def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mappi
     words = analysis.words
     shown = {(one.event, one.place) for group in groups for one in group}
     marks = dict(marks_of(analysis.dealt_with, words, shown))
-    # From the end, as operations are in the order of their events: this is asked for each turn.
-    changed = next((one.event for one in reversed(analysis.operations) if changes_code(one)), -1)
+    changed = analysis.code_changed_at
     for group in groups:
         doubted = analysis.taken_back.get(group[0].event, frozenset())
         # Where most of it is in doubt, so is what it says between.

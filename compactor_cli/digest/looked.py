@@ -9,7 +9,7 @@ from itertools import chain
 from math import log
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.edits import MODIFIERS
+from compactor_cli.digest.edits import DEFINERS, MODIFIERS
 from compactor_cli.digest.failures import is_open
 from compactor_cli.digest.language import is_term
 from compactor_cli.digest.open import State
@@ -31,7 +31,7 @@ _BEGINNING = 5
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d{3,}|[^\W\d_]{2,}")
 # Before it, where a search found it: `src/clock.py:12:`.
 _DEFINES = re.compile(
-    rf"(?:[\w./@+-]+:)?(?:\d+[:-]\s*)?{MODIFIERS}(?:def|class|func|fn|function|interface|type|struct|enum|trait|impl|module)\s+[\w$(*]"
+    rf"(?:[\w./@+-]+:)?(?:\d+[:-]\s*)?{MODIFIERS}(?:{DEFINERS})\s+[\w$(*]"
     rf"|export (?:default )?(?:const|let|var) |(?:CREATE|create) (?:TABLE|table) "
 )
 
@@ -48,15 +48,16 @@ class UnderWay:
     """
 
     def __init__(self, analysis: Analysis, lines: Iterable[str]) -> None:
-        wanted = _parts("\n".join(_texts(analysis)))
-        shared = [wanted & _parts(line) for line in lines]
-        times, number = Counter(chain.from_iterable(shared)), len(shared) + 1
+        self._wanted = _parts("\n".join(_texts(analysis)))
+        self._shared = {line: self._wanted & _parts(line) for line in lines}
+        times, number = Counter(chain.from_iterable(self._shared.values())), len(self._shared) + 1
         most = max(_MIN_LINES, int(_MAX_SHARE * number))
         self._worth = {word: log(number / many) / log(number) for word, many in times.items() if many <= most}
 
     def worth(self, line: str) -> float:
         """A factor for a line: more than 1 where it shares what few lines have."""
-        shared = sum(self._worth.get(word, 0.0) for word in _parts(line)) if self._worth else 0.0
+        words = self._shared[line] if line in self._shared else self._wanted & _parts(line)
+        shared = sum(self._worth.get(word, 0.0) for word in words)
         return min(MAX_WORTH, 1.0 + SHARED * shared + (DEFINES if defines(line) else 0.0))
 
 

@@ -25,7 +25,7 @@ from compactor_cli.digest.events import (
     is_own,
     parameters,
 )
-from compactor_cli.digest.files import WRITING, contents, overwritten, patched_files
+from compactor_cli.digest.files import WRITING, contents, patched_files
 from compactor_cli.digest.salience import FILE_KINDS, KINDS, Lines, Table
 from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import TokenCache, head
@@ -207,7 +207,7 @@ def _taken_out(analysis: Analysis, names: Sequence[str]) -> set[str]:
     """Those of these names that edits took out of their files, and that stand in no other output."""
     table, labels = analysis.table, analysis.labels
     rows = {row: name for name in names if table.columns["kinds"][row := table.atoms[name]] not in FILE_KINDS}
-    is_gone = overwritten(analysis.events, analysis.operations)
+    is_gone = analysis.is_gone
     taken: dict[int, set[str]] = {}
     standing = set[int]()
     lines = zip(table.lines.numbers, table.lines.atoms, table.lines.last, strict=True)
@@ -236,18 +236,19 @@ def _only_in(lines: Lines, passing: Collection[str], rows: set[int]) -> set[int]
 
 def _long_listings(lines: Lines) -> frozenset[str]:
     """The lines that are a path and nothing else, of answers with many of them."""
-    paths = [(text, last) for text, last in zip(lines.numbers, lines.last, strict=True) if _LISTED.fullmatch(text)]
+    paths = [(text, last) for text, last in zip(lines.numbers, lines.last, strict=True) if PATH_ALONE.fullmatch(text)]
     times = Counter(last for _, last in paths)
     return frozenset(text for text, last in paths if times[last] > _MAX_LISTED)
 
 
-_LISTED, _MAX_LISTED = re.compile(r"[\w@+-]*[./][\w./@+-]*"), 60
+# A line that is a path and nothing else.
+PATH_ALONE, _MAX_LISTED = re.compile(r"[\w@+-]*[./][\w./@+-]*"), 60
 
 
 def _files_of(analysis: Analysis, names: Iterable[str]) -> dict[str, str]:
     """The file that each name stands in: of the newest event about a file that holds it, and that still stands."""
     table, labels = analysis.table, analysis.labels
-    is_gone = overwritten(analysis.events, analysis.operations)
+    is_gone = analysis.is_gone
     missing = {table.atoms[name]: name for name in names}
     wanted = set(missing)
     newest: dict[int, int] = {}

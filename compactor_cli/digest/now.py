@@ -130,7 +130,7 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
     first = _quoted(words.request, newest, budget_tokens, analysis, token_cache)
     yield first
     reply = ""
-    before = next((event.text for event in reversed(analysis.events) if event.record == newest.asked), "")
+    before = _words_before(newest, analysis)
     if newest.points_at:
         # The entry that it names, and not what else the list holds.
         asked = f" {ELLIPSIS} {newest.replies_to}" if newest.replies_to.endswith(QUESTION_MARKS) else ""
@@ -241,10 +241,16 @@ def _stands_alone(message: UserMessage, analysis: Analysis) -> bool:
 
     Nor is there what would only like something where the assistant had said what it needs.
     """
-    before = next((event.text for event in reversed(analysis.events) if event.record == message.asked), "")
-    is_given = _NEEDS.search(before) is not None
+    if not analysis.is_dialogue:
+        return message.stands_alone
+    is_given = _NEEDS.search(_words_before(message, analysis)) is not None
     answers = (begins_with_assent(one) or (is_given and _LIKES.match(one)) for one in message.requests)
-    return message.stands_alone and not (analysis.is_dialogue and all(answers))
+    return message.stands_alone and not all(answers)
+
+
+def _words_before(message: UserMessage, analysis: Analysis) -> str:
+    """What the assistant said just before a message."""
+    return next((event.text for event in reversed(analysis.events) if event.record == message.asked), "")
 
 
 _NEEDS = re.compile(r"\b(?:I|we)(?:['’]ll| will)? (?:first |also |still )?need\b", re.IGNORECASE)
