@@ -20,7 +20,7 @@ from compactor_cli.digest.history import (
 )
 from compactor_cli.digest.lists import whole_lists
 from compactor_cli.digest.loss import loss
-from compactor_cli.digest.memory import FileRow, Memory, lasting_part, serialise
+from compactor_cli.digest.memory import Memory, file_row, lasting_part, serialise
 from compactor_cli.digest.names import name_items
 from compactor_cli.digest.open import remembered_errors
 from compactor_cli.digest.sections import DROP_ORDER, HEADING_TOKENS, build_sections, names_ratio, texts_of
@@ -92,15 +92,13 @@ def _memory(analysis: Analysis) -> Memory:
     The user's yeses are left out: what they agreed to is a decision.
     """
     work = analysis.work
+    has_no_commit = not (work.commits or work.by_others)
     messages = (one for one in analysis.messages if one.text and not is_assent(one.text))
     return Memory(
         users=tuple(lasting_part(message.text + outcome_of(message, analysis)[0]) for message in messages),
         files=tuple(
-            FileRow(
-                *(s.path, s.is_created, s.edits, s.reads, s.is_deleted, s.moved_to, s.commit),
-                s.path in work.uncommitted or (s.changed >= 0 and not (work.commits or work.by_others)),
-            )
-            for s in analysis.files[::-1]
+            file_row(state, is_uncommitted=state.path in work.uncommitted or (state.changed >= 0 and has_no_commit))
+            for state in reversed(analysis.files)
         ),
         todos=tuple((todo.state.value, todo.text, todo.key) for todo in analysis.plan.todos),
         plan=analysis.plan.text,

@@ -9,7 +9,7 @@ from dataclasses import field, fields
 from heapq import nlargest
 from itertools import chain, product
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -30,17 +30,14 @@ _MAX_CHARS = 100_000
 _CARRIED_FACTOR = 0.5
 
 
-class FileRow(NamedTuple):
-    """What is carried of a file. ``commit`` holds its last change; ``is_uncommitted``: none does."""
+# What is carried of a file, in this order, and whether no commit holds its last change; of older states the first.
+_CARRIED = ("path", "is_created", "edits", "reads", "is_deleted", "moved_to", "commit")
+FileRow = tuple[Any, ...]
 
-    path: str
-    is_created: bool = False
-    edits: int = 0
-    reads: int = 0
-    is_deleted: bool = False
-    moved_to: str = ""
-    commit: str = ""
-    is_uncommitted: bool = False
+
+def file_row(state: FileState, *, is_uncommitted: bool = False) -> FileRow:
+    """What is carried of a file."""
+    return (*(getattr(state, name) for name in _CARRIED), is_uncommitted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +74,10 @@ class Memory:
 
     def file_states(self) -> tuple[FileState, ...]:
         """The carried files, as states without records."""
-        rows = (FileRow(*row)._asdict() for row in self.files)
         # What no commit held was changed before all that is new.
-        return tuple(FileState(changed=0 if row.pop("is_uncommitted") else -1, **row) for row in rows)
+        changed = (0 if any(row[len(_CARRIED) :]) else -1 for row in self.files)
+        known = (dict(zip(_CARRIED, row, strict=False)) for row in self.files)
+        return tuple(FileState(changed=at, **fields) for at, fields in zip(changed, known, strict=True))
 
     def statements(self) -> tuple[Statement, ...]:
         """The carried lines, as statements of records that are gone, in their order."""
@@ -203,30 +201,30 @@ def _files(line: str) -> list[FileRow]:
         label, colon, paths = line.partition(words.colon)
         done = label.partition(words.comma)[0]
         if colon and done in (words.read, words.edited, words.created):
-            commit = label.partition(f"{words.comma}{words.committed} ")[2]
-            known = (done == words.created, int(done == words.edited), int(done == words.read), False, "", commit)
-            return [FileRow(path, *known) for path in paths.split(", ")]
+            return [row for path in paths.split(", ") if (row := _file(path, label, words))]
     return []
 
 
 def _file(path: str, facts: str, words: FixedWords) -> FileRow | None:
-    times = {words.edited: 0, words.read: 0}
-    marks = {words.created: False, words.deleted: False}
-    moved = commit = ""
+    state = FileState(path=path)
     for fact in facts.partition(words.colon)[0].split(words.comma):
         word, _, number = fact.partition(" ×")
-        if word in times:
-            times[word] = int(number) if number.isdigit() else 1
+        times = int(number) if number.isdigit() else 1
+        if word == words.edited:
+            state.edits = times
+        elif word == words.read:
+            state.reads = times
+        elif word == words.created:
+            state.is_created = True
+        elif word == words.deleted:
+            state.is_deleted = True
         elif word.startswith(f"{words.moved} "):
-            moved = word.removeprefix(f"{words.moved} ")
-        elif word in marks:
-            marks[word] = True
+            state.moved_to = word.removeprefix(f"{words.moved} ")
         elif word.startswith(f"{words.committed} "):
-            commit = word.removeprefix(f"{words.committed} ")
+            state.commit = word.removeprefix(f"{words.committed} ")
         elif word != words.reverted:
             return None
-    done = marks[words.created], times[words.edited], times[words.read], marks[words.deleted]
-    return FileRow(path, *done, moved, commit)
+    return file_row(state)
 
 
 def _plan(lines: Iterable[str]) -> tuple[tuple[tuple[str, ...], ...], str]:
