@@ -27,6 +27,7 @@ from compactor_cli.digest.cleaning import (
     without_prompt,
     without_removed,
 )
+from compactor_cli.digest.language import apart, words
 from compactor_cli.formats.client_signs import (
     DIRECTORY_KEYS,
     OBSERVATION,
@@ -459,8 +460,8 @@ def is_service_call(event: Event) -> bool:
 
 def is_lookup(name: str) -> bool:
     """Whether a tool of this name only looks something up, as far as its first word tells, or its last: `order_get`."""
-    words = re.split(r"[_\-\s]|(?<=[a-z])(?=[A-Z])", re.split(r"__|[.:/]", name)[-1].strip())
-    return words[0].lower() in _LOOKUPS or words[-1].lower() in _LOOKUPS_AT_END
+    found = words(apart(re.split(r"__|[.:/]", name)[-1])) or [""]
+    return found[0] in _LOOKUPS or found[-1] in _LOOKUPS_AT_END
 
 
 def _by_words(short: str, arguments: Mapping[str, Any] | str) -> ToolKind:

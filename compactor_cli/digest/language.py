@@ -229,6 +229,14 @@ def _ascii_words(text: str) -> list[str]:
     return text.encode().translate(_IN_WORDS).decode().split()
 
 
+def apart(text: str) -> str:
+    """With a blank between the words within names: ``runTests``, ``run_tests``, ``HTTPServer``."""
+    return _SEAM.sub(" ", text)
+
+
+_SEAM = re.compile(r"_+|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
 def terms(text: str) -> list[str]:
     """The words that carry meaning: no stop words, no single letters; two-character runs of scripts without spaces."""
     return [word for word in raw_terms(text) if is_term(word)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.language import LANGUAGES, FixedWords, detect, words_of
+from compactor_cli.digest.language import LANGUAGES, FixedWords, apart, detect, words, words_of
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,8 @@ def test_fixed_words_are_complete_and_hold_no_atoms(language: str) -> None:
 def test_an_unknown_language_gets_english_words() -> None:
     assert words_of("fr") is words_of("en")
     assert words_of("zh-TW") is words_of("zh")
+
+
+def test_words_within_names_stand_apart() -> None:
+    found = words(apart("runTests, run_tests: HTTPServer"))
+    assert found == ["run", "tests", "run", "tests", "http", "server"]
