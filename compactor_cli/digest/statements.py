@@ -196,16 +196,17 @@ def _split(line: str) -> list[str]:
 def verbatim(text: str) -> str:
     """A text without blank lines and trailing blanks, its words untouched.
 
-    A list item of its own stands after the line before it: on a line, it would be taken for one of a template's.
+    An entry of a list stands after the line before it, if that is no heading: on a line of its own, it would be taken
+    for an entry of a template's.
     """
     lines: list[str] = []
     for line in text.split("\n"):
         if not line.strip():
             continue
-        if lines and line.lstrip().startswith("- "):
+        if lines and line.lstrip().startswith("- ") and not lines[-1].startswith("#"):
             lines[-1] = f"{lines[-1]} {line.strip()}"
         else:
-            lines.append(line.rstrip())
+            lines.append(listed(line.rstrip()))
     return "\n".join(lines)
 
 

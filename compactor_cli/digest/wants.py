@@ -307,10 +307,11 @@ def rules_of(analysis: Analysis) -> Iterator[Item]:
 def condensed(
     text: str, tokens: int, token_cache: TokenCache, more: Callable[[list[Statement], str, int], list[Statement]]
 ) -> str:
-    """A message whole where it fits; else how it begins, its rules and requests in order, and what ``more`` chooses.
+    """A message whole where it fits; else how it begins, its headings, rules and requests, and what ``more`` chooses.
 
-    ``more`` gets the pieces that are left, what is taken, and the tokens that are left. An ellipsis stands for every
-    gap. Data that was pasted goes first. A message of one or two sentences is cut to its beginning and its end.
+    All are in their order, an ellipsis for every gap. ``more`` gets the pieces that are left, what is taken, and the
+    tokens that are left. Data that was pasted goes first. A message of one or two sentences is cut to its beginning and
+    its end.
     """
     if token_cache.text(text) > tokens:
         text = without_data(text)
@@ -326,9 +327,14 @@ def condensed(
     asked = [one for one in spoken if is_rule(one.text)] + [one for one in spoken if _REQUEST.search(one.text)]
     if len(spoken) < _MIN_PIECES:
         return _by_clauses(text, tokens, token_cache) or cut
-    budget_tokens = int(tokens * _ASKED_RATIO)
-    first = _opening(spoken[:_OPENING_SENTENCES], int(tokens * _OPENING_RATIO), budget_tokens, token_cache)
-    left = budget_tokens - sum(token_cache.text(f"{one.text} {ELLIPSIS} ") for one in first)
+    # The headings of a plan are its steps: all of them in few words come before any one in many.
+    outline = {f"{line}:" for line in _headings(text)}
+    first = _fitting([one for one in pieces if one.text in outline], tokens // 2, token_cache)
+    left = int(tokens * _ASKED_RATIO) - sum(token_cache.text(f"{one.text} {ELLIPSIS} ") for one in first)
+    start = [one for one in spoken if one not in first][:_OPENING_SENTENCES]
+    opening_pieces = _opening(start, int(left * _OPENING_RATIO / _ASKED_RATIO), left, token_cache)
+    left -= sum(token_cache.text(f"{one.text} {ELLIPSIS} ") for one in opening_pieces)
+    first += opening_pieces
     first += more([one for one in asked if one not in first], " ".join(one.text for one in first), left)
     if asked and set(first).isdisjoint(asked):
         return _by_clauses(text, tokens, token_cache) or cut
@@ -365,16 +371,26 @@ def _with_leads(text: str) -> Iterator[tuple[str, StatementForm]]:
         line = plain_line(raw)
         if not (raw.startswith("#") or line.endswith(COLONS)):
             break
-        yield line, StatementForm.SENTENCE
+        yield line if line.endswith(COLONS) else f"{line}:", StatementForm.SENTENCE
         shown.add(line)
         if raw.startswith("#"):
             break
+    headings = set(_headings(text))
     for piece, form, lead in statements_of(text):
-        line = lead.rpartition("\n")[2]
-        if line not in shown and line.endswith(COLONS):
-            yield line, StatementForm.SENTENCE
+        for line in lead.split("\n"):
+            if line not in shown and line.endswith(COLONS):
+                yield line, StatementForm.SENTENCE
+            elif line not in shown and line in headings:
+                yield f"{line}:", StatementForm.SENTENCE
+            shown.add(line)
         yield piece, form
-        shown.add(line)
+
+
+def _headings(text: str) -> Iterator[str]:
+    return (plain_line(line) for line in text.split("\n") if _HEADING.match(line))
+
+
+_HEADING = re.compile(r"#{1,6} +\S")
 
 
 def _opening(pieces: Sequence[Statement], tokens: int, most: int, token_cache: TokenCache) -> list[Statement]:

@@ -473,11 +473,17 @@ def test_a_long_paragraph_of_the_user_stays_whole() -> None:
     assert own_words(LONG * 40) == LONG * 40
 
 
-def test_a_request_that_does_not_fit_begins_with_its_title_and_is_cut_between_clauses() -> None:
+def test_a_request_that_does_not_fit_keeps_its_title_and_headings_and_is_cut_between_clauses() -> None:
     filler = "We talked about that for a long time and it is as it is, so the gauges of the north stay. " * 20
     plan = user(f"Implement the following plan:\n\n# Move the clock\n\n## Context\n{filler}\n{filler}")
     one = digest(conversation(plan, says("I begin."), *BUILD), 400)
-    assert texts(one, Section.TASK)[0].startswith("Asked: Implement the following plan: Move the clock We talked")
+    assert texts(one, Section.TASK)[0].startswith(
+        "Asked: Implement the following plan: Move the clock: Context: We talked"
+    )
+    steps = [f"### Step {number}: Turn part {number} of the clock\n\n- {filler}" for number in range(9)]
+    one = digest(conversation(user("\n".join(["# Move the clock", *steps])), says("I begin."), *BUILD), 1_200)
+    shown = texts(one, Section.TASK)[0]
+    assert all(f"Step {number}: Turn part {number} of the clock:" in shown for number in range(9))
     parts = [f"read all the lines of gauge number {number} again" for number in range(40)]
     one = digest(conversation(user(", ".join(parts)), says("I begin."), *BUILD), 300)
     shown = texts(one, Section.TASK)[0].removeprefix("Asked: ").partition(" → ")[0]
