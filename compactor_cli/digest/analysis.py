@@ -136,8 +136,10 @@ def analyse(request: Request) -> Analysis:
     user_words = user_messages(found, SHORT_WORDS if scores.coding >= _CODING else SHORT_WORDS_OF_CHAT)
     theirs = [event for event in summaries if id(event) not in reduced]
     carried = (*memory.users, *(_listed_by_client(theirs[-1], request) if theirs else ()))
-    # A list of a client's summary quotes messages, or how they begin, in quotation marks.
-    quoted = {_beginning(message.text) for message in user_words}
+    # A list of a client's summary quotes messages, or how they begin, in quotation marks; what the kept records say is
+    # there.
+    kept = (messages[index].text for index in request.kept if messages[index].role is Role.USER)
+    quoted = {_beginning(text) for text in (*(message.text for message in user_words), *kept)}
     # The longest of those that begin alike.
     whole = {_beginning(text): text for text in sorted(carried, key=len)}
     texts = dict.fromkeys(whole[_beginning(text)] for text in carried)
@@ -261,4 +263,4 @@ def _permissions(request: Request) -> tuple[str, int]:
 
 
 def _beginning(text: str) -> str:
-    return " ".join(text.strip("\"'“” ").split())[:_SAME_CHARS]
+    return "".join(filter(str.isalnum, text))[:_SAME_CHARS]

@@ -113,7 +113,7 @@ _WRITING = re.compile(
     r"(?:.*\n)*?[ \t]*\2[ \t]*\n(?=\s*\S)"
 )
 # Lines that only say where, or how, the next ones run.
-_ENTERING = re.compile(r"(?:cd \S+|set -\S+(?: \S+)?|export \w+=\S*|#.*|)")
+_ENTERING = re.compile(r"(?:cd \S+|set -\S+(?: \S+)?|export \w+=\S*|#.*|\\|)")
 _LEADING_CD = re.compile(r"\A\s*cd [^&;|\n]+&&\s*")
 # The whole of a run, wherever it stands.
 _COUNT = re.compile(r"\b\d+ (?:passed|tests? passed|passing|tests? ok)|\b(?:0|[Nn]o) (?:issues|errors|problems)\b")

@@ -74,7 +74,7 @@ _CHOOSES = re.compile(
 )
 _REASONS = re.compile(
     r"\b(?:because|the reason|root cause|turns out|the (?:issue|problem|cause|bug) (?:is|was)|so that|due to|that's why"
-    r"|since (?:it|the|we|there|that|this)|which means|can't|cannot|policy|(?:not |in)eligible|intentional(?:ly)?"
+    r"|since (?:it|they|the|we|there|that|this)|which means|can't|cannot|policy|(?:not |in)eligible|intentional(?:ly)?"
     r"|(?:not|only|n't) (?:be )?(?:allow(?:ed)?|permit(?:ted)?)|(?:not|n't) support(?:ed)?|by design)\b"
     r"|因为|由于|原因|所以|之所以|なので|ためです|ために|理由",
     re.IGNORECASE,
@@ -176,13 +176,17 @@ def outline(plan: str) -> str:
 _PLAN_TITLE = re.compile(r"^\W*plan\b\W*", re.IGNORECASE)
 _STEPS = tuple(
     re.compile(form, re.MULTILINE)
-    for form in (r"^#{2,4} +(.*\d.*)$", r"^(?:\*\*)?(?:step )?(\d{1,2}[.)] +.+)$", r"^#{2,3} +(.+)$")
+    for form in (
+        r"^#{2,4} +((?:\w+ )?(?:\d{1,2}|[A-H])[.:)] .+)$",
+        r"^(?:\*\*)?(?:step )?(\d{1,2}[.)] +.+)$",
+        r"^#{2,3} +(.+)$",
+    )
 )
 _MIN_STEPS, _MAX_STEPS, _MAX_STEP_CHARS, _SAME_CHARS = 3, 8, 60, 40
 
 
 def _of_assistant(event: Event) -> Iterator[Decision]:
-    if not chooses(event.text):
+    if not (chooses(event.text) or _DECIDES.search(event.text)):
         return
     for text, form, lead in statements_of(event.text):
         # An entry of a list of options is not taken by being listed, nor does one of what is wrong settle anything.
@@ -204,23 +208,27 @@ _FAULTS = re.compile(
 def _weight(sentence: str, lead: str) -> float:
     if not _MIN_CHARS <= len(sentence) <= _MAX_CHARS or sentence.endswith((*COLONS, *QUESTION_MARKS)):
         return 0.0
-    if not chooses(sentence) or is_narration(sentence) or _INTENDS.match(sentence) or sentence[0].islower():
-        return 0.0
     # What would happen otherwise is a reason, not a proposal.
-    if proposes(_REASONS.split(sentence)[0]):
+    if is_narration(sentence) or sentence[0].islower() or proposes(_REASONS.split(sentence)[0]):
         return 0.0
     # What a thing does, wrongly or not, is no choice, whatever it does it instead of.
-    if not (dense_share(sentence) or _FIRST_PERSON.search(sentence) or _HEADS_DECISIONS.search(lead)):
-        return 0.0
-    return 3.0 if gives_reason(sentence) else 2.0
+    is_own = dense_share(sentence) or _HEADS_DECISIONS.search(lead) or _HAS_DONE.search(sentence)
+    if (is_own and chooses(sentence)) or _DECIDES.search(sentence):
+        return 3.0 if gives_reason(sentence) else 2.0
+    return 0.0
 
 
-# What the agent is about to do is its own step: it may do otherwise.
-_INTENDS = re.compile(
-    r"(?:(?:now|so|first|next|then|ok)\b\W*)*(?:let me|(?:I|we)(?:'ll|'m going to| (?:will|must|(?:need|have) to)))\b",
-    re.IGNORECASE,
+# What the agent did; what it is doing, sees or can do is no choice.
+_CLAUSE = r"(?:\A\W*(?:\d+[.)] )?|[,;:–—] ?|\b(?:so|and|but|now) )"
+_HAS_DONE = re.compile(
+    rf"{_CLAUSE}(?:I|[Ww]e)(?:'ve| have)? (?:also |now )?"
+    r"(?!(?:was|were|am|are|can|need|must|have|had|see|saw|notice[ds]?|f[oi]u?nd|think|know|got|do|did|get)\b)\w"
 )
-_FIRST_PERSON = re.compile(r"\b(?:I|[Ww]e|[Ll]et's)\b")
+# What it is about to do is its own step: it may do otherwise, unless it says why.
+_DECIDES = re.compile(
+    rf"{_CLAUSE}(?:I|[Ww]e|[Ll]et)(?:'(?:ll|ve|s)| will| have)? (?:leave|left|ke(?:ep|pt)|use[ds]?|put|ma[kd]e|skip"
+    r"|drop|avoid(?:ed)?|store[ds]?|treat(?:ed)?)\b.* (?:because|since|so that|to avoid|to keep)\b"
+)
 _HEADS_DECISIONS = re.compile(r"\b(?:decisions?|decided)\b", re.IGNORECASE)
 
 
@@ -229,9 +237,13 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     question, whole = last_question(before.text), one_line(event.text)
     options = options_of(before.text)
     chosen = _chosen_options(whole, options)
+    answers = chosen or begins_with_assent(whole) or declines(whole)
+    asks_back = not event.is_answer and any(mark in whole for mark in QUESTION_MARKS)
+    if not answers and (asks_back or event.text.partition("\n")[0].rstrip().endswith(COLONS)):
+        return  # he asks back, or shows something
     # What he asks back after that is another matter.
     most = _MAX_CHARS if event.is_answer else _MAX_ANSWER_CHARS
-    answer = opening(" ".join(takewhile(lambda one: not asks(one), sentences(whole))), most)
+    answer = opening(_BARE_KEY.sub(r"\1", " ".join(takewhile(lambda one: not asks(one), sentences(whole)))), most)
     answer = answer or (opening(whole, most) if chosen else "")
     if not answer or not (question or begins_with_assent(answer)):
         return
@@ -242,7 +254,8 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
         return  # a command for the client, typed in between
     records = records_of((before.record, event.record))
     asked = opening(question, _MAX_ASKED_CHARS if event.is_answer else _MAX_CHARS)
-    names_little = _ASKS_OF_THE_TEXT.match(question) or len(set(terms(question))) < _MIN_AGREED_TERMS
+    named = set(terms(_GO_ON.sub("", question)))
+    names_little = _ASKS_OF_THE_TEXT.match(question) or len(named) < _MIN_AGREED_TERMS
     plan = _plan_in(before.text) if not chosen and begins_with_assent(PLEASE.sub("", answer)) else ""
     if plan:
         yield Decision(text=f'{plan}{_ANSWERED}{answer}"', records=records, weight=_TAKEN, turn=event.turn)
@@ -273,11 +286,15 @@ _PROPOSES_STEPS = re.compile(
     r"^(?!\W*\d).{0,160}\b(?:plan|steps|approach|propose|proposal|suggest|recommend|I'll|I'd|I will|I would)\b.*",
     re.IGNORECASE | re.MULTILINE,
 )
+_BARE_KEY = re.compile(r"(\b1[.)] .*) \d[.)]\Z")
 # Whoever answers what is known, or was done, or says what he came for, decides nothing.
 _ASKS_WHAT_IS = re.compile(
     r"\W*(?:(?:is|are|was|were) there\b|did\b|(?:do|does) \w+ (?:know|remember|recall|have)\b(?! to\b)"
     r"|(?:how|what)(?: else)? (?:can|may|could) I (?:help|assist|do for)\b)",
     re.IGNORECASE,
+)
+_GO_ON = re.compile(
+    r"\b(?:proceed|continue|implement(?:ing|ation)?|appl(?:y|ying)|chang(?:e|es|ing)|plan)\b", re.IGNORECASE
 )
 _ASKS_OF_THE_TEXT = re.compile(r"\W*(?:does|do|is|are) (?:that|this|these|those|it)\b", re.IGNORECASE)
 
@@ -353,8 +370,9 @@ _ASSENT = re.compile(
 
 
 _CHOICE = re.compile(
-    r"\W*(?:(?:yes|yeah|ok(?:ay)?|but|I think|I'?d|prefer|let'?s(?: \w+)?|we|go(?: with| for)?|do|try|take|pick"
-    r"|implement|apply|option|the)\b[\s,]*){0,6}#?(?P<keys>(?:[A-Ha-h]|\d{1,2})\b(?!['’])"
+    r"\W*(?:(?:yes|yeah|ok(?:ay)?|but|I think|I'?d(?: like (?:it|you) to)?|prefer|let'?s(?: \w+)?|we"
+    r"|go(?: with| for)?|do|try|take|pick|implement|apply|option|the)\b[\s,]*){0,6}"
+    r"#?(?P<keys>(?:[A-Ha-h]|\d{1,2})\b(?!['’])"
     r"(?:(?:\s*,\s*(?:and )?|\s*(?:and|&|\+)\s*)#?(?:[A-Ha-h]|\d{1,2})\b(?!['’]))*)"
     r"(?!\.(?!\S).*\s2\. )",  # one reply to each of them
     re.IGNORECASE,
@@ -366,7 +384,7 @@ def _chosen_options(answer: str, options: Mapping[str, str]) -> list[str]:
     lowered = answer.lower()
     for labels in ((lowered,), tuple(lowered.split(", "))):
         named = [key for key, text in options.items() if text.lower().startswith(labels)]
-        if len(lowered) > 2 and len(named) == len(labels):
+        if min(map(len, labels)) > 2 and len(named) == len(labels):
             return named
     found = _CHOICE.match(answer)
     keys = re.findall(r"\b(?:[a-h]|\d{1,2})\b", found["keys"].lower()) if found else []

@@ -258,6 +258,13 @@ class TestUpdate:
         assert any(line.endswith('"Move every service to port 8443"') for line in lines)
         assert not any("eight steps" in line or "the only one" in line for line in lines)
 
+    def test_what_a_clients_summary_quotes_is_not_stated_where_a_record_says_it_in_other_quotation_marks(self) -> None:
+        text = "1. Primary Request and Intent:\n- Ports\n6. All user messages:\n- \"Move the 'new' gauge to port 8443\""
+        moved = user('Move the "new" gauge\nto port 8443'), says("Moving."), user("now the old one"), says("Going on.")
+        asked = request(conversation(summary(text, "claude-code"), *moved), 600)
+        one = Digest().summarise(replace(asked, read_client=read_client))
+        assert sum("to port 8443" in line for line in (*texts(one, Section.TASK), *texts(one, Section.USER))) == 1
+
 
 def test_a_short_request_is_stated_with_what_it_answers() -> None:
     offer = "The loader reads the file twice. Shall I read it once and keep the result in memory?"

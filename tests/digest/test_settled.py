@@ -5,7 +5,7 @@ from __future__ import annotations
 from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, texts, user
 
 from compactor_cli.digest.corrections import overturned
-from compactor_cli.digest.settled import decisions
+from compactor_cli.digest.settled import decisions, outline
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message
 
@@ -106,6 +106,7 @@ def test_an_option_is_taken_in_more_words_and_whatever_is_asked_after_that() -> 
         "I think B, they sleep at night. can they send two?",
         "let's go with B",
         "but B seems like a good idea",
+        "I'd like it to do B, and no more than one line",
     ):
         assert decided(asked, user(words))[0].endswith(": Let the gauges send a line")
     to_each = decided(asked, user("1. they sleep at night\n2. one line an hour is enough"))
@@ -135,6 +136,21 @@ def test_an_entry_of_a_list_of_options_is_not_settled_by_being_listed() -> None:
     assert decided(says("What I did:\n1. I kept the old session instead of a new one, so that nothing is lost.")) == [
         "1. I kept the old session instead of a new one, so that nothing is lost."
     ]
+
+
+def test_who_asks_back_or_shows_something_settles_nothing() -> None:
+    asked = says("How shall the readings of the tide reach the store?")
+    assert decided(asked, user("that was my question: 1. write 2. push the readings to the store?")) == []
+    assert decided(asked, user("and how do the readings reach the tide store, eg. at night?")) == []
+    assert decided(asked, user("Like so:\n> readings of the tide\n> in the store")) == []
+    assert decided(says("Shall I go on with the implementation?"), user("yes")) == []
+
+
+def test_what_the_assistant_does_for_a_reason_is_settled_and_what_it_finds_or_begins_with_is_not() -> None:
+    assert decided(says("I'll leave those gauges alone since they belong to another harbour.")) != []
+    assert decided(says("I'll start with the two gauges since they are small.")) == []
+    assert decided(says("We're counting all gauges instead of those of the harbour.")) == []
+    assert decided(says("The issue was that I was reading the old table instead of the store.")) == []
 
 
 def test_a_reply_that_passes_over_a_question_of_fact_does_not_answer_it() -> None:
@@ -383,6 +399,11 @@ def settled(*messages: Message | tuple[Message, ...]) -> list[str]:
 def test_a_plan_that_was_approved_is_stated_with_its_steps_and_what_came_of_it() -> None:
     assert settled(SHOWN, answer(APPROVED, "p"), *EDIT) == [f"{STATED}approved by the user → edited clock.py"]
     assert settled(SHOWN, answer(APPROVED, "p")) == [f"{STATED}approved by the user → nothing done since"]
+
+
+def test_the_steps_of_a_plan_are_its_headings_where_they_have_letters_and_not_the_entries_below() -> None:
+    plan = "# Plan: Locks\n## Why\n1. Readers wait\n2. Writers clash\n### A. Take a lock\n1. open\n### B. Free it"
+    assert outline(plan) == "Locks: A. Take a lock · B. Free it"
 
 
 def test_a_plan_that_was_refused_is_stated_as_refused_with_the_reason_once() -> None:
