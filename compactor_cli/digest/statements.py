@@ -338,6 +338,10 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
             continue
         elif _ITEM.match(raw):
             yield from _entry(line, indent, heading, above)
+        elif line.startswith("**") and _ITEM.match(below) and not line.endswith(COLONS):
+            # As the entries of a list of which each has a list of its own.
+            above.clear()
+            yield from _entry(plain_line(line), indent - 1, heading, above)
         else:
             # A line that introduces a list leads entries of its own indent; a sentence ends that.
             while above and above[-1][0] >= indent - 1:

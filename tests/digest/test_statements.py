@@ -202,6 +202,17 @@ def test_the_last_sentence_of_a_long_paragraph_leads_the_list_that_it_introduces
     assert [lead for _, _, lead in told] == ["", "", "", ""]
 
 
+def test_a_line_that_begins_in_bold_leads_the_list_right_below_it() -> None:
+    text = "## Order\n\n**1. Gauges** - most of it\n- Rare\n\n**2. Clock** - little\n- Dear\n\nShall I?"
+    assert [(piece, lead) for piece, _, lead in statements.statements_of(text)] == [
+        ("1. Gauges - most of it", "Order"),
+        ("Rare", "Order\n1. Gauges - most of it"),
+        ("2. Clock - little", "Order"),
+        ("Dear", "Order\n2. Clock - little"),
+        ("Shall I?", "Order"),
+    ]
+
+
 def test_numbered_headings_stand_under_the_heading_above_them() -> None:
     text = "# Review\n## P1: must fix\n### 1. Lost rows\nThey are lost.\n## P2: should fix\n### 2. Slow\nIt is slow."
     assert [lead for _, _, lead in statements.statements_of(text)] == [
