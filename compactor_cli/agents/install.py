@@ -354,7 +354,7 @@ KeyPath = Sequence[str | int]
 
 
 def parse_json(text: str) -> Node:
-    """The value of a text. Raises UsageError where it is none, or a key stands twice."""
+    """The value of a JSON text. Raises UsageError if it is not JSON, or names a key twice."""
     start = _after_space(text, 1 if text.startswith("\ufeff") else 0)
     node = _value(text, start, start)
     if _after_space(text, node.stop) != len(text):
@@ -527,7 +527,7 @@ def bare(value: Any) -> Any:
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """The value of a text. Raises UsageError where it is none."""
+    """The value of a TOML text. Raises UsageError if it is not TOML."""
     try:
         return tomllib.loads(text.removeprefix("\ufeff"))
     except ValueError as error:

@@ -304,7 +304,7 @@ def _read_journal(archive: Path, name: str) -> _Begun | None:
 
 
 def find_leftovers(folder: Path) -> Iterator[Path]:
-    """The files in a folder that runs left behind which are no more."""
+    """The files in a folder that were left behind by runs which have ended."""
     for path in _named(folder):
         with _held(path) as descriptor:
             if descriptor is not None:

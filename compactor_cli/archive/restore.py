@@ -294,7 +294,7 @@ def expand(folders: Sequence[str | Path], names: Iterable[str]) -> Iterator[Expa
 
     A name is an id (``54453b50:12``, ``54453b50:4-9``, also in brackets), a hash (all records), or a marker line (the
     records its summary stands for). After a hash or marker line, references as summaries print them (``[12]``) mean
-    records of that transcript, and these alone. Raises UsageError for what is none of these, InputError where the
+    records of that transcript, and these alone. Raises UsageError for anything else, InputError where the
     archive has no such transcript, more than one, or not that many records.
     """
     load = lru_cache(maxsize=4)(lambda prefix: load_transcript(folders, prefix))

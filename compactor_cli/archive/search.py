@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _TERM = re.compile(r'-?"[^"]*"\*?|\S+')
 _PIECE = re.compile(r"[^\W_]{3,}")
-# More words than this are no question, and each costs a look-up.
+# Nobody asks with more words than this, and each costs a look-up.
 _MOST_TERMS = 64
 SNIPPET_CHARS = 200
 # This much of a word must agree where it is looked for in a text: endings differ ("migration", "migrations").

@@ -217,7 +217,7 @@ class Needs:
 
 def needs_of(case: EvalCase) -> Needs:
     """The needs of the four measures of recall, none of which holds a name of a tool's parameter."""
-    # The names that are no plain words, as they stand among words: `description` may be used of anything.
+    # The names that are not plain words, in lower case: `description` may be used of anything.
     schema = {name.lower() for name in case.schema if not name.isalpha() or name.lower() != name}
     known = _atoms(case.head_events) | _atoms(case.tail_events)
     candidates = _atoms(case.middle_events) - known - case.schema

@@ -175,7 +175,7 @@ def run_questions(
 ) -> QuestionsResult:
     """Asks the questions of every file. Transcripts that are missing or cannot be read are skipped and named.
 
-    Raises UsageError for lines that are no questions and baselines that nothing is called.
+    Raises UsageError for lines that are not questions, and for unknown baselines.
     """
     counter = counter_for()
     baselines = choose(options.baselines, extra)

@@ -117,7 +117,7 @@ class InsertionPoint:
         return (*reversed(self.before), *self.after)
 
     def tail_start(self, count: int) -> int:
-        """The first record of the tail; where there is none, the end of this many records."""
+        """The first record of the tail; without a tail, ``count``: the end of the records."""
         return self.after[0] if self.after else count
 
 
@@ -131,8 +131,8 @@ class Dialect(Protocol):
     - ``is_text_only(elements)``: whether the messages of a row hold nothing but texts and calls. Such a row has no more
       tokens than bytes, as its keys take more than 4 of them a message;
     - ``session_key(value)``: the session that this line belongs to; empty where it names none;
-    - ``unread_keys``: members that records repeat and that are never looked at. The values of a session's records are
-      without them;
+    - ``unread_keys``: keys of records under which everything is a repetition. A session's records are held without
+      them;
     - ``settle(source, composed)``: the composed transcript (records, frame and row that are to be written, no messages
       yet) with what counts or names its records brought in line. Of kept records only what numbers them may change;
     - ``links_records``: whether the client sends one end only of a session that has two with nothing to join them;
@@ -186,12 +186,12 @@ class Dialect(Protocol):
 
 
 def objects(records: Sequence[Record]) -> list[Mapping[str, Any]]:
-    """The values of the records; an empty object for what is none."""
+    """The values of the records; an empty object in place of any other value."""
     return [record.value if isinstance(record.value, dict) else {} for record in records]
 
 
 def first_object(elements: Any) -> Any:
-    """The first object of an array; None where there is none, and where this is no array."""
+    """The first object of an array; None if it holds none, or the value is not an array."""
     found = elements if isinstance(elements, list) else ()
     return next((element for element in found if isinstance(element, dict)), None)
 
@@ -210,7 +210,7 @@ def read_messages(dialect: Dialect, records: Sequence[Record], row: Any = None) 
 def reread(dialect: Dialect, source: Transcript, records: Sequence[Record], row: Any) -> tuple[Message, ...]:
     """`Dialect.read` of the records that a transcript is composed of, of which most are those of the source.
 
-    What is read by itself says the same in its new place: of such a dialect only new and changed records are read.
+    Of a dialect with ``read_one``, only new and changed records are read: the others give the same messages again.
     """
     read_one: Callable[[Record], Message] | None = getattr(dialect, "read_one", None)
     if read_one is None:

@@ -45,8 +45,8 @@ COMMAND_REPORT = re.compile(
     r"\nError: (?:\(none\))?[^\n]*(\nExit Code: [^\n]*)\n.*\Z",
     re.DOTALL,
 )
-# What SWE-agent's editor asks for after an edit, how the file would look if it had not refused one, and what its own
-# commands fail of.
+# SWE-agent's editor: what it asks for after an edit, the file as it would be after an edit that was refused, and how
+# its own commands fail.
 ABOUT_EDIT = re.compile(
     r"^ *File \"/root/commands/\w+\", line \d+\n(?:[^\n]*\n){1,3}?\w+Error: [^\n]*\n"
     r"|^(?:File updated|Text replaced)\. Please review [^\n]*(?:\n\([^\n]*)?\n?"
@@ -255,7 +255,7 @@ def summary_among(origin: str, parts: Iterable[Part]) -> PreviousSummary:
 def previous_summary(role: Role, text: str) -> PreviousSummary | None:
     """The summary, if a user or system message is one.
 
-    Ours is known by one of its prefaces and the marker right after it, the others by their opening words, all at
+    One by compact is known by its preface and the marker right after it, the others by their opening words, all at
     the very start (white space and a ``<system>`` tag before them aside). A marker elsewhere is text like any other:
     what a tool printed, or what somebody pasted. Tool results never are summaries.
     """
@@ -295,7 +295,7 @@ def short_name(name: str) -> str:
 
 
 def reported_words(call: ToolCall) -> str:
-    """What a call tells the user; empty where it is none that does."""
+    """What a call tells the user; empty for any other call."""
     # The tool of a server sends to somebody else.
     return "" if re.search(r"__|[.:/]", call.name) else string(_argument(call, _REPORTS))
 

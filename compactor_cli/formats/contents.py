@@ -23,7 +23,7 @@ _MEDIA_KINDS = frozenset({"image", "document", "file", "audio", "video"})
 
 
 def arguments(value: Any) -> Mapping[str, Any] | str:
-    """A call's arguments: the object, the object that a string holds, or the text as it stands."""
+    """A call's arguments: the object, the object that a string holds, or the text as it is."""
     if isinstance(value, dict):
         return value
     if not isinstance(value, str):
@@ -116,8 +116,8 @@ class TextPiece(NamedTuple):
 def rewritten(
     pieces: Iterable[TextPiece], texts: Mapping[int, str], write: Callable[[Part, str, str], str]
 ) -> list[str]:
-    """The pieces as they are written; of these parts (counted without the pieces that are none) what ``write`` makes
-    of the part, of how it was written and of its new text.
+    """The texts of the pieces. Of a part in ``texts`` (numbered among the pieces that have one) it is what
+    ``write(part, written, text)`` gives.
     """
     number, found = -1, []
     for written, part in pieces:
@@ -137,7 +137,7 @@ def string(value: Any) -> str:
 
 
 def time_of(value: Any) -> str:
-    """A time: a text as it stands; of a number, the seconds or milliseconds since 1970, in ISO 8601; else empty."""
+    """A time as text: a string as it is, seconds or milliseconds since 1970 in ISO 8601; empty for anything else."""
     if value is None or isinstance(value, str):  # of nearly all messages
         return value or ""
     if not isinstance(value, int | float) or not _SECONDS[0] <= value < 1000 * _SECONDS[1]:
@@ -200,7 +200,7 @@ def named_call(text: str) -> ToolCall:
 
 
 def arguments_place(call: Any) -> tuple[str, ...]:
-    """Where the arguments of a call stand in it; empty for what is no object."""
+    """The path to the arguments in a call; empty if it is not an object."""
     if not isinstance(call, dict):
         return ()
     inner = call.get("function")
@@ -220,8 +220,8 @@ def shortened_call(written: str, text: str) -> str:
 
 
 def arguments_like(old: Any, text: str) -> Any:
-    """Arguments of the old ones' type: an object, or the JSON string of one. Text that is no JSON object is
-    held by an object, so that what an API parses stays parsable."""
+    """New arguments of the old ones' type: an object, or the JSON text of one. A text that is not a JSON object is
+    put into one, so that an API can still parse it."""
     parsed = arguments(text)
     held: Mapping[str, Any] = {"shortened": parsed} if isinstance(parsed, str) else parsed
     if not isinstance(old, str):

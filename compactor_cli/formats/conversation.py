@@ -104,12 +104,12 @@ def spoken_parts(message: Message) -> Iterator[Text | Media]:
 
 
 def arguments_text(call: ToolCall) -> str:
-    """Arguments as the JSON they are; a text that is none stays as it is."""
+    """Arguments as JSON; a text stays as it is."""
     return call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
 
 
 def arguments_object(call: ToolCall) -> Mapping[str, Any]:
-    """Arguments as an object, which holds the text where they are none."""
+    """Arguments as an object; a text is its ``input``."""
     if not isinstance(call.arguments, str):
         return call.arguments
     return {"input": call.arguments} if call.arguments else {}

@@ -223,7 +223,7 @@ class _TranscriptReader:
         return (self.forced,) if self.forced else dialects_for(value)
 
     def _is_known(self, value: Any) -> bool:
-        """Whether any dialect knows it; a line that is not JSON was asked to be kept and is no fault."""
+        """Whether any dialect knows it; a line that is not JSON is not a fault: the user asked to keep such lines."""
         return value is INVALID or any(dialect.score(value) for dialect in self._dialects(value))
 
     def _scores(self, value: Any) -> Mapping[str, int]:

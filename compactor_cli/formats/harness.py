@@ -35,7 +35,7 @@ class Harness:
     ``commands``: commands to the client itself, which ask nothing of the model.
     ``envelope``: of a text that is a JSON object with a ``type``: the one that holds words, and the key with them.
     ``refusals``: how the result of a call begins that the person turned down.
-    ``own_blocks``, ``own_openings``: such ones too plain to be looked for in the files of other clients.
+    ``own_blocks``, ``own_openings``: the same, but too common to be looked for in the files of other clients.
     """
 
     blocks: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class Harness:
         text = text.strip()
         return "" if text in self.commands or self._is_clients(text) else text
 
-    # Most texts hold no element, and to compile these takes longer than to look at some hundred of them.
+    # Compiled when first needed: it takes longer than some hundred matches, and most texts hold no element.
     @cached_property
     def _opening(self) -> re.Pattern[str] | None:
         openings = (*self.openings, *self.own_openings)
@@ -94,7 +94,7 @@ class Harness:
         return self._opening is not None and self._opening.match(text) is not None
 
     def _unwrapped(self, text: str) -> str:
-        """The words in an envelope of JSON; nothing of one of another type, all of a text that is none."""
+        """The words in an envelope of JSON: none if it is of another type; all of a text that is not an envelope."""
         value, (kind, key) = json_value(text), self.envelope
         if not isinstance(value, dict) or not isinstance(value.get("type"), str) or "time" not in value:
             return text

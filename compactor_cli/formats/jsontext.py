@@ -1,7 +1,7 @@
 """JSON written in the style of the record next to it, and what stands around records brought in line with them.
 
-Words that left a conversation leave the copies of them, too, that its document holds next to the messages. Copies are
-rarely whole messages: a log repeats a command here and its output there. They are known by their lines.
+Text that leaves the messages also leaves the copies that their document holds elsewhere. Copies are rarely whole
+messages: a log repeats a command here and its output there. They are found by their lines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FIRST_KEY = re.compile(rb'\A\{\s*"(?:[^"\\]|\\.)*"\s*:( ?)')
 
 
 def parse(raw: bytes) -> Any:
-    """The value with integers of any size. Bytes that are no UTF-8 become lone surrogates, and `dump` undoes that."""
+    """The value with integers of any size. Bytes that are not UTF-8 become lone surrogates, and `dump` undoes that."""
     try:
         return json.loads(raw.decode())
     except UnicodeDecodeError:
@@ -45,7 +45,7 @@ def dumped(transcript: Transcript, values: Iterable[Any]) -> tuple[bytes, ...]:
 
 
 def _with_surrogates(text: str, like: bytes) -> bytes:
-    """The text with the bytes that were no UTF-8 in ``like``; empty where its surrogates are others."""
+    """The text with the bytes of ``like`` that are not UTF-8; empty if its surrogates come from elsewhere."""
     try:
         like.decode()
     except UnicodeDecodeError:

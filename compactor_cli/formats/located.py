@@ -19,9 +19,9 @@ from compactor_cli.model.transcript import Media, Message, Part, Record, Role, T
 
 
 class LocatedPart(NamedTuple):
-    """A part, and where its text stands in the record: nowhere if it cannot be shortened, several times in copies.
+    """A part, and the places of its text in the record: none if it cannot be shortened, several if there are copies.
 
-    ``write``: what stands there with the text in it, given what stood there; else `written`.
+    ``write(old, text)``: the new value of a place, from the old one and the new text; default: `written`.
     """
 
     part: Part
@@ -35,17 +35,17 @@ class LocatedPart(NamedTuple):
 
 
 def text(words: Any, *places: JsonPath) -> LocatedPart:
-    """Words; those of what is no string are empty."""
+    """A text; empty if the value is not a string."""
     return LocatedPart(Text(text=string(words)), places)
 
 
 def media(kind: str, value: Any) -> LocatedPart:
-    """What is shown as something else than text, as large as the texts in it. It cannot be shortened."""
+    """What is not text (an image, a file), as large as the strings in it. It cannot be shortened."""
     return LocatedPart(Media(kind=kind, size_bytes=size_bytes(value)))
 
 
 def thinking(words: Any) -> LocatedPart:
-    """What the model thought. It stands nowhere: a text that was changed loses its signature."""
+    """What the model thought. It has no place: a text that was changed loses its signature."""
     return LocatedPart(Thinking(text=string(words)))
 
 
@@ -64,7 +64,7 @@ def any_call(value: Any, *place: str | int) -> LocatedPart:
 
 
 class RecordDialect:
-    """What a dialect answers whose records have parts in places; shortening follows from these.
+    """The defaults of dialects that give the parts of a record with their places; shortening follows from these.
 
     ``paths``: where a row holds its messages; ``models``, ``row_models``: where a record, and a row, name the model.
     """
@@ -78,7 +78,7 @@ class RecordDialect:
         self._pieces_of = pieces_of
 
     def record_score(self, value: Any) -> int:
-        """What `score` says of an object as a record."""
+        """The score of an object as a record."""
         return 0
 
     def starts(self, value: Any) -> bool:
@@ -86,7 +86,7 @@ class RecordDialect:
         return False
 
     def message(self, value: Any) -> Message:
-        """What one record says, whatever stands around it."""
+        """The message of one record, whatever surrounds it."""
         return Message(role=Role.META)
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
@@ -130,7 +130,7 @@ def parts_of(pieces: Iterable[LocatedPart]) -> tuple[Part, ...]:
 def shorten(record: Record, texts: Mapping[int, str], pieces_of: Callable[[Any], Sequence[LocatedPart]]) -> bytes:
     """The record with the texts of these parts replaced wherever they stand; arguments keep their type.
 
-    Parts that stand nowhere are left as they are, those that only stand for missing ones among them.
+    Parts without a place stay as they are, also those that stand for missing results.
     """
     value = parse(record.raw)
     pieces = pieces_of(value)
@@ -221,7 +221,7 @@ def content(value: Any, *place: str | int, read: Callable[[Any], LocatedPart] = 
 
 
 def content_parts(value: Any) -> tuple[Part, ...]:
-    """The parts of a content, without their places: the short way for the many that are only read."""
+    """The parts of a content without their places: the fast way, for most are only read."""
     if isinstance(value, list):
         return tuple([block(each).part for each in value])
     return parts_of(content(value))

@@ -2,7 +2,7 @@
 
 A part holds a call together with its result. A compaction is a pair of messages: a user's with a
 ``compaction`` part, and the assistant's summary that answers it. What stands before the pair is sent only from
-``tail_start_id`` on; ours names the first kept message, so that the client sends summary, head and tail.
+``tail_start_id`` on; that of compact names the first kept message, so that the client sends summary, head and tail.
 Order is by id: new ids lie between those of their neighbours. Observed with opencode 1.18.
 """
 

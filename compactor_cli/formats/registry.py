@@ -21,7 +21,7 @@ _ARRAY = "[]"
 _SPEC = ""
 
 
-# Where programs of one's own have their messages.
+# Where home-made programs keep their messages.
 _OWN = "history trajectory turns dialog dialogue chat chat_history message_history transcript data result output []"
 # Each dialect with its module (``module:VALUE`` where that has several), and keys of which each of its values has one
 # (``[]``: or is an array). The order decides between dialects that know a value equally well: marks of their own first,

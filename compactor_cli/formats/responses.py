@@ -61,7 +61,7 @@ _HEADER_CHARS = 400
 ITEM_TYPES = frozenset({"message", "reasoning", "agent_message", *_ROLLOUT_CALLS, *_ANSWERED_CALLS, *_RESULTS, *OPAQUE})
 _NOTES = frozenset({"mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "additional_tools"})
 _SPOKEN = ITEM_TYPES | _CALLS.keys() | _CLIENT_RESULTS | _ANSWERED.keys()
-# The bare calls and results of old rollouts are none of the API's.
+# The bare calls and results of old rollouts do not belong to the API.
 _OWN_TYPES = (_SPOKEN | _NOTES) - {"message", "tool_call", "tool_result"}
 _OWN_BLOCKS = frozenset({"input_text", "output_text", "input_image", "input_file"})
 
@@ -209,7 +209,7 @@ def answers(items: Sequence[Any]) -> list[str]:
     """One name for all items of an answer that holds reasoning, empty for others: an API refuses it without what
     follows it.
 
-    An answer is a run of the assistant's items; what is no item, and what no model is shown, is not of the run.
+    An answer is a run of the assistant's items; other values, and items that no model is shown, are not part of it.
     """
     groups = [""] * len(items)
     run: list[int] = []

@@ -145,7 +145,7 @@ def derived_uuids(transcript: Transcript, insertions: Sequence[Insertion]) -> li
 
 
 def parsed(transcript: Transcript) -> list[Value]:
-    """The records with all that they hold, to be written again; an empty object for what is none."""
+    """The full values of the records, to be written again; an empty object in place of any other value."""
     return [parse(record.raw) if isinstance(record.value, dict) else {} for record in transcript.records]
 
 

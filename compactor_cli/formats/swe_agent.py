@@ -235,7 +235,7 @@ SWE_AGENT = SweAgent()
 
 
 _FORMAT = "mini-swe-agent"
-# The kind of an interruption that says that an answer was no action: nobody's words.
+# The kind of an interruption after an answer without an action: nobody's words.
 _REFUSAL = "FormatError"
 # A code block with a command, as the agent's prompt asks for it.
 _COMMAND_FENCES = ("```mswea_bash_command\n", "```bash\n")

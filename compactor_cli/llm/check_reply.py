@@ -51,7 +51,7 @@ _LEFT_OUT = re.compile(r"\.{3}|…|\[[^\]]*\]")
 _WORD = re.compile(r"\w+")
 _DENSE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _RUN_WORDS = 3
-# Clients and models shorten quotations; so much of one must be in the user's words as it stands.
+# Clients and models shorten quotations; at least this share of one must be the user's words.
 _LEAST_QUOTED_RATIO = 0.5
 
 
@@ -225,7 +225,7 @@ NumberedEvents = Sequence[tuple[str, Event]]
 def essentials_of(numbered: NumberedEvents, ranked: Iterable[str], terms: Mapping[str, float]) -> tuple[Essential, ...]:
     """The essentials of these events, of which ``ranked`` are the most salient names and ``terms`` weigh the words.
 
-    Names of tools' parameters are none, whatever their count.
+    Names of tools' parameters are never essential.
     """
     found = [event for _, event in numbered]
     wanted: list[Essential | str] = []

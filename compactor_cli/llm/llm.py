@@ -362,7 +362,7 @@ def _server(call: Call) -> dict[str, str]:
     """Where a call goes, and the key to it where litellm is not to look in the environment."""
     key = call.key.reveal()
     if not key and call.api_base and not any(os.environ.get(name) for name in environment_names(call.model)):
-        key = "none"  # servers of one's own often want no key, but the client insists on one
+        key = "none"  # the user's own servers often want no key, but the client insists on one
     return {name: value for name, value in (("api_base", call.api_base), ("api_key", key)) if value}
 
 

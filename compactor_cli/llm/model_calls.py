@@ -238,7 +238,7 @@ def provider_of(model: str) -> str:
 
 
 def served_name(model: str, api_base: str) -> str:
-    """A model by litellm's name: one without a provider, at a server of one's own, is of OpenAI's interface."""
+    """A model by litellm's name: one without a provider, at the user's own server, is of OpenAI's interface."""
     return f"openai/{model}" if api_base and not provider_of(model) else model
 
 
@@ -256,7 +256,7 @@ def missing_key(model: str, keys: Keys, environ: Mapping[str, str] = os.environ)
     return names[0]
 
 
-# Those whose models the table has under the names that they gave them. Elsewhere a name may be of one's own making.
+# Those whose models the table lists under the names that they gave them; elsewhere users choose names themselves.
 _NAMED_PROVIDERS = frozenset("openai anthropic gemini mistral deepseek xai groq cerebras moonshot perplexity".split())
 _LETTERS = re.compile(r"[a-z]+")
 _LEAST_LIKENESS = 0.65

@@ -378,7 +378,7 @@ class ReplyCache:
     One SQLite file with a write-ahead log: whole after a crash, shared by threads and processes, only its owner may
     read it. It holds replies, with secrets already taken out, and hashes of prompts; never a prompt, never a key.
     Never fails: a cache that cannot be opened, read or written gives and keeps nothing, and `trouble` says why. A file
-    that is no database any more is set aside (``.broken``) and begun anew.
+    that is not a database any more is set aside (``.broken``) and begun anew.
     """
 
     def __init__(self, file: Path, *, clock: Callable[[], float] = time.time) -> None:
@@ -417,7 +417,7 @@ class ReplyCache:
         return self._do(look, CacheStats()) if self._file.exists() else CacheStats()
 
     def prune(self, *, older_than_seconds: float | None = None, max_bytes: int | None = None) -> int:
-        """Remove replies not used for so long, then the longest unused until the rest fits; how many went."""
+        """Remove replies that were not used since, then the longest unused until the rest fits; how many went."""
 
         def remove(database: sqlite3.Connection) -> int:
             gone = 0

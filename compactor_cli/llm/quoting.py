@@ -289,7 +289,7 @@ def borders(messages: Sequence[Message]) -> tuple[Border, ...]:
     for index in group(messages).borders[:-1]:
         found[index] = Border.EXCHANGE
     for turn in turns(messages):
-        # A turn may begin inside an exchange, while a tool still runs: that is no good place.
+        # A turn may begin inside an exchange, while a tool still runs: that is not a good place.
         found[turn.start] = Border.TURN if found[turn.start] is Border.EXCHANGE else found[turn.start]
     return tuple(found)
 

@@ -239,7 +239,7 @@ def redact_json(raws: Sequence[bytes], redactor: Redactor) -> list[bytes]:
 
 
 def redact_text(text: bytes, redactor: Redactor) -> bytes:
-    """A text that nothing is known of, redacted: as JSON if it is that, else as it stands."""
+    """A text of any kind, redacted: as JSON if it is JSON, else as plain text."""
     try:
         parse_record(text)
     except ValueError:

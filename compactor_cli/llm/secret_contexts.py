@@ -23,7 +23,7 @@ _FLAG_CHARS = 32
 _NAME_CHARS = 64
 _VALUE_CHARS = 1_024
 _LINE_CHARS = 240
-# Values up to so long are looked through again for each name in them.
+# Values up to this length are looked through again for each name in them.
 _LONG_CHARS = 64
 
 _SUFFIX = r"(?:[-_]?(?:prod|production|staging|stage|dev|test|old|new|main|[a-z]|\d{1,2})(?![a-z0-9]))?"

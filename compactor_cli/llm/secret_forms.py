@@ -62,7 +62,7 @@ class Scan:
         return found
 
     def line_from(self, at: int, most: int) -> str:
-        """The rest of the line, at most so long."""
+        """The rest of the line, at most ``most`` characters."""
         end = self.next_of("\n", at)
         stop = min(end if end >= 0 else len(self.text), at + most)
         self.steps += stop - at
@@ -233,8 +233,8 @@ def _jwts(scan: Scan) -> Iterator[tuple[int, int]]:
 _BREAK = re.compile(r"\r?\n[ \t]{0,16}|(?:\\{1,7}r)?\\{1,7}n[ \t]{0,16}")
 _RUN = re.compile(r"[A-Za-z0-9+/_=.~%$,:-]*")
 _PIECE = re.compile(r"[A-Za-z0-9+/_=.~%-]{1,2000}(?![^\s\"'`\\,;)\]}>])")
-# So much of a secret stands before the line break, and so much of it is put together; a piece on a line of its own
-# that may as well be a word is none.
+# How much of a secret stands before the line break at least, and how much of it is joined at most; a shorter piece on
+# a line of its own may be a word.
 _LEAD_CHARS = 4
 _PARTED_CHARS = 600
 _MIDDLE_CHARS = 120

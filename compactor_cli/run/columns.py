@@ -370,7 +370,7 @@ def _open(path: str) -> Any:
 
 
 def compact_columns_of_lines(job: Job, run_config: RunConfig, outputs: Outputs) -> InputTally:
-    """Rows of which the columns that are named are conversations, wherever in a row these are.
+    """Compact the named columns of a file's rows, wherever in a row they are.
 
     Every other byte of a row stays. Raises `InputError` where the first rows have no such column, or nothing in it.
     """

@@ -115,7 +115,7 @@ class BatchJobLog:
         self._do("INSERT INTO request VALUES (?)", json.dumps(value))
 
     def request(self) -> Any:
-        """What was asked for; None before it was set down."""
+        """What was asked for; None before it was stored."""
         found = self._do("SELECT value FROM request")
         return json.loads(found[0][0]) if found else None
 
