@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from compactor_cli.model.errors import UsageError
-from compactor_cli.model.value import dataclass
 
 if TYPE_CHECKING:
     from compactor_cli.cli.console import Progress
@@ -185,27 +185,22 @@ def _tails(given: Sequence[str], everywhere: int) -> tuple[int, tuple[tuple[str,
     return everywhere, tuple(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Preset:
-    """A preset as a function from a case and a budget to its output; can be sent to another process."""
+def _output_of(preset: str, case: EvalCase, budget_tokens: int) -> bytes:
+    """What a preset makes of a case."""
+    from compactor_cli.digest.digest import Digest
+    from compactor_cli.engine import compact_transcript
+    from compactor_cli.model.settings import Size
+    from compactor_cli.plan.tokens import counter_for
+    from compactor_cli.presets import load_preset
 
-    name: str
-
-    def __call__(self, case: EvalCase, budget_tokens: int) -> bytes:
-        from compactor_cli.digest.digest import Digest
-        from compactor_cli.engine import compact_transcript
-        from compactor_cli.model.settings import Size
-        from compactor_cli.plan.tokens import counter_for
-        from compactor_cli.presets import load_preset
-
-        target = Size(tokens=case.kept_tokens + budget_tokens)
-        return compact_transcript(
-            case.prefix,
-            replace(load_preset(self.name).settings, target=target),
-            counter=counter_for(),
-            summariser=Digest(),
-            load_state=lambda name: None,
-        ).output
+    target = Size(tokens=case.kept_tokens + budget_tokens)
+    return compact_transcript(
+        case.prefix,
+        replace(load_preset(preset).settings, target=target),
+        counter=counter_for(),
+        summariser=Digest(),
+        load_state=lambda name: None,
+    ).output
 
 
 def _preset_methods(baselines: Sequence[str]) -> tuple[Baseline, ...]:
@@ -216,4 +211,4 @@ def _preset_methods(baselines: Sequence[str]) -> tuple[Baseline, ...]:
     names = [name.removeprefix(_PRESET) for name in baselines if name.startswith(_PRESET)]
     for name in names:
         load_preset(name)
-    return tuple(filter_baseline(f"{_PRESET}{name}", _Preset(name)) for name in names)
+    return tuple(filter_baseline(f"{_PRESET}{name}", partial(_output_of, name)) for name in names)

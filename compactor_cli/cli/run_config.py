@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from compactor_cli.cli.config import RunOptions
 from compactor_cli.cli.console import Console, wants_color
 from compactor_cli.model.errors import UsageError
-from compactor_cli.model.plugins import PluginGroup, WhenFailing, load_plugin, plugin_names
+from compactor_cli.model.plugins import PluginGroup, load_plugin, plugin_names
 from compactor_cli.model.settings import KEPT_BY, SEMANTIC, Settings, Strategy
 from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.run.jobs import Purpose, RunConfig
 from compactor_cli.run.outputs import STDOUT
-from compactor_cli.run.rows import NOTE_NAME, View, note_of
+from compactor_cli.run.rows import NOTE_NAME, LazyDigest, View, note_of
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -95,15 +95,9 @@ def _summariser(run_options: RunOptions) -> Callable[[str], Summariser] | None:
         return None
     if name not in plugin_names(PluginGroup.SUMMARISERS):
         load_plugin(PluginGroup.SUMMARISERS, name)
-    return partial(plugged_summariser, name, run_options.when_failing)
-
-
-def plugged_summariser(name: str, when_failing: WhenFailing, guidance: str) -> Summariser:
-    """The summariser of a plug-in; can be sent to another process."""
     from compactor_cli.plugged import PluginSummariser
-    from compactor_cli.run.rows import LazyDigest
 
-    return PluginSummariser(name, when_failing, LazyDigest(guidance))
+    return lambda guidance: PluginSummariser(name, run_options.when_failing, LazyDigest(guidance))
 
 
 def _hooks(run_options: RunOptions) -> Hooks | None:
@@ -176,12 +170,15 @@ def _with_embeddings(run_config: RunConfig, run_options: RunOptions) -> RunConfi
         return run_config
     if run_config.settings.keep.by != SEMANTIC:
         raise UsageError("embedding-model is about --keep semantic", next_step="add --keep semantic")
-    from compactor_cli.llm.importance import PREFIX, Meaning, WordsForNow, local
+    from compactor_cli.llm.importance import LOCAL_PREFIX, EmbeddingSimilarity, local_embedder, not_asked
 
-    if name.startswith(PREFIX):
-        return dataclasses.replace(run_config, importance=Meaning(local(name.removeprefix(PREFIX))))
-    is_look = run_config.purpose is Purpose.PLAN
-    return dataclasses.replace(run_config, importance=WordsForNow(name)) if is_look else run_config
+    if name.startswith(LOCAL_PREFIX):
+        embed = local_embedder(name.removeprefix(LOCAL_PREFIX))
+    elif run_config.purpose is Purpose.PLAN:
+        embed = not_asked(name)
+    else:
+        return run_config
+    return dataclasses.replace(run_config, importance=EmbeddingSimilarity(embed))
 
 
 def account_for(run_config: RunConfig, console: Console, *, inputs: int) -> Mapping[str, Any] | None:

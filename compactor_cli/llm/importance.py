@@ -190,7 +190,7 @@ FIRST_CHARS = 3_000
 LAST_CHARS = 1_000
 
 
-class Meaning:
+class EmbeddingSimilarity:
     """Ranks by the largest cosine to a newest message of the user or the focus."""
 
     def __init__(self, embed: Embed) -> None:
@@ -204,25 +204,11 @@ class Meaning:
         try:
             vectors = [_unit(vector) for vector in self._embed([_short(text) for text in (*asked, *candidates)])]
         except ModelFailure as failure:
-            return _by_words(middle, failure.reason)
+            note = f"what stays was chosen by words, not by meaning: {failure.reason}"
+            return replace(WordOverlap().rank(middle), note=note)
         wanted, found = vectors[: len(asked)], vectors[len(asked) :]
         near = [max(_dot(vector, other) for other in wanted) for vector in found]
         return Ranking(order=sorted(range(len(found)), key=lambda number: (-near[number], -number)))
-
-
-class WordsForNow:
-    """Ranks by words and says so: for looks, which send nothing."""
-
-    def __init__(self, model: str) -> None:
-        self._model = model
-
-    def rank(self, middle: Middle) -> Ranking:
-        """As `WordOverlap` does."""
-        return _by_words(middle, f"{self._model} is only asked when something is done")
-
-
-def _by_words(middle: Middle, reason: str) -> Ranking:
-    return replace(WordOverlap().rank(middle), note=f"what stays was chosen by words, not by meaning: {reason}")
 
 
 def _short(text: str) -> str:
@@ -278,10 +264,19 @@ def embedder(
     return embed
 
 
-PREFIX = "local:"
+def not_asked(model: str) -> Embed:
+    """A function for plans, which send nothing: it fails, and says why."""
+
+    def embed(texts: Sequence[str]) -> Sequence[Vector]:
+        raise ModelFailure(f"{model} is only asked when something is done")
+
+    return embed
 
 
-def local(name: str) -> Embed:
+LOCAL_PREFIX = "local:"
+
+
+def local_embedder(name: str) -> Embed:
     """A function from texts to the vectors of the model ``name``: a folder, or a name in the Hugging Face cache.
 
     Raises UsageError where model2vec is not installed, or no such model is on this machine.

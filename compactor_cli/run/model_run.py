@@ -23,8 +23,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
 from compactor_cli.llm import llm
-from compactor_cli.llm.importance import PREFIX as LOCAL
-from compactor_cli.llm.importance import Meaning, embedder
+from compactor_cli.llm.importance import LOCAL_PREFIX, EmbeddingSimilarity, embedder
 from compactor_cli.llm.limits import (
     Breaker,
     Charge,
@@ -99,15 +98,10 @@ class ModelConfig:
     @property
     def models(self) -> tuple[str, ...]:
         """The models that are named, each once, those aside that the transcripts are to name or this machine has."""
-        names = (
-            self.model_options.model,
-            *self.model_options.models.values(),
-            self.embedding_model,
-            self.fallback.model if self.fallback else "",
-        )
-        return tuple(
-            name for name in dict.fromkeys(names) if name and name not in (AUTO, SAME) and not name.startswith(LOCAL)
-        )
+        fallback = self.fallback.model if self.fallback else ""
+        options = self.model_options
+        names = dict.fromkeys((options.model, *options.models.values(), self.embedding_model, fallback))
+        return tuple(name for name in names if name not in ("", AUTO, SAME) and not name.startswith(LOCAL_PREFIX))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -219,7 +213,7 @@ class ModelRun:
         options = self.config.model_options
         redactor = self._redactor if self.config.redacts else None
         client, model = self._new_client(), self.config.embedding_model
-        return Meaning(
+        return EmbeddingSimilarity(
             embedder(client, self._loop, model, api_base=options.api_base, price=options.price, new_redactor=redactor)
         )
 
