@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice
 
 from compactor_cli.digest.checks import after, contains
@@ -28,11 +28,11 @@ def is_about(path: str, line: str) -> bool:
     return found is not None and (f"/{path}".endswith(f"/{found[1]}") or f"/{found[1]}".endswith(f"/{path}"))
 
 
-def still_to_fix(text: str, fixes: Iterable[str]) -> str:
-    """The error line of an output without the places in these files, if any other is left; else empty."""
+def places_line(text: str, paths: Collection[str], *, is_in: bool) -> str:
+    """The error line of an output with the places in these files, or those elsewhere; empty without both of them."""
     places = places_in(text)
-    left = [line for line in places if not any(is_about(path, line) for path in fixes)]
-    return error_line("\n".join(left)) if 0 < len(left) < len(places) else ""
+    kept = [line for line in places if any(is_about(path, line) for path in paths) is is_in]
+    return error_line("\n".join(kept)) if 0 < len(kept) < len(places) else ""
 
 
 def partly_fixed(

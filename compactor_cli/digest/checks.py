@@ -17,7 +17,8 @@ from compactor_cli.digest.statements import ELLIPSIS, head, opening
 
 
 def contains(whole: str, part: str) -> bool:
-    """Whether running ``whole`` runs what failed in ``part``: the same, or its program on all or on a folder of it.
+    """Whether running ``whole`` runs what failed in ``part``: the same, or its program on all or on a folder of it, or
+    the task of the project that is of its kind.
 
     Of a chain of commands, the last is what failed: those before it went well.
     """
@@ -54,9 +55,30 @@ def _covers(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:
     if wide == narrow or (is_test(" ".join(wide)) and _without_shown(wide) == _without_shown(narrow)):
         return True
     (program, selects, _, targets), (other, _, adds, named) = _read(wide), _read(narrow)
-    if program != other or selects or not adds.issubset(wide):
+    if selects or not adds.issubset(wide):
+        return False
+    if kinds := _kinds_of_task(wide):
+        return any(_KINDS[kind].search(" ".join(narrow)) for kind in kinds)
+    if program != other:
         return False
     return not targets or (bool(named) and all(any(_is_below(name, target) for target in targets) for name in named))
+
+
+def _kinds_of_task(words: tuple[str, ...]) -> str:
+    """The kinds of checks that a task of the project (`npm run check`, `make test`) runs on all of it, as letters."""
+    runner, *rest = (word for word in words if word != "run" and not word.startswith("-"))
+    name = rest[0].removesuffix(":ci").removesuffix(":all") if len(rest) == 1 and runner in _TASK_RUNNERS else ""
+    return _TASKS.get(name, "")
+
+
+_TASK_RUNNERS = frozenset("mise make just task rake npm pnpm yarn bun".split())
+# Tests compile what they run.
+_TASKS = {"check": "tlc", "ci": "tlc", "verify": "tlc", "test": "tc", "lint": "l", "typecheck": "c", "build": "c"}
+_KINDS = {
+    "t": re.compile(r"^(?:pytest|unittest|jest|vitest|mocha|rspec|phpunit|ctest)\b|^(?:go|cargo) test\b"),
+    "l": re.compile(r"^(?:ruff check|eslint|flake8|golangci-lint|cargo clippy)\b"),
+    "c": re.compile(r"^(?:tsc|mypy|pyright|go (?:build|vet)|cargo (?:build|check))\b"),
+}
 
 
 def _without_shown(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -133,6 +155,7 @@ _SOURCES = {
     "py": (".py", ".pyi"),
     "js": (".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".vue", ".svelte"),
     "rs": (".rs",),
+    "sh": (".sh", ".bash"),
 }
 
 
@@ -141,6 +164,7 @@ _CHECKERS = {
     "py": re.compile(r"\b(?:pytest|unittest|tox|nox|ruff|mypy)\b"),
     "js": re.compile(r"\b(?:npm|npx|yarn|pnpm|bun|jest|vitest|mocha|tsc|eslint)\b"),
     "rs": re.compile(r"\bcargo\b"),
+    "sh": re.compile(r"\b(?:shellcheck|bats|shfmt)\b|\bbash -n\b|\.sh\b"),
 }
 
 
@@ -162,7 +186,7 @@ def after(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation]
 
 def covered_since(run: Run, changes: Sequence[FileOperation]) -> Iterator[FileOperation]:
     """The changes after a check that it may look at: not at the sources of another language alone."""
-    languages = languages_checked(run.command)
+    languages = languages_checked(run)
     return (change for change in after(run, changes) if may_look_at(languages, change))
 
 
@@ -174,9 +198,13 @@ def may_look_at(languages: Collection[str], change: FileOperation) -> bool:
     return not language or not languages or language in languages
 
 
+def languages_checked(run: Run) -> tuple[str, ...]:
+    """The languages whose checkers a run starts, by its command or by what it says that it runs."""
+    return _languages(f"{run.command} && {run.echoed}")
+
+
 @lru_cache(maxsize=64)
-def languages_checked(command: str) -> tuple[str, ...]:
-    """The languages whose checkers a command runs."""
+def _languages(command: str) -> tuple[str, ...]:
     return tuple(name for name, pattern in _CHECKERS.items() if pattern.search(command))
 
 

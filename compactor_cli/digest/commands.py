@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from functools import cache, lru_cache
 from itertools import pairwise, zip_longest
@@ -160,13 +161,16 @@ _FAILURE = re.compile(
 def runs(events: Sequence[Event]) -> tuple[Run, ...]:
     """Every run of a command, in order."""
     results = _ends(events)
-    return tuple(
+    found = tuple(
         _run(event, number, results.get(number))
         for number, event in enumerate(events)
         if event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND
         if not (patch_of(event) or editor_step(event))
         if command_of(event.arguments).strip()
     )
+    # What a task runs is named once; of most outputs only the end is shown.
+    echoed = {run.key: run.echoed for run in found if run.echoed}
+    return tuple(replace(run, echoed=echoed[run.key]) if run.key in echoed else run for run in found)
 
 
 def _run(event: Event, number: int, result: Event | None) -> Run:

@@ -18,7 +18,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple
 
-from compactor_cli.digest.builds import COMPILER_PLACE, is_about, partly_fixed, places_in, still_to_fix
+from compactor_cli.digest.builds import COMPILER_PLACE, is_about, partly_fixed, places_in, places_line
 from compactor_cli.digest.checks import (
     RUNNERS,
     after,
@@ -59,8 +59,8 @@ _SLIPS = re.compile(
     r"<tool_use_error>|Command aborted|[Ff]ile does not exist|File has not been read yet|EISDIR"
     r"|Found \d+ matches of the string|String to replace not found"
     r"|File has been (?:modified|unexpectedly modified)|InputValidationError|no such file or directory: ?\S*$"
-    r"|No matches found|exceeds maximum allowed (?:tokens|size)|No files? found"
-    r"|unknown flag|illegal option|parse error near|jq: error|no matches found: "
+    r"|No matches found|file or directory not found: |exceeds maximum allowed (?:tokens|size)|No files? found"
+    r"|unknown flag|illegal option|parse error near|jq: error|no matches found: |^\(eval\):\d+: "
 )
 
 
@@ -154,34 +154,38 @@ def find_errors(
                 continue  # its last sight decides
             # No edit of the work brings a program that is not there.
             since = () if "command not found" in run.line else after(run, changes)
-            between = since and (after(run, looked_at(languages_checked(run.command))) or since)
+            between = since and (after(run, looked_at(languages_checked(run))) or since)
             found = _judged(run, later, of_later.from_gone, between, read, partial(_is_about, run, events))
             seen = min((first_seen.pop(name) for name in names if name in first_seen), default=run.event)
-            tried = (one for one in looked_at(languages_checked(run.command)) if seen < one.event < run.event)
+            tried = (one for one in looked_at(languages_checked(run)) if seen < one.event < run.event)
             others = dict.fromkeys(one.path for one in tried if not one.is_in_passing)
             found = replace(found, tried=tuple(path for path in others if path not in found.fixes))
-            if found.status is Status.FIXED:
+            is_fixed = found.status is Status.FIXED
+            found = replace(found, line=places_line(run.output, found.fixes, is_in=is_fixed) or found.line)
+            if is_fixed:
                 without = of_later.from_gone
                 is_in_part = bool(without) and not any(_is_gone(run, one, read) for one in without)
                 fixing = _fixing(run, changes, found, events)
                 newest[run.key, run.line] = replace(found, fixing=fixing, is_in_part=is_in_part)
+            elif any(_fails_otherwise(run, one, read) for one in of_later.from_gone):
+                newest |= partly
             else:
                 newest |= partly
-                left = still_to_fix(run.output, found.fixes) or found.line
                 # What a test prints in this form may be what it logged.
                 named = () if failed_tests(run.output) else erring_files(run.output).items()
                 files = tuple(file for file, line in named if not any(is_about(path, line) for path in found.fixes))
                 failed, passed = read(run.output).failing, of_later.passed
                 some = f"{len(passed)}/{len(failed)}" if passed else ""
-                found = replace(found, line=left, explained=_explained(events, run), files=files, some_passed=some)
+                found = replace(found, explained=_explained(events, run), files=files, some_passed=some)
                 newest[run.key, run.line] = found
     return tuple(sorted((error for error in newest.values() if error.line), key=lambda error: error.event))
 
 
 # What the assistant says of an error that is none of the work's, or needs nothing.
 _EXPLAINS = re.compile(
-    r"\b(?:pre-?existing|unrelated|not (?:related|caused)|(?:is|are|was|were|as|be) expected|known (?:issue|failure)"
-    r"|flaky|(?:that|this|it)(?:'s| is) (?:fine|ok(?:ay)?|harmless|normal)|(?:can|could|safe to) (?:be )?ignored?)\b",
+    r"\b(?:pre-?existing|unrelated|not (?:related|caused)|(?:is|are|was|were|be|fail(?:s|ed)? as) expected|flaky"
+    r"|known (?:issue|failure)|(?:that|this|it)(?:'s| is) (?:fine|ok(?:ay)?|harmless|normal)"
+    r"|(?:can|could|safe to) (?:be )?ignored?)\b",
     re.IGNORECASE,
 )
 
@@ -275,13 +279,19 @@ def _is_gone(run: Run, other: Run, read: _Reader) -> bool:
         return bool(text) and not any(one in text for one in _failure(run.line)[1])
     if other.outcome is CommandOutcome.OK:
         return _runs(other, run)
-    if not is_test(run.command):
+    if not (is_test(run.command) or places_in(run.output)):
         return False
     tests, messages = read(run.output).failing, _failure(run.line)[1]
     if tests and not any(one.startswith("panic: ") for one in messages):
         failing = read(other.output).failing
         return bool(failing) and tests.isdisjoint(failing) and _runs(other, run)
     return not any(map(read(other.output).text.__contains__, messages)) and _runs(other, run)
+
+
+def _fails_otherwise(run: Run, other: Run, read: _Reader) -> bool:
+    """Whether a later run that would show a failure again fails of something else: that is what is open."""
+    shows_all = bool(places_in(run.output)) or not code_is_of_another(other.command)
+    return other.outcome is CommandOutcome.FAILED and shows_all and _is_gone(run, other, read)
 
 
 def _runs(other: Run, run: Run) -> bool:
@@ -400,7 +410,7 @@ def _fixing(run: Run, changes: Sequence[FileOperation], error: ErrorRecord, even
 
     Empty too where a later edit took the line out again.
     """
-    words = _words(run.line)
+    words = _words(error.line)
     first = bisect_right(changes, run.event, key=attrgetter("event"))
     stop = bisect_right(changes, error.records[-1], key=attrgetter("record"))
     lines = [

@@ -282,7 +282,7 @@ def open_items(
     """
     undone, done = plan_items(analysis.plan, budget_tokens, token_cache, analysis.words)
     open_errors = [error for error in reversed(analysis.errors) if is_open(error, len(analysis.events))]
-    unfixed = (_error_item(error, analysis) for error in _without_past_builds(open_errors))
+    unfixed = (_error_item(error, analysis) for error in open_errors)
     return chosen(
         (*undone, *unfixed, *_unfinished(analysis), *_left_open(analysis, shown), *_carried_errors(analysis), *done),
         budget_tokens,
@@ -359,18 +359,6 @@ _HEADS_LEFT = re.compile(
     re.IGNORECASE,
 )
 _IS_DONE = re.compile(r"\b(?:complete|done already|fixed|resolved)\b|[✅✓]", re.IGNORECASE)
-
-
-def _without_past_builds(errors: Sequence[ErrorRecord]) -> Iterator[ErrorRecord]:
-    """The errors, newest first, without what a compiler found before edits and a later run of it that failed, too."""
-    seen: set[str] = set()
-    for error in errors:
-        command = error.command.partition(" | ")[0]
-        if COMPILER_PLACE.search(error.line):
-            if command in seen and error.status is Status.CHANGED_SINCE:
-                continue
-            seen.add(command)
-        yield error
 
 
 def _carried_errors(analysis: Analysis) -> Iterator[Item]:

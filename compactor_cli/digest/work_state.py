@@ -160,7 +160,8 @@ def _uncommitted(
     here = [one for one in states if one.changed >= 0 and not (one.is_reverted or is_outside(one.path))]
     held = held_by(here, commits, is_ignored)
     listed, untracked, before = _listed_by_git(runs, commits)
-    uses_git = any(re.search(r"\bgit (?:commit|add|status|diff|stash)\b", run.key) for run in runs)
+    first = min((one.changed for one in here), default=0)
+    uses_git = any(_COMMITS.search(run.key) or (run.event > first and _COMPARES.search(run.key)) for run in runs)
     end = runs[-1].event if runs else 0
     unseen = {one.path for one in here if one.path not in held and is_ignored(one, end)}
     # Where git passes over a new file, its folder is ignored more often than that file alone.
@@ -177,6 +178,12 @@ def _uncommitted(
             found.append(state)
     own = {end for state in here for end in _ends_of(state.path)}
     return found, {**listed, **{path: record for path, record in before.items() if path not in own}}
+
+
+# What shows that the session commits, and what compares the work tree with its last commit. Who looks at other commits,
+# or at what was there before, may leave committing to the user.
+_COMMITS = re.compile(r"\bgit (?:commit|add|stash)\b")
+_COMPARES = re.compile(r"\bgit (?:status|diff)\b(?![^|;&]*(?:\.\.|HEAD[~^]))")
 
 
 def _place(states: Sequence[FileState], commits: Sequence[Commit], runs: Sequence[Run], branch: str) -> None:
@@ -211,10 +218,10 @@ def _passed_over(runs: Sequence[Run]) -> Callable[[FileState, int], bool]:
     Git ignores such a file, or it is as it was, or in a commit.
     """
     statuses = [
-        (run.event, found[1].split(), run.output)
+        (run.event, found[1].split() if found else [], run.output)
         for run in runs
         if run.outcome is CommandOutcome.OK and "|" not in run.command
-        if (found := _WHOLE_STATUS.fullmatch(run.key))
+        if (found := _WHOLE_STATUS.fullmatch(run.key)) or ("git status" in run.key and _CLEAN in run.output)
     ]
 
     def is_ignored(state: FileState, until: int) -> bool:
@@ -252,8 +259,12 @@ def _commit_by_others(runs: Sequence[Run], commits: Sequence[Commit]) -> tuple[s
 
 
 # A log that begins with the commit that is checked out, and how it begins.
-_LOG = re.compile(r"git log(?: --oneline| -n? ?\d+| --decorate)*(?: \S+\.\.HEAD)?(?= *(?:$|[|;&]))")
+_LOG = re.compile(
+    r"git log(?: --oneline| -n? ?\d+| --decorate| --(?:format|pretty)=(?:\"[^\"]*\"|'[^']*'|\S+))*(?: \S+\.\.HEAD)?"
+    r"(?= *(?:$|[|;&]))"
+)
 _LOGGED = re.compile(r"(?:commit )?(([0-9a-f]{7,40})\b.*)")
+_CLEAN = "working tree clean"
 # Alone, or before other commands: what these print names more files, never fewer.
 _WHOLE_STATUS = re.compile(
     r"git status(?: (?:-s|-sb|--short|--porcelain|--branch))*((?: [\w./@+][\w./@+-]*)*)(?:(?:;| &&) .*)?"
@@ -411,7 +422,7 @@ def _stale(runs: Sequence[Run], changes: Sequence[FileOperation]) -> list[tuple[
     """
     passed: list[Run] = []
     later: list[Run] = []
-    checks = [run for run in reversed(runs) if is_test(run.command)]
+    checks = [run for run in reversed(runs) if is_test(run.command) and not run.is_look]
     failed = list(islice((run for run in checks if run.outcome is CommandOutcome.FAILED), MOST_CHECKS))
     for run in islice((run for run in checks if run.outcome is CommandOutcome.OK), MOST_CHECKS):
         if any(other.event > run.event and contains(other.key, run.key) for other in failed):

@@ -212,13 +212,24 @@ def test_a_search_of_the_output_that_finds_no_error_is_a_passing_run() -> None:
     assert shown(failed, EDIT, searched)[0] == []
 
 
+@pytest.mark.parametrize(
+    ("task", "is_fixed"),
+    [("mise run test", True), ("make check", True), ("npm test -- tide", False), ("mise run lint", False)],
+)
+def test_one_test_that_failed_is_fixed_where_the_project_s_task_for_tests_passes(task: str, is_fixed: bool) -> None:
+    whole = ran(f"{task} 2>&1 | tail -3", "3 passed")
+    assert (shown(FAILED, EDIT, whole)[0] == []) is is_fixed
+
+
 def test_a_task_that_names_the_failed_check_settles_it_when_it_passes_and_one_that_does_not_leaves_it_open() -> None:
     failed = ran("npx tsc --noEmit", "src/a.ts(3,1): error TS2304: Cannot find name 'x'.", is_error=True)
     passed = ran(
         "npm run check", "> tide@1 check\n> biome check . && tsc --noEmit\n\nChecked 40 files. No fixes applied."
     )
-    assert shown(failed, edit("src/a.ts"), passed)[1][0].endswith("fixed by src/a.ts")
-    assert shown(failed, edit("src/a.ts"), ran("npm run check", "Checked 40 files. No fixes applied."))[1] == []
+    unnamed = ran("npm run check", "Checked 40 files. No fixes applied.")
+    for one in (passed, unnamed):
+        assert shown(failed, edit("src/a.ts"), one)[1][0].endswith("fixed by src/a.ts")
+    assert shown(failed, edit("src/a.ts"), ran("npm run lint", "Checked 40 files. No fixes applied."))[1] == []
 
 
 def test_what_a_compiler_found_is_fixed_by_edits_of_its_files_and_by_those_with_a_word_of_it() -> None:
@@ -651,6 +662,18 @@ def test_of_builds_that_failed_one_after_the_other_the_newest_says_what_is_open(
     typed = [ran("uv run pyright", f"clock.py:{n}:17 - error: Type is unknown", is_error=True) for n in (183, 184)]
     (unfixed,), _ = shown(typed[0], EDIT, typed[1])
     assert "clock.py:184:17" in unfixed
+
+
+def test_of_a_build_that_passes_the_places_are_named_that_the_edits_are_in() -> None:
+    found = "src/b.go:4:1: returns interface\nsrc/a.go:3:1: undefined: tide"
+    fix = call("Edit", "e", file_path="src/a.go", old_string="x", new_string="tide := 1"), answer("ok", "e")
+    _, (fixed,) = shown(ran("make lint", found, is_error=True), fix, ran("make lint", "0 issues."))
+    assert fixed == "`make lint`: src/a.go:3:1: undefined: tide → fixed by src/a.go: `tide := 1`"
+
+
+def test_a_run_that_fails_of_something_else_now_is_not_called_failing_of_what_it_failed_of_before() -> None:
+    first, second = (ran("pytest tests", f"E   TypeError: {one}", is_error=True) for one in ("tide", "gate"))
+    assert [text.partition("Error: ")[2] for text in shown(first, second)[0]] == ["gate — failing when last run"]
 
 
 def test_of_a_build_that_goes_on_failing_the_files_that_it_names_no_more_are_fixed_by_their_edits() -> None:

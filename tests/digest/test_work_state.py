@@ -76,6 +76,13 @@ def test_where_git_is_not_used_nothing_is_stated_of_commits() -> None:
     assert is_open(STORE, CLOCK) == []
 
 
+def test_where_the_user_may_commit_nothing_is_called_uncommitted() -> None:
+    looked = ran("git log --oneline -3", "9e00b6e Add a clock"), ran("git diff main...HEAD --stat", " store.py | 2 +-")
+    assert is_open(ran("git status", "On branch main"), STORE, *looked) == []
+    clean = ran("git fetch && git status", "On branch main\nnothing to commit, working tree clean")
+    assert is_open(COMMIT, STORE, clean) == []
+
+
 def test_what_git_says_in_another_folder_is_nothing_of_this_work_tree() -> None:
     elsewhere = (
         ran("cd /home/ada/trial && git commit -am try", "[trial 9e00b6e] try\n 1 file changed"),
@@ -119,6 +126,13 @@ def test_a_check_is_not_older_than_edits_of_prose_or_of_another_language() -> No
     notes = (call("Edit", "n", file_path="NOTES.md", old_string="a", new_string="b"), answer("ok", "n"))
     page = (call("Edit", "p", file_path="web/page.ts", old_string="a", new_string="b"), answer("ok", "p"))
     assert is_open(STORE, TESTS, notes, page) == []
+    # What a task runs it may have said in another run, of which not only the end was shown.
+    checked = ran("make test", "$ pytest tests\n2 passed"), page, ran("make test | tail -1", "2 passed")
+    assert is_open(STORE, *checked, page) == []
+
+
+def test_what_looks_for_a_checker_is_no_check() -> None:
+    assert is_open(ran("which mypy && file $(which mypy)", "/usr/bin/mypy: script"), STORE) == []
 
 
 def test_a_folder_that_is_thrown_away_makes_no_check_older() -> None:
@@ -150,8 +164,8 @@ def test_a_narrow_check_that_a_later_one_contains_is_not_stated_of_again() -> No
 def test_a_chain_whose_checks_were_each_run_again_is_not_stated_of() -> None:
     chain = ran("mise run lint && mise run fmt", "0 issues.")
     assert is_open(chain, CLOCK, ran("mise run lint", "0 issues.")) == []
-    unit = ran("mise run test", "[test] $ go test ./...\nok store 0.2s")
-    every = ran("mise run test:ci", "[test:ci] $ go test -race ./...\nok store 0.4s")
+    unit = ran("mise run test", "[test] $ pytest tests\n2 passed")
+    every = ran("mise run test:ci", "[test:ci] $ pytest -x tests\n2 passed")
     assert is_open(unit, CLOCK, every) == []
     assert len(is_open(unit, CLOCK, ran("mise run lint", "0 issues."))) == 1
 
