@@ -33,7 +33,7 @@ from compactor_cli.read.sources import find_sources
 from compactor_cli.read.streams import Slice, reads_within
 from compactor_cli.run.jobs import FinishedPolicy, RunConfig
 from compactor_cli.run.model_run import ModelConfig, ModelRun, check_setup
-from compactor_cli.run.provider import DEFAULT_ROUNDS, NAME, BatchJobLog, Missing, Provider, way_of
+from compactor_cli.run.provider import DEFAULT_ROUNDS, NAME, BatchJobLog, Missing, Provider, call_template
 from compactor_cli.run.shards import (
     DEFAULT_SPLIT_BYTES,
     INCLUDE,
@@ -266,7 +266,7 @@ def submit(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOption
     if not run_options.model:
         raise UsageError("batch jobs are for summaries by a model", next_step="name one with -m MODEL")
     models = model_config(run_options, settings)
-    way_of(models)
+    call_template(models)
     check_setup(models)
     folder = Path(run_options.output_dir).absolute()
     if (folder / NAME).exists():

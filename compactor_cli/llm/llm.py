@@ -217,14 +217,18 @@ class BatchLook:
 class Batches:
     """Batch jobs at one of ``PROVIDERS``, which have the interface of OpenAI.
 
-    ``way``: model, server, key and patience; its messages are not looked at. Raises the failures of `model_calls`.
+    ``template``: model, server, key and patience; its messages are not looked at. Raises the failures of `model_calls`.
     """
 
     PROVIDERS = ("openai", "azure", "hosted_vllm", "litellm_proxy")
 
-    def __init__(self, way: Call) -> None:
-        self._way = way
-        self._common = {"custom_llm_provider": provider_of(way.model), "timeout": way.timeout_seconds, **_server(way)}
+    def __init__(self, template: Call) -> None:
+        self._template = template
+        self._common = {
+            "custom_llm_provider": provider_of(template.model),
+            "timeout": template.timeout_seconds,
+            **_server(template),
+        }
 
     def body(self, call: Call) -> dict[str, Any]:
         """The request as one line of a job holds it, parameters as the model knows them."""
@@ -269,7 +273,7 @@ class Batches:
         try:
             return getattr(litellm, name)(**run_options, **self._common)
         except Exception as error:
-            failure = failure_of(error, self._way)
+            failure = failure_of(error, self._template)
         raise failure
 
 

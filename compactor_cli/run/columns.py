@@ -30,8 +30,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowCell:
-    """What became of one. ``text`` is the source, byte for byte, where nothing changed; ``reason``: why it failed."""
+class CompactedCell:
+    """What became of a cell.
+
+    ``text`` is the source, byte for byte, where nothing changed; ``reason`` tells why it failed.
+    """
 
     text: bytes
     reports: tuple[TranscriptReport, ...]
@@ -51,7 +54,7 @@ class CellMaker:
     column: str
     dialect: str = ""
 
-    def compact(self, text: bytes) -> RowCell:
+    def compact(self, text: bytes) -> CompactedCell:
         """The cell compacted."""
         if text.lstrip()[:1] != b"[":
             return self._read_as(b"", text)
@@ -63,7 +66,7 @@ class CellMaker:
                 failures.append(str(error))
         return self._failed(text, failures[0])
 
-    def _read_as(self, head: bytes, text: bytes) -> RowCell:
+    def _read_as(self, head: bytes, text: bytes) -> CompactedCell:
         """The cell read after ``head``. Raises UnknownShape for an array that does not hold messages there."""
         # The hash in the marker is of a whole line.
         tail = (b"}" if head else b"") + (b"" if text.endswith(b"\n") else b"\n")
@@ -77,9 +80,9 @@ class CellMaker:
         output = b"".join(row.output for row in rows)[len(head) :].removesuffix(tail) if rows else text
         reports = tuple(row.report for row in rows)
         reason = "; ".join(report.reason for report in reports if report.outcome is Outcome.FAILED)
-        return RowCell(text=output, reports=reports, reason=reason)
+        return CompactedCell(text=output, reports=reports, reason=reason)
 
-    def compact_any(self, value: Any) -> tuple[Any, RowCell]:
+    def compact_any(self, value: Any) -> tuple[Any, CompactedCell]:
         """The same for a cell as a table gives it: text, bytes, or the value itself with absent keys as None."""
         if isinstance(value, str):
             cell = self.compact(value.encode())
@@ -91,13 +94,13 @@ class CellMaker:
         is_compacted = any(report.outcome is Outcome.COMPACTED for report in cell.reports)
         return (parse(cell.text) if is_compacted or self.rows.redacts else value), cell
 
-    def _failed(self, text: bytes, reason: str) -> RowCell:
+    def _failed(self, text: bytes, reason: str) -> CompactedCell:
         if self.rows.redacts:
             from compactor_cli.llm.redact import Redactor, redact_text
 
             text = redact_text(text, Redactor())
         report = TranscriptReport(outcome=Outcome.FAILED, bytes_before=len(text), bytes_after=len(text))
-        return RowCell(text=text, reports=(report,), reason=reason)
+        return CompactedCell(text=text, reports=(report,), reason=reason)
 
 
 def holds_conversation(column: str, value: Any) -> bool:
@@ -140,7 +143,7 @@ def check_column(path: ColumnPath, values: Iterable[Any], columns: Sequence[str]
         raise InputError(f"the column {'.'.join(path)!r} holds no conversation", place=place or None, next_step=advice)
 
 
-def compact_inside(value: Any, keys: Sequence[str], cells: CellMaker) -> tuple[Any, RowCell | None]:
+def compact_inside(value: Any, keys: Sequence[str], cells: CellMaker) -> tuple[Any, CompactedCell | None]:
     """A cell with the conversation at these keys of it compacted; None where there is nothing."""
     if not value:
         return value, None
@@ -155,7 +158,7 @@ def compact_inside(value: Any, keys: Sequence[str], cells: CellMaker) -> tuple[A
     return ({**value, keys[0]: inner} if cell else value), cell
 
 
-def compact_within(raw: bytes, keys: Sequence[str], cells: CellMaker) -> tuple[bytes, RowCell | None]:
+def compact_within(raw: bytes, keys: Sequence[str], cells: CellMaker) -> tuple[bytes, CompactedCell | None]:
     """The conversation at these keys of a JSON value compacted, every other byte as it was; None where none is."""
     if raw[:1] == b'"':
         text = str(parse(raw)).encode()
@@ -170,7 +173,7 @@ def compact_within(raw: bytes, keys: Sequence[str], cells: CellMaker) -> tuple[b
     return raw[: span[0]] + made + raw[span[1] :], cell
 
 
-def _filled_cell(raw: bytes, cells: CellMaker) -> tuple[bytes, RowCell | None]:
+def _filled_cell(raw: bytes, cells: CellMaker) -> tuple[bytes, CompactedCell | None]:
     if raw.strip() in (b"", b"null", b"[]", b"{}"):
         return raw, None
     cell = cells.compact(raw)
@@ -296,7 +299,7 @@ def _columns(paths: Sequence[ColumnPath], job: Job, run_config: RunConfig) -> li
     return [(path, CellMaker(rows=rows, column=path[-1], dialect=run_config.dialect)) for path in paths]
 
 
-def _count(cell: RowCell, row: int, tally: InputTally, outputs: Outputs) -> None:
+def _count(cell: CompactedCell, row: int, tally: InputTally, outputs: Outputs) -> None:
     if cell.reason and outputs.failed_row:
         outputs.failed_row(row, cell.reason, cell.text)
     for report in cell.reports:
@@ -305,14 +308,14 @@ def _count(cell: RowCell, row: int, tally: InputTally, outputs: Outputs) -> None
 
 def _compacted(
     table: Any, path: ColumnPath, cells: CellMaker, models: ModelRun | None
-) -> tuple[Any, list[tuple[int, RowCell]]]:
+) -> tuple[Any, list[tuple[int, CompactedCell]]]:
     """The table with this column compacted; each cell that holds something, with its row."""
     import pyarrow
 
     place = table.schema.get_field_index(path[0])
     field = table.schema.field(place)
     values = table.column(place).to_pylist()
-    made: list[tuple[int, RowCell]] = []
+    made: list[tuple[int, CompactedCell]] = []
     present = [row for row, value in enumerate(values) if value]
     for row, value, cell in mapped(lambda row: (row, *compact_inside(values[row], path[1:], cells)), present, models):
         values[row] = value
@@ -387,7 +390,7 @@ def compact_columns_of_lines(job: Job, run_config: RunConfig, outputs: Outputs) 
             check_column(path, [row.get(path[0]) for row in rows], names, place=source)
         columns = _columns(paths, job, run_config)
 
-        def compact(record: Record) -> tuple[bytes, list[RowCell]]:
+        def compact(record: Record) -> tuple[bytes, list[CompactedCell]]:
             raw, made = record.raw, []
             for path, cells in columns if isinstance(record.value, dict) else ():
                 raw, cell = compact_within(raw, path, cells)

@@ -295,8 +295,8 @@ class Step:
         return any(job.status not in ENDED for job in self.jobs)
 
 
-def way_of(config: ModelConfig) -> Call:
-    """Model, server and key of the jobs. Raises `UsageError` for models that have no batch jobs here."""
+def call_template(config: ModelConfig) -> Call:
+    """A call with no messages: model, server and key of the jobs. Raises `UsageError` where none can take jobs."""
     model_options = config.model_options
     model = served_name(model_options.model, model_options.api_base)
     if model_options.models or model_options.model == AUTO:
@@ -315,8 +315,8 @@ class Provider:
         self._job_log = job_log
         self._config = config
         self._mark = mark
-        self._way = way_of(config)
-        self._batches = Batches(self._way)
+        self._template = call_template(config)
+        self._batches = Batches(self._template)
 
     def step(self, shards: Sequence[Shard], options: RunConfig, missing: Missing, rounds: int) -> Step:
         """Fetch what came back; if nothing is under way any more, try the shards, and send what they lack.
@@ -389,7 +389,7 @@ class Provider:
         body = response.get("body") or {}
         if response.get("status_code") == 200 and not value.get("error"):
             try:
-                reply = batch_reply(self._way, body)
+                reply = batch_reply(self._template, body)
             except ModelFailure as failure:
                 entry = LoggedRequest(fault=RequestFault.FAILED, reason=failure.reason)
             else:
@@ -401,12 +401,12 @@ class Provider:
             is_coded = isinstance(error, dict)
             text = f"{error.get('code') or ''} {error.get('message') or ''}".strip() if is_coded else str(error)
             fault = RequestFault.TOO_LONG if any(words in text for words in _TOO_LONG) else RequestFault.FAILED
-            entry = LoggedRequest(fault=fault, reason=scrubbed(text or "no reply", self._way))
+            entry = LoggedRequest(fault=fault, reason=scrubbed(text or "no reply", self._template))
         self._job_log.keep(key, entry)
 
     @property
     def _price(self) -> Price | None:
-        return self._config.model_options.price or batch_price_of(self._way.model)
+        return self._config.model_options.price or batch_price_of(self._template.model)
 
     def _send(self, round_number: int) -> int:
         """Begin jobs for all that is wanted; how many requests that was."""
