@@ -12,7 +12,7 @@ from compactor_cli.digest.checklists import DealtWith, dealt_with
 from compactor_cli.digest.checks import changes_code, is_test
 from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import Run, changes_world, runs
-from compactor_cli.digest.corrections import overturned
+from compactor_cli.digest.corrections import EditedNames, edited_names, overturned
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, events, unsaid_thoughts
 from compactor_cli.digest.failures import ErrorRecord, find_errors
 from compactor_cli.digest.files import FileOperation, FileState, file_operations, overwritten, replay
@@ -87,6 +87,7 @@ class Analysis:
     work: WorkState
     outcomes: Mapping[int, RequestOutcome]
     dealt_with: Mapping[int, Sequence[DealtWith]]
+    edited: EditedNames
     attached: Attached
     is_dialogue: bool
     permissions: tuple[str, int] = ("", -1)
@@ -236,6 +237,7 @@ def _analysed(
         work=work,
         outcomes=outcomes(found, ran, operations, work.commits, words),
         dealt_with=dealt_with(found, operations),
+        edited=edited_names(operations),
         attached=attached(found, kept, _notices(request), memory.attached()),
         permissions=_permissions(request),
         is_dialogue=is_dialogue,

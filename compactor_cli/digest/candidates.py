@@ -16,6 +16,7 @@ from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
 from compactor_cli.digest.choices import asks_the_user, is_option, offered
 from compactor_cli.digest.commands import Run
+from compactor_cli.digest.corrections import standing
 from compactor_cli.digest.events import (
     REPORTING_TOOLS,
     Event,
@@ -40,6 +41,7 @@ from compactor_cli.digest.statements import (
     is_import,
     is_narration,
     is_noise,
+    is_passing,
     is_scrap,
     statements_of,
 )
@@ -99,6 +101,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     left = chars = budget_tokens * _SPOKEN_CHARS_PER_TOKEN
     spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN]
     last_user = max((number for number, event in enumerate(events) if event.kind is EventKind.USER), default=-1)
+    code_changed_at = analysis.code_changed_at
     is_service = analysis.is_dialogue and any(map(is_service_call, events))
     changed = {one.name: one.event for one in analysis.operations if one.action is not FileAction.READ}
     # Until the cause was found, others were suspected.
@@ -111,15 +114,24 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
         # What is said of the work under way ends no turn yet.
         is_telling = is_final or (events[number].turn == events[-1].turn and not analysis.is_dialogue)
         base = base._replace(weight=base.weight * (FINAL_FACTOR if is_telling else 1.0))
-        doubted = analysis.taken_back.get(number, ())
         is_old = number < newest_cause.get(events[number].turn, -1)
         is_answered = number < last_user
+        is_past = not is_final or number < code_changed_at
         for one in _pieces(
-            text, base, scores, focus, is_final=is_final, is_answered=is_answered, is_service=is_service
+            text,
+            base,
+            scores,
+            focus,
+            is_final=is_final,
+            is_past=is_past,
+            is_answered=is_answered,
+            is_service=is_service,
         ):
-            is_doubted = one.place in doubted or (is_old and finds_cause(one.text))
-            is_past = any(changed.get(name, -1) > number for name in _FILE_NAME.findall(f"{one.text} {one.lead}"))
-            factor = TAKEN_BACK_FACTOR if is_doubted else CHANGED_SINCE_FACTOR if is_past else 1.0
+            mark = standing(one, analysis)
+            is_doubted = mark == analysis.words.overruled or (is_old and finds_cause(one.text))
+            named = _FILE_NAME.findall(f"{one.text} {one.lead}")
+            is_changed = mark != "" or any(changed.get(name, -1) > number for name in named)
+            factor = TAKEN_BACK_FACTOR if is_doubted else CHANGED_SINCE_FACTOR if is_changed else 1.0
             found.append(one._replace(weight=one.weight * factor))
     found.extend(_thought_pieces(analysis, wordless, chars))
     reports = _reports(events, chars)
@@ -210,6 +222,7 @@ def _pieces(
     focus: frozenset[str],
     *,
     is_final: bool = False,
+    is_past: bool = True,
     is_answered: bool = False,
     is_service: bool = False,
 ) -> Iterator[Statement]:
@@ -217,7 +230,8 @@ def _pieces(
     # Options stand whole in Now, and in Settled with the one that was taken: here and there one would mislead.
     options = offered(text)
     for place, (piece, form, lead) in enumerate(statements_of(text)):
-        if is_noise(piece) or (form is StatementForm.SENTENCE and is_narration(piece)):
+        is_sentence = form is StatementForm.SENTENCE
+        if is_noise(piece) or (is_sentence and (is_narration(piece) or (is_past and is_passing(piece)))):
             continue
         is_offered = form is StatementForm.ITEM and is_option(piece, options)
         if is_offered and not is_service:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple
@@ -259,15 +259,6 @@ def _subject(text: str) -> tuple[frozenset[str], frozenset[str]]:
     atoms = find_atoms(text)
     files = (atom.text.rpartition("/")[2] for atom in atoms if atom.kind in (AtomKind.FILE, AtomKind.PATH))
     return frozenset(files), frozenset(atom.text for atom in atoms if atom.kind is AtomKind.ID)
-
-
-def marks_of(
-    entries: Mapping[int, Sequence[DealtWith]], words: FixedWords, shown: Collection[tuple[int, int]]
-) -> Mapping[tuple[int, int], str]:
-    """What became of entries, in brackets, by event and place of the first of their statements that is shown."""
-    concerned = (one for event in {event for event, _ in shown} for one in entries.get(event, ()))
-    firsts = ((one, next((place for place in one.places if (one.event, place) in shown), -1)) for one in concerned)
-    return {(one.event, first): f" ({words.edited_later})" for one, first in firsts if first >= 0}
 
 
 def marked(text: str, record: int, entries: Mapping[int, Sequence[DealtWith]], words: FixedWords) -> str:

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from compactor_cli.digest.causes import finds_cause
 from compactor_cli.digest.choices import last_question
-from compactor_cli.digest.events import Event, EventKind, short_name
+from compactor_cli.digest.events import Event, EventKind, FileAction, short_name
+from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import terms
 from compactor_cli.digest.settled import declines, gives_reason
-from compactor_cli.digest.statements import QUESTION_MARKS, sentences, statements_of
+from compactor_cli.digest.statements import QUESTION_MARKS, Statement, StatementForm, sentences, statements_of
+
+if TYPE_CHECKING:
+    from compactor_cli.digest.analysis import Analysis
 
 # A longer message has other matters too: only how it begins counts.
 _MAX_CORRECTION_CHARS, _MIN_CORRECTION_WORDS, _REASONED_CHARS = 400, 4, 200
@@ -56,9 +61,10 @@ _REPORTS = re.compile(
 )
 # What calls the work ready, or its checks passed: true until something changes.
 GIVES_VERDICT = re.compile(
-    r"\b(?:ship it|ready (?:to|for) (?:merge|merging|ship|submit|submission|release)|good to (?:go|merge)|lgtm"
-    r"|(?:tests|checks)(?: now)? (?:all )?(?:pass(?:ed|ing)?|green)\b|lint(?:ing)? (?:is )?clean)\b",
-    re.IGNORECASE,
+    r"^(?!.*\b(?:because|given|if|when|once|until|should)\b).*\b(?:ship it|good to (?:go|merge)|lgtm"
+    r"|ready (?:to|for) (?:merge|merging|ship|submit|submission|release)|lint(?:ing)? (?:is )?clean"
+    r"|(?:tests|checks)(?: now)? (?:all )?(?:pass(?:ed|ing)?|green))\b",
+    re.IGNORECASE | re.DOTALL,
 )
 # How a heading or sentence of a summary says what was being done or was left to do.
 TELLS_WHAT_IS_OPEN = re.compile(
@@ -66,6 +72,62 @@ TELLS_WHAT_IS_OPEN = re.compile(
     r"|(?:was|were) about to|unresolved|not yet)\b|待办|下一步|当前|未完成|残り|未解決",
     re.IGNORECASE,
 )
+
+# What a statement says is wrong, wanted, or so for the time being.
+_SAYS_WHAT_IS = re.compile(
+    r"\b(?:current(?:ly)?|still|yet|existing|never|missing|only|lacks?|needs?|should|problems?|issues?|bugs?|gaps?|broken"
+    r"|fail(?:s|ing)?|wrong|incorrect|unused|dead|redundant|duplicate[ds]?|ignor(?:es?|ing)|skips?|cannot"
+    r"|(?:does|do|is|are|ca|wo)(?: not|n['’]t))\b",
+    re.IGNORECASE,
+)
+# A name that is no word: with a capital or an underscore within it, or called.
+_IDENTIFIER = re.compile(r"\b(?:(?=\w*[a-z0-9](?:[A-Z]|_[A-Za-z0-9]))\w{4,}|(?<![\w.])\w{4,}(?=\())")
+
+
+class EditedNames(NamedTuple):
+    """The names that edits had to do with, each with where the newest stands among the events.
+
+    ``replaced``: those of lines that are gone; ``touched``: those of any line that an edit changed.
+    """
+
+    replaced: Mapping[str, int]
+    touched: Mapping[str, int]
+
+
+def edited_names(operations: Iterable[FileOperation]) -> EditedNames:
+    """The names that the edits of files that were there had to do with."""
+    replaced, touched = dict[str, int](), dict[str, int]()
+    for one in operations:
+        for old, new in one.replaced if one.action is FileAction.EDIT else ():
+            before, after = set(old.split("\n")), set(new.split("\n"))
+            gone = _IDENTIFIER.findall("\n".join(before - after))
+            replaced.update(dict.fromkeys(gone, one.event))
+            touched.update(dict.fromkeys((*gone, *_IDENTIFIER.findall("\n".join(after - before))), one.event))
+    return EditedNames(replaced, touched)
+
+
+def standing(one: Statement, analysis: Analysis) -> str:
+    """What later records make of a statement, in the fixed words of its mark; empty where they leave it as it is.
+
+    Edits do with one that says what is, where they had to do with half of the names in it, and with any other where
+    lines with these are gone.
+    """
+    words = analysis.words
+    if one.place in analysis.taken_back.get(one.event, ()):
+        return words.overruled
+    if any(one.place in entry.places for entry in analysis.dealt_with.get(one.event, ())):
+        return words.edited_later
+    if one.form not in _PROSE:
+        return ""
+    if one.event < analysis.code_changed_at and GIVES_VERDICT.search(one.text):
+        return words.older
+    names = {*_IDENTIFIER.findall(one.text)} if one.event >= 0 else set[str]()
+    edited = analysis.edited.touched if _SAYS_WHAT_IS.search(one.text) else analysis.edited.replaced
+    later = sum(edited.get(name, -1) > one.event for name in names)
+    return words.edited_later if names and 2 * later >= len(names) else ""
+
+
+_PROSE = (StatementForm.SENTENCE, StatementForm.ITEM, StatementForm.ROW)
 
 
 def takes_back(words: str, before: str) -> bool:

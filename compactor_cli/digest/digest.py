@@ -8,12 +8,12 @@ from dataclasses import replace
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.candidates import candidates_of
 from compactor_cli.digest.choice import Choice
+from compactor_cli.digest.corrections import standing
 from compactor_cli.digest.facts import remembered_commands
 from compactor_cli.digest.history import (
     HIERARCHY_RATIO,
     asked_line,
     history_items,
-    is_settled_otherwise,
     made_lines,
     remembered_items,
     turn_lines,
@@ -223,9 +223,9 @@ class _Writer:
 
     def _to_remember(self, candidates: Sequence[Statement]) -> list[Statement]:
         """The statements of most weight that still stand, newest first among equals, in order."""
-        standing = [one for one in candidates if not is_settled_otherwise(one, self.analysis)]
-        best = sorted(range(len(standing)), key=lambda i: (-standing[i].weight, -i))[:_MAX_REMEMBERED]
-        return [standing[i] for i in sorted(best)]
+        found = [one for one in candidates if not standing(one, self.analysis)]
+        best = sorted(range(len(found)), key=lambda i: (-found[i].weight, -i))[:_MAX_REMEMBERED]
+        return [found[i] for i in sorted(best)]
 
     def _summary(self, sections: Mapping[Section, Sequence[Item]]) -> Summary:
         return Summary(

@@ -8,9 +8,8 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.checklists import marks_of
 from compactor_cli.digest.commands import CommandOutcome
-from compactor_cli.digest.corrections import GIVES_VERDICT, TELLS_WHAT_IS_OPEN
+from compactor_cli.digest.corrections import GIVES_VERDICT, TELLS_WHAT_IS_OPEN, standing
 from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.names import short_names
@@ -208,13 +207,6 @@ def remembered_items(taken: Sequence[Statement], analysis: Analysis) -> tuple[It
     return tuple(_grouped(remembered, 0, None))
 
 
-def is_settled_otherwise(statement: Statement, analysis: Analysis) -> bool:
-    """Whether a statement was doubted or dealt with: without the mark that says so, it would mislead."""
-    dealt_with = analysis.dealt_with.get(statement.event, ())
-    doubted = analysis.taken_back.get(statement.event, ())
-    return statement.place in doubted or any(statement.place in one.places for one in dealt_with)
-
-
 def turn_lines(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> dict[int, Item]:
     """A line for every turn; where not all fit, the oldest share one with the turns of their topic."""
     turns = analysis.turns
@@ -296,24 +288,22 @@ def _endings(analysis: Analysis) -> dict[int, str]:
 
 
 def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mapping[tuple[int, int], str]:
-    """What became of entries of lists, doubted statements and verdicts, in brackets, by event and place."""
-    words = analysis.words
-    shown = {(one.event, one.place) for group in groups for one in group}
-    marks = dict(marks_of(analysis.dealt_with, words, shown))
-    changed = analysis.code_changed_at
+    """What became of statements, in brackets, by event and place; before the first (place -1) where most share it."""
+    words, marks = analysis.words, dict[tuple[int, int], str]()
     for group in groups:
-        doubted = analysis.taken_back.get(group[0].event, frozenset())
-        # Where most of it is in doubt, so is what it says between.
-        is_whole = 2 * sum(one.place in doubted for one in group) > len(group)
-        if is_whole:
-            marks[group[0].event, -1] = f"({words.overruled}) "
+        event, doubted = group[0].event, analysis.taken_back.get(group[0].event, frozenset())
+        own = {one.place: mark for one in group if (mark := _mark(one, group, analysis))}
+        # Where most is marked alike, so is what stands between.
+        common = next((mark for mark in own.values() if 2 * [*own.values()].count(mark) > max(2, len(group))), "")
+        if common:
+            marks[event, -1] = f"({common}) "
         elif lone := _within_doubted(group, doubted, analysis):
-            marks[lone.event, lone.place] = f" ({words.overruled})"
-        for one in group:
-            if one.place in doubted and not is_whole:
-                marks[one.event, one.place] = f" ({words.overruled})"
-            elif 0 <= one.event < changed and not one.label and _is_overtaken(one, group, analysis):
-                marks[one.event, one.place] = f" ({words.older})"
+            own[lone.place] = words.overruled
+        # Of an entry of a list the first that is shown has the mark for what stands below it.
+        for entry in analysis.dealt_with.get(event, ()):
+            for place in [place for place in own if place in entry.places][1:]:
+                del own[place]
+        marks.update({(event, place): f" ({mark})" if mark != common else "" for place, mark in own.items()})
     return marks
 
 
@@ -329,13 +319,15 @@ def _within_doubted(group: Sequence[Statement], doubted: Collection[int], analys
     return next((one for one in group if is_explained and one.form is StatementForm.SENTENCE), None)
 
 
-def _is_overtaken(statement: Statement, group: Sequence[Statement], analysis: Analysis) -> bool:
-    """Whether edits make a verdict old, or what a summary says is open: under a heading, the first that is shown."""
-    if analysis.events[statement.event].kind is not EventKind.SUMMARY:
-        return GIVES_VERDICT.search(statement.text) is not None
-    if TELLS_WHAT_IS_OPEN.search(statement.lead):
-        return next(one for one in group if one.lead == statement.lead) is statement
-    return TELLS_WHAT_IS_OPEN.search(statement.text) is not None
+def _mark(one: Statement, group: Sequence[Statement], analysis: Analysis) -> str:
+    """What later records make of a statement; of what a summary says is open the first that is shown of a heading."""
+    if one.event < 0 or analysis.events[one.event].kind is not EventKind.SUMMARY:
+        return standing(one, analysis)
+    is_first = next(other for other in group if other.lead == one.lead) is one or not TELLS_WHAT_IS_OPEN.search(
+        one.lead
+    )
+    is_open = is_first and TELLS_WHAT_IS_OPEN.search(f"{one.lead}\n{one.text}") is not None
+    return analysis.words.older if is_open and one.event < analysis.code_changed_at else ""
 
 
 def _item(label: str, group: Sequence[Statement], depth: int, marks: Mapping[tuple[int, int], str]) -> Item:

@@ -249,6 +249,7 @@ _MAX_LEAD_CHARS = 160
 # A word of this many characters is data, and so are this many marks in a row.
 _RUN_CHARS = 80
 _MAX_MARKS = 12
+_MAX_NARRATION_CHARS, _MAX_PASSING_CHARS = 300, 140
 
 
 class StatementForm(StrEnum):
@@ -398,26 +399,47 @@ def _pieces(line: str) -> list[str]:
     return [piece.strip() for piece in _PIECE_END.split(line) if piece and piece.strip()]
 
 
+# What opens a sentence without a word on the work.
+_OPENS = (
+    r"(?:(?:ok(?:ay)?|good|great|perfect|now|so|alright|excellent|first|next|then|also|done|right|sure|wait|hm+|actually"
+    r"|found it|got it|(?:good|great|excellent) (?:question|catch|points?|idea)"
+    r"|(?:task|fix|step|change|phase|part) #?\w{1,2}(?: \([^)]*\))?)(?: ?[,.!:—–-]+)?\s+)*"
+)
+
+
 @cache
 def _narration() -> re.Pattern[str]:
     # What the agent says it is about to do: the calls that follow say it better.
-    lead = (
-        r"(?:(?:ok(?:ay)?|good|great|perfect|now|so|alright|excellent|first|next|then|also|done|right|sure"
-        r"|found it|got it|(?:good|great|excellent) (?:question|catch|point|idea))[,.!:]?\s+)*"
-    )
     aim = (
-        r"(?:(?:now that|to (?:start|begin|do|achieve|confirm|ensure|verify|check|test)|before|after)"
+        r"(?:(?:now that|to (?:start|begin|do|achieve|confirm|ensure|verify|check|test)|before|after|while)"
         r"\b[^.!?,]{0,90}, )?"
     )
     return re.compile(
-        rf"^{lead}{aim}(?:let me|let'?s|let us|(?:i|we)'?ll|(?:i|we) (?:will|need to|should)|i'?m going to|i want to"
-        r"|i (?:can )?see[.:!]*$|i (?:now )?have (?:an? |all |the ){0,2}(?:\w+ ){0,2}(?:understanding|picture|context)"
+        rf"^{_OPENS}{aim}(?:let me|let'?s|let us|(?:i|we)'?ll|(?:i|we) (?:will|need to|should)|i'?m going to|i want to"
         r"|(?:now|next|then),? (?:remov|delet|replac|renam|creat|mov|extract|verify|build|handl|rewrit)(?:e|ing)?"
         r"|time to|going to|updat(?:e|ing)|add(?:ing)?|check(?:ing)?|run(?:ning)?|look(?:ing)?|read(?:ing)?"
         r"|fix(?:ing)?|appl(?:y|ying)|implement(?:ing)?|writ(?:e|ing)|commit(?:ting)?|push(?:ing)?|fetch(?:ing)?"
-        r"|the (?:next|last|remaining)|one (?:more|remaining|last))"
-        r"\b(?:[^.!?]|\.(?=\w)){0,140}[.:!]*(?: let me(?:[^.]|\.(?=\w))*[.:]?)?$"
+        r"|starting|the (?:next|last|remaining)|one (?:more|remaining|last))"
+        r"\b(?:[^.!?]|\.(?=\w)){0,240}[.:!]*(?: let me(?:[^.]|\.(?=\w))*[.:]?)?$"
+        rf"|^{_OPENS}i (?:can |now )*(?:see|understand|have)\b(?! that)[^.!?:`\d]{{0,60}}[.:!]*$"
         r"|^(?:让我|我来|现在我|接下来我|首先,?我)|^(?:では|次に)",
+        re.IGNORECASE,
+    )
+
+
+@cache
+def _passing() -> re.Pattern[str]:
+    # What was checked or written, and how that went; what is left of a row of steps.
+    subject = r"(?:tests?|checks?|lint\w*|build|suite|ci|compil\w+|everything|all|both|tree)"
+    outcome = (
+        r"(?:pass(?:e[sd]|ing)?|fail(?:s|ed|ing|ures?)?|clean|green|success\w*|compil(?:es?|ed)|errors?|issues?"
+        r"|written|done|expected)"
+    )
+    return re.compile(
+        rf"^{_OPENS}(?:[\w`*/.()'’-]+ ){{0,7}}?{subject}\b[^!?\n]{{0,60}}\b{outcome}\b"
+        r"[^,;!?\n]{0,60}(?:, (?:including|with|as)\b[^,;!?\n]{0,40})?$"
+        rf"|^{_OPENS}(?:(?:the|that|this) (?:\w+ ){{1,3}}(?:looks?|is|was) (?:correct|fine|good|done|in place)\b"
+        r"|still|waiting|commit(?:ted)?\b[^!?\n]{0,20} success)[^!?\n]{0,60}$",
         re.IGNORECASE,
     )
 
@@ -449,16 +471,27 @@ _ONLY_COURTESY = re.compile(
 
 def is_narration(text: str) -> bool:
     """Whether a sentence only announces the next call, or is a courtesy."""
-    if len(text) > 200:
+    if len(text) > _MAX_NARRATION_CHARS:
         return False
     text = text.replace("’", "'")
     return is_courtesy(text) or (_narration().match(text) is not None and not _PURPOSE.search(text))
 
 
+def is_passing(text: str) -> bool:
+    """Whether a sentence only says how a step of the work went: true until the next one, and shown by its call.
+
+    One with a number says more.
+    """
+    is_short = len(text) <= _MAX_PASSING_CHARS and _DIGIT.search(text) is None
+    return is_short and _passing().match(text) is not None and not _PURPOSE.search(text)
+
+
+_DIGIT = re.compile(r"\d")
 # What an announcement says of why, or for what, stays.
 _PURPOSE = re.compile(
     r"\b(?:because|since|so that|instead of"
-    r"|to (?:handle|avoid|prevent|keep|support|ensure|match|allow|preserve|stop))\b",
+    r"|to (?:handle|avoid|prevent|keep|support|ensure|match|allow|preserve|stop))\b"
+    r"|(?::| [—–-]) (?:it|this|that|the|there|with|without|but)\b",
     re.IGNORECASE,
 )
 

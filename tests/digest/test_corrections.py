@@ -67,6 +67,39 @@ def test_that_checks_passed_is_stated_to_be_older_than_the_edits_after_it() -> N
     assert "(before the newest edits)" not in shown(EDIT, passed, user("thanks"), ran("git status", "clean"))
 
 
+def test_what_names_code_that_was_edited_later_is_marked() -> None:
+    found = says("The export drops the second hour, `local_hours()` still takes it for a copy of the first one.")
+
+    def after(old: str, new: str) -> str:
+        edit = call("Edit", "x", file_path="src/export.py", old_string=old, new_string=new), answer("ok", "x")
+        return shown(found, *AFTER, *edit, says("They are renamed."))
+
+    mark = f"{found.text} (edited later)"
+    assert mark in after("hours = local_hours(day)", "hours = utc_hours(day)")
+    assert mark in after("day = 1", "day = 1\nhours = local_hours(day)")
+    assert mark not in after("day = 1", "day = 2")
+
+
+def test_what_is_not_wrong_is_marked_only_where_its_lines_are_gone() -> None:
+    found = says("The export takes the hours of a day from `local_hours()`, which reads the clock of the gauge once.")
+
+    def after(old: str, new: str) -> str:
+        edit = call("Edit", "x", file_path="src/export.py", old_string=old, new_string=new), answer("ok", "x")
+        return shown(found, *AFTER, *edit, says("They are renamed."))
+
+    assert f"{found.text} (edited later)" in after("hours = local_hours(day)", "hours = utc_hours(day)")
+    assert f"{found.text} (edited later)" not in after("day = 1", "day = 1\nother = local_hours(day)")
+
+
+def test_how_a_step_went_is_not_told_once_the_work_went_on() -> None:
+    why = says("The hour is dropped by the key of the readings, which is their local time.")
+    steps = (says("Both tests fail as expected."), *EDIT, says("Lint passes. Now let me run the tests."))
+    one = shown(user("mend the hour"), *steps, why, user("thanks, and the page?"), says("The page reads the store."))
+    assert "key of the readings" in one
+    assert "as expected" not in one
+    assert "Lint passes" not in one
+
+
 def test_what_a_summary_says_is_open_is_stated_to_be_older_than_the_edits_after_it() -> None:
     earlier = summary(
         "Pending tasks:\n- Let `src/export.py` read the drift of `ClockKind` before the export begins\n"

@@ -91,6 +91,8 @@ def test_statements_hold_only_words_of_their_text(text: str) -> None:
         "Good question. Let me think about this...",
         "Now I have a clear picture of the three hooks.",
         "Is there anything else?",
+        "Task 2: adding the field of the harbour and the helpers.",
+        "I see the issue.",
         "让我看看",
     ],
 )
@@ -100,10 +102,44 @@ def test_what_only_announces_the_next_call_is_narration(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["The tests fail since the clock moved.", "Reading the log shows a lock. The lock is never freed.", "测试失败了。"],
+    [
+        "The tests fail since the clock moved.",
+        "Let me look closer: it reads the clock of the gauge twice.",
+        "I see that `open()` drops the second hour.",
+        "Reading the log shows a lock. The lock is never freed.",
+        "测试失败了。",
+    ],
 )
 def test_what_says_how_it_is_is_no_narration(text: str) -> None:
     assert not statements.is_narration(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "All tests pass, including those of the export.",
+        "Good, the tests of the gauge are written.",
+        "Both tests fail as expected.",
+        "The edit looks correct.",
+        "Still building.",
+        "There are compilation errors in the export.",
+    ],
+)
+def test_how_a_step_went_is_passing(text: str) -> None:
+    assert statements.is_passing(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The tests fail since the clock moved.",
+        "All tests pass now, the store keeps the hours.",
+        "Of the tests 3 fail.",
+        "The export writes local time.",
+    ],
+)
+def test_what_tells_more_than_how_a_step_went_is_not_passing(text: str) -> None:
+    assert not statements.is_passing(text)
 
 
 @pytest.mark.parametrize("text", ['#include "gauge.h"', "} else if (gauge) {", "from harbour.gauge import shown"])
