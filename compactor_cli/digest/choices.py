@@ -168,3 +168,16 @@ def pointed_at(words: str, spoken: Sequence[str]) -> str:
             most = max(_MAX_ENTRY_CHARS, _MAX_POINTED_CHARS // len(keys))
             return " · ".join(f"{key}. {opening(entries[key], most)}" for key in keys[:_MAX_POINTED])
     return ""
+
+
+def asks(words: str) -> bool:
+    """Whether a message of the user asks something, with or without a question mark."""
+    return any(mark in words for mark in QUESTION_MARKS) or _BEGINS_TO_ASK.match(words) is not None
+
+
+QUESTION_WORDS = "what|which|where|when|who|how|why"
+_BEGINS_TO_ASK = re.compile(
+    rf"\W*(?:(?:and|but|so|also)\b\W*)?(?:{QUESTION_WORDS})"
+    r"(?:'s\b| (?:\w+ )?(?:is|are|do|does|did|was|were|can|could|should|would|about|if)\b)",
+    re.IGNORECASE,
+)

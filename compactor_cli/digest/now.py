@@ -11,7 +11,7 @@ from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.checklists import beginnings, marked
 from compactor_cli.digest.choice import Choice
-from compactor_cli.digest.choices import last_question
+from compactor_cli.digest.choices import asks, last_question
 from compactor_cli.digest.commands import CommandOutcome
 from compactor_cli.digest.edits import editor_step, viewed_file
 from compactor_cli.digest.events import (
@@ -32,7 +32,7 @@ from compactor_cli.digest.language import names, terms
 from compactor_cli.digest.lists import thinned
 from compactor_cli.digest.pasted import without_preface
 from compactor_cli.digest.refused import marked_amounts
-from compactor_cli.digest.settled import asks, begins_with_assent, is_assent, is_pending
+from compactor_cli.digest.settled import begins_with_assent, is_assent, is_pending
 from compactor_cli.digest.statements import (
     ELLIPSIS,
     QUESTION_MARKS,

@@ -51,6 +51,19 @@ def own_words(text: str, *, is_first: bool = False) -> str:
     return "\n".join([*shown, lines[-1]] if is_sentence or not shown else shown)
 
 
+def is_pasted(text: str) -> bool:
+    """Whether a text of several lines is an output: it neither begins nor ends with a line that somebody says."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    return len(lines) >= _LINES_OF_OUTPUT and not any(map(_SPEECH.search, (lines[0], lines[-1])))
+
+
+_LINES_OF_OUTPUT = 3
+_SPEECH = re.compile(
+    r"[?？]\W*$|\b(?:I|we|you|let'?s|can|please|this|that|it|why|how|what|when|but|yes|ok|also)\b|[^\x00-\x7f]{4}",
+    re.IGNORECASE,
+)
+
+
 def _failures_in(text: str, start: int, stop: int) -> str:
     """A message with the output of tests between ``start`` and ``stop``, of which the distinct errors stay."""
     errors = list(dict.fromkeys(line.strip() for line in text[start:stop].split("\n") if _is_error(line)))

@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checklists import beginnings, holds_half
-from compactor_cli.digest.choices import last_question, options_of
+from compactor_cli.digest.choices import QUESTION_WORDS, asks, last_question, options_of
 from compactor_cli.digest.events import Event, EventKind, ToolKind, argument, is_lookup, is_service_call
 from compactor_cli.digest.language import FixedWords, dense_share, terms, words_of
 from compactor_cli.digest.statements import (
@@ -299,18 +299,8 @@ _GO_ON = re.compile(
 _ASKS_OF_THE_TEXT = re.compile(r"\W*(?:does|do|is|are) (?:that|this|these|those|it)\b", re.IGNORECASE)
 
 
-def asks(words: str) -> bool:
-    """Whether a message of the user asks something, with or without a question mark."""
-    return any(mark in words for mark in QUESTION_MARKS) or _BEGINS_TO_ASK.match(words) is not None
-
-
-_QUESTION_WORDS = "what|which|where|when|who|how|why"
-_BEGINS_TO_ASK = re.compile(
-    rf"\W*(?:{_QUESTION_WORDS})(?:'s\b| (?:\w+ )?(?:is|are|do|does|did|was|were|can|could|should|would|about|if)\b)",
-    re.IGNORECASE,
-)
 # What asks for more than a yes or a no: any words may answer it.
-_IS_OPEN = re.compile(rf"(?:\A|, )\W*(?:{_QUESTION_WORDS})\b", re.IGNORECASE)
+_IS_OPEN = re.compile(rf"(?:\A|, )\W*(?:{QUESTION_WORDS})\b", re.IGNORECASE)
 
 # An offer to do one thing more, at the end of what was done: what the user asks for next is seldom an answer.
 _OFFERS = re.compile(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.choices import MAX_LOOKED_BACK, last_question, last_words, pointed_at
+from compactor_cli.digest.choices import MAX_LOOKED_BACK, asks, last_question, last_words, pointed_at
 from compactor_cli.digest.commands import ERROR_PATTERN, shown
 from compactor_cli.digest.edits import patch_of
 from compactor_cli.digest.events import (
@@ -25,7 +25,7 @@ from compactor_cli.digest.events import (
 )
 from compactor_cli.digest.files import patched_files
 from compactor_cli.digest.language import FixedWords, dense_share
-from compactor_cli.digest.pasted import own_words, without_data
+from compactor_cli.digest.pasted import is_pasted, own_words, without_data
 from compactor_cli.digest.statements import (
     COLONS,
     ELLIPSIS,
@@ -61,7 +61,7 @@ _CHARS_PER_WORD = 8
 # A longer message says itself what it is about.
 _MAX_REPLY_CHARS = 80
 _MAX_CALL_CHARS = 100
-_MIN_QUOTE_TOKENS = 40
+_MIN_QUOTE_CHARS = 160
 # The characters at the start by which a question or a turn is known.
 NAME_CHARS = 70
 # Records after which the words of a refusal are dealt with.
@@ -262,7 +262,8 @@ _WHY = re.compile(
 )
 _OBJECTION = re.compile(
     rf"{_LEADS}(?:no|wait|why|stop|actually|wrong)\b"
-    r"|\b(?:instead|rather|revert|undo|actually|not (?:what|like|that)|wtf|should(?:n'?t| not))\b|不对",
+    r"|\b(?:instead|rather|revert|undo|actually|not (?:what|like|that|worth)|wtf|should(?:n'?t| not)|I think(?! so)"
+    r"|to+ (?:much|many|big|long)|remember|make sure|ensure|keep|skip|without|(?:we|there) should)\b|不对",
     re.IGNORECASE,
 )
 
@@ -272,6 +273,20 @@ def lasting(text: str) -> int:
     if len(text) > _MAX_LASTING_CHARS:
         return 0
     return 2 if _LIMIT.search(text) else 1 if _OBJECTION.search(text) else 0
+
+
+def _only_asks(message: UserMessage, analysis: Analysis) -> bool:
+    """Whether a message asks what was replied to, or shows an output without a word of the user's own."""
+    outcome = analysis.outcomes.get(message.turn)
+    is_replied = outcome is not None and outcome.text.startswith(analysis.words.replied)
+    only_asks = is_replied and all(asks(one) and not _PROPOSES.match(one) for one in sentences(message.text))
+    return not message.stopped and (only_asks or is_pasted(message.text))
+
+
+# "Could we keep both?": what somebody would like, in a question.
+_PROPOSES = re.compile(
+    rf"{_LEADS}(?:can|could|should|shall|would|how about|what (?:if|about))\b(?! you\b)", re.IGNORECASE
+)
 
 
 _RULE_CHARS = range(12, 240)
@@ -324,7 +339,7 @@ def condensed(
         if not (is_noise(piece) or is_courtesy(piece) or _TAG.fullmatch(piece))
     ]
     spoken = [one for one in pieces if one.form in (StatementForm.SENTENCE, StatementForm.ITEM)]
-    asked = [one for one in spoken if is_rule(one.text)] + [one for one in spoken if _REQUEST.search(one.text)]
+    asked = [one for binds in (is_rule, lasting, _REQUEST.search) for one in spoken if binds(one.text)]
     if len(spoken) < _MIN_PIECES:
         return _by_clauses(text, tokens, token_cache) or cut
     # The headings of a plan are its steps: all of them in few words come before any one in many.
@@ -469,17 +484,15 @@ def _quotes(
     messages: Sequence[UserMessage], budget_tokens: int, analysis: Analysis, token_cache: TokenCache
 ) -> Iterator[Item]:
     """The quotations in the order of their messages, the longest cut to the same size."""
-    spoken = [message for message in messages if not message.is_short or lasting(message.text)]
+    spoken = [m for m in messages if (not m.is_short or lasting(m.text)) and not _only_asks(m, analysis)]
     kept = _affordable(spoken, budget_tokens, analysis, token_cache)
-    costs = [
-        token_cache.item(_user_item(message, message.text[: budget_tokens * 12 + 200], analysis)) for message in kept
-    ]
-    level = water_level(costs, budget_tokens)
+    frames = [token_cache.item(_user_item(message, ELLIPSIS, analysis)) for message in kept]
+    costs = [token_cache.text(message.text[: budget_tokens * 12 + 200]) for message in kept]
+    level = water_level(costs, budget_tokens - sum(frames))
     for message, cost in zip(kept, costs, strict=True):
         text = message.text
         if cost > level:
-            room = level - 8 - token_cache.text(outcome_of(message, analysis)[0])
-            text = condensed(text, room, token_cache, lambda pieces, _, left: _fitting(pieces, left, token_cache))
+            text = condensed(text, level, token_cache, lambda pieces, _, left: _fitting(pieces, left, token_cache))
         yield _user_item(message, text, analysis)
 
 
@@ -553,11 +566,12 @@ def _affordable(
 
     def rank(message: UserMessage) -> float:
         newness = message.record / len(analysis.events)
-        return newness + lasting(message.text) / 4 + _FIRST * (message is first)
+        reach = lasting(message.text) / 4 - _only_asks(message, analysis)
+        return newness + reach + _FIRST * (message is first)
 
     found: set[UserMessage] = set()
     for message in sorted(messages, key=rank, reverse=True):
-        least = min(_MIN_QUOTE_TOKENS, token_cache.item(_user_item(message, message.text[:_LONG_CHARS], analysis)))
+        least = token_cache.item(_user_item(message, message.text[:_MIN_QUOTE_CHARS], analysis))
         if least <= budget_tokens:
             found.add(message)
             budget_tokens -= least

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from compactor_cli.digest.analysis import analyse
 from compactor_cli.digest.pasted import own_words, without_data
 from compactor_cli.digest.statements import water_level
-from compactor_cli.digest.wants import user_messages, wants_items
+from compactor_cli.digest.wants import condensed, user_messages, wants_items
 from compactor_cli.model.summary import Item, Section
 from compactor_cli.model.transcript import Message
 
@@ -489,3 +489,27 @@ def test_a_request_that_does_not_fit_keeps_its_title_and_headings_and_is_cut_bet
     shown = texts(one, Section.TASK)[0].removeprefix("Asked: ").partition(" → ")[0]
     assert all(part.rstrip(",") in parts for piece in shown.split(" … ") for part in piece.split(", ") if part)
     assert shown.endswith(parts[-1])
+
+
+def test_a_question_that_was_replied_to_and_a_pasted_output_are_no_wishes_but_a_wish_in_a_question_is() -> None:
+    reply = says("The gauge sends its readings to the store at every full hour. " * 5)
+    asked, wished = (
+        "when does the gauge of the harbour send its readings to the store?",
+        "could we keep the old gauges?",
+    )
+    log = "Building the gauge\nLinking the gauge\nerror: undefined reference to tide\nexit status 2"
+    turns = [(user(words), reply) for words in (asked, wished, f"{asked} It sends none at night.", log)]
+    one = digest(conversation(*turns, user("now write the new gauge"), BUILD), 3_000)
+    shown = "\n".join(texts(one, Section.USER))
+    assert wished in shown
+    assert "It sends none at night." in shown
+    assert f"{asked} →" not in shown
+    assert "Linking the gauge" not in shown
+
+
+def test_of_a_message_that_does_not_fit_what_limits_the_work_stands_before_what_it_asks() -> None:
+    asked = " ".join(f"Do you know what gauge number {n} of the harbour says?" for n in range(12))
+    limit = "Skip the old gauges without a clock."
+    text = f"1. The list of the gauges is in the store of the harbour. {asked} {limit} 3. That is all of it, I hope."
+    shown = condensed(text, 60, token_cache(), lambda pieces, *_: pieces[:1])
+    assert limit in shown
