@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from itertools import chain
-from math import log
+from math import fsum, log
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.edits import DEFINERS, MODIFIERS
@@ -48,17 +48,22 @@ class UnderWay:
     """
 
     def __init__(self, analysis: Analysis, lines: Iterable[str]) -> None:
-        self._wanted = _parts("\n".join(_texts(analysis)))
-        self._shared = {line: self._wanted & _parts(line) for line in lines}
+        self._beginnings = _Beginnings()
+        self._wanted = self._parts("\n".join(_texts(analysis))) - {""}
+        self._shared = {line: self._wanted & self._parts(line) for line in lines}
         times, number = Counter(chain.from_iterable(self._shared.values())), len(self._shared) + 1
         most = max(_MIN_LINES, int(_MAX_SHARE * number))
         self._worth = {word: log(number / many) / log(number) for word, many in times.items() if many <= most}
 
     def worth(self, line: str) -> float:
         """A factor for a line: more than 1 where it shares what few lines have."""
-        words = self._shared[line] if line in self._shared else self._wanted & _parts(line)
-        shared = sum(self._worth.get(word, 0.0) for word in words)
+        words = self._shared[line] if line in self._shared else self._wanted & self._parts(line)
+        shared = fsum(self._worth.get(word, 0.0) for word in words)
         return min(MAX_WORTH, 1.0 + SHARED * shared + (DEFINES if defines(line) else 0.0))
+
+    def _parts(self, text: str) -> set[str]:
+        """How the words of a text begin, those within names too."""
+        return set(map(self._beginnings.__getitem__, _WORD.findall(text)))
 
 
 def _texts(analysis: Analysis) -> Iterable[str]:
@@ -70,7 +75,10 @@ def _texts(analysis: Analysis) -> Iterable[str]:
     return chain(asked, steps, failing, (events[last].text[-_MAX_CHARS:],) if last >= 0 else ())
 
 
-def _parts(text: str) -> set[str]:
-    """How the words of a text begin, those within names too."""
-    found = (word.lower() for word in _WORD.findall(text))
-    return {word[:_BEGINNING] for word in found if is_term(word)}
+class _Beginnings(dict[str, str]):
+    """How a word begins, empty where it carries no meaning; worked out once."""
+
+    def __missing__(self, word: str) -> str:
+        lowered = word.lower()
+        found = self[word] = lowered[:_BEGINNING] if is_term(lowered) else ""
+        return found

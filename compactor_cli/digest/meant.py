@@ -43,6 +43,8 @@ class Meant:
 
     def weights(self, texts: Sequence[str], record: int) -> list[float]:
         """What each of several things is worth: less than 1 where after a record others of them are meant."""
+        if not self._used:
+            return [1.0] * len(texts)
         found = [ids_of(text) for text in texts]
         common = frozenset.intersection(*found) if found else frozenset()
         return self._weights((ids - common, record) for ids in found)
