@@ -66,9 +66,9 @@ def array_at(value: Any, paths: Sequence[JsonPath]) -> JsonPath | None:
 
 def _leads(elements: Sequence[Any]) -> bool:
     """Whether the first object in the array has a role, and one of the first has a content; others identify nothing."""
-    objects = [element for element in elements[:_LOOKED_AT] if isinstance(element, dict)]
-    has_role = bool(objects) and isinstance(objects[0].get("role"), str) and "parts" not in objects[0]
-    return has_role and any(map(is_chat, objects))
+    first = next((element for element in elements[:_LOOKED_AT] if isinstance(element, dict)), {})
+    has_role = isinstance(first.get("role"), str) and "parts" not in first
+    return has_role and any(map(is_chat, elements[:_LOOKED_AT]))
 
 
 def read(value: Any) -> Message:

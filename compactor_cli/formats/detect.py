@@ -17,7 +17,7 @@ from compactor_cli.formats.base import Dialect, JsonPath, read_messages
 from compactor_cli.formats.contents import json_value, listed
 from compactor_cli.formats.located import at
 from compactor_cli.formats.registry import dialects_for, get, plain_scores, plugin_dialect
-from compactor_cli.model.errors import CompactError, InputError, UnknownShape
+from compactor_cli.model.errors import CompactError, UnknownShape
 from compactor_cli.model.plugins import PluginGroup, plugin_failed, plugin_names
 from compactor_cli.model.report import LISTED
 from compactor_cli.model.transcript import Container, Frame, Record, Transcript
@@ -188,7 +188,9 @@ class _TranscriptReader:
             may_be_row = not certain or get(certain).array_path(record.value) is not None
             if count := self._unread_records(record):
                 # A row of which nothing but its size need be known.
-                yield self._framed(_unread(record, (record,), _WHOLE_ROW, unread_records=count))
+                yield self._framed(
+                    Transcript(dialect="", records=(record,), messages=(), frame=_WHOLE_ROW, unread_records=count)
+                )
             elif may_be_row and (row := find_row(record.value, self.forced)):
                 self.last, self.in_rows = row.dialect, True
                 yield self._framed(_row_transcript(record, row))
@@ -198,8 +200,10 @@ class _TranscriptReader:
             elif self.in_rows and not self._is_known(record.value):
                 # Among the rows of a dataset, but not a conversation: passed on as it is, with the reason.
                 frame = Frame(container=Container.ARRAY, prefix=record.raw, suffix=record.ending)
-                fault = _unknown(record, self.forced)
-                yield self._framed(_unread(record, (), frame, fault=fault))
+                fault, sha256 = _unknown(record, self.forced), _hash(record)
+                yield self._framed(
+                    Transcript(dialect="", records=(), messages=(), frame=frame, sha256=sha256, fault=fault)
+                )
             elif session_dialect := self._session_dialect(record):
                 self.in_rows = False
                 yield self._framed(self._session(record, session_dialect))
@@ -381,21 +385,6 @@ class _Session:
 
 def _parent_id(value: Any) -> Any:
     return (value.get("parentUuid") or value.get("parentId")) if isinstance(value, dict) else None
-
-
-def _unread(
-    record: Record, records: tuple[Record, ...], frame: Frame, fault: InputError | None = None, unread_records: int = 0
-) -> Transcript:
-    """A record that is passed on as it is."""
-    return Transcript(
-        dialect="",
-        records=records,
-        messages=(),
-        frame=frame,
-        sha256=_hash(record),
-        fault=fault,
-        unread_records=unread_records,
-    )
 
 
 _WHOLE_ROW = Frame(container=Container.ARRAY)

@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from operator import methodcaller
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
@@ -309,6 +310,9 @@ class SpecDialect(RecordDialect):
         return Role.META
 
 
+_CONTENT, _TEXT_ONLY = methodcaller("get", "content"), frozenset({str, NoneType})
+
+
 class ChatSpec(SpecDialect):
     """A format whose messages have a role and a content, as `chat` reads them; all else is the specification's."""
 
@@ -331,7 +335,7 @@ class ChatSpec(SpecDialect):
 
     def is_text_only(self, elements: Sequence[Any]) -> bool:
         """Whether every content is a text or nothing; what stands next to it has less tokens than bytes."""
-        return all(type(each) is dict and isinstance(each.get("content"), (str, NoneType)) for each in elements)
+        return {dict}.issuperset(map(type, elements)) and _TEXT_ONLY.issuperset(map(type, map(_CONTENT, elements)))
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The message with these texts replaced; thinking and its signature are never touched."""

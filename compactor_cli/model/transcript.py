@@ -173,7 +173,7 @@ class Transcript:
     records: tuple[Record, ...]
     messages: tuple[Message, ...]
     frame: Frame = field(default_factory=Frame)
-    sha256: str = ""  # in hex, of ``source()``
+    sha256: str = ""  # in hex, of ``source()``; empty of a row that stays unread
     model: str = ""  # the one that the transcript itself last used; empty: not known
     row: Any = None  # the parsed row around an ARRAY, for reading only (``tools``, ids, metadata)
     fault: InputError | None = None  # why this row is not a conversation: without records, all its bytes in the frame

@@ -105,11 +105,10 @@ _BY_BYTES = ("tokens not counted: the size in bytes shows that it is small enoug
 
 
 def unread_report(row: Transcript, settings: Settings, counter: Counter) -> TranscriptReport:
-    """What is reported of a row that stays unread. There are millions: no plan is made of each."""
+    """What is reported of a row that stays unread, without its hash. There are millions: no plan is made of each."""
     bound, target = row.size_bytes, settings.target.tokens
     return TranscriptReport(
         outcome=Outcome.UNCHANGED,
-        sha256=row.sha256,
         line=row.records[0].place.line,
         row=row.records[0].place.row,
         records=row.unread_records,

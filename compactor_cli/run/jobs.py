@@ -302,6 +302,10 @@ def _rows(
     for finished in _finished_rows(job, run_config, records, maker, processes):
         if outputs.failed_row and finished.report.outcome is Outcome.FAILED:
             outputs.failed_row(tally.count, finished.report.reason, finished.output)
+        if not finished.report.sha256 and (outputs.emit or tally.lists(finished.report)):
+            # That of a row that stayed unread is asked for here alone.
+            sha256 = hashlib.sha256(finished.output).hexdigest()
+            finished = replace(finished, report=replace(finished.report, sha256=sha256))
         tally.add(finished.report)
         plan_events.ended(finished.report)
         for name, view in finished.views.items():

@@ -512,9 +512,13 @@ class InputTally:
         if report.not_carried:
             self.not_carried.update(report.not_carried)
         self.dialect = self.dialect or report.dialect
-        is_odd = report.outcome is Outcome.FAILED or bool(report.warnings or report.over_target)
-        if len(self._listed) < (LISTED_ODD if is_odd else LISTED):
+        if self.lists(report):
             self._listed.append(report)
+
+    def lists(self, report: TranscriptReport) -> bool:
+        """Whether the report of this transcript, the next, is shown."""
+        is_odd = report.outcome is Outcome.FAILED or bool(report.warnings or report.over_target)
+        return len(self._listed) < (LISTED_ODD if is_odd else LISTED)
 
     def report(self) -> InputReport:
         """The report of the whole input."""

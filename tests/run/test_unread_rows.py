@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +14,13 @@ import pytest
 
 from compactor_cli.archive.atomic import Existing
 from compactor_cli.formats import detect
-from compactor_cli.model.report import LISTED, InputReport
+from compactor_cli.model.report import LISTED, Event, InputReport, TranscriptEnded
 from compactor_cli.model.settings import PruneRule, Settings, Size, When
 from compactor_cli.plan.tokens import TiktokenCounter
 from compactor_cli.read import jsonl
 from compactor_cli.read.sources import InputSource
-from compactor_cli.run.jobs import Job, Purpose, RunConfig
+from compactor_cli.run import jobs
+from compactor_cli.run.jobs import Job, Outputs, Purpose, RunConfig
 from compactor_cli.run.outputs import Target, TargetKind
 from compactor_cli.run.rows import RowMaker
 from compactor_cli.run.runner import run_batch
@@ -58,14 +60,16 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return rows
 
 
-def _run(rows: Any, folder: Path, run_config: RunConfig = CONFIG, processes: int = 1) -> tuple[InputReport, bytes]:
+def _run(
+    rows: Any, folder: Path, run_config: RunConfig = CONFIG, processes: int = 1, outputs: Outputs | None = None
+) -> tuple[InputReport, bytes]:
     source, out = folder / "rows.jsonl", folder / "out.jsonl"
     source.write_bytes(b"".join((json.dumps(row).encode() if row else b"") + b"\n" for row in rows))
     out.unlink(missing_ok=True)
     target = Target(path=str(out), kind=TargetKind.FILE, existing=Existing.REPLACE)
     job = Job(source=InputSource(path=str(source), name=source.name, root=str(folder)), target=target)
     run_config = replace(run_config, archive_dir=str(folder / "archive"))
-    (report,) = run_batch([job], run_config, processes=processes)
+    (report,) = run_batch([job], run_config, processes=processes, outputs=outputs)
     return report, out.read_bytes() if out.exists() else b""
 
 
@@ -147,3 +151,18 @@ def test_rows_are_read_where_more_than_their_size_counts(
 ) -> None:
     _run([SMALL] * 30, tmp_path, run_config)
     assert len(read) == 30
+
+
+def test_a_row_that_stays_unread_is_hashed_only_where_its_report_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed: list[bytes] = []
+    counting = SimpleNamespace(sha256=lambda raw: (hashed.append(raw), hashlib.sha256(raw))[1])
+    monkeypatch.setattr(jobs, "hashlib", counting)
+    _run([SMALL] * 100, tmp_path)
+    assert hashed == []
+    events: list[Event] = []
+    _run([SMALL] * 100, tmp_path, outputs=Outputs(emit=events.append))
+    (row,) = {event.report.sha256 for event in events if isinstance(event, TranscriptEnded)}
+    assert row == hashlib.sha256(json.dumps(SMALL).encode() + b"\n").hexdigest()
+    assert len(hashed) == 100 - LISTED
