@@ -55,10 +55,6 @@ _FAILURE = re.compile(
 _MIN_NAMING, _BEGINNING = 5, 5
 # What the user adds to an explanation does not doubt it.
 _OBJECTS = re.compile(r"\b(?:but|not?|wait|actually|hm+|wrong|instead|why|\w+n't)\b|[?\uff1f]", re.IGNORECASE)
-# How a message begins that reports what was done: without a reason, it explains nothing that could be wrong.
-_REPORTS = re.compile(
-    r"\W*(?:(?:I'?ve|I have) (?:created|written|updated|added|saved|committed|pushed)|done\b|all done)", re.IGNORECASE
-)
 # What calls the work ready, or its checks passed: true until something changes.
 GIVES_VERDICT = re.compile(
     r"^(?!.*\b(?:because|given|if|when|once|until|should)\b).*\b(?:ship it|good to (?:go|merge)|lgtm"
@@ -179,8 +175,7 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
                 # What was wrong, it says in its own words.
                 owned = " ".join(sentences(event.text)[:_MAX_OWNING_SENTENCES])
                 doubt(_meant(events, explained, asked), f"{asked} {owned}")
-            reports = _REPORTS.match(event.text) and not any(map(gives_reason, sentences(event.text)))
-            if len(event.text) >= _REASONED_CHARS and not reports:
+            if len(event.text) >= _REASONED_CHARS:
                 explained = [*explained, number][-_MAX_EXPLAINED:]
             spoken, turn = number, event.turn
         elif event.refusal and spoken >= 0:
@@ -245,9 +240,15 @@ def _stems(text: str) -> frozenset[str]:
 
 
 def _meant(events: Sequence[Event], explained: Sequence[int], words: str) -> list[int]:
-    """Of the messages that explained something, the one with most words in common with a doubt, if it has some."""
+    """Of the messages that explained something, the one with most words in common with a doubt, or that it quotes."""
     doubted = set(terms(words))
-    reasons = [number for number in explained if any(map(gives_reason, sentences(events[number].text)))]
-    shared = ((len(doubted.intersection(terms(events[number].text))), number) for number in reasons or explained)
+    quoted = [at for at in explained if any(map(doubted.issuperset, _quotable(events[at].text)))]
+    reasons = [at for at in explained if any(map(gives_reason, sentences(events[at].text)))]
+    shared = ((len(doubted.intersection(terms(events[at].text))), at) for at in quoted or reasons or explained)
     most, best = max(shared, default=(0, -1))
     return [best] if most >= _SHARED_WORDS else []
+
+
+def _quotable(text: str) -> Iterator[Sequence[str]]:
+    """The words of each statement that has enough of them to be known again."""
+    return (own for piece, _, _ in statements_of(text) if len(own := terms(piece)) > _SHARED_WORDS)

@@ -52,17 +52,24 @@ def _outside(states: Sequence[FileState]) -> Callable[[str], bool]:
 
 
 def _elsewhere(runs: Sequence[Run], states: Sequence[FileState], directory: str) -> dict[int, str]:
-    """The folders of the runs in another folder than the one that paths are relative to, by position."""
+    """The folders of the runs in another folder than the one that paths are relative to, by position.
+
+    One next to it (`../other`) is such a folder, unless files are known from a folder of that name.
+    """
     has_relative = any(not state.path.startswith(("/", "~")) for state in states)
     changed = [state.path for state in states if state.is_changed]
-    folders = {run.event: _folder(run.command) for run in runs}
-    return {
-        event: folder
-        for event, folder in folders.items()
-        if folder.startswith(("/", "~")) and folder.rstrip("/") != directory
+    known = {"..", posixpath.basename(directory), *(part for state in states for part in state.path.split("/")[:-1])}
+
+    def is_other(folder: str) -> bool:
+        if folder.startswith("../"):
+            return posixpath.basename(folder) not in known
+        is_whole = folder.startswith(("/", "~")) and folder != directory
         # Where all paths are whole, the work may be in that folder.
-        if has_relative or (is_throwaway(f"{folder}/") and not any(path.startswith(f"{folder}/") for path in changed))
-    }
+        is_tried = is_throwaway(f"{folder}/") and not any(path.startswith(f"{folder}/") for path in changed)
+        return is_whole and (has_relative or is_tried)
+
+    folders = ((run.event, _folder(run.command).rstrip("/")) for run in runs)
+    return {event: folder for event, folder in folders if is_other(folder)}
 
 
 def _folder(command: str) -> str:
@@ -159,7 +166,9 @@ def _uncommitted(
     is_outside, is_ignored = _outside(states), _passed_over(runs)
     here = [one for one in states if one.changed >= 0 and not (one.is_reverted or is_outside(one.path))]
     held = held_by(here, commits, is_ignored)
-    listed, untracked, before = _listed_by_git(runs, commits)
+    # What git listed before others committed may be in their commit.
+    since = by_others[1].event if by_others else -1
+    listed, untracked, before = _listed_by_git([run for run in runs if run.event > since], commits)
     first = min((one.changed for one in here), default=0)
     uses_git = any(_COMMITS.search(run.key) or (run.event > first and _COMPARES.search(run.key)) for run in runs)
     end = runs[-1].event if runs else 0
@@ -260,7 +269,7 @@ def _commit_by_others(runs: Sequence[Run], commits: Sequence[Commit]) -> tuple[s
 
 # A log that begins with the commit that is checked out, and how it begins.
 _LOG = re.compile(
-    r"git log(?: --oneline| -n? ?\d+| --decorate| --(?:format|pretty)=(?:\"[^\"]*\"|'[^']*'|\S+))*(?: \S+\.\.HEAD)?"
+    r"git log(?: --oneline| -n? ?\d+| --decorate| --(?:format|pretty)=(?:\"[^\"]*\"|'[^']*'|\S+)| \S*[^\s.]\.\.HEAD)*"
     r"(?= *(?:$|[|;&]))"
 )
 _LOGGED = re.compile(r"(?:commit )?(([0-9a-f]{7,40})\b.*)")

@@ -148,6 +148,21 @@ def test_what_the_assistant_says_was_wrong_is_in_doubt_though_the_user_did_not_n
     assert any(piece.startswith("It catches") for piece in doubted(says(CLAIM), asked, owned))
 
 
+def test_what_a_doubt_quotes_is_in_doubt_though_another_message_has_more_of_its_words() -> None:
+    wrong = says(
+        "I looked at it:\n\n1. The clock writes its line\n2. The store keeps stale lines of the gauge\n\n"
+        "Nothing is said where this happens, and the page of the harbour looks as it did on the day before, for as "
+        "long as nobody opens it, and for some time after that as well."
+    )
+    asked = user(
+        "You also said: 2. The store keeps stale lines of the gauge\nBut the gate, the level and the clock of the "
+        "harbour start with each test, or what do I miss?"
+    )
+    assert doubted(wrong, says(CLAIM), asked, says("You're right. I was wrong.")) == [
+        "2. The store keeps stale lines of the gauge"
+    ]
+
+
 def test_a_message_most_of_which_is_in_doubt_is_marked_once_before_it() -> None:
     asked = user("but is this the same, was the gate of the harbour not shut, and the gauge well?")
     text = shown(says(CLAIM), asked, says("You're right. My test never catches lost lines."))

@@ -88,11 +88,16 @@ def test_what_git_says_in_another_folder_is_nothing_of_this_work_tree() -> None:
         ran("cd /home/ada/trial && git commit -am try", "[trial 9e00b6e] try\n 1 file changed"),
         ran("cd /home/ada/trial && git reset --hard", "HEAD is now at 9e00b6e try"),
         ran("git -C /home/ada/trial branch", "* trial\n  main"),
+        ran("cd ../trial && git status", "On branch trial\nChanges not staged for commit:\n\tmodified:   page.py"),
     )
     one = digest(conversation(user("store the times in UTC"), STORE, COMMIT, CLOCK, *elsewhere), 3_000)
     assert texts(one, Section.PLAN) == ["Not committed: clock.py"]
     assert any("utc-times" in text for text in texts(one, Section.COMMANDS))
     assert not any("branch trial" in text for text in texts(one, Section.COMMANDS))
+    page = (call("Edit", "p", file_path="lib/page.py", old_string="a", new_string="b"), answer("ok", "p"))
+    beside = ran("cd ../lib && git status", "On branch of-lib\nnothing to commit")
+    one = digest(conversation(user("store the times in UTC"), STORE, page, beside), 3_000)
+    assert "branch of-lib" in texts(one, Section.COMMANDS)
 
 
 def test_what_is_committed_in_a_folder_for_tries_is_no_outcome_of_the_request_and_holds_none_of_its_files() -> None:
@@ -293,6 +298,11 @@ def test_what_a_commit_of_somebody_else_may_hold_is_not_called_uncommitted() -> 
     one = digest(conversation(user("store the times in UTC"), before, STORE, after, CLOCK, shown), 3_000)
     assert texts(one, Section.PLAN) == ["Not committed: clock.py"]
     assert "committed outside this session: c48f60d Store UTC" in texts(one, Section.COMMANDS)
+    branch = ran("git log main..HEAD --oneline", "9e00b6e Add a clock")
+    listed = ran("git diff --stat", " store.py | 2 +-")
+    assert is_open(branch, STORE, listed, after) == []
+    of_both = ran("git log main...HEAD --oneline", "c48f60d Store UTC")
+    assert is_open(branch, STORE, listed, of_both) == ["Not committed: store.py"]
     own = ran("git log --oneline -5", "4f1c2aa Store UTC\n9e00b6e Add a clock")
     assert is_open(before, STORE, COMMIT, CLOCK, own) == ["Not committed: clock.py"]
     pulled = ran("git pull", "Updating 9e00b6e..c48f60d")
