@@ -118,9 +118,11 @@ def standing(one: Statement, analysis: Analysis) -> str:
     if one.event < analysis.code_changed_at and GIVES_VERDICT.search(one.text):
         return words.older
     names = {*_IDENTIFIER.findall(one.text)} if one.event >= 0 else set[str]()
+    if analysis.edited.touched.keys().isdisjoint(names):
+        return ""
     edited = analysis.edited.touched if _SAYS_WHAT_IS.search(one.text) else analysis.edited.replaced
     later = sum(edited.get(name, -1) > one.event for name in names)
-    return words.edited_later if names and 2 * later >= len(names) else ""
+    return words.edited_later if 2 * later >= len(names) else ""
 
 
 _PROSE = (StatementForm.SENTENCE, StatementForm.ITEM, StatementForm.ROW)

@@ -364,7 +364,7 @@ def newest_request_warning(transcript: Transcript, plan: Plan, counter: Counter,
     is_edited = any(edit.record == newest for edit in plan.edits)
     # A summary names files from the working directory on, and has its own marks for the entries of a list.
     text = message.text.replace(f"{working_directory(transcript)}/", "") if action is Action.COVER else ""
-    if " ".join(_WORD.findall(text)) not in " ".join(_WORD.findall(summary_text)):
+    if text and " ".join(_WORD.findall(text)) not in " ".join(_WORD.findall(summary_text)):
         return f"{size} is replaced by the summary, which does not hold all of it"
     if action is Action.PRUNE and not is_edited:
         return f"{size} is left out: raise the target to keep it"
