@@ -121,7 +121,8 @@ def analyse(request: Request) -> Analysis:
     elif own:
         memory, state_used = read_text(own[-1].text, request.read), "text"
     # What sections of an earlier summary held is read elsewhere. Every event keeps its place: results name their calls.
-    lines = "" if stored else "\n".join(line for _, line in memory.lines)
+    named = ", ".join((*(row[0] for row in memory.files), *(name for name, _ in memory.names)))
+    lines = "" if stored else "\n".join((*(line for _, line in memory.lines), named))
     reduced = {id(event): replace(event, text=lines if event is own[-1] else "") for event in own}
     found = tuple(reduced.get(id(event), event) for event in read)
     thoughts = unsaid_thoughts(request.transcript, request.covered, found)
@@ -144,7 +145,9 @@ def analyse(request: Request) -> Analysis:
     # The longest of those that begin alike.
     whole = {_beginning(text): text for text in sorted(carried, key=len)}
     texts = dict.fromkeys(whole[_beginning(text)] for text in carried)
-    earlier = (UserMessage(text=text, record=-1, turn=-1) for text in texts if _beginning(text) not in quoted)
+    unquoted = [text for text in texts if _beginning(text) not in quoted]
+    # Before all records, in their order.
+    earlier = (UserMessage(text=text, record=at - len(unquoted), turn=-1) for at, text in enumerate(unquoted))
     return _analysed(
         request,
         found,
@@ -203,7 +206,7 @@ def _analysed(
     files = replay(operations, memory.file_states())
     messages = stops_in_force(messages, found, operations, ran, directory)
     turns, taken_back, words = turns_of(found), overturned(found), words_of(language)
-    work = work_state(found, ran, operations, files, directory)
+    work = work_state(found, ran, operations, files, directory, memory.work_state())
     settled = decisions(found, taken_back, words)
     newly = {decision.text for decision in settled}
     is_dialogue = scores.coding < _CODING and not (ran or operations)

@@ -121,9 +121,9 @@ class Choice:
         # What is opened once, an item or a lead in an event, by number; a lead with its text.
         self.numbers: dict[Hashable, int] = {}
         numbers = self.numbers
-        self.items = [numbers.setdefault((one.event, one.label), len(numbers)) for one in candidates]
+        self.items = [numbers.setdefault((origin(one), one.label), len(numbers)) for one in candidates]
         self.leads = [
-            tuple((numbers.setdefault((one.event, line, True), len(numbers)), line) for line in one.lead.split("\n"))
+            tuple((numbers.setdefault((origin(one), line, True), len(numbers)), line) for line in one.lead.split("\n"))
             if one.lead
             else ()
             for one in candidates
@@ -131,7 +131,7 @@ class Choice:
         self.led: dict[int, set[str]] = {}
         for one in candidates:
             if one.lead:
-                self.led.setdefault(one.event, set()).update(one.lead.split("\n"))
+                self.led.setdefault(origin(one), set()).update(one.lead.split("\n"))
         # A character of a script without spaces takes about as many tokens as three others.
         self.chars = [int(len(one.text) * (1 + 2 * language.dense_share(one.text))) for one in candidates]
         self.focused = frozenset(i for i, one in enumerate(candidates) if focus and names(one.text, focus))
@@ -297,9 +297,9 @@ class _Round:
             if self.outputs[item] >= max_outputs:
                 self.full.add(item)
         # What an entry of a list says leads the entries below it.
-        for line in choice.led.get(candidate.event, ()):
+        for line in choice.led.get(origin(candidate), ()):
             if lead_of(candidate.text).startswith(line):
-                self.opened.add(choice.numbers[candidate.event, line, True])
+                self.opened.add(choice.numbers[origin(candidate), line, True])
         self.opened.update((item, *(lead for lead, _ in leads)))
         self.covered.update(self.fresh[number])
 
@@ -325,6 +325,11 @@ def _without(facts: dict[Fact, float], covered: set[Fact]) -> dict[Fact, float]:
     if covered.isdisjoint(facts):
         return facts
     return {fact: value for fact, value in facts.items() if fact not in covered}
+
+
+def origin(one: Statement) -> int:
+    """What is equal for the statements of one event: its position, or below -1 for one of an earlier round."""
+    return one.event if one.event >= 0 else -2 - one.at_tokens
 
 
 def names(text: str, focus: frozenset[str]) -> bool:

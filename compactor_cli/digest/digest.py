@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.candidates import candidates_of
 from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.corrections import standing
 from compactor_cli.digest.facts import remembered_commands
+from compactor_cli.digest.files import FileState
 from compactor_cli.digest.history import (
     HIERARCHY_RATIO,
     asked_line,
@@ -20,14 +22,15 @@ from compactor_cli.digest.history import (
 )
 from compactor_cli.digest.lists import whole_lists
 from compactor_cli.digest.loss import loss
-from compactor_cli.digest.memory import Memory, file_row, lasting_part, serialise
-from compactor_cli.digest.names import name_items
+from compactor_cli.digest.memory import UNCOMMITTED_BY_GIT, Memory, file_row, lasting_part, serialise
+from compactor_cli.digest.names import name_items, named_in
 from compactor_cli.digest.open import remembered_errors
 from compactor_cli.digest.sections import DROP_ORDER, HEADING_TOKENS, build_sections, names_ratio, texts_of
 from compactor_cli.digest.services import dialogue_statements
 from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import Statement, TokenCache
-from compactor_cli.digest.wants import outcome_of
+from compactor_cli.digest.wants import lasting, outcome_of, stop_before
+from compactor_cli.digest.work_state import WorkState
 from compactor_cli.model.settings import HIERARCHICAL
 from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
 from compactor_cli.model.value import dataclass
@@ -86,20 +89,15 @@ def facts(request: Request, analysis: Analysis) -> tuple[Answer, Sequence[Statem
     return writer.answer(summary), candidates
 
 
-def _memory(analysis: Analysis) -> Memory:
+def _memory(analysis: Analysis, names: Iterable[Item]) -> Memory:
     """What the next digest is to know of these records: all that is small, not only what was shown.
 
     The user's yeses are left out: what they agreed to is a decision.
     """
     work = analysis.work
-    has_no_commit = not (work.commits or work.by_others)
-    messages = (one for one in analysis.messages if one.text and not is_assent(one.text))
     return Memory(
-        users=tuple(lasting_part(message.text + outcome_of(message, analysis)[0]) for message in messages),
-        files=tuple(
-            file_row(state, is_uncommitted=state.path in work.uncommitted or (state.changed >= 0 and has_no_commit))
-            for state in reversed(analysis.files)
-        ),
+        users=tuple(_lasting_requests(analysis)),
+        files=tuple(file_row(state, _uncommitted(state, work)) for state in reversed(analysis.files)),
         todos=tuple((todo.state.value, todo.text, todo.key) for todo in analysis.plan.todos),
         plan=analysis.plan.text,
         commands=remembered_commands(analysis),
@@ -107,7 +105,29 @@ def _memory(analysis: Analysis) -> Memory:
         decisions=tuple(decision.text for decision in analysis.decisions),
         skills=tuple(name for name, _ in analysis.attached.skills),
         running=tuple((work.id, work.about) for work in analysis.attached.running),
+        branch=work.branch,
+        checks=tuple((run.command, *dict.fromkeys(one.path for one in since)) for run, since in work.checks),
+        unpushed=tuple((commit.branch, commit.hash, commit.subject) for commit in work.unpushed),
+        stashed=work.stashed,
+        names=tuple(chain.from_iterable(named_in(item.text).items() for item in names)),
     )
+
+
+def _lasting_requests(analysis: Analysis) -> Iterator[str]:
+    """The user's messages with what came of them, without replies of a few words: nobody can read these alone."""
+    messages = [one for one in analysis.messages if one.text and not is_assent(one.text)]
+    for message in messages:
+        outcome = analysis.outcomes.get(message.turn)
+        if not message.is_short or lasting(message.text) or message is messages[-1] or (outcome and outcome.is_made):
+            stop, outcome_text = stop_before(message, analysis.words), outcome_of(message, analysis)[0]
+            yield lasting_part(f"{message.text}{stop}{outcome_text}", is_newest=message is messages[-1])
+
+
+def _uncommitted(state: FileState, work: WorkState) -> int:
+    has_no_commit = not (work.commits or work.by_others)
+    if state.path in work.uncommitted:
+        return UNCOMMITTED_BY_GIT
+    return int(state.changed >= 0 and has_no_commit and state.path not in work.stashed)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,7 +138,8 @@ class _Writer:
     remembered: Sequence[Statement] = ()
 
     def answer(self, summary: Summary) -> Answer:
-        state = serialise(self.analysis.scores, self.remembered, _memory(self.analysis).to_json())
+        names = (item for part in summary.sections if part.section is Section.NAMES for item in part.items)
+        state = serialise(self.analysis.scores, self.remembered, _memory(self.analysis, names).to_json())
         return Answer(summary=summary, state=state)
 
     def facts(self) -> tuple[Summary, list[Statement]]:

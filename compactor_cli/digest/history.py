@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
+from compactor_cli.digest.choice import origin
 from compactor_cli.digest.commands import CommandOutcome
 from compactor_cli.digest.corrections import GIVES_VERDICT, TELLS_WHAT_IS_OPEN, standing
 from compactor_cli.digest.events import Event, EventKind, FileAction
@@ -255,11 +256,9 @@ def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | N
     statements = tuple(statements)
     runs = _runs_apart(statements, analysis) if analysis else {}
     for statement in statements:
-        key = (-1 if statement.form in _LINES else statement.event, statement.label)
+        key = (-1 if statement.form in _LINES else origin(statement), statement.label)
         if statement.event in runs:
             key = (runs[statement.event], statement.label)
-        elif statement.event < 0 and not statement.label:
-            key = (-2 - statement.at_tokens, "")
         groups.setdefault(key, []).append(statement)
     short = short_names(label for _, label in groups if label and "/" in label and " " not in label)
     marks = _marks(groups.values(), analysis) if analysis else {}
@@ -360,7 +359,7 @@ def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], str
             )
         else:
             is_listed = entry and before.form is not StatementForm.SENTENCE
-            gap = statement.event >= 0 and statement.place > before.place + before.span
+            gap = statement.place > before.place + before.span
             lines[-1] += f" {ELLIPSIS} {piece}" if gap else f" · {piece}" if is_listed else f" {piece}"
         above, before = leads, statement
         shown.update(leads, (lead_of(piece),))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields
 from heapq import nlargest
 from itertools import chain, product
@@ -13,12 +13,18 @@ from typing import Any
 
 import orjson
 
-from compactor_cli.digest.files import FileState
+from compactor_cli.digest.checks import is_test
+from compactor_cli.digest.commands import CommandOutcome, Run, command_key
+from compactor_cli.digest.commits import Commit
+from compactor_cli.digest.events import FileAction
+from compactor_cli.digest.files import FileOperation, FileState
 from compactor_cli.digest.language import LANGUAGES, FixedWords, words_of
+from compactor_cli.digest.names import named_in
 from compactor_cli.digest.open import Attached, BackgroundWork, PlanState, State, Todo
 from compactor_cli.digest.salience import COLUMNS, Scores, Spoken, Table
 from compactor_cli.digest.settled import is_assent
-from compactor_cli.digest.statements import Statement, StatementForm
+from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm
+from compactor_cli.digest.work_state import WorkState
 from compactor_cli.model.summary import Section, SectionItems
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.streams import zstd
@@ -30,14 +36,16 @@ _MAX_CHARS = 100_000
 _CARRIED_FACTOR = 0.5
 
 
-# What is carried of a file, in this order, and whether no commit holds its last change; of older states the first.
+# What is carried of a file, in this order, and whether its last change is in no commit: 1 where none was seen to be
+# made, 2 where git was used. Of older states the first.
 _CARRIED = ("path", "is_created", "edits", "reads", "is_deleted", "moved_to", "commit")
 FileRow = tuple[Any, ...]
+UNCOMMITTED_BY_GIT = 2
 
 
-def file_row(state: FileState, *, is_uncommitted: bool = False) -> FileRow:
+def file_row(state: FileState, uncommitted: int = 0) -> FileRow:
     """What is carried of a file."""
-    return (*(getattr(state, name) for name in _CARRIED), is_uncommitted)
+    return (*(getattr(state, name) for name in _CARRIED), uncommitted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +53,8 @@ class Memory:
     """Carried statements by kind, oldest first.
 
     ``todos``: state, text and key. ``lines``: statements that no other kind holds, each with the label it stood under.
-    ``running``: the id of work in the background, and what it is to do.
+    ``running``: the id of work in the background, and what it is to do. ``checks``: commands that passed, each with the
+    files changed since. ``unpushed``: branch, hash and subject. ``names``: the index, each name with its file.
     """
 
     users: tuple[str, ...] = ()
@@ -58,6 +67,11 @@ class Memory:
     lines: tuple[tuple[str, str], ...] = ()
     skills: tuple[str, ...] = ()
     running: tuple[tuple[str, str], ...] = ()
+    branch: str = ""
+    checks: tuple[tuple[str, ...], ...] = ()
+    unpushed: tuple[tuple[str, str, str], ...] = ()
+    stashed: tuple[str, ...] = ()
+    names: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values, bounded."""
@@ -79,6 +93,17 @@ class Memory:
         known = (dict(zip(_CARRIED, row, strict=False)) for row in self.files)
         return tuple(FileState(changed=at, **fields) for at, fields in zip(changed, known, strict=True))
 
+    def work_state(self) -> WorkState:
+        """The carried state of the work tree, without records."""
+        return WorkState(
+            branch=self.branch,
+            uncommitted={row[0]: -1 for row in self.files if row[-1] == UNCOMMITTED_BY_GIT},
+            checks=tuple((_run_before(command), tuple(map(_edit_before, paths))) for command, *paths in self.checks),
+            unpushed=tuple(Commit(branch=b, hash=h, subject=s, event=-1, record=-1) for b, h, s in self.unpushed),
+            is_pushed=any("git push" in text and _is_ok(text) for text in self.commands),
+            stashed=self.stashed,
+        )
+
     def statements(self) -> tuple[Statement, ...]:
         """The carried lines, as statements of records that are gone, in their order."""
         forms = ((StatementForm.OUTPUT if label else StatementForm.SENTENCE, label, line) for label, line in self.lines)
@@ -96,6 +121,15 @@ class Memory:
         """The carried plan, as a state without records."""
         todos = tuple(Todo(text=text, state=State(s), record=-1, key="".join(key)) for s, text, *key in self.todos)
         return PlanState(todos=todos, text=self.plan)
+
+
+def _run_before(command: str) -> Run:
+    key, outcome = command_key(command), CommandOutcome.OK
+    return Run(command=command, key=key, event=-1, record=-1, result_record=-1, outcome=outcome)
+
+
+def _edit_before(path: str) -> FileOperation:
+    return FileOperation(action=FileAction.EDIT, path=path, event=-1, record=-1)
 
 
 def _tuples(value: Any) -> Any:
@@ -116,16 +150,32 @@ def _bounded(values: Sequence[Any]) -> list[Any]:
 
 _TAG = re.compile(r" \[\d+(?:[,-]\d+)*\]$", re.MULTILINE)
 _WORDS = tuple(map(words_of, LANGUAGES))
+_OK = tuple(f" → {words.ok}" for words in _WORDS)
+_BRANCHES = tuple(f"{words.branch} " for words in _WORDS)
 
 
-_ENDED = "|".join(re.escape(word) for words in _WORDS for word in (words.ok, words.failed))
-_ANSWERED = "|".join(re.escape(word) for words in _WORDS for word in (words.replied, words.pending))
-_PASSING = re.compile(rf"(?: → (?:{_ANSWERED})[^→]*|(?: →|,) `[^`\n]+` (?:{_ENDED}))\Z")
+def _any(label: str) -> str:
+    """A fixed word in each language, as a pattern has it."""
+    return "|".join(re.escape(getattr(words, label)) for words in _WORDS)
 
 
-def lasting_part(text: str) -> str:
-    """A request with what came of it, without what may be otherwise by now: how a check ended, that it was answered."""
-    return _PASSING.sub("", text)
+_PASSING = re.compile(rf"(?: → (?:{_any('pending')})[^→]*|(?: →|,) `[^`\n]+` (?:{_any('ok')}|{_any('failed')}))\Z")
+_REPLIED = re.compile(rf" → (?:{_any('replied')})\Z")
+# What the user gave as the reason of a stop.
+_REASON = re.compile(rf"\A((?:{_any('stopped')}): .*?) → \"(.*)\"(?: \((?:{_any('resumed')})\))?", re.DOTALL)
+_STOP = re.compile(rf"\A(?:{_any('stopped')}): .*", re.DOTALL)
+_STALE = re.compile(rf"\A(?:{_any('stale')}) (.*?): (`.*`)\Z", re.DOTALL)
+_IN_COMMIT = re.compile(rf"git commit|(?:{_any('committed')}) ")
+_QUOTED, _COMMIT = re.compile(r"`([^`\n]+)`"), re.compile(r"\b([0-9a-f]{7,40}) \"([^\"]*)\"")
+
+
+def lasting_part(text: str, *, is_newest: bool = False) -> str:
+    """A request with what came of it, without what may be otherwise by now: how a check ended, that nothing was done.
+
+    What the newest was replied is not all that came of it: its turn may go on.
+    """
+    text = _PASSING.sub("", text)
+    return _REPLIED.sub("", text) if is_newest else text
 
 
 def read_text(text: str, read: Callable[[str], tuple[SectionItems, ...]]) -> Memory:
@@ -138,33 +188,62 @@ def read_text(text: str, read: Callable[[str], tuple[SectionItems, ...]]) -> Mem
     def texts(section: Section) -> list[str]:
         return found.get(section, [])
 
-    todos, plan = _plan(texts(Section.PLAN))
+    opened, facts, task = texts(Section.PLAN), texts(Section.COMMANDS), texts(Section.TASK)
+    todos, plan = _plan(opened)
+    branches = [text.partition(" ")[2] for text in facts if text.startswith(_BRANCHES)]
     # Of what is open, the lines that tell of an error: it is fixed later, or still is.
     marks = [f"— {mark}" for words in _WORDS for mark in (words.failing, words.changed)]
-    errors = [*texts(Section.ERRORS), *(line for line in texts(Section.PLAN) if any(mark in line for mark in marks))]
-    spoken = [text for text in tagged.get(Section.USER, ()) if not _after([text], "stopped")]
-    in_turns, newest = (tagged.get(section, []) for section in (Section.HISTORY, Section.TASK))
-    users = [*spoken, *_after(in_turns, "request"), *_after(newest, "earlier"), *_after(newest, "request")]
-    task, history = texts(Section.TASK), texts(Section.HISTORY)
+    is_new = not (
+        _after(facts, "by_others") or any(_IN_COMMIT.search(text) for text in (*texts(Section.FILES), *facts))
+    )
     stated = [text for label in ("replying", "stood", "earlier_state") for text in _after(task, label)]
+    lines = (*texts(Section.PREVIOUS), *texts(Section.HISTORY), *stated)
     return Memory(
-        users=tuple(
-            text
-            for text in (lasting_part(_TAG.sub("", text)) for text in sorted(users, key=_first_record))
-            if not is_assent(text)
-        ),
-        files=tuple(file for line in texts(Section.FILES) for file in _files(line))[::-1],
+        users=tuple(_users(tagged)),
+        files=tuple(_file_rows(texts(Section.FILES), _after(opened, "uncommitted"), is_none_committed=is_new))[::-1],
         todos=todos,
         plan=plan,
-        commands=tuple(texts(Section.COMMANDS)[::-1]),
-        errors=tuple(errors[::-1]),
+        commands=tuple(text for text in reversed(facts) if not text.startswith(_BRANCHES)),
+        errors=tuple([*texts(Section.ERRORS), *(line for line in opened if any(mark in line for mark in marks))][::-1]),
         decisions=tuple(texts(Section.DECISIONS)),
-        lines=tuple(
-            chain.from_iterable(
-                _lines(text) for text in (*texts(Section.PREVIOUS), *history, *stated) if not _after([text], "request")
-            )
-        ),
+        lines=tuple(chain.from_iterable(_lines(text) for text in lines if not _after([text], "request"))),
+        branch=next(iter(branches), ""),
+        checks=tuple(_checks(opened, facts)),
+        unpushed=tuple(("", *commit) for text in _after(opened, "unpushed") for commit in _COMMIT.findall(text)),
+        stashed=tuple(chain.from_iterable(map(_unlisted, _after(opened, "stashed")))),
+        names=tuple(chain.from_iterable(named_in(text).items() for text in texts(Section.NAMES))),
     )
+
+
+def _users(tagged: Mapping[Section, Sequence[str]]) -> Iterator[str]:
+    """The user's messages in their order, each with what came of it; yeses left out."""
+    spoken = (_STOP.sub("", _REASON.sub(r"\2 (\1)", text)) for text in tagged.get(Section.USER, ()))
+    task, history = (tagged.get(section, ()) for section in (Section.TASK, Section.HISTORY))
+    asked = sorted((*spoken, *_after(history, "request"), *_after(task, "earlier")), key=_first_record)
+    texts = [lasting_part(_TAG.sub("", text)) for text in asked]
+    texts += [lasting_part(_TAG.sub("", text), is_newest=True) for text in _after(task, "request")]
+    return (text for text in texts if text and not is_assent(text))
+
+
+def _checks(opened: Iterable[str], facts: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    """The checks that passed last, each with the files changed since."""
+    older = [(found[1], _QUOTED.findall(found[2])) for text in opened if (found := _STALE.match(text))]
+    yield from ((command, *_unlisted(paths)) for paths, commands in older for command in commands)
+    known = {command_key(command) for _, commands in older for command in commands}
+    for text in facts:
+        command = text.partition("` ")[0].strip("`")
+        if text.startswith("`") and is_test(command) and _is_ok(text) and command_key(command) not in known:
+            yield (command,)
+
+
+def _is_ok(text: str) -> bool:
+    return any(mark in text for mark in _OK)
+
+
+def _unlisted(text: str) -> list[str]:
+    """The names of a list that may have its folder once: `cli/{run.py, read/main.py …}`."""
+    folder, _, names = text.rpartition("{")
+    return [f"{folder}{name}" for name in names.rstrip(f"}} {ELLIPSIS}").split(", ")]
 
 
 def _first_record(text: str) -> int:
@@ -192,20 +271,30 @@ def _lines(text: str) -> list[tuple[str, str]]:
     return [(label, line) for line in lines if line.strip()]
 
 
-def _files(line: str) -> list[FileRow]:
+def _file_rows(lines: Iterable[str], uncommitted: Sequence[str], *, is_none_committed: bool) -> Iterator[FileRow]:
+    """The files that the lines of their section name; where the ``uncommitted`` ones are cut, all without a commit."""
+    listed = {path for text in uncommitted for path in _unlisted(text)}
+    is_cut = any(ELLIPSIS in text for text in uncommitted)
+    for state in chain.from_iterable(map(_files, lines)):
+        may_be_open = state.is_changed and not (state.commit or state.is_reverted)
+        is_open = state.path in listed or (is_cut and may_be_open)
+        yield file_row(state, UNCOMMITTED_BY_GIT if is_open else int(is_none_committed and may_be_open))
+
+
+def _files(line: str) -> list[FileState]:
     """The files that a line of the section of files names."""
     path, dash, facts = line.partition(" — ")
     for words in _WORDS:
-        if dash and (row := _file(path, facts, words)):
-            return [row]
+        if dash and (state := _file(path, facts, words)):
+            return [state]
         label, colon, paths = line.partition(words.colon)
         done = label.partition(words.comma)[0]
         if colon and done in (words.read, words.edited, words.created):
-            return [row for path in paths.split(", ") if (row := _file(path, label, words))]
+            return [state for path in paths.split(", ") if (state := _file(path, label, words))]
     return []
 
 
-def _file(path: str, facts: str, words: FixedWords) -> FileRow | None:
+def _file(path: str, facts: str, words: FixedWords) -> FileState | None:
     state = FileState(path=path)
     for fact in facts.partition(words.colon)[0].split(words.comma):
         word, _, number = fact.partition(" ×")
@@ -222,9 +311,11 @@ def _file(path: str, facts: str, words: FixedWords) -> FileRow | None:
             state.moved_to = word.removeprefix(f"{words.moved} ")
         elif word.startswith(f"{words.committed} "):
             state.commit = word.removeprefix(f"{words.committed} ")
-        elif word != words.reverted:
+        elif word == words.reverted:
+            state.is_reverted = True
+        else:
             return None
-    return file_row(state)
+    return state
 
 
 def _plan(lines: Iterable[str]) -> tuple[tuple[tuple[str, ...], ...], str]:
@@ -303,13 +394,14 @@ def parse(data: bytes) -> DigestState | None:
         return None
 
 
-_packed = attrgetter("text", "form", "lead", "label", "at_tokens", "weight", "place")
+_packed = attrgetter("text", "form", "lead", "label", "at_tokens", "weight", "place", "span")
 
 
 def _unpacked(values: Sequence[Any]) -> Statement:
-    text, form, lead, label, at_tokens, weight, *place = values
-    named = str(text), -1, int(sum(place)), StatementForm(form), str(lead), str(label)
-    return Statement(*named, at_tokens=int(at_tokens), weight=float(weight))
+    text, form, lead, label, at_tokens, weight, *more = values
+    place, span = map(int, (*more, *(0, 1)[len(more) :]))
+    named = str(text), -1, place, StatementForm(form), str(lead), str(label)
+    return Statement(*named, at_tokens=int(at_tokens), weight=float(weight), span=span)
 
 
 def _packed_words(spoken_words: Spoken) -> dict[str, Any]:

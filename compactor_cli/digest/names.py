@@ -144,7 +144,8 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
     lines = analysis.table.lines
     likely -= _only_in(lines, analysis.progress, likely)
     likely -= _only_in(lines, _long_listings(lines), likely)
-    likely -= _refused(analysis) | _wordy(analysis.table, likely)
+    carried = {analysis.table.atoms.get(name, -1) for name, _ in analysis.memory.names}
+    likely -= _refused(analysis) | (_wordy(analysis.table, likely) - carried)
     # A bare number or flag carries no information without its line.
     found = (
         atoms[row]
@@ -260,7 +261,15 @@ def _files_of(analysis: Analysis, names: Iterable[str]) -> dict[str, str]:
                 newest[row] = max(newest.get(row, -1), last)
     paths = {row: labels[number].text for row, number in newest.items()}
     short = short_names(dict.fromkeys(paths.values()))
-    return {missing[row]: short[path] for row, path in paths.items() if missing[row] not in path}
+    carried = dict(analysis.memory.names)
+    known = {name: carried[name] for name in missing.values() if carried.get(name)}
+    return known | {missing[row]: short[path] for row, path in paths.items() if missing[row] not in path}
+
+
+def named_in(text: str) -> dict[str, str]:
+    """The names that an index lists, each with its file; nothing for those of no file."""
+    groups = (group.rpartition(": ") for group in text.split(" · "))
+    return {name: path for path, _, names in groups for name in names.split(", ") if name}
 
 
 def _text(names: Iterable[str], files: Mapping[str, str]) -> str:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from compactor_cli.digest.builds import COMPILER_PLACE
 from compactor_cli.digest.causes import Cause
 from compactor_cli.digest.checklists import beginnings, done_since
-from compactor_cli.digest.checks import brief, is_test
+from compactor_cli.digest.checks import brief, contains, is_test
 from compactor_cli.digest.choices import is_option, offered
-from compactor_cli.digest.commands import MERGE_CONFLICT, Run, conflicting_files
+from compactor_cli.digest.commands import MERGE_CONFLICT, Run, command_key, conflicting_files
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open
 from compactor_cli.digest.language import FixedWords
@@ -362,10 +362,13 @@ _IS_DONE = re.compile(r"\b(?:complete|done already|fixed|resolved)\b|[✅✓]", 
 
 
 def _carried_errors(analysis: Analysis) -> Iterator[Item]:
+    """The errors of an earlier summary that nobody saw fixed, of checks that were not run again since."""
     words = analysis.words
-    known = [f"`{run.key}`" for run in analysis.runs]
     for text in reversed(analysis.memory.errors):
-        if (words.failing in text or words.changed in text) and not any(key in text for key in known):
+        command = command_key(text.partition("`: ")[0].strip("`"))
+        if (words.failing in text or words.changed in text) and not any(
+            contains(one.key, command) for one in analysis.runs
+        ):
             yield Item(text=text)
 
 

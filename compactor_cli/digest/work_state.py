@@ -21,27 +21,34 @@ from compactor_cli.model.value import dataclass
 class WorkState:
     """What a colleague must know of the work tree.
 
-    ``branch``: as git named it last, in the record ``branch_record`` (-1: unknown). ``stale``: test runs that passed
-    before files changed again. ``uncommitted``: files changed after the last commit (or reset), where any git command
-    shows that commits are made, and those that git has listed as changed since, by whomever; each with the record that
-    shows it. ``stashed``: those that `git stash` put away in the record ``stash_record``, and that were not brought
-    back. ``without_result``: positions of calls at the end that nothing answered. ``by_others``: the newest commit made
-    outside the session, which may hold what was changed before, and the record that shows it. ``older``: positions of
-    the runs of code that changed since. ``elsewhere``: the folders of the runs in another folder, by position.
+    ``branch``: as git named it last, in the record ``branch_record`` (-1: unknown). ``checks``: the newest passing run
+    of each check, with the changes since of what it covers. ``is_pushed``: whether a push was seen. ``uncommitted``:
+    files changed after the last commit (or reset), where any git command shows that commits are made, and those that
+    git has listed as changed since, by whomever; each with the record that shows it. ``stashed``: those that `git
+    stash` put away in the record ``stash_record``, and that were not brought back. ``without_result``: positions of
+    calls at the end that nothing answered. ``by_others``: the newest commit made outside the session, which may hold
+    what was changed before, and the record that shows it. ``older``: positions of the runs of code that changed since.
+    ``elsewhere``: the folders of the runs in another folder, by position.
     """
 
     branch: str = ""
     branch_record: int = -1
     commits: tuple[Commit, ...] = ()
     uncommitted: Mapping[str, int] = field(default_factory=dict)
-    stale: tuple[tuple[Run, tuple[FileOperation, ...]], ...] = ()
+    checks: tuple[tuple[Run, tuple[FileOperation, ...]], ...] = ()
     without_result: tuple[int, ...] = ()
     stashed: tuple[str, ...] = ()
     stash_record: int = -1
     unpushed: tuple[Commit, ...] = ()
+    is_pushed: bool = False
     by_others: tuple[str, int] | None = None
     older: frozenset[int] = frozenset()
     elsewhere: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def stale(self) -> tuple[tuple[Run, tuple[FileOperation, ...]], ...]:
+        """The checks that passed before files changed again."""
+        return tuple(one for one in self.checks if one[1])
 
 
 def _outside(states: Sequence[FileState]) -> Callable[[str], bool]:
@@ -93,11 +100,13 @@ def work_state(
     operations: Sequence[FileOperation],
     states: Sequence[FileState],
     directory: str = "",
+    before: WorkState | None = None,
 ) -> WorkState:
     """The state at the end; sets each file state's ``commit`` where a commit holds its last change.
 
-    ``directory``: where the session works, as its records name it.
+    ``directory``: where the session works, as its records name it. ``before``: what was known at the beginning.
     """
+    before = before or WorkState()
     results = results_of(events)
     elsewhere = _elsewhere(runs, states, directory)
     # What the user refused or stopped did nothing.
@@ -110,11 +119,11 @@ def work_state(
     _throw_away(states, here, commits[-1].event if commits else -1)
     ending = range(max(0, len(events) - 8), len(events))
     without_result = tuple(n for n in ending if events[n].kind is EventKind.CALL and n not in results)
-    uncommitted, listed = _uncommitted(states, here, commits, by_others)
+    uncommitted, listed = _uncommitted(states, here, commits, by_others, uses_git=bool(before.uncommitted))
     # What became of changes that a commit without a result may have taken, nobody has seen.
     if any(run.event in without_result and re.search(r"\bgit commit\b", run.key) for run in here):
         uncommitted, listed = [], {}
-    branch, branch_record = _branch(here)
+    branch, branch_record = _branch(here) or (before.branch, -1)
     _place(states, commits, here, branch)
     stash = _last_stash(here)
     stashed_at = stash.event if stash else 0
@@ -127,13 +136,15 @@ def work_state(
         branch_record=branch_record,
         commits=all_commits,
         uncommitted=_with_listed(not_stashed, listed),
-        stashed=tuple(state.path for state in uncommitted if state.changed < stashed_at),
+        stashed=tuple(state.path for state in uncommitted if state.changed < stashed_at)
+        or _still_stashed(before, here),
         stash_record=stash.result_record if stash else -1,
         elsewhere=elsewhere,
         older=frozenset(_older(runs, changes)),
-        unpushed=_unpushed(all_commits, runs),
+        unpushed=_unpushed(all_commits, runs, before),
+        is_pushed=before.is_pushed or any(_pushes(runs)),
         by_others=(by_others[0], by_others[1].result_record) if by_others else None,
-        stale=tuple(_stale(runs, changes)),
+        checks=tuple(_checks(runs, changes, before.checks)),
         without_result=without_result,
     )
 
@@ -158,6 +169,8 @@ def _uncommitted(
     runs: Sequence[Run],
     commits: Sequence[Commit],
     by_others: tuple[str, Run] | None,
+    *,
+    uses_git: bool,
 ) -> tuple[list[FileState], Mapping[str, int]]:
     """The files whose last change is in no commit, and all that git listed as changed; sets the others' ``commit``.
 
@@ -170,7 +183,7 @@ def _uncommitted(
     since = by_others[1].event if by_others else -1
     listed, untracked, before = _listed_by_git([run for run in runs if run.event > since], commits)
     first = min((one.changed for one in here), default=0)
-    uses_git = any(_COMMITS.search(run.key) or (run.event > first and _COMPARES.search(run.key)) for run in runs)
+    uses_git |= any(_COMMITS.search(run.key) or (run.event > first and _COMPARES.search(run.key)) for run in runs)
     end = runs[-1].event if runs else 0
     unseen = {one.path for one in here if one.path not in held and is_ignored(one, end)}
     # Where git passes over a new file, its folder is ignored more often than that file alone.
@@ -363,6 +376,10 @@ def _last_stash(runs: Sequence[Run]) -> Run | None:
     return None
 
 
+def _still_stashed(before: WorkState, runs: Sequence[Run]) -> tuple[str, ...]:
+    return () if any("git stash" in run.key for run in runs) else before.stashed
+
+
 _ON_BRANCH = re.compile(
     r"^(?:On branch |Already on '|Switched to (?:a new )?branch '|branch ')([\w./-]+)"
     r"|^\[([\w./-]+) (?:\(root-commit\) )?[0-9a-f]{7}",
@@ -373,8 +390,8 @@ _MARKED_BRANCH = re.compile(r"^(?:## ([\w./-]+?)(?:\.\.\..*)?|\* ([\w./-]+).*)$"
 _MARKS_BRANCH = re.compile(r"git (?:branch|status(?: -\S+)* (?:-s?b|--branch))\b")
 
 
-def _branch(runs: Sequence[Run]) -> tuple[str, int]:
-    """The branch that git named last, and the record that shows it."""
+def _branch(runs: Sequence[Run]) -> tuple[str, int] | None:
+    """The branch that git named last, and the record that shows it; None where it named none."""
     for run in reversed(runs):
         if not re.search(r"\b(?:git|gh)\b", run.command) or "git log" in run.key:
             continue
@@ -384,7 +401,7 @@ def _branch(runs: Sequence[Run]) -> tuple[str, int]:
         found = form.findall(run.output[:20_000])
         if found and (name := "".join(found[-1])) and name not in ("detached", "HEAD"):
             return name, run.result_record
-    return "", -1
+    return None
 
 
 def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[int]:
@@ -401,21 +418,32 @@ _EXECUTES = re.compile(
 )
 
 
-def _unpushed(commits: Sequence[Commit], runs: Sequence[Run]) -> tuple[Commit, ...]:
+def _unpushed(commits: Sequence[Commit], runs: Sequence[Run], before: WorkState) -> tuple[Commit, ...]:
     """The commits after the newest push, or after git said that nothing is left to push of their branch.
 
     None where neither was seen: nobody may want it.
     """
-    pushes = [run.event for run in runs if re.search(r"\bgit push\b", run.key) and run.outcome is CommandOutcome.OK]
+    pushes = list(_pushes(runs))
     shown = (run for run in runs if "git status" in run.key)
     in_step = {found[1]: run.event for run in shown if (found := _IN_STEP.search(run.output))}
     pushed = {branch: max((at, *pushes[-1:])) for branch, at in in_step.items()}
-    default = pushes[-1] if pushes else None
+    default = pushes[-1] if pushes else _BEFORE if before.is_pushed else None
+    known = () if any(_REPLACES.search(run.key) for run in runs) else before.unpushed
     return tuple(
-        commit for commit in commits if (at := pushed.get(commit.branch, default)) is not None and commit.event > at
+        commit
+        for commit in (*known, *commits)
+        if (at := pushed.get(commit.branch, default)) is not None and commit.event > at
     )
 
 
+def _pushes(runs: Sequence[Run]) -> Iterator[int]:
+    return (run.event for run in runs if re.search(r"\bgit push\b", run.key) and run.outcome is CommandOutcome.OK)
+
+
+# Before all events, those of commits that are known from before among them.
+_BEFORE = -2
+# What makes other commits of those that there were.
+_REPLACES = re.compile(r"\bgit (?:reset|rebase|commit\b.* --amend)\b")
 _IN_STEP = re.compile(r"Your branch is up to date with '[^/'\s]+/([^'\s]+)'")
 
 
@@ -423,25 +451,27 @@ _IN_STEP = re.compile(r"Your branch is up to date with '[^/'\s]+/([^'\s]+)'")
 MOST_CHECKS = 12
 
 
-def _stale(runs: Sequence[Run], changes: Sequence[FileOperation]) -> list[tuple[Run, tuple[FileOperation, ...]]]:
-    """The newest passing run of each check, newest first, where what it covers changed after it.
+def _checks(
+    runs: Sequence[Run], changes: Sequence[FileOperation], before: Sequence[tuple[Run, tuple[FileOperation, ...]]]
+) -> list[tuple[Run, tuple[FileOperation, ...]]]:
+    """The newest passing run of each check, newest first, with the changes after it of what it covers.
 
     A check of which later runs contain every part, or that failed since, is not listed, nor one of chosen tests only,
     nor one that was not run for many checks: others took its place.
     """
-    passed: list[Run] = []
+    found: list[tuple[Run, tuple[FileOperation, ...]]] = []
     later: list[Run] = []
     checks = [run for run in reversed(runs) if is_test(run.command) and not run.is_look]
     failed = list(islice((run for run in checks if run.outcome is CommandOutcome.FAILED), MOST_CHECKS))
-    for run in islice((run for run in checks if run.outcome is CommandOutcome.OK), MOST_CHECKS):
+    passed = [(run, ()) for run in checks if run.outcome is CommandOutcome.OK]
+    for run, known in islice((*passed, *before), MOST_CHECKS):
         if any(other.event > run.event and contains(other.key, run.key) for other in failed):
             continue
-        is_narrow = bool(passed) and selects_some(run.key.split())
+        is_narrow = bool(found) and selects_some(run.key.split())
         if not is_narrow and not _is_run_again(run, later):
-            passed.append(run)
+            found.append((run, (*known, *covered_since(run, changes))))
         later.append(run)
-    found = ((run, tuple(covered_since(run, changes))) for run in passed)
-    return [(run, since) for run, since in found if since]
+    return found
 
 
 def _is_run_again(run: Run, later: Sequence[Run]) -> bool:

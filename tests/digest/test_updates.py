@@ -137,3 +137,102 @@ def test_a_check_of_an_earlier_summary_is_no_fact_where_code_changed_since(state
 
     assert "ruff check" in facts(user("what now?"))
     assert "ruff check" not in facts(user("edit it"), *GOES_ON[5:7])
+
+
+COMMITTING = (
+    user("Fix the drift of the clock in src/clock.py, and check it."),
+    *(call("Edit", "c1", file_path="src/clock.py", old_string="a = 1", new_string="b = 2"), answer("ok", "c1")),
+    *ran("git commit -am 'Fix it'", "[drift 1234abc] Fix it\n 1 file changed, 1 insertion(+)"),
+    *ran("git push", "To github.com:a/b\n   0000000..1234abc  drift -> drift"),
+    *(call("Edit", "c2", file_path="src/store.py", old_string="local", new_string="utc"), answer("ok", "c2")),
+    *ran("git commit -m 'Store UTC' src/store.py", "[drift 5678abc] Store UTC\n 1 file changed, 1 insertion(+)"),
+    *ran("pytest tests", "4 passed"),
+    *(call("Edit", "c3", file_path="src/export.py", old_string="x", new_string="y"), answer("ok", "c3")),
+    says("The export is changed, too, and converts what the store gives it into the time of the harbour."),
+)
+
+
+def after(first: tuple[Message | tuple[Message, ...], ...], *messages: Message, state: bool) -> Answer:
+    one = digest(conversation(*first), 1_500)
+    return digest(conversation(summary(rendered(one.summary)), *messages), 1_500, state=one.state if state else None)
+
+
+@BOTH
+def test_what_git_has_not_seen_stays_open_where_no_newer_record_speaks_of_it(state: bool) -> None:
+    found = after(COMMITTING, user("now read the store"), says("I read it."), state=state)
+    opened = texts(found, Section.PLAN)
+    assert "Not committed: src/export.py" in opened
+    assert 'Not pushed since: 5678abc "Store UTC"' in opened
+    assert "Passed before the newest edits of src/export.py: `pytest tests`" in opened
+    assert "branch drift" in texts(found, Section.COMMANDS)
+
+
+@BOTH
+def test_a_later_branch_a_push_and_a_run_take_the_place_of_earlier_ones(state: bool) -> None:
+    later = (
+        user("push it from a branch of its own"),
+        *ran("git checkout -b harbour", "Switched to a new branch 'harbour'"),
+        *ran("git commit -am 'Convert'", "[harbour 9abc123] Convert\n 1 file changed, 1 insertion(+)"),
+        *ran("git push", "To github.com:a/b\n * [new branch]  harbour -> harbour"),
+        *ran("pytest tests", "4 passed"),
+        says("It is there."),
+    )
+    found = after(COMMITTING, *later, state=state)
+    assert texts(found, Section.PLAN) == []
+    assert "branch harbour" in texts(found, Section.COMMANDS)
+    assert "branch drift" not in texts(found, Section.COMMANDS)
+
+
+@BOTH
+def test_a_check_that_passed_before_later_edits_is_older_than_these(state: bool) -> None:
+    edit = (call("Edit", "e9", file_path="src/late.py", old_string="x", new_string="y"), answer("ok", "e9"))
+    checked = (user("run the tests"), *ran("pytest tests", "4 passed"), says("All of them pass."))
+    opened = texts(after(checked, user("edit it"), *edit, says("ok"), state=state), Section.PLAN)
+    assert opened == ["Passed before the newest edits of src/late.py: `pytest tests`"]
+
+
+@BOTH
+def test_a_failing_check_is_not_open_any_more_where_one_that_contains_it_ran(state: bool) -> None:
+    failed = ran("pytest tests/test_clock.py 2>&1", "FAILED tests/test_clock.py::test_a - assert 3 == 4", is_error=True)
+    first = (user("run the tests"), *failed, says("It fails."))
+    assert "::test_a — failing" in "\n".join(texts(after(first, user("hm"), state=state), Section.PLAN))
+    assert texts(after(first, user("again"), *ran("pytest tests", "9 passed"), state=state), Section.PLAN) == []
+
+
+def test_in_a_pipe_the_index_of_names_is_read_back() -> None:
+    shown = "\n".join(" ".join(f"placeOf{line}Gauges{place}" for place in range(3)) for line in range(10, 40))
+    read = (call("Read", "r1", file_path="src/gauges.py"), answer(shown, "r1"))
+    asked = user("read the gauges in src/gauges.py, and see how src/clock.py and src/store.py do it")
+    one = digest(conversation(asked, *read, says("I read them.")), 600)
+    assert texts(one, Section.NAMES)[0].startswith("gauges.py: placeOf10Gauges0, ")
+    again = digest(conversation(summary(rendered(one.summary)), user("go on")), 900)
+    assert texts(again, Section.NAMES)[0].startswith("gauges.py: placeOf10Gauges0, ")
+
+
+@BOTH
+def test_replies_of_a_few_words_are_not_carried_and_what_was_replied_stays(state: bool) -> None:
+    long_reply = "The clock reads the hour of the store, " + "and the store asks the harbour for its own hour, " * 4
+    first = (
+        user("how does the clock in src/clock.py know which of the two hours of October it is in?"),
+        says(f"{long_reply}which is how it knows."),
+        user("aha, funny"),
+        says("Shall I say more of it?"),
+        user("write down what you know of the gauges of the two harbours"),
+        says("I write."),
+    )
+    users = texts(after(first, user("and then stop the clock of the harbour"), says("ok"), state=state), Section.USER)
+    assert any("which of the two hours" in line and line.endswith("→ replied") for line in users)
+    assert not any("aha" in line for line in users)
+
+
+@BOTH
+def test_the_reason_of_a_stop_is_carried_as_the_users_words_with_what_was_stopped(state: bool) -> None:
+    stop = answer(
+        "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed,"
+        " the user said:\nnever touch the live store of the harbours, copy it first",
+        "x1",
+        is_error=True,
+    )
+    first = (user("empty the store"), call("Bash", "x1", command="rm -r store"), stop, says("I copy it first."))
+    users = texts(after(first, user("go on with the copy of the store"), says("ok"), state=state), Section.USER)
+    assert "never touch the live store of the harbours, copy it first (Stopped by the user: `rm -r store`)" in users
