@@ -222,7 +222,7 @@ def _analysed(
         scores=scores,
         worth=Worth(scores),
         messages=messages,
-        plan=checked(plan, messages, found, operations, work.commits),
+        plan=checked(plan, messages, found, operations, work.commits, words),
         operations=operations,
         is_gone=overwritten(found, operations),
         files=files,

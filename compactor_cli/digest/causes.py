@@ -73,13 +73,13 @@ def find_causes(
     """What the assistant found to be wrong, in order; of findings on the same names the newest.
 
     ``taken_back``: positions of messages that were overturned. A guess is none, nor is a finding that names nothing,
-    that nothing was edited for though something was since, or that was found otherwise before that or when the same
-    failure was seen again.
+    or that was found otherwise before it was edited for or when the same failure was seen again. One that nothing was
+    edited for is the newest, where nothing was edited since and no later turn explains anything.
     """
     edits = _Edits(events, [one for one in operations if changes_code(one) and one.action is not FileAction.DELETE])
     failed = [run for run in runs if run.outcome is CommandOutcome.FAILED and not run.is_look]
     found: list[Cause] = []
-    explained: list[str] = []
+    explained = -1  # the newest turn that does
     for number in range(len(events) - 1, -1, -1):
         event = events[number]
         if event.kind is not EventKind.ASSISTANT:
@@ -90,17 +90,18 @@ def find_causes(
         is_named = names or len(_MARKED.findall(text)) > 1
         if text and is_named and not any(2 * len(names & one.names) >= len(names) > 0 for one in found):
             found_for = edits.made_for(names, number)
+            is_report = bool(found_for) and found_for[-1].event < number
+            is_reported = not is_report or _REPORTS_FIX.search(event.text)
             is_fault = not _FOUND_IT.match(text) or _NAMES_FIX.search(text)
-            # What was explained of the same names later may be another cause.
-            again = (2 * sum(name in one for name in names) >= len(names) > 0 for one in explained[-_MAX_EXPLAINED:])
-            is_left = not found_for and not edits.after(number) and not any(again)
+            is_over = bool(found_for) or edits.after(number) or explained > event.turn
+            is_left = not is_over and all(events[one.event].turn == event.turn for one in found)
             later = next((one for one in reversed(found) if events[one.event].turn == event.turn), None)
             is_other = later and _is_found_otherwise(number, names, later, found_for, failed)
-            if is_fault and (found_for or is_left) and not is_other:
+            if is_fault and is_reported and (found_for or is_left) and not is_other:
                 edited = tuple(dict.fromkeys(one.path for one in found_for))
                 found.append(Cause(text=text, event=number, record=event.record, names=names, edited=edited))
         if len(event.text) >= _MIN_EXPLAINING_CHARS:
-            explained.append(event.text)
+            explained = max(explained, event.turn)
     return tuple(reversed(found))
 
 
@@ -120,13 +121,16 @@ class _Edits:
     def made_for(self, names: Collection[str], found: int) -> Sequence[FileOperation]:
         """The edits that share a name with a finding, by the next turn, or of files that it names, at any later time.
 
-        Where there are none it may report on those of its turn before it.
+        Where there are none, or it reports what was fixed, it may be those of its turn before it.
         """
         turn = self._events[found].turn
         own = self._sharing(names, turn)
-        near = [one for one in own if one.event > found] or self._sharing(names, turn + 1)
+        if later := [one for one in own if one.event > found]:
+            return later
+        if own and _REPORTS_FIX.search(self._events[found].text):
+            return own
         named = (self._edits[place] for place in sorted(chain.from_iterable(map(self._places_of, names))))
-        return near or [one for one in named if one.event > found] or own
+        return self._sharing(names, turn + 1) or [one for one in named if one.event > found] or own
 
     def _places_of(self, name: str) -> Sequence[int]:
         return self._places.get(name, ())
@@ -155,8 +159,10 @@ def _is_found_otherwise(
     return is_seen_again or (done < 0 and not names.isdisjoint(later.names))
 
 
+# What a message says that reports what was fixed, and not what is to be.
+_REPORTS_FIX = re.compile(r"\b(?:fixed|fix:|resolved)", re.IGNORECASE)
 _MARKED = re.compile(r"`[^`\n]+`")
-_MIN_EXPLAINING_CHARS, _MAX_EXPLAINED = 200, 60
+_MIN_EXPLAINING_CHARS = 200
 
 
 def _cause_in(pieces: Sequence[str]) -> str:

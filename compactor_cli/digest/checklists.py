@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple
@@ -110,12 +110,15 @@ def done_since(
     steps: Sequence[tuple[str, int]],
     events: Sequence[Event],
     operations: Sequence[FileOperation],
-    commits: Sequence[Commit] = (),
+    commits: Sequence[Commit],
+    words: FixedWords,
+    begun: Collection[str],
 ) -> Mapping[str, str]:
-    """Of some steps, each with the record after which it counts, those that a later record shows to be dealt with.
+    """What became of some steps, each with the record after which it counts, where a later record shows it.
 
-    With the hash of the commit whose subject holds half of its words; with an empty text where it is an edit, as for
-    the entries of a list, or a command. Looked at are the first steps, and the newest edits and commands.
+    A commit whose subject holds half of its words, a command with all of them, or an edit, as for the entries of a
+    list; while some steps are ``begun``, edits are for these. Looked at are the first steps, and the newest edits and
+    commands.
     """
     steps = steps[:_MAX_LISTS]
     first = min((record for _, record in steps), default=len(events))
@@ -129,11 +132,14 @@ def done_since(
         edited[record] = {one.text for one in _judged(entries, -1, record, later)}
     found: dict[str, str] = {}
     for text, record in steps:
-        words = beginnings(text)
-        names = [one.hash for one in commits if one.record > record and holds_half(one.subject, words)]
-        is_run = len(words) > 1 and any(when > record and words <= command for when, command in ran)
-        if names or is_run or text in edited[record]:
-            found[text] = names[-1] if names else ""
+        named = beginnings(text)
+        made = [one.hash for one in commits if one.record > record and holds_half(one.subject, named)]
+        if made:
+            found[text] = f"{words.committed} {made[-1]}"
+        elif text in edited[record] and (text in begun or not begun):
+            found[text] = words.edited_later
+        elif len(named) > 1 and any(when > record and named <= command for when, command in ran):
+            found[text] = words.resumed
     return found
 
 

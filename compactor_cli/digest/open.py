@@ -90,6 +90,7 @@ def checked(
     events: Sequence[Event],
     operations: Sequence[FileOperation],
     commits: Sequence[Commit],
+    words: FixedWords,
 ) -> PlanState:
     """The state with what later records show of its unfinished steps, where nobody kept the list."""
     newest = max((todo.record for todo in state.todos), default=-1)
@@ -101,7 +102,14 @@ def checked(
     return replace(
         state,
         is_past=is_left or (bool(since) and len(edits) >= _MIN_EDITS_SINCE),
-        dealt_with=done_since([(todo.text, todo.record) for todo in unfinished], events, operations, commits),
+        dealt_with=done_since(
+            [(todo.text, todo.record) for todo in unfinished],
+            events,
+            operations,
+            commits,
+            words,
+            {todo.text for todo in state.of(State.DOING)},
+        ),
     )
 
 
@@ -125,12 +133,9 @@ def plan_items(
         text = clipped(f"{words.old_plan}{words.colon}{listed_steps}", budget_tokens // 2, token_cache)
         return (Item(text=text, records=records_of(todo.record for _, todo in unfinished)),) if text else (), ()
 
-    def sign(todo: Todo) -> str:
-        commit = state.dealt_with.get(todo.text)
-        return "" if commit is None else f" ({words.committed} {commit})" if commit else f" ({words.edited_later})"
-
+    signs = {text: f" ({what})" for text, what in state.dealt_with.items()}
     offers = [
-        Item(text=f"{label}{words.colon}{todo.text}{sign(todo)}", records=records_of((todo.record,)))
+        Item(text=f"{label}{words.colon}{todo.text}{signs.get(todo.text, '')}", records=records_of((todo.record,)))
         for label, todo in unfinished
     ]
     items: list[Item] = []
@@ -292,6 +297,15 @@ def open_items(
 
 def _unfinished(analysis: Analysis) -> Iterator[Item]:
     words, work = analysis.words, analysis.work
+    by_paths: dict[str, list[Run]] = {}
+    for run, since in work.stale:
+        paths = _listed([*dict.fromkeys(one.path for one in reversed(since))], _MAX_STALE_PATHS)
+        by_paths.setdefault(paths, []).append(run)
+    for paths, runs in list(by_paths.items())[:_MAX_STALE]:
+        older = runs[:_MAX_STALE]
+        checks = words.comma.join(f"`{brief(run.key, _MAX_COMMAND_CHARS)}`" for run in older)
+        records = records_of(run.result_record for run in older)
+        yield Item(text=f"{words.stale} {paths}{words.colon}{checks}", records=records)
     if work.uncommitted:
         text = f"{words.uncommitted}{words.colon}{_listed(list(work.uncommitted), 2 * _MAX_PATHS)}"
         yield Item(text=text, records=records_of(work.uncommitted.values()))
@@ -303,15 +317,6 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
     if work.stashed:
         text = f"{words.stashed}{words.colon}{_listed(work.stashed, 2 * _MAX_PATHS)}"
         yield Item(text=text, records=records_of((work.stash_record,)))
-    by_paths: dict[str, list[Run]] = {}
-    for run, since in work.stale:
-        paths = _listed([*dict.fromkeys(one.path for one in reversed(since))], _MAX_STALE_PATHS)
-        by_paths.setdefault(paths, []).append(run)
-    for paths, runs in list(by_paths.items())[:_MAX_STALE]:
-        older = runs[:_MAX_STALE]
-        checks = words.comma.join(f"`{brief(run.key, _MAX_COMMAND_CHARS)}`" for run in older)
-        records = records_of(run.result_record for run in older)
-        yield Item(text=f"{words.stale} {paths}{words.colon}{checks}", records=records)
 
 
 def _left_open(analysis: Analysis, shown: Iterable[Item]) -> list[Item]:

@@ -403,6 +403,9 @@ def test_what_was_found_to_be_wrong_stands_with_the_fix_and_the_files_edited_for
     assert causes(says(FOUND), user("mend it"), mended) == [f"{cause} → edited: src/gauge.py"]
     later = (call("Edit", "h", file_path="docs.py", old_string="read_level()", new_string="x"), answer("ok", "h"))
     assert causes(says(FOUND), mended, user("and the docs?"), later) == [f"{cause} → edited: src/gauge.py"]
+    # What reports a fix is of the edits before it; what reports what was seen is of none of them.
+    assert causes(mended, says(FOUND), user("and the docs?"), later) == [f"{cause} → edited: src/gauge.py"]
+    assert causes(mended, says("The problem is that `read_level` gives feet.")) == []
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,16 @@ def test_a_step_that_a_later_edit_or_commit_dealt_with_is_not_only_called_open()
     assert "open: Task 7: Parse the `read_gauge` feed (in commit 1a2b3c4)" in plan(*edit, *commit)
 
 
+def test_edits_while_a_step_is_in_progress_are_for_that_step() -> None:
+    steps = [{"content": "Name the gauges", "status": "in_progress"}, *LISTED]
+    listed = call("TodoWrite", "u", todos=steps), answer("ok", "u")
+    edit = call("Edit", "2", file_path="a.py", old_string="a = 1", new_string="a = read_gauge(1)"), answer("ok", "2")
+    found = plan(*listed, *edit, *ran("draw tide --task 6", "drawn"))
+    assert {"open: Task 7: Parse the `read_gauge` feed", "open: Task 6: Draw the tide (later edited or run)"} <= {
+        *found
+    }
+
+
 def test_what_a_closing_message_said_to_be_left_stays_until_it_is_taken_up() -> None:
     closing = says("The feed is parsed.\n\nNot done:\n- the labels of the harbour map\n\nI did not run the slow tests.")
     edit = call("Edit", "2", file_path="a.py", old_string="a", new_string="b"), answer("ok", "2")
