@@ -64,8 +64,9 @@ GIVES_VERDICT = re.compile(
 )
 # How a heading or sentence of a summary says what was being done or was left to do.
 TELLS_WHAT_IS_OPEN = re.compile(
-    r"\b(?:pending|currently?|next steps?|to-?dos?|remaining|in progress|in the middle of|still (?:needs?|has|have)"
-    r"|(?:was|were) about to|unresolved|not yet)\b|待办|下一步|当前|未完成|残り|未解決",
+    r"\b(?:pending|currently|current (?:work|state|status|task)|next steps?|to-?dos?|remaining|in progress"
+    r"|in the middle of|still (?:needs?|has|have)|(?:was|were) about to|unresolved|not yet)\b"
+    r"|待办|下一步|当前|未完成|残り|未解決",
     re.IGNORECASE,
 )
 

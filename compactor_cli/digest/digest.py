@@ -10,6 +10,7 @@ from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.candidates import candidates_of
 from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.corrections import standing
+from compactor_cli.digest.events import EventKind
 from compactor_cli.digest.facts import remembered_commands
 from compactor_cli.digest.files import FileState
 from compactor_cli.digest.history import (
@@ -178,7 +179,7 @@ class _Writer:
         else:
             offered = list(whole_lists(candidates, self.analysis, min(left * 3, _LIST_CHARS)))
         choice = Choice(
-            offered,
+            self._not_carried(offered, sections),
             shown,
             self.analysis.worth,
             self.token_cache.text,
@@ -193,6 +194,13 @@ class _Writer:
         # Where statements leave room, the index takes more.
         most = min(unused, _NAMES_FACTOR * int(available * share))
         return {**best, Section.NAMES: name_items(self.analysis, texts_of(best), most, self.token_cache)}
+
+    def _not_carried(self, offered: Iterable[Statement], sections: Sections) -> list[Statement]:
+        """Without the statements of other clients' summaries that are carried whole or list the user's words."""
+        whole = {record for item in sections.get(Section.PREVIOUS, ()) for record in item.records}
+        wanted = "\n".join(item.text for item in sections.get(Section.USER, ()))
+        listed = {event.record for event in self.analysis.events if event.kind is EventKind.SUMMARY}
+        return [one for one in offered if not (one.record in whole or (one.record in listed and one.text in wanted))]
 
     def _best(
         self, choice: Choice, sections: Sections, lines: dict[int, Item], room: int, limit: int

@@ -374,18 +374,21 @@ _HEADING = re.compile(
 )
 
 
-def whole_summaries(
-    events: Sequence[Event], own: Collection[int], budget_tokens: int, token_cache: TokenCache
-) -> tuple[Item, ...]:
-    """The summaries that fit whole, newest preferred, an item for each of their parts; ``own``: records left out."""
+def whole_summaries(analysis: Analysis, quoted: str, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
+    """Other clients' summaries that fit whole, newest preferred, an item for each of their parts.
+
+    Lines that are ``quoted`` elsewhere are left out. What a part says was under way is old where code changed since.
+    """
     items: list[Item] = []
     left = budget_tokens
-    for event in reversed(events):
-        if event.kind is not EventKind.SUMMARY or event.record in own or len(event.text) > left * 8:
+    for number, event in reversed([*enumerate(analysis.events)]):
+        is_own = event.kind is not EventKind.SUMMARY or event.record in analysis.own_summaries
+        if is_own or len(event.text) > left * 8:
             continue
         starts = sorted({0, *(found.start() for found in _HEADING.finditer(event.text))})
         texts = (event.text[start:stop] for start, stop in pairwise([*starts, len(event.text)]))
-        parts = [item for text in texts if (item := _part_item(text.split("\n"), event)).text]
+        older = f" ({analysis.words.older})" if number < analysis.code_changed_at else ""
+        parts = [item for text in texts if (item := _part_item(text.split("\n"), event, quoted, older)).text]
         cost = sum(map(token_cache.item, parts))
         if parts and cost <= left:
             items = parts + items
@@ -393,11 +396,17 @@ def whole_summaries(
     return tuple(items)
 
 
-def _part_item(lines: Iterable[str], event: Event) -> Item:
-    """A part without XML tags; the name of an opening tag stays as a heading."""
+def _part_item(lines: Iterable[str], event: Event, quoted: str, older: str) -> Item:
+    """A part without XML tags; the name of an opening tag stays as a heading, where not all below it is ``quoted``."""
     named = (_TAG_LINE.sub(lambda tag: "" if tag[1] else f"{tag[2].replace('_', ' ')}:", line) for line in lines)
-    shown_lines = (listed(plain_line(line)) for line in named)
-    return Item(text="\n".join(line for line in shown_lines if line), records=(event.record,))
+    shown_lines = [shown for line in named if (shown := listed(plain_line(line)))]
+    left = [line for line in shown_lines if len(line) < _MIN_QUOTED_CHARS or line not in quoted]
+    if len(left) <= 1 < len(shown_lines):
+        return Item(text="", records=())
+    if left and TELLS_WHAT_IS_OPEN.search(left[0]):
+        left[0] += older
+    return Item(text="\n".join(left), records=(event.record,))
 
 
+_MIN_QUOTED_CHARS = 12
 _TAG_LINE = re.compile(r"\A\s*<(/?)([a-z_]+)(?: [^>]*)?>\s*\Z")

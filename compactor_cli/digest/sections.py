@@ -95,9 +95,8 @@ def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> 
     found[Section.PLAN] += attached_items(analysis.attached, int(tokens * _ATTACHED_RATIO), token_cache, analysis.words)
     if analysis.restore_files:
         found[Section.FILES] += content_items(analysis, int(tokens * _CONTENTS_RATIO), token_cache)
-    found[Section.PREVIOUS] = whole_summaries(
-        analysis.events, analysis.own_summaries, int(tokens * _PREVIOUS_RATIO), token_cache
-    )
+    quoted = "\n".join(item.text for item in (*found[Section.TASK], *found[Section.USER]))
+    found[Section.PREVIOUS] = whole_summaries(analysis, quoted, int(tokens * _PREVIOUS_RATIO), token_cache)
     return found
 
 

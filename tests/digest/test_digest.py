@@ -249,6 +249,17 @@ class TestUpdate:
         assert found[Section.USER] == [first]
         assert f"Before that: {second}" in found[Section.TASK]
 
+    def test_a_clients_summary_that_is_carried_whole_repeats_no_message_and_marks_what_was_under_way(self) -> None:
+        first, second = "Move every service to port 8443 by May", "Leave the harbour gauge alone while it is measuring"
+        text = (
+            f"1. Primary Request:\n- Ports\n6. All user messages:\n- {first}\n- {second}\n8. Current Work:\n- The gauge"
+        )
+        edit = (call("Edit", "e1", file_path="src/gauge.py", old_string="1", new_string="2"), answer("ok", "e1"))
+        asked = conversation(summary(text, "claude-code"), user("edit the gauge, please"), *edit, says("Going on."))
+        one = Digest().summarise(replace(request(asked, 2_000), read_client=read_client))
+        assert rendered(one.summary).count(first) == rendered(one.summary).count(second) == 1
+        assert "8. Current Work: (before the newest edits)" in rendered(one.summary)
+
     def test_of_what_a_clients_summary_tells_of_the_user_the_quotation_alone_is_the_users_words(self) -> None:
         told = '- First message: "Move every service to port 8443" - the only one\n- User gave a plan of eight steps'
         text = f"1. Primary Request and Intent:\n- Ports\n6. All user messages:\n{told}"
