@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple
@@ -39,7 +39,6 @@ from compactor_cli.digest.commands import (
     failed_tests,
     shown,
 )
-from compactor_cli.digest.edits import changes_of
 from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.shell import segments, unquoted
@@ -85,7 +84,6 @@ class ErrorRecord:
     after this one failed.
     ``files``: those in which its run named errors and that were not changed since.
     ``records``: of error, change, run. ``explained``: what the assistant said of one that was let be.
-    ``some_passed``: how many of the tests that failed passed in later runs (`2/8`), where they did not all.
     ``is_in_part``: its tests passed later, and the run was not repeated as a whole.
     """
 
@@ -100,7 +98,6 @@ class ErrorRecord:
     explained: str = ""
     fixing: str = ""
     files: tuple[str, ...] = ()
-    some_passed: str = ""
     is_in_part: bool = False
 
 
@@ -148,14 +145,14 @@ def find_errors(
                 continue
             names = _failure(run.line)[0] or {_AT_LINE.sub("", run.line)}
             partly = _partly(run, later, changes)
-            if (of_later := _later_of(run, later, read)) is None:
+            if (without := _from_gone(run, later, read)) is None:
                 newest |= partly
                 first_seen |= dict.fromkeys(names.difference(first_seen), run.event)
                 continue  # its last sight decides
             # No edit of the work brings a program that is not there.
             since = () if "command not found" in run.line else after(run, changes)
             between = since and (after(run, looked_at(languages_checked(run))) or since)
-            found = _judged(run, later, of_later.from_gone, between, read, partial(_is_about, run, events))
+            found = _judged(run, later, without, between, read)
             seen = min((first_seen.pop(name) for name in names if name in first_seen), default=run.event)
             tried = (one for one in looked_at(languages_checked(run)) if seen < one.event < run.event)
             others = dict.fromkeys(one.path for one in tried if not one.is_in_passing)
@@ -163,21 +160,17 @@ def find_errors(
             is_fixed = found.status is Status.FIXED
             found = replace(found, line=places_line(run.output, found.fixes, is_in=is_fixed) or found.line)
             if is_fixed:
-                without = of_later.from_gone
                 is_in_part = bool(without) and not any(_is_gone(run, one, read) for one in without)
-                fixing = _fixing(run, changes, found, events)
+                fixing = _fixing(run, changes, found)
                 newest[run.key, run.line] = replace(found, fixing=fixing, is_in_part=is_in_part)
-            elif any(_fails_otherwise(run, one, read) for one in of_later.from_gone):
+            elif any(_fails_otherwise(run, one, read) for one in without):
                 newest |= partly
             else:
                 newest |= partly
                 # What a test prints in this form may be what it logged.
                 named = () if failed_tests(run.output) else erring_files(run.output).items()
                 files = tuple(file for file, line in named if not any(is_about(path, line) for path in found.fixes))
-                failed, passed = read(run.output).failing, of_later.passed
-                some = f"{len(passed)}/{len(failed)}" if passed else ""
-                found = replace(found, explained=_explained(events, run), files=files, some_passed=some)
-                newest[run.key, run.line] = found
+                newest[run.key, run.line] = replace(found, explained=_explained(events, run), files=files)
     return tuple(sorted((error for error in newest.values() if error.line), key=lambda error: error.event))
 
 
@@ -299,15 +292,8 @@ def _runs(other: Run, run: Run) -> bool:
     return contains(f"{other.key} && {other.echoed}", run.key)
 
 
-class _Later(NamedTuple):
-    """The later runs from the first without a failure, and which of its tests passed where not all did."""
-
-    from_gone: Sequence[Run]
-    passed: frozenset[str]
-
-
-def _later_of(run: Run, later: Sequence[Run], read: _Reader) -> _Later | None:
-    """What later runs show of a failure; None where one ends with it, or shows it or a part of it again."""
+def _from_gone(run: Run, later: Sequence[Run], read: _Reader) -> Sequence[Run] | None:
+    """The later runs from the first without a failure; None where one ends with it, or shows a part of it again."""
     own, messages, line = read(run.output), _failure(run.line)[1], _AT_LINE.sub("", run.line)
     tests = left = own.failing
     # A test that panics of something else got further.
@@ -326,7 +312,7 @@ def _later_of(run: Run, later: Sequence[Run], read: _Reader) -> _Later | None:
         left = (left - _passed_in(other, left, read)) | (tests & read(other.output).failing)
         if not is_gone and (_is_gone(run, other, read) or (tests and not left and own.is_named)):
             is_gone, found = True, later[place:]
-    return _Later(found, tests - left)
+    return found
 
 
 def _passed_in(run: Run, tests: Collection[str], read: _Reader) -> frozenset[str]:
@@ -338,14 +324,13 @@ def _passed_in(run: Run, tests: Collection[str], read: _Reader) -> frozenset[str
     return frozenset(name for name in tests if name in passed or name in exact or name.startswith(begins))
 
 
-def _is_about(run: Run, events: Sequence[Event], change: FileOperation) -> bool:
+def _is_about(run: Run, change: FileOperation) -> bool:
     """Whether a change may have to do with a failure: of what a compiler found, it is in a file or has a word of it."""
     found = places_in(run.output)
     if not found or any(change.name in line for line in found):
         return True
     words = {word for line in found for word in _WORD.findall(COMPILER_PLACE.split(line)[-1])}
-    written = "\n".join(map("\n".join, changes_of(events[change.event], change.path)))
-    return not words.isdisjoint(_WORD.findall(written))
+    return not words.isdisjoint(_WORD.findall("\n".join(map("\n".join, change.replaced))))
 
 
 _WORD = re.compile(r"[^\W\d]\w{2,}")
@@ -357,7 +342,6 @@ def _judged(
     from_gone: Sequence[Run],
     between: Sequence[FileOperation],
     read: _Reader,
-    is_about: Callable[[FileOperation], bool],
 ) -> ErrorRecord:
     """The error of a run by the runs after it; ``between``: the changes after it, those that it looks at if any."""
     without = [other for number, other in enumerate(from_gone) if not number or _is_gone(run, other, read)]
@@ -372,7 +356,7 @@ def _judged(
         put_back = {one.path: one.event for one in between if one.action is FileAction.REVERT}
         kept = (one for one in between if one.event > put_back.get(one.path, -1))
         between = [one for one in kept if not one.is_in_passing] or between
-        between = list(filter(is_about, between))
+        between = [one for one in between if _is_about(run, one)]
     # No edit of the work fixes what is done elsewhere, unless its error names the file: a hook of a commit does.
     is_elsewhere = changes_world(run.command) and not any(one.name in run.line for one in between)
     fixes = () if is_elsewhere else tuple(dict.fromkeys(one.target or one.path for one in between))
@@ -405,7 +389,7 @@ def _partly(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) ->
     return {(f"{run.key} (in part)", line): one}
 
 
-def _fixing(run: Run, changes: Sequence[FileOperation], error: ErrorRecord, events: Sequence[Event]) -> str:
+def _fixing(run: Run, changes: Sequence[FileOperation], error: ErrorRecord) -> str:
     """The line that an edit wrote to fix an error: with words of it, or of few lines the longest; empty with none.
 
     Empty too where a later edit took the line out again.
@@ -417,7 +401,7 @@ def _fixing(run: Run, changes: Sequence[FileOperation], error: ErrorRecord, even
         line
         for one in changes[first:stop]
         if one.path in error.fixes
-        for old, new in changes_of(events[one.event], one.path)
+        for old, new in one.replaced
         for line in (" ".join(raw.split()) for raw in new.split("\n") if raw.strip() not in old)
         if len(line) in _FIX_CHARS and not line.endswith(("(", "[", "{", ","))
     ]

@@ -397,14 +397,12 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         done = f"{words.stop}{words.edited}{words.colon}{', '.join(edited)}" if edited else ""
         return Item(text=f"{text}{done}", records=records_of(error.records))
     explained = words.quoted(opening(error.explained, _MAX_ENTRY_CHARS)) if error.explained else ""
-    some = f"{error.some_passed} {words.some_passed}" if error.some_passed else ""
     if error.status is Status.FAILING:
-        state = explained or (words.failing if is_test(error.command) else words.failed)
-        ending = f"— {words.stop.join(filter(None, (some, state)))}"
+        ending = f"— {explained or (words.failing if is_test(error.command) else words.failed)}"
     elif error.status is Status.CHANGED_SINCE:
         changed = f"{words.changed} {_listed(error.fixes[::-1], _MAX_PATHS)}"
         state = changed if is_test(error.command) or COMPILER_PLACE.search(error.line) else words.failed
-        ending = f"— {words.stop.join(filter(None, (some, state, explained)))}"
+        ending = f"— {words.stop.join(filter(None, (state, explained)))}"
     elif error.other_way:
         how = f"{words.passed}{words.colon}" if is_test(error.command) else f"{words.instead} "
         ending = f"→ {how}`{brief(error.other_way, _MAX_COMMAND_CHARS)}`"
