@@ -14,6 +14,7 @@ _REDIRECT = re.compile(r"(?<![0-9&<>=-])(>{1,2})\s*([^\s;&|<>()]+)")
 _QUOTED = re.compile(r"(?<!c )(?:'[^']*'|\"[^\"]*\")")
 # A text in quotation marks; where a line is cut at its here-document, the last may be without its end.
 QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"?|'[^']*'")
+_COMMENT = re.compile(r"^\s*#.*", re.MULTILINE)
 _MAX_COMMAND_CHARS = 4_000
 _READERS = frozenset({"cat", "sed", "perl", "head", "tail", "nl", "bat", "less", "more"})
 # Their first operand is a script or a pattern, unless it was given by an option.
@@ -83,15 +84,13 @@ def unquoted(command: str) -> str:
 
 
 def _here_document(command: str) -> tuple[str, str]:
-    """A command line without the body of its here-document, and that body; what follows it is commands again."""
-    shown, marker, body = command.partition("<<")
-    if not marker:
-        return command, ""
+    """A command line without comments and its here-document, and the body of that; after it come commands again."""
+    shown, _, body = command.partition("<<")
     opening, _, body = body.partition("\n")
-    shown += opening
+    shown = _COMMENT.sub("", shown) + opening
     word = opening.strip().lstrip("-").split()[:1]
     end = re.search(rf"^\s*{re.escape(word[0].strip(chr(39) + chr(34)))}\s*$", body, re.MULTILINE) if word else None
-    return (shown + body[end.end() :], body[: end.start()]) if end else (shown, body)
+    return (shown + _COMMENT.sub("", body[end.end() :]), body[: end.start()]) if end else (shown, body)
 
 
 def python_script(command: str) -> str:

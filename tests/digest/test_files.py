@@ -72,6 +72,11 @@ def test_command_lines_touch_files_too() -> None:
     }
 
 
+def test_a_comment_in_a_command_line_writes_no_file() -> None:
+    line = "mkdir logs\n# it's read from <dir>/logs/run-<id>.txt\necho a > a.txt\ncat <<EOF\nx\nEOF\n  # not > b.txt"
+    assert [path for _, path, _ in shell_operations(line)] == ["a.txt"]
+
+
 def test_a_script_in_a_here_document_writes_files() -> None:
     script = (
         "p='src/a.py'\ns=open(p).read()\nif ok:\n    open(p, 'w').write(s)\nPath(\"b.py\").write_text(s)\nopen('c.py')"
