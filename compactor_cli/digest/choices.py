@@ -135,13 +135,13 @@ def _fields(below: str) -> str:
 
 
 _FIELD = re.compile(r"^\s+[-*•]\s+(\S.*)$", re.MULTILINE)
-_KEYS = r"(?:[A-H]|\d{1,2})(?:(?:\s*,\s*(?:and )?|\s*(?:and|&|\+|or)\s*)#?(?:[A-H]|\d{1,2}))*"
+_KEYS = r"(?:[A-H]|\d{1,2})\b(?:(?:\s*,\s*(?:and )?|\s*(?:and|&|\+|or)\s*)#?(?:[A-H]|\d{1,2})\b)*"
 # How a message points at an entry of a list: by its kind and number, by its place, or by its number alone.
 _POINTS = re.compile(
-    rf"\b(?P<word>(?i:{_ENTRY_WORDS}))s?\s+#?(?P<keys>{_KEYS})\b(?![\w.]*/)"
+    rf"\b(?P<word>(?i:{_ENTRY_WORDS}))s?\s+#?(?P<keys>{_KEYS})(?![\w.]*/)"
     rf"|\b(?i:the (?P<place>first|second|third|fourth|last) (?:one|{_ENTRY_WORDS})\b)"
-    rf"|\A\W*(?:[\w']+ ){{0,4}}#?(?P<bare>{_KEYS})(?=\W*\Z|[.,;!?=)](?:\s|\Z)"
-    r"| (?:too|and|is|was|has|have|would|does|please|first|then|technically|for|on|of)\b)"
+    rf"|\A\W*(?:[\w']+,? ){{0,5}}?(?<!all )#?(?P<bare>{_KEYS}|[a-h](?=\W*\Z))(?=\W*\Z|[.,;:!?=)](?:\s|\Z)| [-–—] "
+    r"| (?:too|and|is|was|has|have|would|does|please|first|then|technically|for|on|of|seems|looks|sounds)\b)"
 )
 _ANY_ENTRY = ("option", "item", "point", "number")
 _PLACES = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
@@ -152,22 +152,55 @@ def pointed_at(words: str, spoken: Sequence[str]) -> str:
     """The entries of the newest list before a message that it points at; empty where it points at none.
 
     What it calls them (``issue 1``) is what the list is of; a number alone is of what was said just before, and at the
-    beginning of a line the user's own.
+    beginning of a line the user's own. A list of reasons has none that could be meant.
     """
     found = _POINTS.search(words) if spoken and len(words) <= _MAX_POINTING_CHARS else None
-    if found is None or re.match(r"\W*\d+[.)] +\S", words):
+    if found is None or _OWN_LIST.match(words):
         return ""
-    keys = re.findall(r"[a-h]|\d+", (found["keys"] or found["bare"] or "").lower())
+    keys = _keys(found)
     near = spoken if found["word"] else spoken[-1:]
     lists = (one for text in reversed(near) for one in reversed(_option_lists(text)) if len(one[1]) > 1)
     word = (found["word"] or "").lower()
     for kind, entries in lists:
         if found["place"]:
             keys = list(entries)[_PLACES[found["place"].lower()] :][:1]
-        if (word in kind or word in _ANY_ENTRY) and keys and all(key in entries for key in keys):
+        is_of_word = word in kind or word in _ANY_ENTRY
+        if is_of_word and not _OF_REASONS.search(kind) and keys and all(key in entries for key in keys):
             most = max(_MAX_ENTRY_CHARS, _MAX_POINTED_CHARS // len(keys))
             return " · ".join(f"{key}. {opening(entries[key], most)}" for key in keys[:_MAX_POINTED])
     return ""
+
+
+def _keys(found: re.Match[str]) -> list[str]:
+    return re.findall(r"\b(?:[a-h]|\d+)\b", (found["keys"] or found["bare"] or "").lower())
+
+
+_OWN_LIST = re.compile(r"\W*\d+[.)] +\S")
+_OF_REASONS = re.compile(r"\b(?:because|reasons?|why|benefits?|pros|cons)\b\W*\Z")
+
+
+def chosen_options(answer: str, options: Mapping[str, str]) -> list[str]:
+    """The keys of the options that an answer points at, or that begin with it; empty where one of them is none."""
+    lowered = answer.lower()
+    for labels in ((lowered,), tuple(lowered.split(", "))):
+        named = [key for key, text in options.items() if text.lower().startswith(labels)]
+        if min(map(len, labels)) > 2 and len(named) == len(labels):
+            return named
+    found = _POINTS.search(answer)
+    # One reply to each of them chooses none.
+    if not found or not _CHOOSES.fullmatch(answer, 0, found.start(found.lastgroup or 0)) or _TO_EACH.match(answer):
+        return []
+    keys = _keys(found)
+    return keys if all(key in options for key in keys) else []
+
+
+_TO_EACH = re.compile(r"\W*\d+[.)] .*\s\d+[.)] ")
+# The words before a choice.
+_CHOOSES = re.compile(
+    r"\W*(?:(?:yes|yeah|ok(?:ay)?|but|I think|I'?d(?: like (?:it|you) to)?|prefer|let'?s(?: \w+)?|we|go(?: with| for)?"
+    rf"|do|try|take|pick|implement|apply|the|{_ENTRY_WORDS})\b[\s,]*){{0,6}}#?",
+    re.IGNORECASE,
+)
 
 
 def asks(words: str) -> bool:

@@ -7,12 +7,12 @@ the user overturns is no longer shown as settled.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checklists import beginnings, holds_half
-from compactor_cli.digest.choices import QUESTION_WORDS, asks, last_question, options_of
+from compactor_cli.digest.choices import QUESTION_WORDS, asks, chosen_options, last_question, options_of
 from compactor_cli.digest.events import Event, EventKind, ToolKind, argument, is_lookup, is_service_call
 from compactor_cli.digest.language import FixedWords, dense_share, terms, words_of
 from compactor_cli.digest.statements import (
@@ -236,7 +236,7 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     """The assistant's last question with how the user answers it, and what of the options was not taken."""
     question, whole = last_question(before.text), one_line(event.text)
     options = options_of(before.text)
-    chosen = _chosen_options(whole, options)
+    chosen = chosen_options(whole, options)
     answers = chosen or begins_with_assent(whole) or declines(whole)
     asks_back = not event.is_answer and any(mark in whole for mark in QUESTION_MARKS)
     if not answers and (asks_back or event.text.partition("\n")[0].rstrip().endswith(COLONS)):
@@ -357,28 +357,6 @@ _ASSENT = re.compile(
     r"|right|好的?|可以|继续|是的?|はい)\b[\s,.!-]*)+",
     re.IGNORECASE,
 )
-
-
-_CHOICE = re.compile(
-    r"\W*(?:(?:yes|yeah|ok(?:ay)?|but|I think|I'?d(?: like (?:it|you) to)?|prefer|let'?s(?: \w+)?|we"
-    r"|go(?: with| for)?|do|try|take|pick|implement|apply|option|the)\b[\s,]*){0,6}"
-    r"#?(?P<keys>(?:[A-Ha-h]|\d{1,2})\b(?!['’])"
-    r"(?:(?:\s*,\s*(?:and )?|\s*(?:and|&|\+)\s*)#?(?:[A-Ha-h]|\d{1,2})\b(?!['’]))*)"
-    r"(?!\.(?!\S).*\s2\. )",  # one reply to each of them
-    re.IGNORECASE,
-)
-
-
-def _chosen_options(answer: str, options: Mapping[str, str]) -> list[str]:
-    """The keys of the options that an answer begins with, or that begin with it; empty where one of them is none."""
-    lowered = answer.lower()
-    for labels in ((lowered,), tuple(lowered.split(", "))):
-        named = [key for key, text in options.items() if text.lower().startswith(labels)]
-        if min(map(len, labels)) > 2 and len(named) == len(labels):
-            return named
-    found = _CHOICE.match(answer)
-    keys = re.findall(r"\b(?:[a-h]|\d{1,2})\b", found["keys"].lower()) if found else []
-    return keys if all(key in options for key in keys) else []
 
 
 def is_pending(record: int, analysis: Analysis) -> bool:

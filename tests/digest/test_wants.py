@@ -24,6 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor_cli.digest.analysis import analyse
+from compactor_cli.digest.choices import pointed_at
 from compactor_cli.digest.pasted import own_words, without_data
 from compactor_cli.digest.statements import water_level
 from compactor_cli.digest.wants import condensed, user_messages, wants_items
@@ -260,6 +261,13 @@ def test_a_message_that_names_an_entry_by_its_number_is_quoted_with_the_entry() 
     session = conversation(user("what is wrong with it?"), LISTED, would, says("Yes."), user("Then do that now."))
     shown = rendered(digest(session, 1_500).summary)
     assert "would B have helped with both of the harbours? (b. one run for each gauge)" in shown
+
+
+def test_of_several_entries_that_a_message_names_all_are_shown_and_none_of_a_list_of_reasons() -> None:
+    offer = "1. one run for each gauge\n2. a lock on the table\n\nI take 1 because:\n1. it is small\n2. it is safe"
+    assert pointed_at("1 and 2", [offer.partition("\n\n")[0]]) == "1. one run for each gauge · 2. a lock on the table"
+    assert pointed_at("so I'd go with option 2 for now", [offer]) == "2. a lock on the table"
+    assert pointed_at("yes, all 2", [offer]) == ""
 
 
 def test_a_number_that_counts_something_points_at_no_entry() -> None:
