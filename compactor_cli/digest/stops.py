@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from compactor_cli.digest.commands import CommandOutcome, Run
-from compactor_cli.digest.events import Event, FileAction
+from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
 from compactor_cli.digest.files import FileOperation, attempted
 from compactor_cli.digest.wants import UserMessage
 
@@ -20,15 +20,19 @@ def stops_in_force(
 ) -> tuple[UserMessage, ...]:
     """The messages without the stops that are over, and those that have words with the record that shows it.
 
-    A stop of a change is over when the file is changed by a later call, of a command when it runs later: the user
-    consented to that.
+    A stop of a change is over when the file is changed by a later call, of a command when it runs later, of a plan when
+    one is shown later and not refused: the user consented to that.
     """
+    taken = (one for one in reversed(events) if one.kind is EventKind.RESULT and one.tool is ToolKind.PLAN)
+    plan = next((one.call for one in taken if not (one.is_refusal or one.is_error)), -1)
     made = {(_is_removal(one), one.target or one.path): one for one in operations if one.action is not FileAction.READ}
     ran = {run.key: run for run in runs if run.outcome is CommandOutcome.OK}
     keys = {run.event: run.key for run in runs}
 
     def resumed(call: int) -> int:
         """The record of what shows that the change of a call, or its command, was made after it; -1 where none does."""
+        if call >= 0 and events[call].tool is ToolKind.PLAN:
+            return events[plan].record if plan > call else -1
         again = ran.get(keys[call]) if call in keys else None
         tried = attempted(events[call], directory) if call >= 0 else ()
         later = [made.get((_is_removal(one), one.target or one.path)) for one in tried]

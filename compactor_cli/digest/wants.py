@@ -372,11 +372,11 @@ def _by_clauses(text: str, tokens: int, token_cache: TokenCache) -> str:
         if token_cache.text(longer) > tokens:
             break
         shown = longer
-    return shown
+    return shown if len(shown) >= _MIN_CLAUSES_CHARS else ""
 
 
 _CLAUSE_END = re.compile(r"(?<=[,;:.!?])\s+|\n+|\s+(?=(?:and|but|or|so|then|because|which|while|if|when)\s)")
-_MIN_PIECES = 3
+_MIN_PIECES, _MIN_CLAUSES_CHARS = 3, 24
 
 
 def _with_leads(text: str) -> Iterator[tuple[str, StatementForm]]:
