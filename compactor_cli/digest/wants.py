@@ -333,6 +333,9 @@ def condensed(
     cut = clipped(text, tokens, token_cache)
     if cut == text:
         return cut
+    start, _, end = cut.rpartition(ELLIPSIS)
+    if _NOT_JUST_BEFORE.search(text.removesuffix(end.strip())):
+        cut = f"{start}{ELLIPSIS}"  # the end would say the opposite
     pieces = [
         Statement(text=piece, event=0, place=place, form=form)
         for place, (piece, form) in enumerate(_with_leads(text))
@@ -358,6 +361,9 @@ def condensed(
     telling = (one for one in pieces if one.form is not StatementForm.CODE or ERROR_PATTERN.search(one.text))
     rest = more([one for one in telling if one not in first], shown_text, left)
     return joined(sorted({*first, *rest}, key=lambda one: one.place))
+
+
+_NOT_JUST_BEFORE = re.compile(r"(?:\b(?:not?|never)|n['’]t)\b[^.!?\n]*\Z", re.IGNORECASE)
 
 
 def _by_clauses(text: str, tokens: int, token_cache: TokenCache) -> str:
@@ -566,7 +572,7 @@ def _affordable(
 
     def rank(message: UserMessage) -> float:
         newness = message.record / len(analysis.events)
-        reach = lasting(message.text) / 4 - _only_asks(message, analysis)
+        reach = lasting(message.text) / 3 - _only_asks(message, analysis)
         return newness + reach + _FIRST * (message is first)
 
     found: set[UserMessage] = set()

@@ -521,3 +521,13 @@ def test_of_a_message_that_does_not_fit_what_limits_the_work_stands_before_what_
     text = f"1. The list of the gauges is in the store of the harbour. {asked} {limit} 3. That is all of it, I hope."
     shown = condensed(text, 60, token_cache(), lambda pieces, *_: pieces[:1])
     assert limit in shown
+
+
+def test_the_end_of_a_message_is_not_quoted_without_the_not_before_it() -> None:
+    text = (
+        f"you may look up the history in {'/srv/harbour/gauges' * 9} if you need to (don't read the file as a whole!)"
+    )
+    shown = condensed(text, 30, token_cache(), lambda *_: [])
+    assert shown.startswith("you may look up")
+    assert "as a whole" not in shown
+    assert condensed(text.replace("don't", "just"), 30, token_cache(), lambda *_: []).endswith("as a whole!)")
