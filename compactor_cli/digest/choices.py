@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import zip_longest
 
-from compactor_cli.digest.statements import COLONS, QUESTION_MARKS, may_have, one_line, opening, sentences, tail
+from compactor_cli.digest.statements import COLONS, QUESTION_MARKS, one_line, opening, sentences, tail
 
 _ENDING_CHARS = 1_500
 # A longer message points at nothing by its first number.
@@ -36,8 +36,6 @@ _ASKS_FOR = re.compile(
     re.IGNORECASE,
 )
 
-# Parts of them, in lower case: one is in every text that has one.
-_ANSWER_SIGNS = ("please", "kindly", "let me know", "请确认", "请选择", "请告诉我", "请提供")
 # The second half of a question: without the first, a yes to it would be turned round.
 _OTHER_HALF = re.compile(r"\W*(?:or|alternatively|otherwise)\b|\W*(?:或者|还是|または|それとも)", re.IGNORECASE)
 
@@ -52,9 +50,6 @@ def last_question(text: str) -> str:
     ending = (
         text if len(text) <= _ENDING_CHARS else text[-_ENDING_CHARS:].partition("\n")[2] or tail(text, _ENDING_CHARS)
     )
-    is_asked_for = may_have(ending, _ANSWER_SIGNS) and _ASKS_FOR.search(ending)
-    if not (is_asked_for or any(mark in ending for mark in QUESTION_MARKS)):
-        return ""
     found = sentences(ending)
     last = next((at for at in range(len(found) - 1, max(-1, len(found) - 4), -1) if _asks(found[at])), -1)
     first = last - 1 if last > 0 and _OTHER_HALF.match(found[last]) and _asks(found[last - 1]) else last

@@ -24,7 +24,6 @@ from compactor_cli.digest.statements import (
     TokenCache,
     chosen,
     is_narration,
-    may_have,
     one_line,
     opening,
     records_of,
@@ -65,7 +64,7 @@ class Decision:
     turn: int = -1
 
 
-# How choices are worded, and how reasons are; then parts in lower case, of which every text with such words has one.
+# How choices are worded, and how reasons are.
 _CHOOSES = re.compile(
     r"\b(?:decided|decision|we chose|I chose|choosing|(?:go|going|went) with|opt(?:ed|ing)? for|instead of|rather than"
     r"|switched to|agreed|the (?:fix|solution) (?:is|was))\b"
@@ -79,15 +78,6 @@ _REASONS = re.compile(
     r"|因为|由于|原因|所以|之所以|なので|ためです|ために|理由",
     re.IGNORECASE,
 )
-_CHOICE_PARTS = (
-    "deci|chose|choosing|with|opt|instead|rather|switched|agreed|the fix|the solution"
-    "|决定|改用|采用|选择|改为|而不是|决议|ことにし|採用|に決め|ではなく|代わりに"
-).split("|")
-_REASON_PARTS = (
-    "because|reason|cause|turns out|the issue|the problem|the bug|so that|due to|that's why|since|which means|can't"
-    "|cannot|polic|eligible|intentional|allow|permit|support|design"
-    "|因为|由于|原因|所以|之所以|なので|ためです|ために|理由"
-).split("|")
 _PROPOSAL = re.compile(
     r"\b(?:should|could|would|might|recommend|suggest|propos|option|alternative|consider|maybe|perhaps|if you|do you"
     r"|want me|shall|prefer)\w*|建议|可以考虑|是否|要不要|提案",
@@ -97,12 +87,12 @@ _PROPOSAL = re.compile(
 
 def chooses(sentence: str) -> bool:
     """Whether a sentence says that something was chosen."""
-    return may_have(sentence, _CHOICE_PARTS) and _CHOOSES.search(sentence) is not None
+    return _CHOOSES.search(sentence) is not None
 
 
 def gives_reason(sentence: str) -> bool:
     """Whether a sentence gives a reason."""
-    return may_have(sentence, _REASON_PARTS) and _REASONS.search(sentence) is not None
+    return _REASONS.search(sentence) is not None
 
 
 def proposes(sentence: str) -> bool:

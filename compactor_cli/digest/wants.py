@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.choices import MAX_LOOKED_BACK, asks, last_question, last_words, pointed_at
@@ -467,18 +466,7 @@ def wants_items(
     ruled = chosen(rules, int(budget_tokens * _RULES_RATIO), token_cache)
     budget_tokens -= sum(map(token_cache.item, ruled))
     items = _quotes(messages, budget_tokens, analysis, token_cache)
-    return (*ruled, *_joined_stops((item for item in items if item.text), analysis.words))
-
-
-def _joined_stops(items: Iterable[Item], words: FixedWords) -> Iterator[Item]:
-    """The items, calls that were stopped one after the other without a word on one line."""
-    label = f"{words.stopped}{words.colon}"
-    for is_stop, group in groupby(items, key=lambda item: item.text.startswith(label) and " → " not in item.text):
-        found = list(group)
-        if is_stop:
-            calls = " · ".join(item.text.removeprefix(label) for item in found)
-            found = [Item(text=f"{label}{calls}", records=records_of(chain.from_iterable(i.records for i in found)))]
-        yield from found
+    return (*ruled, *(item for item in items if item.text))
 
 
 def with_question(message: UserMessage, answer: str, words: FixedWords) -> str:

@@ -414,13 +414,6 @@ def test_a_patch_that_was_stopped_is_named_by_its_files_and_not_by_the_shell_tha
     assert "Stopped by the user: `apply_patch src/gauge.py`" in texts(digest(session, 1_500), Section.USER)
 
 
-def test_calls_that_were_stopped_in_a_row_without_a_word_take_one_line() -> None:
-    probes = [ran(f"which {name}", WORDLESS, is_error=True) for name in "ab"]
-    stopped = (one for probe in probes for one in probe)
-    session = conversation(user(LONG), *stopped, says("I see."), user(f"{LONG}again"), BUILD)
-    assert "Stopped by the user: `which a` · `which b`" in texts(digest(session, 1_500), Section.USER)
-
-
 def _edit(number: str, told: str, path: str = "store.py") -> tuple[Message, Message]:
     is_error = told.startswith("The user")
     edit = call("Edit", number, file_path=path, old_string="load_items()", new_string="load_rows()")
