@@ -332,9 +332,9 @@ def condensed(
     cut = clipped(text, tokens, token_cache)
     if cut == text:
         return cut
-    start, _, end = cut.rpartition(ELLIPSIS)
+    before_end, _, end = cut.rpartition(ELLIPSIS)
     if _NOT_JUST_BEFORE.search(text.removesuffix(end.strip())):
-        cut = f"{start}{ELLIPSIS}"  # the end would say the opposite
+        cut = f"{before_end}{ELLIPSIS}"  # the end would say the opposite
     pieces = [
         Statement(text=piece, event=0, place=place, form=form)
         for place, (piece, form) in enumerate(_with_leads(text))
