@@ -503,33 +503,24 @@ def command_of(arguments: Mapping[str, Any] | str) -> str:
     """The command line of a command call: the script itself where a shell is called with ``-c``."""
     if isinstance(arguments, str):
         return arguments
-    for key in COMMAND_KEYS:
+    for key in (*COMMAND_KEYS, "action"):
         value = arguments.get(key)
-        if value is None:
-            continue
-        if isinstance(value, str):
-            return value
-        if isinstance(value, (list, tuple)):
-            words = [str(word) for word in value]
-            is_script = len(words) >= 3 and words[1] in ("-c", "-lc", "-ic", "/c", "-Command")
-            return words[2] if is_script else " ".join(words)
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) or (isinstance(value, str) and key != "action"):
             return command_of(value)
-    action = arguments.get("action")
-    return command_of(action) if isinstance(action, Mapping) else ""
+        if isinstance(value, (list, tuple)):
+            parts = [str(part) for part in value]
+            is_script = len(parts) >= 3 and parts[1] in ("-c", "-lc", "-ic", "/c", "-Command")
+            return parts[2] if is_script else " ".join(parts)
+    return ""
 
 
 def parameters(arguments: Any) -> Iterator[tuple[str, str]]:
     """The names of a call's arguments with their values as text, those of nested ones after their own name."""
     if isinstance(arguments, Mapping):
         for name, value in arguments.items():
-            if isinstance(value, str):
-                yield str(name), value
-            elif isinstance(value, (dict, list, tuple, Mapping)):
-                yield str(name), ""
-                yield from parameters(value)
-            else:
-                yield str(name), json.dumps(value, default=str)
+            is_nested = isinstance(value, (list, tuple, Mapping))
+            yield str(name), "" if is_nested else _scalar(value)
+            yield from parameters(value)
     elif isinstance(arguments, (list, tuple)):
         for value in arguments:
             yield from parameters(value)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields
+from functools import partial
 from heapq import nlargest
 from itertools import chain, product
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import orjson
@@ -89,16 +91,20 @@ class Memory:
     def file_states(self) -> tuple[FileState, ...]:
         """The carried files, as states without records."""
         # What no commit held was changed before all that is new.
-        changed = (0 if any(row[len(_CARRIED) :]) else -1 for row in self.files)
-        known = (dict(zip(_CARRIED, row, strict=False)) for row in self.files)
-        return tuple(FileState(changed=at, **fields) for at, fields in zip(changed, known, strict=True))
+        return tuple(
+            FileState(**dict(zip(_CARRIED, row, strict=False)), changed=0 if any(row[len(_CARRIED) :]) else -1)
+            for row in self.files
+        )
 
     def work_state(self) -> WorkState:
         """The carried state of the work tree, without records."""
         return WorkState(
             branch=self.branch,
             uncommitted={row[0]: -1 for row in self.files if row[-1] == UNCOMMITTED_BY_GIT},
-            checks=tuple((_run_before(command), tuple(map(_edit_before, paths))) for command, *paths in self.checks),
+            checks=tuple(
+                (_PASSED(command=command, key=command_key(command)), tuple(_EDITED(path=path) for path in paths))
+                for command, *paths in self.checks
+            ),
             unpushed=tuple(Commit(branch=b, hash=h, subject=s, event=-1, record=-1) for b, h, s in self.unpushed),
             is_pushed=any("git push" in text and _is_ok(text) for text in self.commands),
             stashed=self.stashed,
@@ -123,13 +129,8 @@ class Memory:
         return PlanState(todos=todos, text=self.plan)
 
 
-def _run_before(command: str) -> Run:
-    key, outcome = command_key(command), CommandOutcome.OK
-    return Run(command=command, key=key, event=-1, record=-1, result_record=-1, outcome=outcome)
-
-
-def _edit_before(path: str) -> FileOperation:
-    return FileOperation(action=FileAction.EDIT, path=path, event=-1, record=-1)
+_PASSED = partial(Run, event=-1, record=-1, result_record=-1, outcome=CommandOutcome.OK)
+_EDITED = partial(FileOperation, action=FileAction.EDIT, event=-1, record=-1)
 
 
 def _tuples(value: Any) -> Any:
@@ -189,7 +190,6 @@ def read_text(text: str, read: Callable[[str], tuple[SectionItems, ...]]) -> Mem
         return found.get(section, [])
 
     opened, facts, task = texts(Section.PLAN), texts(Section.COMMANDS), texts(Section.TASK)
-    todos, plan = _plan(opened)
     branches = [text.partition(" ")[2] for text in facts if text.startswith(_BRANCHES)]
     # Of what is open, the lines that tell of an error: it is fixed later, or still is.
     marks = [f"— {mark}" for words in _WORDS for mark in (words.failing, words.changed)]
@@ -201,8 +201,8 @@ def read_text(text: str, read: Callable[[str], tuple[SectionItems, ...]]) -> Mem
     return Memory(
         users=tuple(_users(tagged)),
         files=tuple(_file_rows(texts(Section.FILES), _after(opened, "uncommitted"), is_none_committed=is_new))[::-1],
-        todos=todos,
-        plan=plan,
+        todos=tuple(dict.fromkeys(_todos(opened))),
+        plan=next(iter(_after(reversed(opened), "plan")), ""),
         commands=tuple(text for text in reversed(facts) if not text.startswith(_BRANCHES)),
         errors=tuple([*texts(Section.ERRORS), *(line for line in opened if any(mark in line for mark in marks))][::-1]),
         decisions=tuple(texts(Section.DECISIONS)),
@@ -213,6 +213,16 @@ def read_text(text: str, read: Callable[[str], tuple[SectionItems, ...]]) -> Mem
         stashed=tuple(chain.from_iterable(map(_unlisted, _after(opened, "stashed")))),
         names=tuple(chain.from_iterable(named_in(text).items() for text in texts(Section.NAMES))),
     )
+
+
+def _todos(opened: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The steps of a plan, with their states."""
+    for text, (label, state) in product(opened, _STATES.items()):
+        for rest in _after([text], label):
+            yield from ((state.value, step) for step in (rest.split("; ") if state is State.DONE else [rest]))
+
+
+_STATES = {"doing": State.DOING, "open": State.OPEN, "done": State.DONE}
 
 
 def _users(tagged: Mapping[Section, Sequence[str]]) -> Iterator[str]:
@@ -295,42 +305,23 @@ def _files(line: str) -> list[FileState]:
 
 
 def _file(path: str, facts: str, words: FixedWords) -> FileState | None:
+    """A file of which these facts are stated; None where some words are none of a file."""
     state = FileState(path=path)
+    counts = {words.edited: "edits", words.read: "reads"}
+    flags = {words.created: "is_created", words.deleted: "is_deleted", words.reverted: "is_reverted"}
+    named = {words.moved: "moved_to", words.committed: "commit"}
     for fact in facts.partition(words.colon)[0].split(words.comma):
         word, _, number = fact.partition(" ×")
-        times = int(number) if number.isdigit() else 1
-        if word == words.edited:
-            state.edits = times
-        elif word == words.read:
-            state.reads = times
-        elif word == words.created:
-            state.is_created = True
-        elif word == words.deleted:
-            state.is_deleted = True
-        elif word.startswith(f"{words.moved} "):
-            state.moved_to = word.removeprefix(f"{words.moved} ")
-        elif word.startswith(f"{words.committed} "):
-            state.commit = word.removeprefix(f"{words.committed} ")
-        elif word == words.reverted:
-            state.is_reverted = True
+        label = next((label for label in named if fact.startswith(f"{label} ")), "")
+        if word in counts:
+            setattr(state, counts[word], int(number) if number.isdigit() else 1)
+        elif word in flags:
+            setattr(state, flags[word], True)
+        elif label:
+            setattr(state, named[label], fact.removeprefix(f"{label} "))
         else:
             return None
     return state
-
-
-def _plan(lines: Iterable[str]) -> tuple[tuple[tuple[str, ...], ...], str]:
-    """The steps of a plan with their states, and its text."""
-    todos: dict[tuple[str, ...], None] = {}
-    plan = ""
-    for line, words in product(lines, _WORDS):
-        label, colon, rest = line.partition(words.colon)
-        if colon and label == words.plan:
-            plan = rest
-        state = {words.doing: State.DOING, words.open: State.OPEN, words.done: State.DONE}.get(label)
-        if colon and state:
-            steps = rest.split(words.stop) if state is State.DONE else [rest]
-            todos.update(dict.fromkeys((state.value, step) for step in steps))
-    return tuple(todos), plan
 
 
 MAX_ATOMS = 50_000
@@ -404,22 +395,24 @@ def _unpacked(values: Sequence[Any]) -> Statement:
     return Statement(*named, at_tokens=int(at_tokens), weight=float(weight), span=span)
 
 
-def _packed_words(spoken_words: Spoken) -> dict[str, Any]:
-    times, events, names = spoken_words.times, spoken_words.events, spoken_words.names
-    most = nlargest(MAX_TERMS, times, key=lambda word: (times[word], word)) if len(times) > MAX_TERMS else times
-    kept = sorted(most)
-    counts = [[times[word], events.get(word, 0), names.get(word, 0)] for word in kept]
-    return {"total": spoken_words.total, "words": kept, "counts": counts}
+def _packed_words(spoken: Spoken) -> dict[str, Any]:
+    times = spoken.times
+    kept = sorted(nlargest(MAX_TERMS, times, key=lambda word: (times[word], word)) if len(times) > MAX_TERMS else times)
+    counters = (times, spoken.events, spoken.names)
+    return {
+        "total": spoken.total,
+        "words": kept,
+        "counts": [[counter.get(word, 0) for counter in counters] for word in kept],
+    }
 
 
 def _unpacked_words(values: Mapping[str, Any]) -> Spoken:
-    spoken_words = Spoken(total=int(values["total"]))
-    counters = (spoken_words.times, spoken_words.events, spoken_words.names)
-    for word, numbers in zip(values["words"], values["counts"], strict=True):
-        for counter, number in zip(counters, numbers, strict=True):
-            if number:
-                counter[str(word)] = int(number)
-    return spoken_words
+    columns = zip(*values["counts"], strict=True) if values["counts"] else ((), (), ())
+    words = list(map(str, values["words"]))
+    times, events, names = (
+        Counter(dict(filter(itemgetter(1), zip(words, map(int, column), strict=True)))) for column in columns
+    )
+    return Spoken(times=times, events=events, names=names, total=int(values["total"]))
 
 
 def _table(head: Mapping[str, Any], body: bytes) -> Table:
