@@ -130,7 +130,7 @@ def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False
 
 def remembered_commands(analysis: Analysis) -> tuple[str, ...]:
     """Every acting command with its last outcome as a line, for the next digest, oldest first."""
-    ranked = _ranked_runs(analysis.runs)
-    new = [_run_item(run, times, analysis.words).text for run, times in reversed(ranked)]
+    ranked, older = _ranked_runs(analysis.runs), analysis.work.older
+    new = [_run_item(run, times, analysis.words, is_older=run.event in older).text for run, times in reversed(ranked)]
     names = {text.partition("` ")[0] for text in new}
     return (*(text for text in analysis.memory.commands if text.partition("` ")[0] not in names), *filter(None, new))
