@@ -12,6 +12,8 @@ from compactor_cli.digest.statements import ELLIPSIS
 # A line with this many names of members is data, and so are this many lines of one each, or of brackets, in a row.
 _MEMBERS_OF_DATA, _LINES_OF_DATA = 3, 6
 _DATA_LINE = re.compile(r'\s*(?:"[^"]*"\s*(?::|,?$)|[\[\]{}]+,?$)')
+# The members of an object that words in the same line introduce.
+_DATA_AFTER_WORDS = re.compile(r'(?<=\w: )[\[{](?:.*?":){3}.*')
 # This many lines that begin with a time are a log.
 _TIMES_OF_LOG = 4
 _TIME = re.compile(r"\W*(?:[A-Z][a-z]{2} +\d{1,2} +|\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d\S*\s*")
@@ -109,7 +111,8 @@ def without_preface(text: str) -> str:
 def without_data(text: str) -> str:
     """A text with an ellipsis for the lines of data and of logs that were pasted into it."""
     lines: list[str] = []
-    for may_be, found in groupby(_without_log(text.split("\n")), key=lambda line: _DATA_LINE.match(line) is not None):
+    left = _without_log(_DATA_AFTER_WORDS.sub(ELLIPSIS, text).split("\n"))
+    for may_be, found in groupby(left, key=lambda line: _DATA_LINE.match(line) is not None):
         run = list(found)
         is_data = may_be and len(run) >= _LINES_OF_DATA
         for line in run:

@@ -355,6 +355,8 @@ def test_of_a_pasted_log_the_users_words_and_each_error_stay() -> None:
         "May we use the https address?",
     ]
     assert without_data("At 09:08:10 it stops.\nWhy?") == "At 09:08:10 it stops.\nWhy?"
+    row = '{"level": 3, "gauge": "north", "state": "shut"}'
+    assert without_data(f"this gauge still sends nothing: {row}\n{row}") == "this gauge still sends nothing: …"
 
 
 def test_of_a_pasted_report_of_tests_the_errors_stay_and_the_source_goes() -> None:
