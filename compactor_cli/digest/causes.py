@@ -76,7 +76,8 @@ def find_causes(
     or that was found otherwise before it was edited for or when the same failure was seen again. One that nothing was
     edited for is the newest, where nothing was edited since and no later turn explains anything.
     """
-    edits = _Edits(events, [one for one in operations if changes_code(one) and one.action is not FileAction.DELETE])
+    edited = [one for one in operations if changes_code(one) and one.action is not FileAction.DELETE]
+    edits, newest_edit = _Edits(events, edited), edited[-1].event if edited else -1
     failed = [run for run in runs if run.outcome is CommandOutcome.FAILED and not run.is_look]
     found: list[Cause] = []
     explained = -1  # the newest turn that does
@@ -90,16 +91,15 @@ def find_causes(
         is_named = names or len(_MARKED.findall(text)) > 1
         if text and is_named and not any(2 * len(names & one.names) >= len(names) > 0 for one in found):
             found_for = edits.made_for(names, number)
-            is_report = bool(found_for) and found_for[-1].event < number
-            is_reported = not is_report or _REPORTS_FIX.search(event.text)
-            is_fault = not _FOUND_IT.match(text) or _NAMES_FIX.search(text)
-            is_over = bool(found_for) or edits.after(number) or explained > event.turn
+            is_late = bool(found_for) and found_for[-1].event < number and not _REPORTS_FIX.search(event.text)
+            is_fault = not is_late and (not _FOUND_IT.match(text) or _NAMES_FIX.search(text))
+            is_over = bool(found_for) or newest_edit > number or explained > event.turn
             is_left = not is_over and all(events[one.event].turn == event.turn for one in found)
             later = next((one for one in reversed(found) if events[one.event].turn == event.turn), None)
             is_other = later and _is_found_otherwise(number, names, later, found_for, failed)
-            if is_fault and is_reported and (found_for or is_left) and not is_other:
-                edited = tuple(dict.fromkeys(one.path for one in found_for))
-                found.append(Cause(text=text, event=number, record=event.record, names=names, edited=edited))
+            if is_fault and (found_for or is_left) and not is_other:
+                paths = tuple(dict.fromkeys(one.path for one in found_for))
+                found.append(Cause(text=text, event=number, record=event.record, names=names, edited=paths))
         if len(event.text) >= _MIN_EXPLAINING_CHARS:
             explained = max(explained, event.turn)
     return tuple(reversed(found))
@@ -114,10 +114,6 @@ class _Edits:
         for place, one in enumerate(edits):
             self._places.setdefault(one.name, []).append(place)
 
-    def after(self, number: int) -> bool:
-        """Whether anything was edited after this event."""
-        return bool(self._edits) and self._edits[-1].event > number
-
     def made_for(self, names: Collection[str], found: int) -> Sequence[FileOperation]:
         """The edits that share a name with a finding, by the next turn, or of files that it names, at any later time.
 
@@ -129,23 +125,21 @@ class _Edits:
             return later
         if own and _REPORTS_FIX.search(self._events[found].text):
             return own
-        named = (self._edits[place] for place in sorted(chain.from_iterable(map(self._places_of, names))))
+        named = (
+            self._edits[place] for place in sorted(chain.from_iterable(self._places.get(name, ()) for name in names))
+        )
         return self._sharing(names, turn + 1) or [one for one in named if one.event > found] or own
-
-    def _places_of(self, name: str) -> Sequence[int]:
-        return self._places.get(name, ())
 
     def _sharing(self, names: Collection[str], turn: int) -> list[FileOperation]:
         """The edits of a turn that share a name."""
-        first, stop = (bisect_left(self._edits, at, key=self._turn_of) for at in (turn, turn + 1))
+        first, stop = (
+            bisect_left(self._edits, at, key=lambda one: self._events[one.event].turn) for at in (turn, turn + 1)
+        )
         return [one for one in self._edits[first:stop] if one.name in names or self._says(one, names)]
 
     def _says(self, one: FileOperation, names: Collection[str]) -> bool:
         parts = (self._events[one.event].text, *chain.from_iterable(one.replaced))
         return any(name in part for part in parts for name in names)
-
-    def _turn_of(self, one: FileOperation) -> int:
-        return self._events[one.event].turn
 
 
 def _is_found_otherwise(

@@ -126,10 +126,10 @@ def done_since(
     commands = [e for e in events if e.record > first and e.kind is EventKind.CALL and e.tool is ToolKind.COMMAND]
     ran = [(event.record, beginnings(event.text)) for event in commands[-_MAX_LATER:]]
     entries = [_Listed(number, text, (number,), text) for number, (text, _) in enumerate(steps)]
-    edited: dict[int, set[str]] = {}
-    for record in {record for _, record in steps}:
-        later = [one for one in edits if events[one[0]].record > record]
-        edited[record] = {one.text for one in _judged(entries, -1, record, later)}
+    edited = {
+        record: {one.text for one in _judged(entries, -1, record, [e for e in edits if events[e[0]].record > record])}
+        for record in {record for _, record in steps}
+    }
     found: dict[str, str] = {}
     for text, record in steps:
         named = beginnings(text)

@@ -149,22 +149,16 @@ _INSTALLS = re.compile(
 )
 
 
-# What a check of one language does not look at, prose aside: the sources of the others.
-_SOURCES = {
-    "go": (".go",),
-    "py": (".py", ".pyi"),
-    "js": (".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".vue", ".svelte"),
-    "rs": (".rs",),
-    "sh": (".sh", ".bash"),
-}
-
-
-_CHECKERS = {
-    "go": re.compile(r"\bgo (?:test|vet|build)\b|\bgolangci-lint\b"),
-    "py": re.compile(r"\b(?:pytest|unittest|tox|nox|ruff|mypy)\b"),
-    "js": re.compile(r"\b(?:npm|npx|yarn|pnpm|bun|jest|vitest|mocha|tsc|eslint)\b"),
-    "rs": re.compile(r"\bcargo\b"),
-    "sh": re.compile(r"\b(?:shellcheck|bats|shfmt)\b|\bbash -n\b|\.sh\b"),
+# The sources of a language, which a check of another does not look at, and its checkers.
+_LANGUAGES = {
+    "go": ((".go",), r"\bgo (?:test|vet|build)\b|\bgolangci-lint\b"),
+    "py": ((".py", ".pyi"), r"\b(?:pytest|unittest|tox|nox|ruff|mypy)\b"),
+    "js": (
+        (".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".vue", ".svelte"),
+        r"\b(?:npm|npx|yarn|pnpm|bun|jest|vitest|mocha|tsc|eslint)\b",
+    ),
+    "rs": ((".rs",), r"\bcargo\b"),
+    "sh": ((".sh", ".bash"), r"\b(?:shellcheck|bats|shfmt)\b|\bbash -n\b|\.sh\b"),
 }
 
 
@@ -194,7 +188,7 @@ def may_look_at(languages: Collection[str], change: FileOperation) -> bool:
     """Whether a check of these languages (none: of whatever there is) may look at a changed file."""
     if not changes_code(change):
         return False
-    language = next((name for name, endings in _SOURCES.items() if change.path.endswith(endings)), "")
+    language = next((name for name, (endings, _) in _LANGUAGES.items() if change.path.endswith(endings)), "")
     return not language or not languages or language in languages
 
 
@@ -205,7 +199,7 @@ def languages_checked(run: Run) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _languages(command: str) -> tuple[str, ...]:
-    return tuple(name for name, pattern in _CHECKERS.items() if pattern.search(command))
+    return tuple(name for name, (_, checkers) in _LANGUAGES.items() if re.search(checkers, command))
 
 
 def brief(command: str, chars: int) -> str:

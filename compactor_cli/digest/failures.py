@@ -9,16 +9,16 @@ a hit, a wrong path) are no errors, nor is a call that the user turned down.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache, lru_cache
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter
 from typing import NamedTuple
 
-from compactor_cli.digest.builds import COMPILER_PLACE, is_about, partly_fixed, places_in, places_line
+from compactor_cli.digest.builds import COMPILER_PLACE, PLACED_FILE, is_about, places_in, places_line
 from compactor_cli.digest.checks import (
     RUNNERS,
     after,
@@ -42,7 +42,7 @@ from compactor_cli.digest.commands import (
 from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.shell import segments, unquoted
-from compactor_cli.digest.statements import ELLIPSIS, sentences
+from compactor_cli.digest.statements import ELLIPSIS, head, sentences
 from compactor_cli.model.value import dataclass
 
 # Another way to the same end comes soon, or it is another matter.
@@ -61,10 +61,6 @@ _SLIPS = re.compile(
     r"|No matches found|file or directory not found: |exceeds maximum allowed (?:tokens|size)|No files? found"
     r"|unknown flag|illegal option|parse error near|jq: error|no matches found: |^\(eval\):\d+: "
 )
-
-
-# Lines of a runner that say that something failed, and not what.
-_SAYS_ONLY_THAT = re.compile(r"^FAIL\b(?!.*/)\S*$|\btask failed$|^exit status \d+$|mise ERROR Run with |^npm error co")
 
 
 class Status(StrEnum):
@@ -122,9 +118,6 @@ def find_errors(
 ) -> tuple[ErrorRecord, ...]:
     """Every error of a command that does something, in order; what calls of services came to stands in Facts."""
     acting = [run for run in runs if not run.is_look]
-    telling = {
-        run.key for run in acting if run.outcome is CommandOutcome.FAILED and not _SAYS_ONLY_THAT.search(run.line)
-    }
     changes = [one for one in operations if not (one.action is FileAction.READ or one.is_try)]
     newest: dict[tuple[str, str], ErrorRecord] = {}
     first_seen: dict[str, int] = {}
@@ -137,8 +130,6 @@ def find_errors(
 
     for number, run in enumerate(acting):
         if run.outcome is CommandOutcome.FAILED and run.line and not _SLIPS.search(run.line):
-            if run.key in telling and _SAYS_ONLY_THAT.search(run.line):
-                continue  # another run of it says what failed
             later = acting[number + 1 : number + 1 + _MAX_LATER]
             is_given_up = conflicting_files(run.line) and any("--abort" in other.key for other in later)
             if is_given_up or (later and OF_ONE_USE.search(run.command)):
@@ -155,18 +146,17 @@ def find_errors(
             found = _judged(run, later, without, between, read)
             seen = min((first_seen.pop(name) for name in names if name in first_seen), default=run.event)
             tried = (one for one in looked_at(languages_checked(run)) if seen < one.event < run.event)
-            others = dict.fromkeys(one.path for one in tried if not one.is_in_passing)
-            found = replace(found, tried=tuple(path for path in others if path not in found.fixes))
+            others = dict.fromkeys(one.path for one in tried if not (one.is_in_passing or one.path in found.fixes))
             is_fixed = found.status is Status.FIXED
-            found = replace(found, line=places_line(run.output, found.fixes, is_in=is_fixed) or found.line)
+            line = places_line(run.output, found.fixes, is_in=is_fixed) or found.line
+            found = replace(found, line=line, tried=tuple(others))
             if is_fixed:
                 is_in_part = bool(without) and not any(_is_gone(run, one, read) for one in without)
                 fixing = _fixing(run, changes, found)
                 newest[run.key, run.line] = replace(found, fixing=fixing, is_in_part=is_in_part)
-            elif any(_fails_otherwise(run, one, read) for one in without):
-                newest |= partly
-            else:
-                newest |= partly
+                continue
+            newest |= partly
+            if not any(_fails_otherwise(run, one, read) for one in without):
                 # What a test prints in this form may be what it logged.
                 named = () if failed_tests(run.output) else erring_files(run.output).items()
                 files = tuple(file for file, line in named if not any(is_about(path, line) for path in found.fixes))
@@ -379,14 +369,30 @@ def _judged(
 
 
 def _partly(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) -> dict[tuple[str, str], ErrorRecord]:
-    """The part of what a build found that is fixed while it goes on failing, by a key that no whole has."""
-    if (found := partly_fixed(run, later, changes)) is None:
-        return {}
-    line, fixes, records = found
+    """What a build found in files that were edited then, and that no later one, which failed too, names any more.
+
+    The places by file and kind, under a key that no whole has.
+    """
+    again = [one for one in later if one.outcome is CommandOutcome.FAILED and contains(one.key, run.key)]
+    named = {found[1] for one in again for found in PLACED_FILE.finditer(one.output)}
+    gone = [
+        line
+        for line in (places_in(run.output) if again else ())
+        if (found := PLACED_FILE.search(line)) and found[1] not in named
+    ]
+    between = [one.path for one in after(run, changes) if one.event < again[0].event] if gone else []
+    fixes = tuple(dict.fromkeys(path for path in between if any(is_about(path, line) for line in gone)))
+    fixed = (line for line in gone if any(is_about(path, line) for path in fixes))
+    kinds = (": ".join(line[line.rfind("/", 0, line.find(": ")) + 1 :].split(": ")[:2]) for line in fixed)
+    line = " · ".join(islice((head(kind, _MAX_PLACE_CHARS) for kind in kinds), _MAX_GONE))
+    records = (run.result_record, *(one.result_record for one in again[:1]))
     one = ErrorRecord(
         line=line, command=run.command, event=run.event, status=Status.FIXED, fixes=fixes, records=records
     )
-    return {(f"{run.key} (in part)", line): one}
+    return {(f"{run.key} (in part)", line): one} if line else {}
+
+
+_MAX_PLACE_CHARS, _MAX_GONE = 60, 4
 
 
 def _fixing(run: Run, changes: Sequence[FileOperation], error: ErrorRecord) -> str:
@@ -394,21 +400,18 @@ def _fixing(run: Run, changes: Sequence[FileOperation], error: ErrorRecord) -> s
 
     Empty too where a later edit took the line out again.
     """
-    words = _words(error.line)
-    first = bisect_right(changes, run.event, key=attrgetter("event"))
-    stop = bisect_right(changes, error.records[-1], key=attrgetter("record"))
+    words, end = _words(error.line), error.records[-1]
+    edits = [one for one in after(run, changes) if one.path in error.fixes]
     lines = [
         line
-        for one in changes[first:stop]
-        if one.path in error.fixes
-        for old, new in one.replaced
+        for old, new in chain.from_iterable(one.replaced for one in edits if one.record <= end)
         for line in (" ".join(raw.split()) for raw in new.split("\n") if raw.strip() not in old)
         if len(line) in _FIX_CHARS and not line.endswith(("(", "[", "{", ","))
     ]
     best = max(lines, key=lambda line: (len(words & _words(line)), len(line)), default="")
     if len(lines) > _FEW_LINES and len(words & _words(best)) <= 1:
         return ""
-    later = (pair for one in changes[stop:] if one.path in error.fixes for pair in one.replaced)
+    later = chain.from_iterable(one.replaced for one in edits if one.record > end)
     is_gone = any(best in " ".join(old.split()) and best not in " ".join(new.split()) for old, new in later)
     return "" if is_gone else best
 

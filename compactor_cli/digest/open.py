@@ -262,14 +262,13 @@ def attached(
 def attached_items(found: Attached, room_tokens: int, token_cache: TokenCache, words: FixedWords) -> tuple[Item, ...]:
     """A line for the skills and one for each running work, as many as there is room for."""
     names = ", ".join(name for name, _ in found.skills)
-    offers: list[Item] = []
-    if names:
-        records = records_of(record for _, record in found.skills)
-        offers.append(Item(text=f"{words.skills}{words.colon}{names}", records=records))
-    for work in found.running:
-        text = f"{words.background}{words.colon}{words.quoted(work.about)} ({work.id})"
-        offers.append(Item(text=text, records=records_of((work.record,))))
-    return chosen(offers, room_tokens, token_cache)
+    skills = f"{words.skills}{words.colon}{names}", [record for _, record in found.skills]
+    running = (
+        (f"{words.background}{words.colon}{words.quoted(work.about)} ({work.id})", [work.record])
+        for work in found.running
+    )
+    lines = [*([skills] if names else []), *running]
+    return chosen([Item(text=text, records=records_of(records)) for text, records in lines], room_tokens, token_cache)
 
 
 _MAX_PATHS = 4
@@ -306,17 +305,16 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
         checks = words.comma.join(f"`{brief(run.key, _MAX_COMMAND_CHARS)}`" for run in older)
         records = records_of(run.result_record for run in older)
         yield Item(text=f"{words.stale} {paths}{words.colon}{checks}", records=records)
+    lines: list[tuple[str, str, Iterable[int]]] = []
     if work.uncommitted:
-        text = f"{words.uncommitted}{words.colon}{_listed(list(work.uncommitted), 2 * _MAX_PATHS)}"
-        yield Item(text=text, records=records_of(work.uncommitted.values()))
+        lines.append((words.uncommitted, _listed([*work.uncommitted], 2 * _MAX_PATHS), work.uncommitted.values()))
     if work.unpushed:
         more = [ELLIPSIS] if len(work.unpushed) > _MAX_STALE else []
         newest = (f'{commit.hash} "{commit.subject}"' for commit in work.unpushed[-_MAX_STALE:])
-        commits = words.comma.join((*more, *newest))
-        yield Item(text=f"{words.unpushed}{words.colon}{commits}", records=records_of((work.unpushed[-1].record,)))
+        lines.append((words.unpushed, words.comma.join((*more, *newest)), (work.unpushed[-1].record,)))
     if work.stashed:
-        text = f"{words.stashed}{words.colon}{_listed(work.stashed, 2 * _MAX_PATHS)}"
-        yield Item(text=text, records=records_of((work.stash_record,)))
+        lines.append((words.stashed, _listed(work.stashed, 2 * _MAX_PATHS), (work.stash_record,)))
+    yield from (Item(text=f"{what}{words.colon}{text}", records=records_of(records)) for what, text, records in lines)
 
 
 def _left_open(analysis: Analysis, shown: Iterable[Item]) -> list[Item]:
@@ -335,13 +333,12 @@ def _left_open(analysis: Analysis, shown: Iterable[Item]) -> list[Item]:
             options = offered(event.text)
             for place, (text, form, lead) in enumerate(statements_of(event.text)):
                 words = beginnings(text)
-                is_offered = is_option(lead.rpartition("\n")[2], options)
-                is_listed = form is StatementForm.ITEM and not is_offered and _HEADS_LEFT.search(lead)
-                is_worded_so = form is not StatementForm.CODE and _LEFT.search(text) and not is_option(text, options)
-                is_left = is_listed or is_worded_so
-                is_done = place in done or _IS_DONE.search(text)
+                is_offered = is_option(lead.rpartition("\n")[2], options) or is_option(text, options)
+                is_listed = form is StatementForm.ITEM and _HEADS_LEFT.search(lead)
+                is_left = is_listed or (form is not StatementForm.CODE and _LEFT.search(text))
+                is_done = place in done or _IS_DONE.search(text) or text in quoted
                 is_past = is_done or any(2 * len(words & one) >= len(words) for one in later)
-                if is_left and len(words) > 1 and not is_past and text not in quoted:
+                if is_left and len(words) > 1 and not (is_offered or is_past):
                     text = f"{analysis.words.left_open}{analysis.words.colon}{opening(text, _MOST_STEP_CHARS)}"
                     found.append(Item(text=text, records=(event.record,)))
         if event.kind in (EventKind.USER, EventKind.CALL) and event.tool not in (ToolKind.READ, ToolKind.PLAN):

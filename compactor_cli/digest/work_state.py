@@ -243,7 +243,8 @@ def _passed_over(runs: Sequence[Run]) -> Callable[[FileState, int], bool]:
         (run.event, found[1].split() if found else [], run.output)
         for run in runs
         if run.outcome is CommandOutcome.OK and "|" not in run.command
-        if (found := _WHOLE_STATUS.fullmatch(run.key)) or ("git status" in run.key and _CLEAN in run.output)
+        if (found := _WHOLE_STATUS.fullmatch(run.key))
+        or ("git status" in run.key and "working tree clean" in run.output)
     ]
 
     def is_ignored(state: FileState, until: int) -> bool:
@@ -286,7 +287,6 @@ _LOG = re.compile(
     r"(?= *(?:$|[|;&]))"
 )
 _LOGGED = re.compile(r"(?:commit )?(([0-9a-f]{7,40})\b.*)")
-_CLEAN = "working tree clean"
 # Alone, or before other commands: what these print names more files, never fewer.
 _WHOLE_STATUS = re.compile(
     r"git status(?: (?:-s|-sb|--short|--porcelain|--branch))*((?: [\w./@+][\w./@+-]*)*)(?:(?:;| &&) .*)?"

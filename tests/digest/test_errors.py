@@ -335,14 +335,6 @@ def test_the_place_that_a_linter_names_is_told_behind_the_name_of_its_task() -> 
     assert [one.line for one in errors(ran("mise run lint", output, is_error=True))] == [place]
 
 
-def test_a_run_that_says_only_that_it_failed_is_left_to_the_one_that_says_what() -> None:
-    whole = ran("make test | tail -1", "FAIL")
-    assert [one.line for one in errors(whole, ran("make test | grep FAIL", "FAIL: test_tide, 1 failed"))] == [
-        "FAIL: test_tide, 1 failed"
-    ]
-    assert [one.line for one in errors(whole)] == ["FAIL"]
-
-
 def test_a_test_that_went_on_failing_is_one_error_with_what_did_not_help() -> None:
     others = [TIDE.replace("want 3, got 4", why) for why in ("want 3, got 5", "no gauge")]
     tried, fix = (*edit("sea.go"), *suite(others[0])), edit("tide.go")
