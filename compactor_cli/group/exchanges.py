@@ -139,8 +139,9 @@ def pair(messages: Sequence[Message]) -> Pairing:
     1. A result belongs to the newest record before it that holds an unanswered call with its id (the
        first such call of that record).
     2. A result without an id, or with one that no call ever had, belongs to the first unanswered call of
-       the newest burst: the calls since the last result that followed a call. Names, where both are given, must agree;
-       of two ids that are both given, none may differ.
+       the newest burst: the calls since the last result that followed a call, or the last record that nobody could
+       read, which may hold theirs. Names, where both are given, must agree; of two ids that are both given, none may
+       differ.
     3. A result that is still alone belongs to a later call with its id, if no user turn lies between.
 
     What no rule pairs is an orphan, or in flight if it is a call that the transcript ends on.
@@ -149,10 +150,10 @@ def pair(messages: Sequence[Message]) -> Pairing:
     pairs: list[Pair] = []
     alone: list[Half] = []
     for record, message in enumerate(messages):
+        if is_user_words(message) or message.summary is not None or message.is_unread:
+            unanswered.end_burst()
         if message.role is Role.META:
             continue
-        if is_user_words(message) or message.summary is not None:
-            unanswered.end_burst()
         for index, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 unanswered.add(Half(record=record, part=index, id=part.id, name=part.name))

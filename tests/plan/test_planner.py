@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from plan_builders import (
     META,
@@ -464,8 +464,13 @@ SETTINGS = st.builds(
 WRITING = (Strategy.SUMMARY, Strategy.RETRIEVAL)
 
 
+# Without the orphan, the call before the record that nobody could read must not take the result after it.
+TORN = [call("a"), answer("a2"), UNREAD, call(""), answer(""), user(700)]
+
+
 @settings(max_examples=300, deadline=None)
 @given(TRANSCRIPTS, SETTINGS)
+@example(TORN, Settings(target=Size(tokens=400)))
 def test_every_plan_keeps_the_invariants(messages: list[Message], chosen: Settings) -> None:
     made = transcript(messages)
     plan = planned(made, chosen)
