@@ -13,7 +13,7 @@ from compactor_cli.digest.causes import finds_cause
 from compactor_cli.digest.choices import last_question
 from compactor_cli.digest.events import Event, EventKind, FileAction, short_name
 from compactor_cli.digest.files import FileOperation
-from compactor_cli.digest.language import terms
+from compactor_cli.digest.language import apart, terms
 from compactor_cli.digest.settled import declines, gives_reason
 from compactor_cli.digest.statements import QUESTION_MARKS, Statement, StatementForm, sentences, statements_of
 
@@ -238,8 +238,7 @@ _NAMED = re.compile(r"`[^`\n]+`|\b\w*[a-z0-9][A-Z_]\w*|\b[A-Z]{2,}\w*|(?<=[a-z,]
 
 def _stems(text: str) -> frozenset[str]:
     """The words that carry meaning, those within names too, without the s of a plural."""
-    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).replace("_", " ")
-    return frozenset(word.removesuffix("s") for word in terms(apart))
+    return frozenset(word.removesuffix("s") for word in terms(apart(text)))
 
 
 def _meant(events: Sequence[Event], explained: Sequence[int], words: str) -> list[int]:

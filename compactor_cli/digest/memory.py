@@ -231,7 +231,8 @@ def _users(tagged: Mapping[Section, Sequence[str]]) -> Iterator[str]:
     task, history = (tagged.get(section, ()) for section in (Section.TASK, Section.HISTORY))
     asked = sorted((*spoken, *_after(history, "request"), *_after(task, "earlier")), key=_first_record)
     texts = [lasting_part(_TAG.sub("", text)) for text in asked]
-    texts += [lasting_part(_TAG.sub("", text), is_newest=True) for text in _after(task, "request")]
+    newest = (*_after(task, "asked_before"), *_after(task, "request"))
+    texts += [lasting_part(_TAG.sub("", text), is_newest=True) for text in newest]
     return (text for text in texts if text and not is_assent(text))
 
 

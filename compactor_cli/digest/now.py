@@ -28,7 +28,7 @@ from compactor_cli.digest.events import (
 )
 from compactor_cli.digest.files import is_undone
 from compactor_cli.digest.history import running_text
-from compactor_cli.digest.language import names, terms
+from compactor_cli.digest.language import apart, names, terms
 from compactor_cli.digest.lists import thinned
 from compactor_cli.digest.pasted import without_preface
 from compactor_cli.digest.refused import marked_amounts
@@ -43,6 +43,7 @@ from compactor_cli.digest.statements import (
     is_courtesy,
     is_narration,
     is_noise,
+    is_passing,
     one_line,
     opening,
     records_of,
@@ -71,9 +72,8 @@ _MAX_CALL_CHARS = 160
 # Of a dialogue, what the assistant said last stands among what happened, unless it is a question that waits.
 _REQUEST_RATIO, _REQUEST_RATIO_OF_CHAT = 0.55, 0.85
 _MAX_THOUGHT_CHARS, _MIN_EXPLAINING_CHARS = 240, 160
-_MAX_LOOKED_BACK = 30
 _MAX_STEPS = 4
-_MIN_TELLING_CHARS = 60
+_MIN_TELLING_CHARS, _MIN_STATE_CHARS = 60, 30
 _MAX_OPTION_CHARS = 110
 # With less room for it, a request is quoted without what came of it.
 _MIN_OUTCOME_TOKENS = 80
@@ -127,7 +127,8 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         shown_text = marked_amounts(marked(text, newest.asked, analysis.dealt_with, words), newest.asked, analysis)
         return Item(text=f"{words.replying}{words.colon}{shown_text}", records=records_of((newest.asked,)))
 
-    first = _quoted(words.request, newest, budget_tokens, analysis, token_cache)
+    label = words.asked_before if _is_past(newest, analysis) else words.request
+    first = _quoted(label, newest, budget_tokens, analysis, token_cache)
     yield first
     reply = ""
     before = _words_before(newest, analysis)
@@ -147,11 +148,8 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         yield replying(reply)
     # A request is not quoted once more where the reply repeats it.
     repeated = beginnings(f"{newest.text} {reply}") if analysis.is_dialogue else frozenset()
-    standing = [
-        one
-        for one in standing_requests(newest, analysis)
-        if 3 * len((own := beginnings(one.text)) - repeated) >= len(own)
-    ]
+    stood = ((one, beginnings(one.text)) for one in standing_requests(newest, analysis))
+    standing = [one for one, own in stood if 3 * len(own - repeated) >= len(own)]
     left = budget_tokens - token_cache.item(first)
     for number, one in enumerate(standing):
         item = _quoted(words.earlier, one, left // (len(standing) - number), analysis, token_cache)
@@ -159,12 +157,21 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         yield item
 
 
+def _is_past(newest: UserMessage, analysis: Analysis) -> bool:
+    """Whether the user says more than a yes or thanks in the records that stay after the summary, unless he answers."""
+    if analysis.is_dialogue:
+        return False
+    later = (one.text for one in analysis.kept if one.kind is EventKind.USER and one.record > newest.record)
+    return not all(is_remark(text) or is_assent(text) for text in later)
+
+
 def _replied_to(newest: UserMessage, before: str, analysis: Analysis) -> str:
     """What of the words ``before`` it the newest message answers, where it says too little alone; else empty."""
     question = newest.replies_to
     agrees = begins_with_assent(newest.text)
-    says_itself = asks(newest.text) or names(newest.text) or _has_acted(newest, analysis)
-    leans = analysis.is_dialogue and _leans(newest.text) and not (agrees and _has_acted(newest, analysis))
+    has_acted = _has_acted(newest, analysis)
+    says_itself = has_acted or asks(newest.text) or names(newest.text)
+    leans = analysis.is_dialogue and _leans(newest.text) and not (agrees and has_acted)
     if (agrees and analysis.is_dialogue and not says_itself) or leans:
         question = question or last_question(before)
     is_asked = question.endswith(QUESTION_MARKS) and (leans or not analysis.is_dialogue)
@@ -237,24 +244,14 @@ def _goes_back(message: UserMessage, before: UserMessage, analysis: Analysis) ->
 
 
 def _stands_alone(message: UserMessage, analysis: Analysis) -> bool:
-    """Whether a message is a request by itself; in a dialogue, where every answer has some length, no yes is.
-
-    Nor is there what would only like something where the assistant had said what it needs.
-    """
-    if not analysis.is_dialogue:
-        return message.stands_alone
-    is_given = _NEEDS.search(_words_before(message, analysis)) is not None
-    answers = (begins_with_assent(one) or (is_given and _LIKES.match(one)) for one in message.requests)
-    return message.stands_alone and not all(answers)
+    """Whether a message is a request by itself; in a dialogue, where every answer has some length, no yes is."""
+    answers = analysis.is_dialogue and all(map(begins_with_assent, message.requests))
+    return message.stands_alone and not answers
 
 
 def _words_before(message: UserMessage, analysis: Analysis) -> str:
     """What the assistant said just before a message."""
     return next((event.text for event in reversed(analysis.events) if event.record == message.asked), "")
-
-
-_NEEDS = re.compile(r"\b(?:I|we)(?:['’]ll| will)? (?:first |also |still )?need\b", re.IGNORECASE)
-_LIKES = re.compile(r"\W*I(?:['’]d| would) like\b", re.IGNORECASE)
 
 
 def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Analysis, token_cache: TokenCache) -> Item:
@@ -266,7 +263,7 @@ def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Anal
     # What was edited stands among the steps and the files; where there is little room, so does the rest.
     has_room = budget_tokens >= _MIN_OUTCOME_TOKENS
     ended, records = outcome_of(message, analysis) if has_room else ("", ())
-    is_agreed = label == words.request and begins_with_assent(PLEASE.sub("", message.text))
+    is_agreed = label != words.earlier and begins_with_assent(PLEASE.sub("", message.text))
     # Who thanks and asks for something else may have been answered by look-ups.
     is_agreed = is_agreed and not message.text.rstrip().endswith(QUESTION_MARKS)
     if is_agreed and not ended and is_pending(message.record, analysis):
@@ -279,7 +276,7 @@ def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Anal
 def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> Iterator[Item]:
     """What the assistant said last (its end, if it asks), the steps since, calls nobody answered."""
     words = analysis.words
-    last, is_since = _last_telling(analysis)
+    newest, (last, is_since) = newest_request(analysis), _last_telling(analysis)
     steps, acts = _steps_since(analysis, last)
     question = last_question(last.text) if last else ""
     is_waiting = last is not None and question != "" and analysis.events[-1].record <= last.record
@@ -292,12 +289,14 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
         is_answered = is_waiting or (question != "" and analysis.is_dialogue)
         gist = _gist(last.text, room, analysis, token_cache, is_answered=is_answered, acts=acts)
         ending_text = marked_amounts(marked(gist, last.record, analysis.dealt_with, words), last.record, analysis)
-    # A remark that much was done after is past; an explanation is not.
-    is_past = acts > _MAX_STEPS and len(ending_text) < _MIN_EXPLAINING_CHARS
+    # A few words that something was done after are past, and so is a remark that much was; an explanation is not.
+    least = _MIN_EXPLAINING_CHARS if acts > _MAX_STEPS else _MIN_STATE_CHARS if acts else 0
+    is_past = len(ending_text) < least
     if last and ending_text and is_since and not is_past:
         # What was said before something was done is no state any more.
         asks_still = is_waiting and not _is_answered_in_kept(last.record, analysis)
-        label = words.earlier_state if acts else words.waiting if asks_still else words.stood
+        is_gone = acts or (newest and _is_past(newest, analysis))
+        label = words.earlier_state if is_gone else words.waiting if asks_still else words.stood
         yield Item(text=f"{label}{words.colon}{ending_text}", records=(last.record,))
     if plan := _announced(analysis):
         yield plan
@@ -306,7 +305,6 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     for number in analysis.work.without_result[-2:]:
         call = analysis.events[number]
         yield Item(text=f"{words.unanswered}{words.colon}{_call_words(call)}", records=(call.record,))
-    newest = newest_request(analysis)
     is_new = newest and _stands_alone(newest, analysis) and not newest.text.endswith(QUESTION_MARKS)
     if is_new and not question:
         return  # something else is asked
@@ -332,14 +330,14 @@ def _gist(
         for at, (piece, form, lead) in enumerate(statements_of(text))
         if not is_noise(piece)
     ]
-    intended = [one for one in pieces if one.form is StatementForm.ITEM and _INTENDS.search(one.lead)]
+    leads = [one.lead.rpartition("\n")[2] if one.form is StatementForm.ITEM else "" for one in pieces]
+    intended = [at for at, lead in enumerate(leads) if lead != _without_aim(lead)]
     if 0 < len(intended) <= acts:
-        at = pieces.index(intended[0])
-        above = " ".join(sentences(intended[0].lead.rpartition("\n")[2])[:-1])
-        pieces[at] = intended[0]._replace(text=above, lead="", form=StatementForm.SENTENCE)
-        pieces = [one for one in pieces if one.text and one not in intended]
+        first = intended.pop(0)
+        pieces[first] = Statement(text=_without_aim(leads[first]), event=0, place=first)
+        pieces = [one for at, one in enumerate(pieces) if one.text and at not in intended]
     pieces = [one for one in pieces if not _TICKED.match(one.text)] or pieces
-    pieces = [one for one in pieces if not all(map(is_narration, sentences(one.text)))] or pieces
+    pieces = [one._replace(text=left) for one in pieces if (left := _without_aim(one.text))] or pieces
     if (whole := _shown(pieces)) and token_cache.text(whole) <= budget_tokens:
         return whole
     if is_answered:
@@ -352,13 +350,13 @@ def _gist(
     return _shown(_chosen_pieces(analysis, token_cache, spoken, "", budget_tokens))
 
 
+def _without_aim(text: str) -> str:
+    """A text without the announcements at its end."""
+    stated = [*dropwhile(is_narration, reversed(sentences(text)))]
+    return text[: text.rfind(stated[0]) + len(stated[0])] if stated and stated[0] in text else text if stated else ""
+
+
 _TICKED = re.compile(r"(?:\d+[.)] +)?(?:[✅✓✔☑]|\[[xX]\])")
-# How a line leads a list of what its author is about to do.
-_INTENDS = re.compile(
-    r"\b(?:(?:I|we) (?:\w+ )?(?:need|have|want|plan|will)|(?:I|we)['’](?:ll|m going)|let me|let['’]?s|next steps?"
-    r"|to-?do|(?:the|my) (?:plan|steps))\b.*:$",
-    re.IGNORECASE | re.MULTILINE,
-)
 
 
 def _shown(pieces: Sequence[Statement]) -> str:
@@ -435,8 +433,8 @@ def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:
     if is_waiting and last_question(since[-1].text):
         return since[-1], True
     telling = [
-        (event, sum(len(piece) for piece in sentences(event.text) if not is_narration(piece)))
-        for event in since[-_MAX_LOOKED_BACK:]
+        (event, sum(len(one) for one in sentences(event.text) if not (is_narration(one) or is_passing(one))))
+        for event in since
     ]
     for least in (_MIN_TELLING_CHARS, 1):
         if found := next((event for event, chars in reversed(telling) if chars >= least), None):
@@ -456,12 +454,12 @@ def _announced(analysis: Analysis) -> Item | None:
             for sentence in reversed(sentences(event.text)):
                 found = _ANNOUNCES.search(sentence) if len(sentence) <= _MAX_THOUGHT_CHARS else None
                 if found and sentence[-1] not in QUESTION_MARKS:
-                    announced = set(terms(found["then"]))
+                    announced = set(terms(apart(found["then"])))
                     text = f"{words.announced}{words.colon}{words.quoted(sentence)}"
                     is_begun = 2 * len(announced & later) >= len(announced)
                     return None if is_begun else Item(text=text, records=(event.record,))
         if event.kind in (EventKind.ASSISTANT, EventKind.CALL):
-            later.update(terms(event.text))
+            later.update(terms(apart(f"{event.name} {event.text}")))
     return None
 
 
@@ -481,55 +479,65 @@ def _asked_record(analysis: Analysis) -> int:
 def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, int]:
     """The newest calls, remarks and thoughts after what was said last and after the request: where work stopped.
 
-    What only looked is left out first. And how many acted among them: edits, and commands that do not only look.
+    What only looked is left out first, and what was announced before something was done. And how many acted among
+    them: edits, and commands that do not only look.
     """
-    since = max(last.record if last else -1, _asked_record(analysis))
-    # Calls without a result are named as such.
-    open_calls = {id(analysis.events[number]) for number in analysis.work.without_result}
-    ran = {run.record: run for run in analysis.runs}
-    newest_words = next((one for one in reversed(analysis.events) if one.kind is EventKind.ASSISTANT), None)
-    endings = {CommandOutcome.OK: analysis.words.ok, CommandOutcome.FAILED: analysis.words.failed}
+    words, since = analysis.words, max(last.record if last else -1, _asked_record(analysis))
+    spoken = [event for event in analysis.events if event.kind is EventKind.ASSISTANT]
+    # The call of a record stands after its words.
+    is_after = last is not None and last.record == since
+    calls = [(number, one) for number, one in enumerate(analysis.events) if one.kind is EventKind.CALL]
+    calls = [(number, one) for number, one in calls if one.record > since or (is_after and one.record == since)]
     # Each with its record, and whether it only looked.
-    results, done = results_of(analysis.events), dict[str, tuple[int, bool]]()
-    acts = 0
-    is_after = False  # the call of a record stands after its words
-    for number, event in enumerate(analysis.events):
-        is_newest = event is newest_words and event.record >= since
-        is_after = is_after or event is last
-        is_same = event.record == since and is_after and event.kind is EventKind.CALL
-        if (event.record <= since and not (is_newest or is_same)) or id(event) in open_calls:
-            continue
-        if event.kind is EventKind.CALL and short_name(event.name) in REPORTING_TOOLS and number in results:
-            text = analysis.words.quoted(opening(_first_telling(results[number].text), _MAX_CALL_CHARS))
-            text, is_look = f"{event.name} → {text}", False
-        elif event.kind is EventKind.CALL and event.tool is not ToolKind.PLAN and not is_own(event.name):
-            run = ran.get(event.record)
-            is_edit = event.tool is ToolKind.EDIT or editor_step(event) in ("edit", "create")
-            is_act = is_edit or (run is not None and not run.is_look)
-            is_act = is_act or (event.tool is ToolKind.OTHER and not is_lookup(event.name))
-            acts, is_look = acts + is_act, not is_act
-            ended = endings.get(run.outcome, "") if is_act and run else ""
-            if is_edit and number in results and is_undone(event, results[number]):
-                ended = f"{analysis.words.failed}{analysis.words.colon}{opening(results[number].text, _MAX_CALL_CHARS)}"
-            # An editor in a shell is given lines, and no file.
-            path = viewed_file(results[number].text) if is_edit and number in results else ""
-            text = f"{_call_words(event)} {path if path not in event.text else ''}".rstrip()
-            text += f" → {ended}" if ended else ""
-        elif event.kind is EventKind.ASSISTANT and (stated := _stated(event, is_newest, event is last)):
-            text, is_look = analysis.words.quoted(opening(" ".join(stated), _MAX_CALL_CHARS)), False
-        else:
-            continue
+    done, acts, acted = dict[str, tuple[int, bool]](), 0, -1
+    for text, record, is_act in _steps(calls, analysis):
         done.pop(text, None)
-        done[text] = event.record, is_look
+        done[text] = record, is_act is False
+        acts, acted = acts + (is_act or 0), record if is_act else acted
+    for event in spoken:
+        is_newest = event is spoken[-1] and event.record >= since
+        if is_newest or event.record > since:
+            stated = _stated(event, is_newest and event.record > acted, event is last)
+            text = words.quoted(opening(" ".join(stated), _MAX_CALL_CHARS))
+            done |= {text: (event.record, False)} if stated else {}
     if done and (thought := analysis.newest_thought):
-        words, thought_text = analysis.words, _end_of(thought.text, _MAX_THOUGHT_CHARS)
-        done[f"{words.thought}{words.colon}{words.quoted(thought_text)}"] = thought.record, False
+        text = _end_of(thought.text, _MAX_THOUGHT_CHARS)
+        if text := text if thought.record > acted else _without_aim(text):
+            done[f"{words.thought}{words.colon}{words.quoted(text)}"] = thought.record, False
     # A thought stands before the calls of its record.
-    steps = sorted(done, key=lambda text: (done[text][0], not text.startswith(('"', analysis.words.thought))))
+    steps = sorted(done, key=lambda text: (done[text][0], not text.startswith(('"', words.thought))))
     newest = {*sorted(steps, key=lambda text: (done[text][1], -done[text][0]))[:_MAX_STEPS]}
     shown_steps = [text for text in steps if text in newest]
-    text = f"{analysis.words.since}{analysis.words.colon}{' · '.join(shown_steps)}"
+    text = f"{words.since}{words.colon}{' · '.join(shown_steps)}"
     return (Item(text=text, records=records_of(done[text][0] for text in shown_steps)) if done else None), acts
+
+
+def _steps(calls: Iterable[tuple[int, Event]], analysis: Analysis) -> Iterator[tuple[str, int, bool | None]]:
+    """What calls did, each with its record and whether it acted, None of a report; one without a result is no step."""
+    words, results, runs = analysis.words, results_of(analysis.events), {run.record: run for run in analysis.runs}
+    endings = {CommandOutcome.OK: words.ok, CommandOutcome.FAILED: words.failed}
+    for number, call in calls:
+        result = results.get(number)
+        if number in analysis.work.without_result or call.tool is ToolKind.PLAN:
+            continue
+        if short_name(call.name) in REPORTING_TOOLS and result:
+            yield (
+                f"{call.name} → {words.quoted(opening(_first_telling(result.text), _MAX_CALL_CHARS))}",
+                call.record,
+                False,
+            )
+        elif not is_own(call.name):
+            run = runs.get(call.record)
+            is_edit = call.tool is ToolKind.EDIT or editor_step(call) in ("edit", "create")
+            is_act = is_edit or (run is not None and not run.is_look)
+            is_act = is_act or (call.tool is ToolKind.OTHER and not is_lookup(call.name))
+            ended = endings.get(run.outcome, "") if is_act and run else ""
+            if is_edit and result and is_undone(call, result):
+                ended = f"{words.failed}{words.colon}{opening(result.text, _MAX_CALL_CHARS)}"
+            # An editor in a shell is given lines, and no file.
+            path = viewed_file(result.text) if is_edit and result else ""
+            text = f"{_call_words(call)} {path if path not in call.text else ''}".rstrip()
+            yield f"{text} → {ended}" if ended else text, call.record, is_act
 
 
 def _first_telling(report: str) -> str:
@@ -548,17 +556,14 @@ def _end_of(text: str, chars: int) -> str:
     return " ".join(taken) or tail(one_line(text), chars)
 
 
-def _stated(event: Event, is_newest: bool, is_quoted: bool) -> list[str]:
-    """What a message tells beyond what is quoted; of the newest also what it announces: where work stopped."""
-    pieces = [one for one in sentences(event.text) if not (is_courtesy(one) or _ONLY_LEADS.fullmatch(one))]
-    stated = [one for one in pieces if not is_narration(one)]
+def _stated(event: Event, announces: bool, is_quoted: bool) -> list[str]:
+    """What a message tells beyond what is quoted, and what it announces, where nothing was done since."""
+    pieces = [one for one in sentences(event.text) if not is_courtesy(one)]
+    stated = [one for one in pieces if not (is_narration(one) or (is_passing(one) and not announces))]
     if is_quoted:
         # What is announced before the last statement is no step since.
-        return pieces[pieces.index(stated[-1]) + 1 :] if is_newest and stated else []
-    return pieces if is_newest else stated
-
-
-_ONLY_LEADS = re.compile(r"(?:\S+ ){0,2}\S+[:\uff1a]")
+        return pieces[pieces.index(stated[-1]) + 1 :] if announces and stated else []
+    return pieces if announces else stated
 
 
 def _call_words(call: Event) -> str:

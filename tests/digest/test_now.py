@@ -545,10 +545,31 @@ def test_a_request_behind_several_yeses_and_answers_is_dealt_with() -> None:
     assert not any(text.startswith("Before that") for text in found)
 
 
-def test_a_wish_that_answers_what_the_assistant_needed_stands_with_the_request_that_it_is_for() -> None:
-    asked = user("I would like to book the second cheapest flight to the lake on the fourth of May.")
-    needs = says("To assist you, I'll need some information:\n\n1. Who travels?\n2. How do you pay?")
-    given = user("It is a flight for me alone. I'd like to pay with my card that ends in 7334.")
-    assert task(asked, needs, given)[-1] == f"Before that: {asked.text}"
-    new = user("It is a pity. I'd like to cancel the booking of the fifth of May.")
-    assert not any("Before that" in text for text in task(asked, says("There is no flight on that day."), new))
+def test_what_was_announced_and_then_done_is_no_step() -> None:
+    edit = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
+    seen = "The clock takes the zone of the gauge for its own."
+    order = says(f"{seen} Now let me put the zone of the quay into it.")
+    thought = thinks("The export reads it once. Let me run the tests of the export.")
+    found = task(user(ASKED), order, *edit, thought, *ran("make test", "12 passed"))
+    assert found[1] == f"Said before the newest steps: {seen}"
+    assert found[2] == 'since then: Edit clock.py · thought: "The export reads it once." · `make test` → ok'
+
+
+def test_a_few_words_that_something_was_done_after_are_no_state() -> None:
+    edit = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
+    assert not any("Good points" in text for text in task(user(ASKED), says("Good points."), *edit))
+
+
+def test_a_request_that_newer_words_of_the_kept_records_follow_is_not_called_the_newest() -> None:
+    session = (user(ASKED), says("The drift is mended in clock.py."))
+    for words, label in (("now add it to the export as well", "Asked before the newest messages"), ("thanks", "Asked")):
+        one = digest(conversation(*session, user(words)), 900, covered=(0, 1), kept=(2,))
+        assert texts(one, Section.TASK)[0].partition(": ")[0] == label
+
+
+def test_what_was_announced_is_taken_up_by_a_tool_of_that_name() -> None:
+    looked = ran("cat clock.py", "import time")
+    order = says("Let me put the files of the clock into the plan, and then exit plan mode.")
+    shown = call("ExitPlanMode", "p", plan="1. mend the clock"), answer("ok", "p")
+    assert any(text.startswith("Announced") for text in task(user(ASKED), order, *looked))
+    assert not any(text.startswith("Announced") for text in task(user(ASKED), order, *looked, *shown))
