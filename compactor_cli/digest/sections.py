@@ -40,7 +40,7 @@ _CONTENTS_RATIO = 0.25
 _ATTACHED_RATIO = 0.06
 # What the index of names may take, more of summaries twice as large as a large one, which have said what there is to
 # say: where nothing is about files, names and numbers are what was looked up.
-_NAMES_RATIO, _NAMES_RATIO_OF_LONG, _NAMES_RATIO_OF_CHAT = 0.11, 0.18, 0.0
+_NAMES_RATIO, _NAMES_RATIO_OF_LONG, _NAMES_RATIO_OF_CHAT = 0.13, 0.2, 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
