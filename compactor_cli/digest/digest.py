@@ -161,7 +161,7 @@ class _Writer:
 
     def _filled(self, sections: Sections, left: int, available: int) -> Sections:
         """The sections with history and names in what is left: asked for by estimate, then by what that was off."""
-        share = names_ratio(available, self.analysis.scores.coding)
+        share = names_ratio(self.analysis.scores.coding)
         names_tokens = min(int(available * share), left // 3)
         lines = {}
         if self.request.kept_by == HIERARCHICAL:

@@ -28,7 +28,7 @@ class FixedWords:
         self.column = column
 
     request = _Word("Asked", "请求", "依頼")
-    asked_before = _Word("Asked before the newest messages", "最新消息之前的请求", "最新のメッセージより前の依頼")
+    asked_before = _Word("Asked earlier", "较早的请求", "以前の依頼")
     earlier = _Word("Before that", "在此之前", "その前")
     replying = _Word("In reply to", "回应的是", "返答の対象")
     stood = _Word("Where it stands", "当时的进展", "その時点の状況")

@@ -38,9 +38,8 @@ _PREVIOUS_RATIO = 0.3
 # What the contents of files may take where they are asked for, and skills and background work where there are any.
 _CONTENTS_RATIO = 0.25
 _ATTACHED_RATIO = 0.06
-# What the index of names may take, more of summaries twice as large as a large one, which have said what there is to
-# say: where nothing is about files, names and numbers are what was looked up.
-_NAMES_RATIO, _NAMES_RATIO_OF_LONG, _NAMES_RATIO_OF_CHAT = 0.13, 0.2, 0.0
+# What the index of names may take of work on files: elsewhere, names and numbers are what was looked up.
+_NAMES_RATIO = 0.11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +64,9 @@ class SectionPlan:
         return int(tokens * (large * size + small * (1.0 - size)))
 
 
-def names_ratio(tokens: int, coding: float) -> float:
-    """The share of the index of names, by the size of the summary and how much is about files (0 to 1)."""
-    size = min(1.0, max(0.0, tokens / LARGE_TOKENS - 1.0))
-    ratio = _NAMES_RATIO_OF_LONG * size + _NAMES_RATIO * (1.0 - size)
-    return ratio * coding + _NAMES_RATIO_OF_CHAT * (1.0 - coding)
+def names_ratio(coding: float) -> float:
+    """The share of the index of names, by how much of the conversation is about files (0 to 1)."""
+    return _NAMES_RATIO * coding
 
 
 def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> dict[Section, tuple[Item, ...]]:

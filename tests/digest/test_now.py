@@ -562,7 +562,7 @@ def test_a_few_words_that_something_was_done_after_are_no_state() -> None:
 
 def test_a_request_that_newer_words_of_the_kept_records_follow_is_not_called_the_newest() -> None:
     session = (user(ASKED), says("The drift is mended in clock.py."))
-    for words, label in (("now add it to the export as well", "Asked before the newest messages"), ("thanks", "Asked")):
+    for words, label in (("now add it to the export as well", "Asked earlier"), ("thanks", "Asked")):
         one = digest(conversation(*session, user(words)), 900, covered=(0, 1), kept=(2,))
         assert texts(one, Section.TASK)[0].partition(": ")[0] == label
 
