@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 from compactor_cli.digest.statements import COLONS, QUESTION_MARKS, one_line, opening, sentences, tail
 
@@ -154,8 +154,15 @@ def pointed_at(words: str, spoken: Sequence[str]) -> str:
         return ""
     keys = _keys(found)
     near = spoken if found["word"] else spoken[-1:]
-    lists = (one for text in reversed(near) for one in reversed(_option_lists(text)) if len(one[1]) > 1)
     word = (found["word"] or "").lower()
+
+    def newest_first(text: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+        """The lists of a message, first those whose entries are called so: `Option 2`."""
+        listed = [one for one in reversed(_option_lists(text)) if len(one[1]) > 1]
+        yield from (one for one in listed if one[0].rstrip(" #").endswith(word))
+        yield from listed
+
+    lists = chain.from_iterable(map(newest_first, reversed(near)))
     for kind, entries in lists:
         if found["place"]:
             keys = list(entries)[_PLACES[found["place"].lower()] :][:1]

@@ -93,7 +93,8 @@ _LOOKING = frozenset(
     " goto scroll_up scroll_down search_dir search_file find_file".split()
 )
 _LOOKING_GIT = frozenset(
-    "status log diff show branch blame rev-parse remote grep merge-base rev-list reflog ls-files ls-remote".split()
+    "status log diff show branch blame rev-parse remote grep merge-base rev-list reflog ls-files ls-remote ls-tree"
+    " cat-file for-each-ref show-ref describe shortlog name-rev count-objects check-ignore diff-tree".split()
 )
 _EDGE_CHARS = 400
 _MOST_SHOWN_CHARS = 220

@@ -327,6 +327,8 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
             heading, is_bold, above = plain_line(line), line[0] == "*", []
             # What numbered headings stand under says of what kind they are: how grave, of which part.
             outer = headings[-1][1] if headings and _NUMBER.match(heading) else ""
+            # What stands under one of several, an option or a step, is of that one.
+            outer = outer or next((above for _, above in reversed(headings) if _ONE_OF_SEVERAL.match(above)), "")
             headings.append((level, heading))
             heading = "\n".join(filter(None, (outer, heading)))
         elif line.startswith("|"):
@@ -360,6 +362,7 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
         columns = ""
 
 
+_ONE_OF_SEVERAL = re.compile(r"(?:[^\W\d]+ #?)?(?:\d{1,2}|[A-H])(?:[.:)]| [-–—])\s")
 # A line in bold heads what is under any heading with marks.
 _BOLD_LEVEL = 7
 # How a paragraph begins that has a label in bold of its own: it is not under the one before it.

@@ -147,6 +147,7 @@ def test_a_loop_that_only_shows_is_a_look() -> None:
     assert [run.is_look for run in runs(events_of(ran(loop, "a1"), ran("grep -i x a.txt || echo none", "none")))] == [
         True
     ] * 2
+    assert [run.is_look for run in runs(events_of(ran("echo 8c0 | git cat-file --batch-check", "")))] == [True]
     assert [run.is_look for run in runs(events_of(ran("sed -i s/a/b/ a.txt", "")))] == [False]
     assert [run.is_look for run in runs(events_of(ran("for f in a b; do rm $f; done", "")))] == [False]
 

@@ -249,6 +249,15 @@ def test_a_line_that_begins_in_bold_leads_the_list_right_below_it() -> None:
     ]
 
 
+def test_what_stands_under_one_of_several_options_is_of_that_one() -> None:
+    text = "## Option 2: By time\n**Cons:**\n- Races\n## Option 3: By name\n**Pros:**\n- Exact\n## Example\nFive."
+    assert [(piece, lead) for piece, _, lead in statements.statements_of(text)] == [
+        ("Races", "Option 2: By time\nCons:"),
+        ("Exact", "Option 3: By name\nPros:"),
+        ("Five.", "Example"),
+    ]
+
+
 def test_numbered_headings_stand_under_the_heading_above_them() -> None:
     text = "# Review\n## P1: must fix\n### 1. Lost rows\nThey are lost.\n## P2: should fix\n### 2. Slow\nIt is slow."
     assert [lead for _, _, lead in statements.statements_of(text)] == [

@@ -268,6 +268,8 @@ def test_of_several_entries_that_a_message_names_all_are_shown_and_none_of_a_lis
     assert pointed_at("1 and 2", [offer.partition("\n\n")[0]]) == "1. one run for each gauge · 2. a lock on the table"
     assert pointed_at("so I'd go with option 2 for now", [offer]) == "2. a lock on the table"
     assert pointed_at("yes, all 2", [offer]) == ""
+    drawn = "### Option 1: Rails\n\n### Option 2: Graph\n\nSteps of option 1:\n1. Track\n2. Compare\n\nShall I?"
+    assert pointed_at("draw it in the style of option 2", [drawn]) == "2. Graph"
 
 
 def test_a_number_that_counts_something_points_at_no_entry() -> None:
