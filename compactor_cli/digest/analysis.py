@@ -20,6 +20,7 @@ from compactor_cli.digest.history import DigestTurn, finals, turns_of
 from compactor_cli.digest.language import FixedWords, detect, words_of
 from compactor_cli.digest.memory import Memory, parse, read_text
 from compactor_cli.digest.names import Labels
+from compactor_cli.digest.noise import progress_among
 from compactor_cli.digest.open import Attached, PlanState, attached, checked, plan_state
 from compactor_cli.digest.outcomes import RequestOutcome, outcomes
 from compactor_cli.digest.refused import Refusal, refused_amounts
@@ -28,7 +29,7 @@ from compactor_cli.digest.salience import Scores, Table, build, focus_names, sco
 from compactor_cli.digest.scripts import with_scripts
 from compactor_cli.digest.settled import Decision, decisions, is_assent
 from compactor_cli.digest.shell import shell_operations
-from compactor_cli.digest.statements import Statement, progress_among
+from compactor_cli.digest.statements import Statement
 from compactor_cli.digest.stops import stops_in_force
 from compactor_cli.digest.wants import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
 from compactor_cli.digest.work_state import WorkState, work_state

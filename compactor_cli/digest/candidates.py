@@ -31,20 +31,10 @@ from compactor_cli.digest.events import (
 from compactor_cli.digest.files import is_undone
 from compactor_cli.digest.looked import UnderWay
 from compactor_cli.digest.names import PATH_ALONE
+from compactor_cli.digest.noise import is_import, is_narration, is_noise, is_passing, is_scrap
 from compactor_cli.digest.salience import Scores
 from compactor_cli.digest.settled import chooses, gives_reason
-from compactor_cli.digest.statements import (
-    GAP,
-    MAX_CHARS,
-    Statement,
-    StatementForm,
-    is_import,
-    is_narration,
-    is_noise,
-    is_passing,
-    is_scrap,
-    statements_of,
-)
+from compactor_cli.digest.statements import GAP, MAX_CHARS, Statement, StatementForm, statements_of
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis

@@ -14,7 +14,8 @@ from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.failures import fails_alike
 from compactor_cli.digest.files import FileOperation
-from compactor_cli.digest.statements import COLONS, GAP, is_narration, may_have, sentences
+from compactor_cli.digest.noise import is_narration, may_have
+from compactor_cli.digest.statements import COLONS, GAP, sentences
 from compactor_cli.model.value import dataclass
 
 

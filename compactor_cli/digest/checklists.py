@@ -15,7 +15,8 @@ from compactor_cli.digest.edits import PROSE, changes_of
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords, terms
-from compactor_cli.digest.statements import StatementForm, is_signature, statements_of
+from compactor_cli.digest.noise import is_signature
+from compactor_cli.digest.statements import StatementForm, statements_of
 
 _MIN_ENTRIES = 3
 _MAX_EDIT_CHARS = 20_000

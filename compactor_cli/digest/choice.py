@@ -15,13 +15,9 @@ from math import log
 
 from compactor_cli.digest import language
 from compactor_cli.digest.atoms import find_atoms
+from compactor_cli.digest.noise import is_signature
 from compactor_cli.digest.salience import Scores
-from compactor_cli.digest.statements import (
-    Statement,
-    StatementForm,
-    is_signature,
-    lead_of,
-)
+from compactor_cli.digest.statements import Statement, StatementForm, lead_of
 
 # What a name that is sure to be used again is worth, in units of a word said twice in ten messages: in work on files,
 # and in a conversation, whose words tell more than its names.

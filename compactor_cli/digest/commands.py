@@ -11,8 +11,9 @@ from itertools import pairwise, zip_longest
 
 from compactor_cli.digest.edits import editor_step, patch_of
 from compactor_cli.digest.events import Event, EventKind, ToolKind, argument, command_of, results_of
+from compactor_cli.digest.noise import may_have
 from compactor_cli.digest.shell import QUOTED, segments, unquoted
-from compactor_cli.digest.statements import ELLIPSIS, head, may_have
+from compactor_cli.digest.statements import ELLIPSIS, head
 from compactor_cli.formats.client_signs import AROUND_OUTPUT, ATTACHMENTS, EXIT_CODE_WORDS, exit_code
 from compactor_cli.model.value import dataclass
 

@@ -9,8 +9,8 @@ from functools import cache, lru_cache
 from typing import Any
 
 from compactor_cli.digest.events import Event, ToolKind, argument, command_of, objects, short_name
+from compactor_cli.digest.noise import is_noise, is_scrap
 from compactor_cli.digest.shell import python_script
-from compactor_cli.digest.statements import is_noise, is_scrap
 
 _WRITTEN = ("content", "file_text", "contents", "text", "CodeContent")
 _OLD = ("old_string", "old_str", "oldText", "old_text", "old", "search", "TargetContent")

@@ -30,6 +30,7 @@ from compactor_cli.digest.files import is_undone
 from compactor_cli.digest.history import running_text
 from compactor_cli.digest.language import apart, names, terms
 from compactor_cli.digest.lists import thinned
+from compactor_cli.digest.noise import is_courtesy, is_narration, is_noise, is_passing
 from compactor_cli.digest.pasted import without_preface
 from compactor_cli.digest.refused import marked_amounts
 from compactor_cli.digest.settled import begins_with_assent, is_assent, is_pending
@@ -40,10 +41,6 @@ from compactor_cli.digest.statements import (
     StatementForm,
     TokenCache,
     chosen,
-    is_courtesy,
-    is_narration,
-    is_noise,
-    is_passing,
     one_line,
     opening,
     records_of,

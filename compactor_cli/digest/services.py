@@ -16,6 +16,7 @@ from compactor_cli.digest.events import Event, EventKind, is_lookup, is_service_
 from compactor_cli.digest.language import FixedWords, names
 from compactor_cli.digest.lists import WHOLE_RATIO, whole_lists
 from compactor_cli.digest.meant import Meant, ids_of
+from compactor_cli.digest.noise import is_courtesy, is_noise
 from compactor_cli.digest.objects import (
     ID,
     MAX_LIST_CHARS,
@@ -36,8 +37,6 @@ from compactor_cli.digest.statements import (
     Statement,
     StatementForm,
     TokenCache,
-    is_courtesy,
-    is_noise,
     lead_of,
     one_line,
     opening,

@@ -15,6 +15,7 @@ from compactor_cli.digest.checklists import beginnings, holds_half
 from compactor_cli.digest.choices import QUESTION_WORDS, asks, chosen_options, last_question, options_of
 from compactor_cli.digest.events import Event, EventKind, ToolKind, argument, is_lookup, is_service_call
 from compactor_cli.digest.language import FixedWords, dense_share, terms, words_of
+from compactor_cli.digest.noise import is_narration
 from compactor_cli.digest.statements import (
     COLONS,
     ELLIPSIS,
@@ -23,7 +24,6 @@ from compactor_cli.digest.statements import (
     StatementForm,
     TokenCache,
     chosen,
-    is_narration,
     one_line,
     opening,
     records_of,

@@ -24,6 +24,7 @@ from compactor_cli.digest.events import (
 )
 from compactor_cli.digest.files import patched_files
 from compactor_cli.digest.language import FixedWords, dense_share
+from compactor_cli.digest.noise import is_courtesy, is_noise
 from compactor_cli.digest.pasted import is_pasted, own_words, without_data
 from compactor_cli.digest.statements import (
     COLONS,
@@ -34,8 +35,6 @@ from compactor_cli.digest.statements import (
     TokenCache,
     chosen,
     clipped,
-    is_courtesy,
-    is_noise,
     opening,
     plain_line,
     records_of,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.digest import candidates, statements
+from compactor_cli.digest import candidates, noise, statements
 
 
 @pytest.mark.parametrize(
@@ -19,12 +19,12 @@ from compactor_cli.digest import candidates, statements
     ],
 )
 def test_noise(text: str) -> None:
-    assert statements.is_noise(text)
+    assert noise.is_noise(text)
 
 
 @pytest.mark.parametrize("text", ["Tests pass now.", "def load(path):", "pytest -q tests", "报告写完了。", "a/b.py"])
 def test_no_noise(text: str) -> None:
-    assert not statements.is_noise(text)
+    assert not noise.is_noise(text)
 
 
 def test_a_long_line_is_cut_into_sentences() -> None:
@@ -97,7 +97,7 @@ def test_statements_hold_only_words_of_their_text(text: str) -> None:
     ],
 )
 def test_what_only_announces_the_next_call_is_narration(text: str) -> None:
-    assert statements.is_narration(text)
+    assert noise.is_narration(text)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_what_only_announces_the_next_call_is_narration(text: str) -> None:
     ],
 )
 def test_what_says_how_it_is_is_no_narration(text: str) -> None:
-    assert not statements.is_narration(text)
+    assert not noise.is_narration(text)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_what_says_how_it_is_is_no_narration(text: str) -> None:
     ],
 )
 def test_how_a_step_went_is_passing(text: str) -> None:
-    assert statements.is_passing(text)
+    assert noise.is_passing(text)
 
 
 @pytest.mark.parametrize(
@@ -139,13 +139,13 @@ def test_how_a_step_went_is_passing(text: str) -> None:
     ],
 )
 def test_what_tells_more_than_how_a_step_went_is_not_passing(text: str) -> None:
-    assert not statements.is_passing(text)
+    assert not noise.is_passing(text)
 
 
 @pytest.mark.parametrize("text", ['#include "gauge.h"', "} else if (gauge) {", "from harbour.gauge import shown"])
 def test_pieces_of_something_larger_are_scraps(text: str) -> None:
-    assert statements.is_scrap(text)
-    assert not statements.is_scrap("def shown(value):")
+    assert noise.is_scrap(text)
+    assert not noise.is_scrap("def shown(value):")
 
 
 @given(st.text(alphabet="ab c", min_size=400, max_size=900), st.lists(st.integers(0, 380), max_size=4))
@@ -182,9 +182,9 @@ def test_a_link_to_a_file_is_quoted_as_the_path() -> None:
 
 def test_the_navigation_of_a_page_is_noise_and_a_sentence_with_links_is_none() -> None:
     listed = " * ".join(f'[{name}](/wiki/{name}_(logic) "{name}")' for name in ("Form", "Matter", "Motion", "Place"))
-    assert statements.is_noise(f"* {listed}")
+    assert noise.is_noise(f"* {listed}")
     spoken = "Read [the guide](a), [the notes](b) and [the list](c) before the export is changed: the clock drifts."
-    assert not statements.is_noise(spoken)
+    assert not noise.is_noise(spoken)
 
 
 def test_a_sentence_goes_on_after_what_is_left_out_within_it() -> None:
@@ -195,9 +195,9 @@ def test_a_sentence_goes_on_after_what_is_left_out_within_it() -> None:
 
 
 def test_an_offer_of_help_is_a_courtesy_and_what_help_is_made_of_is_none() -> None:
-    assert statements.is_courtesy("I can help you with modifying your flights.")
-    assert statements.is_courtesy("I’d be happy to help you with that!")
-    assert not statements.is_courtesy("I can help you with your booking, and look into a compensation for HAT018.")
+    assert noise.is_courtesy("I can help you with modifying your flights.")
+    assert noise.is_courtesy("I’d be happy to help you with that!")
+    assert not noise.is_courtesy("I can help you with your booking, and look into a compensation for HAT018.")
 
 
 def test_the_head_of_a_table_leads_its_rows_and_is_no_statement() -> None:
@@ -216,10 +216,8 @@ def test_rows_of_two_columns_show_themselves_what_they_are() -> None:
 
 def test_a_pattern_is_asked_where_one_of_its_parts_stands_in_any_case_or_script() -> None:
     parts = ("because", "由于")
-    assert all(
-        statements.may_have(text, parts) for text in ("It fails — BECAUSE of it", "becauſe of it", "由于时钟漂移")
-    )
-    assert not any(statements.may_have(text, parts) for text in ("It fails.", "Es fällt aus – „so“", "时钟漂移"))
+    assert all(noise.may_have(text, parts) for text in ("It fails — BECAUSE of it", "becauſe of it", "由于时钟漂移"))
+    assert not any(noise.may_have(text, parts) for text in ("It fails.", "Es fällt aus – „so“", "时钟漂移"))
 
 
 def test_a_paragraph_with_a_label_in_bold_is_not_under_the_bold_line_before_it() -> None:

@@ -1,0 +1,214 @@
+"""Noise: which sentences and lines tell an agent nothing: narration, courtesies, progress, data, scraps of code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+
+from compactor_cli.formats.client_signs import AROUND_OUTPUT
+
+_MIN_CHARS = 6
+# A word of this many characters is data, and so are this many marks in a row.
+_RUN_CHARS = 80
+_MAX_MARKS = 12
+_MAX_NARRATION_CHARS, _MAX_PASSING_CHARS = 300, 140
+
+# What opens a sentence without a word on the work.
+_OPENS = (
+    r"(?:(?:ok(?:ay)?|good|great|perfect|now|so|alright|excellent|first|next|then|also|done|right|sure|wait|hm+|actually"
+    r"|found it|got it|(?:good|great|excellent) (?:question|catch|points?|idea)"
+    r"|(?:task|fix|step|change|phase|part) #?\w{1,2}(?: \([^)]*\))?)(?: ?[,.!:—–-]+)?\s+)*"
+)
+
+
+@cache
+def _narration() -> re.Pattern[str]:
+    # What the agent says it is about to do: the calls that follow say it better.
+    aim = (
+        r"(?:(?:now that|to (?:start|begin|do|achieve|confirm|ensure|verify|check|test)|before|after|while)"
+        r"\b[^.!?,]{0,90}, )?"
+    )
+    return re.compile(
+        rf"^{_OPENS}{aim}(?:let me|let'?s|let us|(?:i|we)'?ll|(?:i|we) (?:will|need to|should)|i'?m going to|i want to"
+        r"|(?:now|next|then),? (?:remov|delet|replac|renam|creat|mov|extract|verify|build|handl|rewrit)(?:e|ing)?"
+        r"|time to|going to|updat(?:e|ing)|add(?:ing)?|check(?:ing)?|run(?:ning)?|look(?:ing)?|read(?:ing)?"
+        r"|fix(?:ing)?|appl(?:y|ying)|implement(?:ing)?|writ(?:e|ing)|commit(?:ting)?|push(?:ing)?|fetch(?:ing)?"
+        r"|starting|the (?:next|last|remaining)|one (?:more|remaining|last))"
+        r"\b(?:[^.!?]|\.(?=\w)){0,240}[.:!]*(?: let me(?:[^.]|\.(?=\w))*[.:]?)?$"
+        rf"|^{_OPENS}i (?:can |now )*(?:see|understand|have)\b(?! that)[^.!?:`\d]{{0,60}}[.:!]*$"
+        r"|^(?:让我|我来|现在我|接下来我|首先,?我)|^(?:では|次に)",
+        re.IGNORECASE,
+    )
+
+
+@cache
+def _passing() -> re.Pattern[str]:
+    # What was checked or written, and how that went; what is left of a row of steps.
+    subject = r"(?:tests?|checks?|lint\w*|build|suite|ci|compil\w+|everything|all|both|tree)"
+    outcome = (
+        r"(?:pass(?:e[sd]|ing)?|fail(?:s|ed|ing|ures?)?|clean|green|success\w*|compil(?:es?|ed)|errors?|issues?"
+        r"|written|done|expected)"
+    )
+    return re.compile(
+        rf"^{_OPENS}(?:[\w`*/.()'’-]+ ){{0,7}}?{subject}\b[^!?\n]{{0,60}}\b{outcome}\b"
+        r"[^,;!?\n]{0,60}(?:, (?:including|with|as)\b[^,;!?\n]{0,40})?$"
+        rf"|^{_OPENS}(?:(?:the|that|this) (?:\w+ ){{1,3}}(?:looks?|is|was) (?:correct|fine|good|done|in place)\b"
+        r"|still|waiting|commit(?:ted)?\b[^!?\n]{0,20} success)[^!?\n]{0,60}$",
+        re.IGNORECASE,
+    )
+
+
+# A part of every courtesy in lower case, and those that are the whole of a sentence.
+_COURTESY_PARTS = (
+    *("feel free", "let me know", "if you need", " can i ", " may i ", "anything else", "welcome", "thank"),
+    *("happy to help", "glad to", "here to help", "apologi", "appreciate", "have a ", "i understand your", "please "),
+    *(" you with ", "请随时", "很高兴", "还有什么", "不客气"),
+)
+_COURTESY = re.compile(
+    r"\b(?:feel free|let me know|if you need (?:any )?(?:further|more) (?:assistance|help)"
+    r"|(?:how|what) (?:can|may|else can) I (?:help|assist|do)|anything else"
+    r"|you'?re welcome|happy to help|glad to|here to help|thank(?:s| you) (?:for|again|so much)|I apologi[sz]e"
+    r"|I (?:really )?appreciate (?:your|the|it|all)\b"
+    r"|have a (?:great|nice|good|wonderful)|I understand your|please (?:wait|hold|bear)"
+    r"|(?:help|assist) you with [^.!?,]{1,40}[.!]?$)"
+    r"|请随时|很高兴|还有什么|不客气",
+    re.IGNORECASE,
+)
+_ONLY_COURTESY = re.compile(
+    r"(?:(?:ah|oh|yes|sorry|you'?re (?:absolutely |completely |totally |so )?right(?: to (?:question|doubt|ask)"
+    r"(?: (?:that|this|it))?)?|now I see(?: the [\w ]{0,24})?|(?:good|great|nice|excellent)"
+    r"(?: catch| point| question| idea| find| thinking)?|perfect|sure|of course|got it|understood|absolutely"
+    r"|makes sense|no (?:problem|worries)|thanks|thank you)\b[\s,.!]*)+$",
+    re.IGNORECASE,
+)
+
+
+def is_narration(text: str) -> bool:
+    """Whether a sentence only announces the next call, or is a courtesy."""
+    if len(text) > _MAX_NARRATION_CHARS:
+        return False
+    text = text.replace("’", "'")
+    return is_courtesy(text) or (_narration().match(text) is not None and not _PURPOSE.search(text))
+
+
+def is_passing(text: str) -> bool:
+    """Whether a sentence only says how a step of the work went: true until the next one, and shown by its call.
+
+    One with a number says more.
+    """
+    is_short = len(text) <= _MAX_PASSING_CHARS and _DIGIT.search(text) is None
+    return is_short and _passing().match(text) is not None and not _PURPOSE.search(text)
+
+
+_DIGIT = re.compile(r"\d")
+# What an announcement says of why, or for what, stays.
+_PURPOSE = re.compile(
+    r"\b(?:because|since|so that|instead of"
+    r"|to (?:handle|avoid|prevent|keep|support|ensure|match|allow|preserve|stop))\b"
+    r"|(?::| [—–-]) (?:it|this|that|the|there|with|without|but)\b",
+    re.IGNORECASE,
+)
+
+
+def is_courtesy(text: str) -> bool:
+    """Whether a sentence is a courtesy: thanks, an offer of help, a yes."""
+    text = text.replace("’", "'")
+    if _ONLY_COURTESY.match(text):
+        return True
+    return may_have(text, _COURTESY_PARTS) and _COURTESY.search(text) is not None
+
+
+def may_have(text: str, parts: Iterable[str]) -> bool:
+    """Whether a text has one of these parts (in lower case) in any case, or a letter that is one of ASCII in another.
+
+    Asked before a pattern of which every match has one of the parts: that is found much faster.
+    """
+    return any(map(text.lower().__contains__, parts)) or (not text.isascii() and any(map(text.__contains__, "İıſ")))
+
+
+# A run of 80 and more without a blank that is neither a path nor an address: encoded or minified data.
+_ENCODED = re.compile(rf"[A-Za-z0-9+/=_-]{{{_RUN_CHARS},}}|(?:\\x[0-9a-f]{{2}}){{8}}")
+# The navigation of a page: links with little between them, as its first characters show.
+_LINK, _MIN_LINKS, _LINKS_CHARS = re.compile(r"\[[^\]\n]*\]\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)"), 3, 2_000
+_MARKS_IN_A_ROW = re.compile(rf"(?:[^\s\w]\s*){{{_MAX_MARKS}}}")
+# The same of ASCII, without blanks: a letter is "a", a digit "0", a mark "#".
+_BLANKS = bytes(code for code in range(128) if chr(code).isspace())
+_SHAPES = bytes(97 if chr(c).isalpha() else 48 if chr(c).isdigit() else 95 if c == 95 else 35 for c in range(256))
+_MARKS_SHAPE = b"#" * _MAX_MARKS
+
+
+def is_noise(text: str) -> bool:
+    """Whether a text carries no information to a reader: brackets, rules, what tools add, encoded data."""
+    if len(text) < _MIN_CHARS or (text.endswith("()") and " " not in text) or AROUND_OUTPUT.match(text):
+        return True
+    is_ascii, shape = text.isascii(), text.encode("ascii", "ignore").translate(_SHAPES, _BLANKS)
+    letters, has_letter = shape.count(b"a") + shape.count(b"0"), b"a" in shape
+    if not is_ascii and (letters * 5 < len(text) * 2 or not has_letter):
+        letters, has_letter = sum(map(str.isalnum, text)), any(map(str.isalpha, text))
+    if letters * 5 < len(text) * 2 or not has_letter:
+        return True
+    if text.count("](", 0, _LINKS_CHARS) >= _MIN_LINKS:
+        words = _LINK.sub("", text[:_LINKS_CHARS])
+        if 3 * sum(map(str.isalpha, words)) < min(len(text), _LINKS_CHARS):
+            return True
+    if "://" in text:
+        return False
+    has_run = len(text) >= _RUN_CHARS and max(map(len, text.split())) >= _RUN_CHARS
+    if ("\\x" in text or has_run) and _ENCODED.search(text):
+        return True
+    if is_ascii:
+        return _MARKS_SHAPE in shape
+    return len(text) - letters - text.count(" ") >= _MAX_MARKS and _MARKS_IN_A_ROW.search(text) is not None
+
+
+_PROGRESS_STARTS = tuple(
+    "=== RUN |ok |✓ |✔ |√ |Compiling |Checking |Adding |Download|Collecting |Unpacking |Using cached "
+    "|Requirement already |Get:|Setting up |Receiving objects:|Resolving deltas:|remote: ".split("|")
+)
+# go, cargo, pytest, unittest, TAP, and the check marks of mocha, jest and vitest; then cargo, pip, apt and git.
+_PROGRESS = re.compile(
+    r"^\s*(?:--- PASS: |=== RUN |test .* \.\.\. ok$|ok \d+ |[✓✔√] |PASS(?:ED)? )"
+    r"|\bPASSED(?: +\[ *\d+%\])?$|\.\.\. ok$"
+    r"|^(?:(?:Compiling|Checking|Adding|Downloaded) \S+ v\d|(?:Downloading|Collecting|Unpacking|Using cached) \S"
+    r"|Requirement already satisfied|Get:\d|Setting up \S+ \(|Receiving objects:|Resolving deltas:"
+    r"|remote: (?:Counting|Compressing|Enumerating|Total) )"
+)
+
+
+def progress_among(texts: Iterable[str]) -> frozenset[str]:
+    """The lines of output that are entries of one test that passed, or of one step of a build or a download."""
+    may_be = [text for text in texts if "PASS" in text or text.endswith(" ok") or text.startswith(_PROGRESS_STARTS)]
+    return frozenset(filter(_PROGRESS.search, may_be))
+
+
+_IMPORT = re.compile(
+    r"(?:import\b|from \S+ import\b|\} from ['\"]|#include\b|(?:pub )?use [\w:]|using [\w.]+;|export \*"
+    r"|const .* = require\(|(?:\w+ )?\"[\w.]+(?:/[\w.-]+)+\"$)"
+)
+
+
+_SIGNATURE = re.compile(
+    r"^(?:export |default |public |private |protected |static |async |pub |final |abstract |@)*"
+    r"(?:def|class|func|fn|function|interface|type|struct|enum|trait|impl|const|CREATE|ALTER)\b"
+    r"|^(?:#|//|--|\"\"\"|\*) "
+)
+
+
+def is_signature(text: str) -> bool:
+    """Whether a line of a file says what something is: a definition, or a comment."""
+    return _SIGNATURE.match(text) is not None
+
+
+def is_import(text: str) -> bool:
+    """Whether a line of a file brings another in; a path in quotation marks is one of a list of such lines."""
+    return _IMPORT.match(text) is not None
+
+
+def is_scrap(text: str) -> bool:
+    """Whether a line of code or output reads as a piece of something larger, or as what every file begins with."""
+    if is_import(text):
+        return True
+    return (
+        text[0] in ")]},.;:&|+*/=<?" or text[-1] in "([{,&|+=\\<" or text.startswith(("and ", "or ", "else", "return "))
+    )
