@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.choices import MAX_LOOKED_BACK, asks, last_question, last_words, pointed_at
@@ -250,8 +251,8 @@ def is_rule(sentence: str) -> bool:
 
 # What counts for all work to come, and what objects to the work under way.
 _LIMIT = re.compile(
-    r"\b(?:only|never|always|don'?t|do not|anything else|nothing else|prefer)\b"
-    r"|不要|别|只能|必须|しないで|だけ",
+    r"\b(?:only|never|always|don'?t|do not|anything else|nothing else|prefer|from (?:now|here) on|going forward)\b"
+    r"|不要|别|只能|必须|今后|以后|しないで|だけ|今後",
     re.IGNORECASE,
 )
 _LEADS = r"\A\W*(?:(?:so+|ok(?:ay)?|hm+|and|but|oh|ah|yes|yeah)\b\W*)*"
@@ -270,7 +271,10 @@ def lasting(text: str) -> int:
     """How far the words of a message reach: 2 for all work to come (a limit), 1 beyond the step (an objection), 0."""
     if len(text) > _MAX_LASTING_CHARS:
         return 0
-    return 2 if _LIMIT.search(text) else 1 if _OBJECTION.search(text) else 0
+    return _ALL_WORK if _LIMIT.search(text) else 1 if _OBJECTION.search(text) else 0
+
+
+_ALL_WORK = 2
 
 
 def _only_asks(message: UserMessage, analysis: Analysis) -> bool:
@@ -481,10 +485,15 @@ def _quotes(
     kept = _affordable(spoken, budget_tokens, analysis, token_cache)
     frames = [token_cache.item(_user_item(message, ELLIPSIS, analysis)) for message in kept]
     costs = [token_cache.text(message.text[: budget_tokens * 12 + 200]) for message in kept]
-    level = water_level(costs, budget_tokens - sum(frames))
-    for message, cost in zip(kept, costs, strict=True):
+    # What counts for all work to come is cut last.
+    is_limit = [lasting(message.text) == _ALL_WORK for message in kept]
+    room, limits = budget_tokens - sum(frames), sum(compress(costs, is_limit))
+    if 2 * limits > room:
+        is_limit, limits = [False] * len(kept), 0
+    level = water_level([cost for cost, is_whole in zip(costs, is_limit, strict=True) if not is_whole], room - limits)
+    for message, cost, is_whole in zip(kept, costs, is_limit, strict=True):
         text = message.text
-        if cost > level:
+        if cost > level and not is_whole:
             text = condensed(text, level, token_cache, lambda pieces, _, left: _fitting(pieces, left, token_cache))
         yield _user_item(message, text, analysis)
 

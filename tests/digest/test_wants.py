@@ -321,6 +321,10 @@ def test_a_limit_that_the_user_set_early_is_kept_before_newer_words() -> None:
     later = ((user(f"{LONG}number {number}"), says("ok")) for number in range(40))
     session = conversation(user("Read the store."), says("ok"), user(limit), says("ok"), *later, BUILD)
     assert limit in texts(digest(session, 1_000), Section.USER)
+    whole = f"from now on write all readings of {', '.join(f'gauge {number}' for number in range(12))} in metres"
+    later = ((user(f"{LONG}number {number}"), says("ok")) for number in range(40))
+    session = conversation(user("Read the store."), says("ok"), user(whole), says("ok"), *later, BUILD)
+    assert whole in texts(digest(session, 1_000), Section.USER)
 
 
 def test_of_a_message_with_pasted_data_the_words_around_it_are_quoted() -> None:
