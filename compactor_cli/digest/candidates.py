@@ -34,7 +34,7 @@ from compactor_cli.digest.names import PATH_ALONE
 from compactor_cli.digest.noise import is_import, is_narration, is_noise, is_passing, is_scrap
 from compactor_cli.digest.salience import Scores
 from compactor_cli.digest.settled import chooses, gives_reason
-from compactor_cli.digest.statements import GAP, MAX_CHARS, Statement, StatementForm, statements_of
+from compactor_cli.digest.statements import GAP, MAX_CHARS, Statement, StatementForm, sentences, statements_of
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
@@ -219,9 +219,13 @@ def _pieces(
     """The statements of a spoken text that tell something."""
     # Options stand whole in Now, and in Settled with the one that was taken: here and there one would mislead.
     options = offered(text)
+
+    def is_step(sentence: str) -> bool:
+        return is_narration(sentence) or (is_past and is_passing(sentence))
+
     for place, (piece, form, lead) in enumerate(statements_of(text)):
         is_sentence = form is StatementForm.SENTENCE
-        if is_noise(piece) or (is_sentence and (is_narration(piece) or (is_past and is_passing(piece)))):
+        if is_noise(piece) or (is_sentence and all(map(is_step, sentences(piece) or (piece,)))):
             continue
         is_offered = form is StatementForm.ITEM and is_option(piece, options)
         if is_offered and not is_service:

@@ -140,6 +140,15 @@ def test_what_the_rest_of_the_summary_says_is_not_chosen() -> None:
     assert [one.text for one in chosen(found, 100, (SENTENCES[0],))] == [SENTENCES[3]]
 
 
+def test_two_sentences_that_only_announce_steps_are_no_statement() -> None:
+    looks = [says("Let me look at how the clock is set. I'll read the export first."), *ran("cat clock.py", "tick = 2")]
+    found = [says("Found it!"), *ran("cat export.py", "hour = 1"), says("The clock drifts by two seconds a day.")]
+    shown = rendered(digest(conversation(user("why is the clock late?"), *looks, *found), 1_500).summary)
+    assert "two seconds a day" in shown
+    assert "Let me look" not in shown
+    assert "Found it" not in shown
+
+
 def test_an_announcement_loses_against_an_outcome() -> None:
     found = read(user("why?"), says(SENTENCES[1]), says(SENTENCES[2]))
     assert [one.text for one in chosen(found, 30)] == [SENTENCES[2]]
