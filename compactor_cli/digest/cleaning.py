@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from contextlib import suppress
 
 from compactor_cli.formats.client_signs import (
@@ -69,22 +68,6 @@ def without_prompt(text: str) -> str:
 
 
 _PROMPT_CHARS = 400
-
-
-def path_stripper(directory: str) -> Callable[[str], str]:
-    """A function that takes the working directory's prefix off every path in a text."""
-    if len(directory) < 3:
-        return lambda text: text
-    if directory[1] == ":":
-        # Tools write either slash, also two of them, and the drive in either case.
-        names = re.split(r"[\\/]+", directory)
-        whole = re.compile(r"(?<![\w./\\-])" + r"[\\/]+".join(map(re.escape, (*names, ""))), re.IGNORECASE)
-        return lambda text: whole.sub("", text) if names[-1] in text else text
-    prefix = directory + ("\\" if "\\" in directory and "/" not in directory else "/")
-    # Not inside a longer path or URL: `https://host/app/x` is not a path below `/app`.
-    literal = re.escape(prefix)
-    pattern = re.compile(rf"{literal}(?<![\w./\\-]{literal})")
-    return lambda text: pattern.sub("", text) if prefix in text else text
 
 
 def without_gutters(text: str, *, surely: bool) -> str:

@@ -16,7 +16,6 @@ from enum import StrEnum
 from typing import Any
 
 from compactor_cli.digest.cleaning import (
-    path_stripper,
     plain,
     spoken_words,
     straightened,
@@ -40,6 +39,7 @@ from compactor_cli.formats.client_signs import (
     is_demonstration,
     is_unmarked_refusal,
     named_directory,
+    path_stripper,
     reply_to_report,
     reported_words,
     subagent_parts,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -123,6 +123,22 @@ def working_directory(transcript: Transcript) -> str:
         if directory := _directory_in_text(transcript.messages[index].text):
             return directory
     return ""
+
+
+def path_stripper(directory: str) -> Callable[[str], str]:
+    """A function that takes the working directory's prefix off every path in a text."""
+    if len(directory) < 3:
+        return lambda text: text
+    if directory[1] == ":":
+        # Tools write either slash, also two of them, and the drive in either case.
+        names = re.split(r"[\\/]+", directory)
+        whole = re.compile(r"(?<![\w./\\-])" + r"[\\/]+".join(map(re.escape, (*names, ""))), re.IGNORECASE)
+        return lambda text: whole.sub("", text) if names[-1] in text else text
+    prefix = directory + ("\\" if "\\" in directory and "/" not in directory else "/")
+    # Not inside a longer path or URL: `https://host/app/x` is not a path below `/app`.
+    literal = re.escape(prefix)
+    pattern = re.compile(rf"{literal}(?<![\w./\\-]{literal})")
+    return lambda text: pattern.sub("", text) if prefix in text else text
 
 
 DIRECTORY_KEYS = ("cwd", "working_dir", "workdir", "work_dir", "workingDirectory")

@@ -18,7 +18,6 @@ from textwrap import wrap
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.choice import Choice, Fact
-from compactor_cli.digest.cleaning import path_stripper
 from compactor_cli.digest.commands import CommandOutcome, Run, changes_world, shown
 from compactor_cli.digest.digest import Digest, facts, written
 from compactor_cli.digest.events import Event, EventKind
@@ -32,7 +31,7 @@ from compactor_cli.digest.sections import build_sections
 from compactor_cli.digest.settled import proposes
 from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm, TokenCache, clipped, records_of
 from compactor_cli.digest.wants import newest_request
-from compactor_cli.formats.client_signs import working_directory
+from compactor_cli.formats.client_signs import path_stripper, working_directory
 from compactor_cli.llm.check_reply import MOST_RANKED, Essential, SourceRecords, essentials_of
 from compactor_cli.llm.outline import Outline, OutlineHeading, as_text, joined_outline
 from compactor_cli.llm.quoting import Strand

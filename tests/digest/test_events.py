@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from conversation import answer, call, conversation, events_of, ran, says, summary, user
 
-from compactor_cli.digest.cleaning import path_stripper, without_gutters
+from compactor_cli.digest.cleaning import without_gutters
 from compactor_cli.digest.events import EventKind, ToolKind, events, tool_kind
-from compactor_cli.formats.client_signs import working_directory
+from compactor_cli.formats.client_signs import path_stripper, working_directory
 from compactor_cli.model.transcript import Message, Role, Text, ToolCall, ToolResult
 
 

@@ -139,5 +139,6 @@ def test_a_request_that_does_not_stay_is_named_with_its_size_unless_the_summary_
     assert "the newest message of the user" in warning
     assert f"{size([long], KIMI):,} tokens" in warning
     assert not compacted([SYSTEM, user("Fix the gauge."), *steps], KIMI)[0].report.warnings
+    assert not compacted([SYSTEM, user("Fix src/gauge.py and src/clock.py."), *steps], KIMI)[0].report.warnings
     where = user("Working directory: /srv/tide\nFix the gauge in /srv/tide/src/gauge.py.")
     assert not compacted([SYSTEM, where, *steps], KIMI)[0].report.warnings
