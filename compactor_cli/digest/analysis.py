@@ -55,7 +55,8 @@ class Analysis:
     ``outcomes``: what came of the user's messages, by turn. ``dealt_with``: entries of the assistant's lists, by event.
     ``remembered``: statements of records that are gone. ``is_dialogue``: a conversation without work on files or
     commands; calls in it are those of a service. ``focus``: names in lower case.
-    ``permissions``: see `_permissions`. ``is_gone``: see `overwritten`.
+    ``permissions``: see `_permissions`. ``is_gone``: see `overwritten`. ``code_changed_at``: the position of the last
+    event that changed code, -1 without any.
     """
 
     events: tuple[Event, ...]
@@ -76,6 +77,7 @@ class Analysis:
     plan: PlanState
     operations: tuple[FileOperation, ...]
     is_gone: Callable[[int, str], bool]
+    code_changed_at: int
     files: tuple[FileState, ...]
     runs: tuple[Run, ...]
     errors: tuple[ErrorRecord, ...]
@@ -94,12 +96,6 @@ class Analysis:
     permissions: tuple[str, int] = ("", -1)
     focus: frozenset[str] = frozenset()
     restore_files: int = 0
-
-    @property
-    def code_changed_at(self) -> int:
-        """Where the last change of code stands among the events; -1 without any."""
-        # From the end, as operations are in the order of their events: this is asked for each turn.
-        return next((one.event for one in reversed(self.operations) if changes_code(one)), -1)
 
     @property
     def newest_thought(self) -> Event | None:
@@ -226,6 +222,7 @@ def _analysed(
         plan=checked(plan, messages, found, operations, work.commits, words),
         operations=operations,
         is_gone=overwritten(found, operations),
+        code_changed_at=max((one.event for one in operations if changes_code(one)), default=-1),
         files=files,
         runs=ran,
         errors=find_errors(found, ran, operations),

@@ -91,7 +91,6 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     left = chars = budget_tokens * _SPOKEN_CHARS_PER_TOKEN
     spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN]
     last_user = max((number for number, event in enumerate(events) if event.kind is EventKind.USER), default=-1)
-    code_changed_at = analysis.code_changed_at
     is_service = analysis.is_dialogue and any(map(is_service_call, events))
     changed = {one.name: one.event for one in analysis.operations if one.action is not FileAction.READ}
     # Until the cause was found, others were suspected.
@@ -106,7 +105,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
         base = base._replace(weight=base.weight * (FINAL_FACTOR if is_telling else 1.0))
         is_old = number < newest_cause.get(events[number].turn, -1)
         is_answered = number < last_user
-        is_past = not is_final or number < code_changed_at
+        is_past = not is_final or number < analysis.code_changed_at
         for one in _pieces(
             text,
             base,
