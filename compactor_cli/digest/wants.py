@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import compress
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.choices import MAX_LOOKED_BACK, asks, last_question, last_words, pointed_at
@@ -338,23 +337,23 @@ def condensed(
     before_end, _, end = cut.rpartition(ELLIPSIS)
     if _NOT_JUST_BEFORE.search(text.removesuffix(end.strip())):
         cut = f"{before_end}{ELLIPSIS}"  # the end would say the opposite
-    pieces = [
-        Statement(text=piece, event=0, place=place, form=form)
-        for place, (piece, form) in enumerate(_with_leads(text))
-        if not (is_noise(piece) or is_courtesy(piece) or _TAG.fullmatch(piece))
-    ]
+    pieces, outline = list[Statement](), list[Statement]()
+    for place, (piece, form, is_heading) in enumerate(_with_leads(text)):
+        if not (is_noise(piece) or is_courtesy(piece) or _TAG.fullmatch(piece)):
+            pieces.append(Statement(text=piece, event=0, place=place, form=form))
+            if is_heading:
+                outline.append(pieces[-1])
     spoken = [one for one in pieces if one.form in (StatementForm.SENTENCE, StatementForm.ITEM)]
     asked = [one for binds in (is_rule, lasting, _REQUEST.search) for one in spoken if binds(one.text)]
     if len(spoken) < _MIN_PIECES:
         return _by_clauses(text, tokens, token_cache) or cut
     # The headings of a plan are its steps: all of them in few words come before any one in many.
-    outline = {f"{line}:" for line in _headings(text)}
-    first = _fitting([one for one in pieces if one.text in outline], tokens // 2, token_cache)
-    left = int(tokens * _ASKED_RATIO) - sum(token_cache.text(f"{one.text} {ELLIPSIS} ") for one in first)
+    first = _fitting(outline, tokens // 2, token_cache)
+    left = int(tokens * _ASKED_RATIO) - _cost(first, token_cache)
     start = [one for one in spoken if one not in first][:_OPENING_SENTENCES]
-    opening_pieces = _opening(start, int(left * _OPENING_RATIO / _ASKED_RATIO), left, token_cache)
-    left -= sum(token_cache.text(f"{one.text} {ELLIPSIS} ") for one in opening_pieces)
-    first += opening_pieces
+    start = _opening(start, int(left * _OPENING_RATIO / _ASKED_RATIO), left, token_cache)
+    left -= _cost(start, token_cache)
+    first += start
     first += more([one for one in asked if one not in first], " ".join(one.text for one in first), left)
     if asked and set(first).isdisjoint(asked):
         return _by_clauses(text, tokens, token_cache) or cut
@@ -387,30 +386,34 @@ _CLAUSE_END = re.compile(r"(?<=[,;:.!?])\s+|\n+|\s+(?=(?:and|but|or|so|then|beca
 _MIN_PIECES, _MIN_CLAUSES_CHARS = 3, 24
 
 
-def _with_leads(text: str) -> Iterator[tuple[str, StatementForm]]:
-    """The statements of a message after its title, each line that leads some before the first of them."""
+def _cost(pieces: Iterable[Statement], token_cache: TokenCache) -> int:
+    """What pieces take, each with an ellipsis after it."""
+    return sum(token_cache.text(f"{one.text} {ELLIPSIS} ") for one in pieces)
+
+
+def _with_leads(text: str) -> Iterator[tuple[str, StatementForm, bool]]:
+    """The statements of a message after its title, each line that leads some before the first; what is a heading."""
     shown = set[str]()
-    for raw in filter(str.strip, text.split("\n")):
-        line = plain_line(raw)
+
+    def leading(line: str) -> tuple[str, StatementForm, bool]:
+        shown.add(line)
+        is_heading = not line.endswith(COLONS)
+        return f"{line}:" if is_heading else line, StatementForm.SENTENCE, is_heading
+
+    lines = [(raw, plain_line(raw)) for raw in text.split("\n") if raw.strip()]
+    for raw, line in lines:
         if not (raw.startswith("#") or line.endswith(COLONS)):
             break
-        yield line if line.endswith(COLONS) else f"{line}:", StatementForm.SENTENCE
-        shown.add(line)
+        yield leading(line)
         if raw.startswith("#"):
             break
-    headings = set(_headings(text))
+    headings = {line for raw, line in lines if _HEADING.match(raw)}
     for piece, form, lead in statements_of(text):
         for line in lead.split("\n"):
-            if line not in shown and line.endswith(COLONS):
-                yield line, StatementForm.SENTENCE
-            elif line not in shown and line in headings:
-                yield f"{line}:", StatementForm.SENTENCE
+            if line not in shown and (line.endswith(COLONS) or line in headings):
+                yield leading(line)
             shown.add(line)
-        yield piece, form
-
-
-def _headings(text: str) -> Iterator[str]:
-    return (plain_line(line) for line in text.split("\n") if _HEADING.match(line))
+        yield piece, form, False
 
 
 _HEADING = re.compile(r"#{1,6} +\S")
@@ -420,7 +423,7 @@ def _opening(pieces: Sequence[Statement], tokens: int, most: int, token_cache: T
     """The first of the pieces without a gap, until they take this many tokens, and never more than ``most``."""
     first: list[Statement] = []
     for one in pieces:
-        cost = token_cache.text(f"{one.text} {ELLIPSIS} ")
+        cost = _cost([one], token_cache)
         if tokens <= 0 or cost > most:
             break
         first.append(one)
@@ -432,7 +435,7 @@ def _fitting(pieces: Iterable[Statement], tokens: int, token_cache: TokenCache) 
     """As many of the pieces as fit when taken in this order, the same words once."""
     found: dict[str, Statement] = {}
     for one in pieces:
-        if one.text not in found and (cost := token_cache.text(f"{one.text} {ELLIPSIS} ")) <= tokens:
+        if one.text not in found and (cost := _cost([one], token_cache)) <= tokens:
             found[one.text] = one
             tokens -= cost
     return list(found.values())
@@ -483,17 +486,17 @@ def _quotes(
     """The quotations in the order of their messages, the longest cut to the same size."""
     spoken = [m for m in messages if (not m.is_short or lasting(m.text)) and not _only_asks(m, analysis)]
     kept = _affordable(spoken, budget_tokens, analysis, token_cache)
-    frames = [token_cache.item(_user_item(message, ELLIPSIS, analysis)) for message in kept]
-    costs = [token_cache.text(message.text[: budget_tokens * 12 + 200]) for message in kept]
+    room = budget_tokens - sum(token_cache.item(_user_item(message, ELLIPSIS, analysis)) for message in kept)
+    costs = {message: token_cache.text(message.text[: budget_tokens * 12 + 200]) for message in kept}
     # What counts for all work to come is cut last.
-    is_limit = [lasting(message.text) == _ALL_WORK for message in kept]
-    room, limits = budget_tokens - sum(frames), sum(compress(costs, is_limit))
-    if 2 * limits > room:
-        is_limit, limits = [False] * len(kept), 0
-    level = water_level([cost for cost, is_whole in zip(costs, is_limit, strict=True) if not is_whole], room - limits)
-    for message, cost, is_whole in zip(kept, costs, is_limit, strict=True):
+    whole = {message: cost for message, cost in costs.items() if lasting(message.text) == _ALL_WORK}
+    if 2 * sum(whole.values()) > room:
+        whole = {}
+    rest = (cost for message, cost in costs.items() if message not in whole)
+    level = water_level(rest, room - sum(whole.values()))
+    for message, cost in costs.items():
         text = message.text
-        if cost > level and not is_whole:
+        if cost > level and message not in whole:
             text = condensed(text, level, token_cache, lambda pieces, _, left: _fitting(pieces, left, token_cache))
         yield _user_item(message, text, analysis)
 
