@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from compactor_cli.digest.events import Event, ToolKind, argument, command_of, objects, short_name
-from compactor_cli.digest.noise import is_noise, is_scrap
+from compactor_cli.digest.noise import MODIFIER, is_noise, is_scrap
 from compactor_cli.digest.shell import python_script
 
 _WRITTEN = ("content", "file_text", "contents", "text", "CodeContent")
@@ -168,16 +168,11 @@ def _hunks(section: str) -> Iterator[tuple[str, str]]:
             yield old, new
 
 
-# What stands before the word that defines something, and these words in most languages.
-MODIFIERS = r"(?:export |default |public |private |protected |static |async |pub |abstract |final )*"
-DEFINERS = "def|class|func|fn|function|interface|type|struct|enum|trait|impl|module"
-
-
 @cache
 def _definition() -> re.Pattern[str]:
     # What defines a name in the languages of the corpus; a setting in capitals; in Markdown a heading.
     return re.compile(
-        rf"^[ \t]*{MODIFIERS}(?P<kind>def|class|func(?:tion)?(?:\s*\([^)\n]*\))?|fn|interface|type"
+        rf"^[ \t]*{MODIFIER}*(?P<kind>def|class|func(?:tion)?(?:\s*\([^)\n]*\))?|fn|interface|type"
         r"|struct|enum|trait|impl|module|const|CREATE TABLE)\s+\*?(?P<name>[A-Za-z_$][\w$]*)(?P<call>\()?"
         r"|^(?P<set>[A-Z][A-Z0-9_]{2,})\s*[:=]|^#{1,6} (?P<head>[^\n]{3,50})$",
         re.MULTILINE,

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.edits import DEFINERS, MODIFIERS
 from compactor_cli.digest.files import MAX_SHOWN_LINES, Content, FileState, contents, is_throwaway
 from compactor_cli.digest.language import FixedWords
+from compactor_cli.digest.noise import DEFINERS, MODIFIER
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, records_of, water_level
 from compactor_cli.model.summary import Item
 
@@ -200,7 +200,7 @@ def _parts(path: str, content: Content, tokens: int, token_cache: TokenCache, wo
     return item if len(taken) > 1 and token_cache.item(item) <= tokens else None
 
 
-_SIGNATURE = re.compile(rf"^ {{0,4}}{MODIFIERS}(?:{DEFINERS}|package)\b.*$|^#{{1,3}} .*$", re.MULTILINE)
+_SIGNATURE = re.compile(rf"^ {{0,4}}{MODIFIER}*(?:{DEFINERS}|module|package)\b.*$|^#{{1,3}} .*$", re.MULTILINE)
 
 
 def _content(path: str, content: Content, text: str, label: str, words: FixedWords) -> Item:

@@ -9,9 +9,9 @@ from itertools import chain
 from math import fsum, log
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.edits import DEFINERS, MODIFIERS
 from compactor_cli.digest.failures import is_open
 from compactor_cli.digest.language import is_term
+from compactor_cli.digest.noise import DEFINERS, MODIFIER
 from compactor_cli.digest.open import State
 from compactor_cli.digest.wants import newest_request
 
@@ -31,7 +31,7 @@ _BEGINNING = 5
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d{3,}|[^\W\d_]{2,}")
 # Before it, where a search found it: `src/clock.py:12:`.
 _DEFINES = re.compile(
-    rf"(?:[\w./@+-]+:)?(?:\d+[:-]\s*)?{MODIFIERS}(?:{DEFINERS})\s+[\w$(*]"
+    rf"(?:[\w./@+-]+:)?(?:\d+[:-]\s*)?{MODIFIER}*(?:{DEFINERS}|module)\s+[\w$(*]"
     rf"|export (?:default )?(?:const|let|var) |(?:CREATE|create) (?:TABLE|table) "
 )
 

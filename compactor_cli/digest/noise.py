@@ -1,4 +1,4 @@
-"""Noise: which sentences and lines tell an agent nothing: narration, courtesies, progress, data, scraps of code."""
+"""Noise: which sentences and lines tell an agent nothing, and which lines of code define or import something."""
 
 from __future__ import annotations
 
@@ -188,11 +188,10 @@ _IMPORT = re.compile(
 )
 
 
-_SIGNATURE = re.compile(
-    r"^(?:export |default |public |private |protected |static |async |pub |final |abstract |@)*"
-    r"(?:def|class|func|fn|function|interface|type|struct|enum|trait|impl|const|CREATE|ALTER)\b"
-    r"|^(?:#|//|--|\"\"\"|\*) "
-)
+# What may stand before a word that defines something, and these words in most languages.
+MODIFIER = r"(?:export |default |public |private |protected |static |async |pub |abstract |final )"
+DEFINERS = "def|class|func|fn|function|interface|type|struct|enum|trait|impl"
+_SIGNATURE = re.compile(rf"^(?:{MODIFIER}|@)*(?:{DEFINERS}|const|CREATE|ALTER)\b" r"|^(?:#|//|--|\"\"\"|\*) ")
 
 
 def is_signature(text: str) -> bool:
