@@ -217,9 +217,7 @@ class _OpenItems:
                 self.running.pop(key, None)
 
     def _called(self, event: Event) -> None:
-        if event.name == ATTACHMENTS.skill_tool:
-            self._load(_argument(event, "skill") or _argument(event, "command"), event.record)
-        elif event.name in ATTACHMENTS.stop_tools:
+        if event.name in ATTACHMENTS.stop_tools:
             self.running.pop(_argument(event, "task_id") or _argument(event, "shell_id"), None)
 
     def _load(self, name: str, record: int) -> None:
@@ -228,6 +226,8 @@ class _OpenItems:
             self.skills[known] = self.skills.pop(known, record)
 
     def _answered(self, event: Event, call: Event) -> None:
+        if call.name == ATTACHMENTS.skill_tool and not (event.is_error or event.is_refusal):
+            self._load(_argument(call, "skill") or _argument(call, "command"), call.record)
         # A command that takes long is put there by the client itself.
         may_be = call.tool is ToolKind.COMMAND or _argument(call, ATTACHMENTS.background_argument) == "True"
         if may_be and (found := ATTACHMENTS.started.search(event.text[:_NAME_CHARS])):

@@ -48,6 +48,11 @@ def test_skills_and_what_still_runs_are_stated() -> None:
     ]
 
 
+def test_a_skill_that_is_not_there_is_not_loaded() -> None:
+    unknown = call("Skill", "s", skill="commit"), answer("Unknown skill: commit", "s", is_error=True)
+    assert plan(conversation(*TALK, unknown)) == plan(conversation(*TALK))
+
+
 def test_what_ended_is_not_stated_wherever_that_is_shown() -> None:
     over = (notice("a1b2c3"), call("TaskStop", "k", task_id="b77f00"), answer("Successfully stopped task", "k"))
     assert plan(conversation(*TALK, *over)) == ["Skills loaded: git:review"]
