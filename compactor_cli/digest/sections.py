@@ -134,7 +134,7 @@ SECTIONS: tuple[SectionPlan, ...] = (
 )
 _LEAVES_OUT_WHAT_IS_SHOWN = (Section.PLAN, Section.QUESTIONS, Section.USER)
 # A third of what the sections before them were given and did not need.
-_TAKES_WHAT_IS_UNUSED = (Section.USER, Section.ERRORS, Section.DECISIONS)
+_TAKES_WHAT_IS_UNUSED = (Section.USER, Section.ERRORS, Section.DECISIONS, Section.COMMANDS)
 # What is dropped first where the whole is over its budget; the sections without a row of their own among them.
 DROP_ORDER: tuple[Section, ...] = (
     Section.NAMES,

@@ -410,3 +410,20 @@ def test_what_the_agent_may_do_is_stated_as_it_was_changed_last() -> None:
     build = ran("make", "built")
     assert "approval_policy never, sandbox_mode danger-full-access" in facts(careful, build, free, build)
     assert not any("approval_policy" in text for text in facts(careful, build, careful, build))
+
+
+def test_what_the_sections_before_did_not_need_leaves_room_for_the_last_outcome_of_each_check() -> None:
+    one = conversation(
+        user("Add the tide gauge to the harbour page and check it."),
+        call("Edit", file_path="src/harbour.py", old_string="x", new_string="def gauge():\n    return read_tide()"),
+        answer("ok"),
+        *ran("npm run build -- --mode production", "built in 3.2s, 41 modules"),
+        *ran("ruff check src --select ALL", "All checks passed!"),
+        *ran("pytest tests/test_harbour.py -q", "14 passed in 0.31s"),
+        says("The gauge stands on the harbour page."),
+    )
+    assert texts(digest(one, 500), Section.COMMANDS) == [
+        "`pytest tests/test_harbour.py -q` → ok: 14 passed in 0.31s",
+        "`ruff check src --select ALL` → ok: All checks passed!",
+        "`npm run build -- --mode production` → ok: built in 3.2s, 41 modules",
+    ]
