@@ -34,7 +34,7 @@ from compactor_cli.digest.names import PATH_ALONE
 from compactor_cli.digest.noise import is_import, is_narration, is_noise, is_passing, is_scrap
 from compactor_cli.digest.salience import Scores
 from compactor_cli.digest.settled import chooses, gives_reason
-from compactor_cli.digest.statements import GAP, MAX_CHARS, Statement, StatementForm, sentences, statements_of
+from compactor_cli.digest.statements import GAP, MAX_CHARS, Statement, StatementForm, statements_of, without_end
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
@@ -223,8 +223,9 @@ def _pieces(
         return is_narration(sentence) or (is_past and is_passing(sentence))
 
     for place, (piece, form, lead) in enumerate(statements_of(text)):
-        is_sentence = form is StatementForm.SENTENCE
-        if is_noise(piece) or (is_sentence and all(map(is_step, sentences(piece) or (piece,)))):
+        if form is StatementForm.SENTENCE:
+            piece = without_end(piece, is_step)
+        if is_noise(piece):
             continue
         is_offered = form is StatementForm.ITEM and is_option(piece, options)
         if is_offered and not is_service:

@@ -47,6 +47,7 @@ from compactor_cli.digest.statements import (
     sentences,
     statements_of,
     tail,
+    without_end,
 )
 from compactor_cli.digest.wants import (
     PLEASE,
@@ -328,13 +329,13 @@ def _gist(
         if not is_noise(piece)
     ]
     leads = [one.lead.rpartition("\n")[2] if one.form is StatementForm.ITEM else "" for one in pieces]
-    intended = [at for at, lead in enumerate(leads) if lead != _without_aim(lead)]
+    intended = [at for at, lead in enumerate(leads) if lead != without_end(lead, is_narration)]
     if 0 < len(intended) <= acts:
         first = intended.pop(0)
-        pieces[first] = Statement(text=_without_aim(leads[first]), event=0, place=first)
+        pieces[first] = Statement(text=without_end(leads[first], is_narration), event=0, place=first)
         pieces = [one for at, one in enumerate(pieces) if one.text and at not in intended]
     pieces = [one for one in pieces if not _TICKED.match(one.text)] or pieces
-    pieces = [one._replace(text=left) for one in pieces if (left := _without_aim(one.text))] or pieces
+    pieces = [one._replace(text=left) for one in pieces if (left := without_end(one.text, is_narration))] or pieces
     if (whole := _shown(pieces)) and token_cache.text(whole) <= budget_tokens:
         return whole
     if is_answered:
@@ -345,12 +346,6 @@ def _gist(
     question = last_question(text)
     spoken = [one for one in pieces if one.form is not StatementForm.CODE and one.text not in question]
     return _shown(_chosen_pieces(analysis, token_cache, spoken, "", budget_tokens))
-
-
-def _without_aim(text: str) -> str:
-    """A text without the announcements at its end."""
-    stated = [*dropwhile(is_narration, reversed(sentences(text)))]
-    return text[: text.rfind(stated[0]) + len(stated[0])] if stated and stated[0] in text else text if stated else ""
 
 
 _TICKED = re.compile(r"(?:\d+[.)] +)?(?:[✅✓✔☑]|\[[xX]\])")
@@ -499,7 +494,7 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, i
             done |= {text: (event.record, False)} if stated else {}
     if done and (thought := analysis.newest_thought):
         text = _end_of(thought.text, _MAX_THOUGHT_CHARS)
-        if text := text if thought.record > acted else _without_aim(text):
+        if text := text if thought.record > acted else without_end(text, is_narration):
             done[f"{words.thought}{words.colon}{words.quoted(text)}"] = thought.record, False
     # A thought stands before the calls of its record.
     steps = sorted(done, key=lambda text: (done[text][0], not text.startswith(('"', words.thought))))

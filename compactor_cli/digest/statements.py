@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from enum import StrEnum
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import dropwhile, zip_longest
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -178,6 +178,15 @@ def sentences(text: str, *, with_code: bool = False) -> tuple[str, ...]:
         elif not line.lstrip().startswith("|"):
             found.extend(_split(plain_line(line)))
     return tuple(found)
+
+
+def without_end(text: str, is_left_out: Callable[[str], bool]) -> str:
+    """A text without the sentences of some kind at its end; empty where it has no other."""
+    stated = list(dropwhile(is_left_out, reversed(sentences(text) or (text,))))
+    if not stated:
+        return ""
+    start = text.rfind(stated[0])
+    return text if start < 0 else text[: start + len(stated[0])]
 
 
 def _split(line: str) -> list[str]:

@@ -149,6 +149,13 @@ def test_two_sentences_that_only_announce_steps_are_no_statement() -> None:
     assert "Found it" not in shown
 
 
+def test_a_finding_is_stated_without_the_step_that_is_announced_after_it() -> None:
+    found = [says("Good, the buoy speaks metres now. Now let me run the tests."), *ran("pytest", "14 passed")]
+    shown = rendered(digest(conversation(user("add the gauge"), *found, user("now the wind"), says("Done."))).summary)
+    assert "the buoy speaks metres now." in shown
+    assert "let me run" not in shown
+
+
 def test_an_announcement_loses_against_an_outcome() -> None:
     found = read(user("why?"), says(SENTENCES[1]), says(SENTENCES[2]))
     assert [one.text for one in chosen(found, 30)] == [SENTENCES[2]]

@@ -263,3 +263,15 @@ def test_numbered_headings_stand_under_the_heading_above_them() -> None:
         "P2: should fix\n2. Slow",
     ]
     assert [lead for _, _, lead in statements.statements_of("# Review\n\n## Rows\n\nThey are lost.")] == ["Rows"]
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("The gauge is imported. Now let me run the tests.", "The gauge is imported."),
+        ("Let me look at the gauge. It reads metres.", "Let me look at the gauge. It reads metres."),
+        ("Now let me run the tests.", ""),
+    ],
+)
+def test_an_announcement_is_taken_off_the_end_of_a_text(text: str, left: str) -> None:
+    assert statements.without_end(text, noise.is_narration) == left
