@@ -1,7 +1,7 @@
 """How fast a compaction is: one table, every figure a ratio against a floor or a peer within the same run.
 
     python benchmarks/run.py                                      # 3 and 20 MB, 10,000 files: some minutes
-    python benchmarks/run.py --mb 10 100 1000 --session-mb 100    # what the documentation tells
+    python benchmarks/run.py --mb 3 20 200 --session-mb 10 --files 2000   # the tables of docs/benchmarks.md
     python benchmarks/run.py --real --session-mb 45               # of real text: 20 MB of rows, and a session
     python benchmarks/run.py --plot speed.svg
 
