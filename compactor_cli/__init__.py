@@ -1,6 +1,8 @@
-"""Compact LLM agent transcripts: keep what the agent needs next, archive the rest.
+"""Compact agents' transcripts: the middle becomes a summary, what is kept keeps its bytes, originals are archived.
 
-What this package offers to programs is what is named here; see docs/python-api.md.
+For programs, what is named here is public: docs/python-api.md. Readers of the code begin at `engine.py`, which compacts
+one transcript, and `run/jobs.py`, which takes a file from its first look to its replacement; docs/architecture.md is
+the map.
 """
 
 # As in typing, which is not imported for it: that takes longer than the rest of a start that imports nothing else.

@@ -1,1 +1,1 @@
-"""The digest: a summary written without a model, every line of it found in the transcript."""
+"""The digest: a summary written without a model, every statement found in the transcript. Begin at `digest.py`."""

@@ -1,4 +1,7 @@
-"""Analysis: everything a digest knows of the records it stands for, worked out once."""
+"""Analysis: everything a digest knows of the records it stands for, worked out once.
+
+Sections read these values, never the records; each is found in the module of its subject (`failures`, `commits`, …).
+"""
 
 from __future__ import annotations
 

@@ -1,12 +1,9 @@
 """Atoms: the facts of a text that stand for themselves — paths, names, numbers, hashes.
 
-The definition is that of the measures (docs, "Atom"): URL · UUID · path with ``/`` · file name with a known
-extension · ``--flag`` · hex of 7 or more with a digit and a letter · date · ``#123`` · number of 4 or more
-digits (3 or more with a dot) · identifier of 5 or more characters with an inner ``_``, a camel hump or a
-digit. Dotted names are split. An atom is a verbatim piece of the text, never longer than 200 characters.
-
-A text is cut into chunks at characters that no atom but a URL holds; what a chunk says is worked out once
-and remembered, since most chunks of a transcript come again. That is what makes a scan fast.
+URL · UUID · path with ``/`` · file name with a known extension · ``--flag`` · hex of 7 or more with a digit and a
+letter · date · ``#123`` · number of 4 or more digits (3 or more with a dot) · identifier of 5 or more characters with
+an inner ``_``, a camel hump or a digit; verbatim, at most 200 characters. Dotted names are split. What a chunk of text
+holds is remembered, since most chunks of a transcript come again: that makes a scan fast.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Choice: the statements that tell most of what the rest of the summary does not, for a budget.
 
-Budgeted weighted coverage by lazy greedy choice: what one statement tells, another need not, so a statement's gain only
-falls and a stale value is an upper bound; the best is weighed again and taken if it is still best (Minoux 1978; gain
-divided by a power of the cost for budgets: Lin & Bilmes 2010).
+Weighted coverage by lazy greedy choice: what one statement tells, another need not, so a stale gain is an upper bound
+(Minoux 1978; gain divided by a power of the cost for budgets: Lin & Bilmes 2010).
 """
 
 from __future__ import annotations

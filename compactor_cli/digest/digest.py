@@ -1,4 +1,8 @@
-"""The digest: a summary written without a model, every statement of it found in the transcript."""
+"""The digest: a summary written without a model, every statement of it found in the transcript.
+
+Within its budget; the same for the same request. `analysis` works out what the records show, `sections` states it,
+`candidates` and `choice` fill the rest with statements, `names` adds an index. docs/digest.md has the rules in words.
+"""
 
 from __future__ import annotations
 

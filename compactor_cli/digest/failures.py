@@ -1,9 +1,8 @@
 """Errors with the status that a record shows: fixed and by what, failing when last seen, changed since and not run.
 
 A failing run is fixed by a later passing run of the same command or of one that contains it (the whole suite contains
-one test), or by one that fails of something else. What fixed it was done before the first run without it. A command
-that failed and was followed by another way to the same end has that as its fix. Slips of exploration (a search without
-a hit, a wrong path) are no errors, nor is a call that the user turned down.
+one test), or by one that fails of something else. The fix is what was done before the first run without it, or another
+way to the same end. Slips of exploration (a search without a hit) and calls that the user turned down are no errors.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Sections: one table of what the digest states, in which share of its tokens, and what is dropped first.
 
-Every builder takes the analysis and a number of tokens and gives items in the order they are read; what does not fit
-is left out from the end of its own ranking. To add a section: a value of `Section`, a row of `SECTIONS`, a heading in
-the templates.
+A builder takes the analysis and a number of tokens and gives items in the order they are read, by its own ranking.
 """
 
 from __future__ import annotations

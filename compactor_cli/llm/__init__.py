@@ -1,1 +1,1 @@
-"""Spans to a summary: by the digest (offline, the default) or by a model."""
+"""Spans to a summary by a model: redacted, within limits, checked; the digest where it fails. Begin at `model.py`."""

@@ -1,4 +1,8 @@
-"""Planner: the whole decision about one transcript, as a frozen value, checked before anything acts on it."""
+"""Planner: the whole decision about one transcript, as a frozen value, checked before anything acts on it.
+
+Every record is kept, pruned by a named rule, or covered by the summary; no call is parted from its result. `trigger`
+decides whether, `strategies` what replaces the records that do not stay.
+"""
 
 from __future__ import annotations
 

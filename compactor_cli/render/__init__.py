@@ -1,1 +1,1 @@
-"""Summary to text in a template and back; transcripts to other formats, documents and pages."""
+"""Summary to text and back (`template.py`); transcripts to other formats (`convert.py`) and to pages (`page.py`)."""
