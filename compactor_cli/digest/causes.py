@@ -41,7 +41,8 @@ _FINDS_CAUSE = re.compile(
     r"|(?:found|see) (?:it|(?:the|another|an?) (?:\w+ )?(?:bug|issue|problem|cause|culprit|gap|blocker)s?)\b"
     r"|turns out|that(?:'s| is| explains) why"
     r"|(?:fail(?:s|ed|ing|ure)?|broken?|breaks|crash(?:es|ed)?|missing|lost|stuck|skipped)\b[^.!?—]{0,60}"
-    r"\b(?:because|since|due to)\b)",
+    r"\b(?:because|since|due to)\b)"
+    r"|原因(?:是|在于|找到|很?清楚|[:\uff1a])|问题(?:是|在于|出在)|(?:导致|造成)了?|原来是|原因は|のせいで",
     re.IGNORECASE,
 )
 _GUESSES = r"\b(?:might|may|could|probably|likely|possibl[ey]|perhaps|seems?|suggests?|I (?:think|suspect))\b|\?$"
@@ -60,7 +61,10 @@ _MAX_CAUSE_CHARS, _MAX_FIX_CHARS = 280, 160
 
 
 # Parts of every text that says so, in lower case.
-_CAUSE_PARTS = "cause|issue|problem|bug|culprit|blocker|gap|found it|see it|turns out|why|since|due to".split("|")
+_CAUSE_PARTS = (
+    *("cause", "issue", "problem", "bug", "culprit", "blocker", "gap", "found it", "see it", "turns out", "why"),
+    *("since", "due to", "原因", "问题", "导致", "造成", "原来是", "せいで"),
+)
 
 
 def finds_cause(text: str) -> bool:

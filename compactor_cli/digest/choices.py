@@ -56,6 +56,17 @@ def last_question(text: str) -> str:
     return " ".join(found[first : last + 1]) if last >= 0 else ""
 
 
+def last_proposal(text: str) -> str:
+    """The last sentence of a text by which the agent proposes something; empty where it does not."""
+    return next((one for one in reversed(sentences(text)) if _PROPOSES.search(one)), "")
+
+
+_PROPOSES = re.compile(
+    r"\b(?:I(?:'d| would)? (?:suggest|recommend|propose)|my (?:suggestion|recommendation|proposal))\b|建议|提案",
+    re.IGNORECASE,
+)
+
+
 def _asks(sentence: str) -> bool:
     # What stands in quotation marks somebody else asks.
     if sentence.rstrip().endswith('"') and ' "' in sentence:

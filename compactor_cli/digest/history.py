@@ -21,6 +21,7 @@ from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import (
     COLONS,
     ELLIPSIS,
+    FULL_STOPS,
     QUESTION_MARKS,
     Statement,
     StatementForm,
@@ -336,6 +337,9 @@ def _item(label: str, group: Sequence[Statement], depth: int, marks: Mapping[tup
     return Item(text=text, records=records_of(statement.record for statement in group), depth=depth)
 
 
+_STOPS = f".{FULL_STOPS}"
+
+
 def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], str]) -> str:
     """The statements of a message under their leads; a new heading, and each entry under one, opens a line.
 
@@ -354,9 +358,8 @@ def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], str
         is_below = before is not None and leads[-1:] == [lead_of(before.text)]
         if not before or (leads != above and not is_below):
             new = [lead for lead in leads if lead not in shown]
-            lines.append(
-                " ".join([*(lead if lead.endswith(COLONS) else f"{lead.rstrip('.')}:" for lead in new), piece])
-            )
+            named = [lead if lead.endswith(COLONS) else f"{lead.rstrip(_STOPS)}:" for lead in new]
+            lines.append(" ".join([*named, piece]))
         else:
             is_listed = entry and before.form is not StatementForm.SENTENCE
             gap = statement.place > before.place + before.span

@@ -37,7 +37,7 @@ def _narration() -> re.Pattern[str]:
         r"|starting|the (?:next|last|remaining)|one (?:more|remaining|last))"
         r"\b(?:[^.!?]|\.(?=\w)){0,240}[.:!]*(?: let me(?:[^.]|\.(?=\w))*[.:]?)?$"
         rf"|^{_OPENS}i (?:can |now )*(?:see|understand|have)\b(?! that)[^.!?:`\d]{{0,60}}[.:!]*$"
-        r"|^(?:让我|我来|现在我|接下来我|首先,?我)|^(?:では|次に)",
+        r"|^(?:[^\uff0c\u3002]{0,12}\uff0c)?(?:让我|我来|我先|我再|我去|我看一?下|现在我|接下来|下面我|首先)|^(?:では|次に)",
         re.IGNORECASE,
     )
 

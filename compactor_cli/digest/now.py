@@ -11,7 +11,7 @@ from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.checklists import beginnings, marked
 from compactor_cli.digest.choice import Choice
-from compactor_cli.digest.choices import asks, last_question
+from compactor_cli.digest.choices import asks, last_proposal, last_question
 from compactor_cli.digest.commands import CommandOutcome
 from compactor_cli.digest.edits import editor_step, viewed_file
 from compactor_cli.digest.events import (
@@ -165,8 +165,8 @@ def _is_past(newest: UserMessage, analysis: Analysis) -> bool:
 
 def _replied_to(newest: UserMessage, before: str, analysis: Analysis) -> str:
     """What of the words ``before`` it the newest message answers, where it says too little alone; else empty."""
-    question = newest.replies_to
     agrees = begins_with_assent(newest.text)
+    question = newest.replies_to or (last_proposal(before) if agrees else "")
     has_acted = _has_acted(newest, analysis)
     says_itself = has_acted or asks(newest.text) or names(newest.text)
     leans = analysis.is_dialogue and _leans(newest.text) and not (agrees and has_acted)

@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checklists import beginnings, holds_half
-from compactor_cli.digest.choices import QUESTION_WORDS, asks, chosen_options, last_question, options_of
+from compactor_cli.digest.choices import QUESTION_WORDS, asks, chosen_options, last_proposal, last_question, options_of
 from compactor_cli.digest.events import Event, EventKind, ToolKind, argument, is_lookup, is_service_call
 from compactor_cli.digest.language import FixedWords, dense_share, terms, words_of
 from compactor_cli.digest.noise import is_narration
@@ -224,7 +224,8 @@ _HEADS_DECISIONS = re.compile(r"\b(?:decisions?|decided)\b", re.IGNORECASE)
 
 def _answered(before: Event, event: Event) -> Iterator[Decision]:
     """The assistant's last question with how the user answers it, and what of the options was not taken."""
-    question, whole = last_question(before.text), one_line(event.text)
+    whole = one_line(event.text)
+    question = last_question(before.text) or (last_proposal(before.text) if begins_with_assent(whole) else "")
     options = options_of(before.text)
     chosen = chosen_options(whole, options)
     answers = chosen or begins_with_assent(whole) or declines(whole)
@@ -342,9 +343,10 @@ _NO = re.compile(
 
 
 _ASSENT = re.compile(
-    r"\W*(?:(?:yes|yeah|yep|ok(?:ay)?|sure|good|great|perfect|fine|cool|looks good|lgtm|continue|go on|go ahead"
-    r"|let'?s go|please|(?:do|fix|add) (?:it|that|this|them|both|all|it all|all of (?:it|them|those))|proceed|correct"
-    r"|right|好的?|可以|继续|是的?|はい)\b[\s,.!-]*)+",
+    r"\W*(?:(?:(?:yes|yeah|yep|agreed?|ok(?:ay)?|sure|good|great|perfect|fine|cool|looks good|lgtm|continue|go on"
+    r"|go ahead|let'?s go|please|(?:do|fix|add) (?:it|that|this|them|both|all|it all|all of (?:it|them|those))"
+    r"|proceed|correct|right)\b|(?:同意|好[的了]?|可以了?|没问题|行吧?|对的?|继续|是的?|嗯|はい|お願いします)(?!\w))"
+    r"[\s,.!\u3002\uff01\uff0c\u3001-]*)+",
     re.IGNORECASE,
 )
 

@@ -193,6 +193,8 @@ def _split(line: str) -> list[str]:
     pieces: list[str] = []
     at = 0
     for end in _SENTENCE_END.finditer(line):
+        if _is_in_code(line, end.start()):
+            continue
         if end[0].endswith((")", "]", "...", ELLIPSIS)) and line[end.end() + 1 : end.end() + 2].islower():
             continue  # "(`0/`, `1/`, ...) which matches"
         if len(line[at : end.end()].strip()) > 2:
@@ -200,6 +202,11 @@ def _split(line: str) -> list[str]:
             at = end.end()
     rest = line[at:].strip()
     return [*pieces, rest] if rest else pieces
+
+
+def _is_in_code(line: str, at: int) -> bool:
+    """Whether a place of a line stands between two marks of code: a query's `?` ends no sentence."""
+    return line.count("`", 0, at) % 2 == 1 and "`" in line[at:]
 
 
 def verbatim(text: str) -> str:
@@ -403,4 +410,6 @@ def _lead(heading: str, above: Sequence[tuple[int, str]]) -> str:
 def _pieces(line: str) -> list[str]:
     if len(line) <= 100:
         return [line] if line else []
-    return [piece.strip() for piece in _PIECE_END.split(line) if piece and piece.strip()]
+    ends = [end.span() for end in _PIECE_END.finditer(line) if not _is_in_code(line, end.start())]
+    starts, stops = [0, *(stop for _, stop in ends)], [*(start for start, _ in ends), len(line)]
+    return [piece for start, stop in zip(starts, stops, strict=True) if (piece := line[start:stop].strip())]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from conversation import answer, call, conversation, digest, ran, rendered, says, texts, user
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.language import LANGUAGES, FixedWords, apart, detect, words, words_of
+from compactor_cli.digest.settled import begins_with_assent
+from compactor_cli.model.summary import Section
 
 
 @pytest.mark.parametrize(
@@ -47,3 +50,51 @@ def test_an_unknown_language_gets_english_words() -> None:
 def test_words_within_names_stand_apart() -> None:
     found = words(apart("runTests, run_tests: HTTPServer"))
     assert found == ["run", "tests", "run", "tests", "http", "server"]
+
+
+SESSION = (
+    user("导出的 CSV 是乱码\uff0c库存变成了负数\u3002先查原因\uff0c再修\u3002"),
+    says("我先看项目结构\u3002"),
+    ran("cat chaye/db.py", "def take(tea, grams): ..."),
+    says(
+        "原因清楚了\uff1a`take` 不检查库存\u3002我建议把检查放进 `take`\uff1a"
+        "`UPDATE stock SET grams = grams - ? WHERE tea = ? AND grams >= ?`\uff0c影响 0 行就抛出 Refused\u3002"
+    ),
+    user("同意\u3002批量的语义不变\uff0c一行不够就整批拒绝\u3002"),
+    call("Edit", file_path="chaye/db.py", old_string="def take(tea, grams): ...", new_string="def take(tea): ..."),
+    answer("ok"),
+    says("库存已修好\u3002接下来查乱码\u3002"),
+)
+
+
+def test_a_chinese_session_states_what_was_agreed_to_and_no_step() -> None:
+    one = digest(conversation(*SESSION), 1_500)
+    asked, replied, *_ = texts(one, Section.TASK)
+    assert asked.startswith("请求: 同意\u3002批量的语义不变")
+    assert replied.startswith("回应的是: 原因清楚了\uff1a`take` 不检查库存\u3002")
+    assert replied.endswith("AND grams >= ?`\uff0c影响 0 行就抛出 Refused\u3002")
+    (settled,) = texts(one, Section.DECISIONS)
+    assert settled.startswith("我建议把检查放进 `take`")
+    assert settled.endswith('→ "同意\u3002 批量的语义不变\uff0c一行不够就整批拒绝\u3002"')
+    assert "我先看" not in rendered(one.summary)
+
+
+def test_a_cause_found_in_chinese_stands_with_what_was_edited_for_it() -> None:
+    found = says("乱码的原因找到了\uff1a`chaye/export.py` 写成了 `utf-8`\uff0c文件开头少了 BOM\u3002")
+    edit = call("Edit", file_path="chaye/export.py", old_string='"utf-8"', new_string='"utf-8-sig"')
+    one = digest(
+        conversation(user("为什么是乱码\uff1f"), found, edit, answer("ok"), says("改好了\u3002"), user("库存呢\uff1f"))
+    )
+    assert texts(one, Section.ERRORS) == [
+        "乱码的原因找到了\uff1a`chaye/export.py` 写成了 `utf-8`\uff0c文件开头少了 BOM\u3002 → 编辑: chaye/export.py"
+    ]
+
+
+@pytest.mark.parametrize("words", ["同意\u3002", "好的\uff0c就这样", "可以了", "Agreed. Keep the rest.", "はい\u3002"])
+def test_agreement(words: str) -> None:
+    assert begins_with_assent(words)
+
+
+@pytest.mark.parametrize("words", ["对了\uff0c还有一个问题", "行数不对", "不同意", "agreement pending"])
+def test_no_agreement(words: str) -> None:
+    assert not begins_with_assent(words)

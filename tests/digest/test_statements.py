@@ -275,3 +275,10 @@ def test_numbered_headings_stand_under_the_heading_above_them() -> None:
 )
 def test_an_announcement_is_taken_off_the_end_of_a_text(text: str, left: str) -> None:
     assert statements.without_end(text, noise.is_narration) == left
+
+
+def test_a_mark_within_code_ends_no_sentence() -> None:
+    first = "Put the check into `UPDATE stock SET grams = grams - ? WHERE tea = ?` and raise Refused."
+    line = f"{first} It is safe then, and it needs no lock, which is what slows the loader down."
+    assert statements.sentences(line)[0] == first
+    assert next(piece for piece, _, _ in statements.statements_of(line)) == first
