@@ -44,6 +44,7 @@ from compactor_cli.formats.client_signs import (
     reported_words,
     subagent_parts,
     working_directory,
+    written_call,
 )
 from compactor_cli.formats.client_signs import short_name as short_name
 from compactor_cli.formats.harness import refusal, user_text
@@ -173,6 +174,7 @@ class _EventReader:
     # What calls that speak to the user asked (nothing where they reported), by where that stands among the events.
     asked: dict[int, tuple[str, ...]] = field(default_factory=dict)
     turn: int = 0
+    acts_by_words: bool = False  # a call that was written into words has had a result
 
     def read(self, index: int, message: Message) -> None:
         if message.is_meta:
@@ -218,8 +220,10 @@ class _EventReader:
         A command that the user ran himself is a call: it shows what became of the work.
         """
         last = self.found[-1] if self.found else None
+        if last and last.kind is EventKind.ASSISTANT and self._observed(index, message):
+            return
         words = self._spoken(user_text(message))
-        is_observation = last and OBSERVATION.match(words) and WRITTEN_ACTION.search(last.text)
+        is_observation = OBSERVATION.match(words) and (last is None or WRITTEN_ACTION.search(last.text))
         if words and not is_observation:
             if last is None or last.kind is not EventKind.USER or last.record != index:
                 self.turn += 1
@@ -236,6 +240,23 @@ class _EventReader:
             self._answered(index, ToolResult(id=_TYPED, text="\n".join(filter(None, shown))))
         elif not typed and (text := self._clean(_OF_THE_CLIENT.sub("", message.text))):
             self._add(EventKind.RESULT, index, text)
+
+    def _observed(self, index: int, message: Message) -> bool:
+        """Whether what is sent in the user's name is what came of a call that was written into the words before it.
+
+        The words are parted there. Once that was so, whatever follows such a call came of it.
+        """
+        last = self.found[-1]
+        shown = OBSERVATION.match(message.text)
+        written = written_call(last.text) if shown or self.acts_by_words else None
+        if written is None:
+            return False
+        self.acts_by_words = True
+        words, call = written
+        self.found[-1:] = [replace(last, text=words)] if words else []
+        self._called(last.record, replace(call, id=_WRITTEN))
+        self._answered(index, ToolResult(id=_WRITTEN, text=message.text[shown.end() :] if shown else message.text))
+        return True
 
     def _called(self, index: int, call: ToolCall) -> None:
         questions = asked_questions(call)
@@ -324,6 +345,7 @@ _OF_THE_CLIENT = re.compile(
 )
 # Stands for the id of commands that the user runs.
 _TYPED = "\0typed"
+_WRITTEN = "\0written"
 # No tool's arguments are nested so deep; what is deeper was made to exhaust whoever walks through it.
 _MAX_DEPTH = 64
 

@@ -26,9 +26,17 @@ NOT_SPOKEN = re.compile(r"No response requested\.\Z|API Error\b|Claude AI usage 
 # What agents have to write around what they say: the label of SWE-agent and mini-swe-agent in front, and the command
 # that is called anyway.
 SPOKEN_LABEL = re.compile(r"\A(?:(?:THOUGHT|DISCUSSION):?|Thought:)\s+")
-# How an agent acts by words alone (ReAct, smolagents), and how what came of it opens in the user's name.
+# How an agent acts by words alone (ReAct, smolagents), and how what came of it opens in the user's name: there, and in
+# SWE-agent, OpenHands and mini-swe-agent, where no tool is called by name.
 WRITTEN_ACTION = re.compile(r"^(?:Action|Code)(?: \d+)?:", re.MULTILINE)
-OBSERVATION = re.compile(r"\s*Observation(?: \d+)?:")
+OBSERVATION = re.compile(
+    r"\s*(?:(?:Observation(?: \d+)?|OBSERVATION):|EXECUTION RESULT of \[[^\]\n]*\]:\n?|(?=<(?:returncode|output)>))"
+)
+_WRITTEN_FUNCTION = re.compile(r"<function=([\w.-]+)>\s*(.*?)(?:</function>.*)?\Z", re.DOTALL)
+_WRITTEN_PARAMETER = re.compile(r"<parameter=([\w.-]+)>(.*?)</parameter>", re.DOTALL)
+_WRITTEN_COMMAND = re.compile(
+    r"```(?:bash|sh|mswea_bash_command)?\n(.*?)\n?```(?!.*```)|<command>\n?(.*?)\n?</command>", re.DOTALL
+)
 WRITTEN_CALL = re.compile(r"\s*^```(?:bash|sh)\n(?:(?!^```).*\n)*```\s*\Z", re.MULTILINE)
 # Lines that tools write around what they show, for the model to find its way: of `ls -l`, SWE-agent, mini-swe-agent
 # and OpenHands.
@@ -308,6 +316,17 @@ def short_name(name: str) -> str:
     """The tool's name without the server or namespace in front of it, without case, ``_`` and ``-``."""
     last = name.rsplit("__", 1)[-1].rsplit(".", 1)[-1].rsplit(":", 1)[-1].rsplit("/", 1)[-1]
     return last.replace("_", "").replace("-", "").replace(" ", "").lower()
+
+
+def written_call(text: str) -> tuple[str, ToolCall] | None:
+    """The words and the call in what an agent said that calls no tool by name; None where no call is written there."""
+    if found := _WRITTEN_FUNCTION.search(text):
+        given: dict[str, Any] = {key: value.strip("\n") for key, value in _WRITTEN_PARAMETER.findall(found[2])}
+        return text[: found.start()].rstrip(), ToolCall(id="", name=found[1], arguments=given)
+    if found := _WRITTEN_COMMAND.search(text):
+        call = ToolCall(id="", name="bash", arguments={"command": (found[1] or found[2] or "").strip("\n")})
+        return text[: found.start()].rstrip(), call
+    return None
 
 
 def reported_words(call: ToolCall) -> str:

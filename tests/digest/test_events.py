@@ -8,7 +8,7 @@ import pytest
 from conversation import answer, call, conversation, events_of, ran, says, summary, user
 
 from compactor_cli.digest.cleaning import without_gutters
-from compactor_cli.digest.events import EventKind, ToolKind, events, tool_kind
+from compactor_cli.digest.events import EventKind, ToolKind, command_of, events, tool_kind
 from compactor_cli.formats.client_signs import path_stripper, working_directory
 from compactor_cli.model.transcript import Message, Role, Text, ToolCall, ToolResult
 
@@ -119,6 +119,36 @@ def test_what_comes_of_an_action_in_words_is_no_word_of_the_user() -> None:
     found = events_of(acted, seen, says("Thought: It lost 60."), user("Observation: it is late."))
     assert [event.kind.value for event in found] == ["assistant", "result", "assistant", "user"]
     assert found[0].text.startswith("I should count them.")
+
+
+@pytest.mark.parametrize(
+    ("acted", "seen"),
+    [
+        ("```mswea_bash_command\nls tide\n```", "<returncode>0</returncode>\n<output>\ngauge.py\n</output>"),
+        ("```bash\nls tide\n```", "<output>\ngauge.py\n</output>"),
+        ("```\nls tide\n```", "OBSERVATION:\ngauge.py"),
+        (
+            "<function=execute_bash>\n<parameter=command>ls tide</parameter>\n</function>",
+            "EXECUTION RESULT of [execute_bash]:\ngauge.py",
+        ),
+    ],
+)
+def test_a_call_that_is_written_into_words_is_a_call_with_its_result(acted: str, seen: str) -> None:
+    found = events_of(says(f"I look for the gauge.\n\n{acted}"), user(seen), says("It is there."), user("Good."))
+    assert [event.kind.value for event in found] == ["assistant", "call", "result", "assistant", "user"]
+    assert (found[0].text, command_of(found[1].arguments)) == ("I look for the gauge.", "ls tide")
+    assert (found[2].call, "gauge.py" in found[2].text, "OBSERVATION" in found[2].text) == (1, True, False)
+
+
+def test_who_acted_by_words_once_is_answered_by_what_came_of_it() -> None:
+    acted = says("```bash\nls\n```")
+    found = events_of(acted, user("<output>\na.py\n</output>"), says("```bash\ngit diff\n```"), user("+ a line"))
+    assert [event.kind.value for event in found] == ["call", "result", "call", "result"]
+
+
+def test_a_command_that_is_only_shown_is_no_call() -> None:
+    found = events_of(says("Run it like this:\n```bash\nmake gauge\n```"), user("It fails."))
+    assert [event.kind.value for event in found] == ["assistant", "user"]
 
 
 def test_a_message_to_somebody_else_is_a_call() -> None:
