@@ -149,7 +149,7 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
     events, places = analysis.events, analysis.scores.table.lines.numbers
     found = ((call, result) for call, result in results_of(events).items() if result.refusal is None)
     for call, result in islice(reversed([*found]), _MAX_ANSWERS):
-        lines = [line.strip() for line in result.text.strip().split("\n")]
+        lines = [line.strip() for line in result.text.strip().split("\n") if not _SLIP.match(line)]
         text, label = _BETWEEN_LINES.join(lines), analysis.labels[call].text
         is_short = len(text) <= _MAX_ANSWER_CHARS and len(lines) <= 2 and not is_noise(text) and text not in label
         if is_short and events[call].tool in (ToolKind.COMMAND, ToolKind.READ):
@@ -329,7 +329,8 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         is_label = event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND)
         # What came of an edit repeats it; of one that was not made, the first line says why.
         is_of_it = base.event in undone or event.call in made
-        is_of_it = is_of_it or (event.call in undone and not event.text.lstrip().startswith(text))
+        is_reason = event.text.lstrip().startswith(text) and not text.endswith(":")
+        is_of_it = is_of_it or (event.call in undone and not is_reason)
         if is_steering or is_of_it or event.refusal is not None or text == event.name or text in label.text:
             continue
         is_result = event.kind is EventKind.RESULT
@@ -341,6 +342,8 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
             continue
         is_file = event.tool is ToolKind.READ or (event.tool is ToolKind.COMMAND and label.is_file)
         is_look = is_result and (is_file or event.call in looks)
+        if is_look and _SLIP.match(text):
+            continue
         form = StatementForm.LOOKED if is_look else StatementForm.OUTPUT
         weight = OUTPUT_FACTOR * base.weight * (SCRAP_FACTOR if is_scrap(text) else 1.0)
         weight *= under_way.worth(text) if is_look else 1.0
@@ -358,6 +361,10 @@ _COLLECTED = re.compile(r"^(?:collecting \.\.\. )?collected \d+ items?", re.MULT
 
 
 _DIFF = re.compile(r"index [0-9a-f]{7}|diff --git |@@ |(?:---|\+\+\+) ")
+# How a shell and its tools say that they could not show something: no line of what was looked at.
+_SLIP = re.compile(
+    r"\S+: (?:-c: )?line \d+: |\S+: .*(?:No such file or directory|Operation not permitted|Permission denied)$"
+)
 # Where a search found a line: `src/clock.py:12:`.
 _PLACE = re.compile(r"^[\w./@+-]+:(?:\d+:)?\s*(?=\S)")
 

@@ -28,6 +28,7 @@ from compactor_cli.digest.cleaning import (
 )
 from compactor_cli.digest.language import apart, words
 from compactor_cli.formats.client_signs import (
+    ABOUT_CALL,
     DIRECTORY_KEYS,
     OBSERVATION,
     TYPED_COMMAND,
@@ -401,8 +402,11 @@ def _call_lines(arguments: Any, kind: ToolKind) -> Iterator[str]:
     for key, value in _leaves(arguments):
         if kind is ToolKind.OTHER:
             yield (f"{key}=" if key else "") + _scalar(value)
-        elif (isinstance(value, str) or (value and isinstance(value, tuple))) and key not in DIRECTORY_KEYS:
+        elif (isinstance(value, str) or (value and isinstance(value, tuple))) and key not in _NOT_OF_THE_WORK:
             yield without_removed(_scalar(value))
+
+
+_NOT_OF_THE_WORK = frozenset((*DIRECTORY_KEYS, *ABOUT_CALL))
 
 
 def _scalar(value: Any) -> str:

@@ -58,7 +58,7 @@ _SLIPS = re.compile(
     r"|Found \d+ matches of the string|String to replace not found"
     r"|File has been (?:modified|unexpectedly modified)|InputValidationError|no such file or directory: ?\S*$"
     r"|No matches found|file or directory not found: |exceeds maximum allowed (?:tokens|size)|No files? found"
-    r"|unknown flag|illegal option|parse error near|jq: error|no matches found: |^\(eval\):\d+: "
+    r"|unknown flag|illegal option|parse error near|jq: error|no matches found: |^\(eval\):\d+: |^nothing to commit\b"
 )
 
 
@@ -456,7 +456,8 @@ def _programs(command: str) -> frozenset[str]:
     for segment in map(without_runner, segments(unquoted(command))):
         words = [word for word in segment.split() if not word.startswith("-")]
         if words and words[0] not in _AROUND:
-            found.add(" ".join(words[: 2 if words[0] in RUNNERS else 1]))
+            # `pip3` is another name of `pip`.
+            found.add(" ".join((words[0].rstrip("0123456789."), *words[1 : 2 if words[0] in RUNNERS else 1])))
     return frozenset(found)
 
 

@@ -115,7 +115,9 @@ def file_operations(events: Sequence[Event], directory: str = "") -> tuple[FileO
         if event.kind is EventKind.CALL and is_done:
             shown = viewed_file(result.text) if result else ""
             one = _operations(event, number, result, shown, windows.get(shown, ""))
-            found += (operation for operation in one if _is_path(operation.path))
+            one = (operation for operation in one if _is_path(operation.path))
+            missing = _missing(result.text if result else "")
+            found += (step for step in one if step.action is not FileAction.READ or step.path not in missing)
             if shown and result:
                 windows[shown] = result.text
         elif event.kind is EventKind.RESULT and event.call >= 0 and short_name(event.name) in _SUBAGENTS:
@@ -154,6 +156,14 @@ _REVIEWS, _ABOUT_CHARS = re.compile(r"review|audit", re.IGNORECASE), 200
 
 def _is_path(path: str) -> bool:
     return 0 < len(path) <= _MAX_PATH_CHARS and "\n" not in path and path.lower() not in _NOT_PATHS
+
+
+def _missing(answer: str) -> frozenset[str]:
+    """The paths of which an answer says that there is no such file."""
+    return frozenset(_MISSING.findall(answer))
+
+
+_MISSING = re.compile(r"(\S+): No such file or directory$", re.MULTILINE)
 
 
 # "apply_patch verification failed: …", "Failed to find …"

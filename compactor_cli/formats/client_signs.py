@@ -38,13 +38,15 @@ _WRITTEN_COMMAND = re.compile(
     r"```(?:bash|sh|mswea_bash_command)?\n(.*?)\n?```(?!.*```)|<command>\n?(.*?)\n?</command>", re.DOTALL
 )
 WRITTEN_CALL = re.compile(r"\s*^```(?:bash|sh)\n(?:(?!^```).*\n)*```\s*\Z", re.MULTILINE)
-# Lines that tools write around what they show, for the model to find its way: of `ls -l`, SWE-agent, mini-swe-agent
-# and OpenHands.
+# What a call's arguments say of the call to whoever has to allow it: of Gemini CLI, Cursor, OpenHands and Codex.
+ABOUT_CALL = frozenset({"instruction", "explanation", "security_risk", "justification"})
+# Lines that tools write around what they show, for the model to find its way: of `ls -l`, SWE-agent, mini-swe-agent,
+# OpenHands and patches.
 AROUND_OUTPUT = re.compile(
     r"[-dl](?:[r-][w-][xsStT-]){3}|\[File: .* lines total\)\]|\(\d+ more lines (?:above|below)\)"
     r"|</?(?:output|returncode)>"
     r"|\[(?:The command completed with|Command finished with|Current working directory:|Python interpreter:)"
-    r"|Here's the result of running `cat -n`|[.sxFEX]+ +\[ *\d+%\]"
+    r"|\*\*\* (?:Add|Update|Delete|Move|End) |Here's the result of running `cat -n`|[.sxFEX]+ +\[ *\d+%\]"
 )
 OUTPUT_FRAME = re.compile(r"(?<=</returncode>\n)<output>\n?(.*?)\n?</output>\Z", re.DOTALL)
 # What Gemini CLI and its forks tell of a command around what it printed and how it ended.

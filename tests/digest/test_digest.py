@@ -291,3 +291,25 @@ def test_a_short_request_is_stated_with_what_it_answers() -> None:
 def test_what_was_said_last_is_not_stated_twice_where_the_request_replies_to_it() -> None:
     found = digest(conversation(user("run the steps"), says("Step 3 (lint) complete."), user("next step")), 600)
     assert sum("Step 3 (lint) complete." in text for text in texts(found, Section.TASK)) == 1
+
+
+def test_what_a_tool_or_a_model_writes_around_an_edit_or_a_look_is_no_line_of_the_file() -> None:
+    patch = "*** Begin Patch\n*** Update File: tide.py\n@@\n-level = 1\n+level_of_gauge = 2\n*** End Patch\n"
+    said = "Raise level_of_gauge so that the gauge tide.py shows is right."
+    shell = "/opt/shell/start.sh: line 18: tide.py level_of_gauge: Operation not permitted\n"
+    one = digest(
+        conversation(
+            user("Raise level_of_gauge in tide.py"),
+            ran("cat tide.py", f"{shell}level_of_gauge = 1"),
+            call("shell", "1", command=["bash", "-lc", f"apply_patch <<'PATCH'\n{patch}PATCH"]),
+            answer("Success", "1"),
+            call(
+                "replace", "2", file_path="tide.py", instruction=said, old_string="a", new_string="level_of_gauge = 3"
+            ),
+            answer("Done", "2"),
+            says("I go on."),
+        )
+    )
+    shown = rendered(one.summary)
+    assert "level_of_gauge = 3" in shown
+    assert not any(part in shown for part in ("*** ", "shows is right", "not permitted"))

@@ -130,6 +130,17 @@ def test_a_command_that_another_one_did_instead_is_settled_by_it() -> None:
     )
 
 
+def test_a_numbered_name_of_a_program_is_the_program() -> None:
+    refused = ran("pip3 install tidelib", "error: externally-managed-environment", is_error=True)
+    (one,) = errors(refused, ran("python3 -m venv venv", ""), ran(". venv/bin/activate && pip install tidelib", "Ok"))
+    assert (one.status, one.other_way) == (Status.FIXED, ". venv/bin/activate && pip install tidelib")
+
+
+def test_a_commit_of_nothing_is_no_error() -> None:
+    clean = "On branch tide\nnothing to commit, working tree clean"
+    assert errors(ran('git commit -m "Draw the tide"', clean, is_error=True)) == []
+
+
 def test_looking_at_errors_of_others_is_no_error() -> None:
     looked = ran("grep -rn Error src", "src/a.py: raise TypeError: x")
     assert errors(looked, ran("cat log", "fatal: old", is_error=True)) == []

@@ -288,6 +288,11 @@ def test_a_patch_that_was_not_applied_edited_nothing() -> None:
     assert [one.path for one in file_operations(found)] == ["src/tide.js"]
 
 
+def test_a_file_that_a_command_did_not_find_was_not_read() -> None:
+    found = events_of(ran("cat tide.py", "cat: tide.py: No such file or directory"), ran("cat gauge.py", "level = 1"))
+    assert [one.path for one in file_operations(found)] == ["gauge.py"]
+
+
 def test_paths_are_joined_to_the_folder_that_a_shell_was_called_in() -> None:
     patch = "*** Begin Patch\n*** Update File: clock.py\n@@\n-tick = 1\n+tick = 2\n*** End Patch"
     one = [

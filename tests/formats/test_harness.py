@@ -105,7 +105,7 @@ def claude(content: Any, **more: Any) -> dict[str, Any]:
         ("EXECUTION RESULT of [execute_bash]:\n/workspace", ""),
         ("Here's a running example of how to perform a task with the provided tools.\n\nUSER: Count to 10.\n\n"
          "--------------------- NEW TASK DESCRIPTION ---------------------\nDraw the tide.\n"
-         "--------------------- END OF NEW TASK DESCRIPTION ---------------------\n\nPLEASE follow the format strictly!",
+         "--------------------- END OF NEW TASK DESCRIPTION ---------------------\n\nPLEASE follow the format!",
          "Draw the tide."),
         ("1 validation error:\n```json\n[]\n```\n\nFix the errors and try again.", ""),
         ("<user_query>\nrun ls\n</user_query>", "run ls"),
