@@ -6,9 +6,8 @@ TRANSCRIPTS: a file, or a folder that is walked. Each transcript is read by its 
 chat (or as Gemini's contents), which both sides are given: the package's own function, in an environment of its own and
 in a box without a network, and the plan of our preset. Printed per peer: how many transcripts there were, on how many
 both keep the same, how many ours leaves as they are since nothing would be gained (compared by what would stay), how
-many differ for a reason that is ours on purpose (a call and its result stay or go as one; the limit
-is held; no scrap of a message is kept), and the
-rest, the first of them in detail.
+many differ for a reason that is ours on purpose (a call and its result stay or go as one; the limit is held; no scrap
+of a message is kept), and the rest, the first of them in detail.
 """
 
 from __future__ import annotations
