@@ -1,4 +1,8 @@
-"""What a dialect is: what it has a place for, how to recognise it, what its records say, how to write into it."""
+"""What a dialect is: what it has a place for, how to recognise it, what its records say, how to write into it.
+
+`Dialect` is all that the other folders ask of a format; `registry` has them by name, `located` does most of the work of
+one that is code, `spec` that of one that is data.
+"""
 
 from __future__ import annotations
 

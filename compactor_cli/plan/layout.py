@@ -1,4 +1,4 @@
-"""Cut: where the head ends, where the tail begins, and what the summary between them may take.
+"""Layout: where the head ends, where the tail begins, and what the summary between them may take.
 
 By the settings (natural), the head is the leading system records and up to ``head_turns`` turns within
 ``head_tokens``, a turn that is too long being represented by its user message; the tail is the longest

@@ -1,4 +1,7 @@
-"""Strategies: what replaces the records that do not stay: a summary, shortened texts, or nothing."""
+"""Strategies: what replaces the records that do not stay: a summary, shortened texts, or nothing.
+
+Each is a function from the same `PlanInput` to a plan, chosen by the settings; the cut itself is `layout`'s.
+"""
 
 from __future__ import annotations
 

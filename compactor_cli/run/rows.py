@@ -1,4 +1,8 @@
-"""Rows: one transcript of an input decided, or compacted, or passed on as it was where that fails."""
+"""Rows: one transcript of an input decided, or compacted, or passed on as it was where that fails.
+
+A row gives the same bytes wherever it is worked on. `jobs` reads and writes the inputs that hold rows; `engine`
+compacts one.
+"""
 
 from __future__ import annotations
 
