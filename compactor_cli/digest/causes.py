@@ -12,7 +12,7 @@ from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.checks import changes_code
 from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.events import Event, EventKind, FileAction
-from compactor_cli.digest.failures import fails_alike
+from compactor_cli.digest.failures import fails_alike, fixing_line
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.noise import is_narration, may_have
 from compactor_cli.digest.statements import COLONS, GAP, sentences
@@ -24,7 +24,7 @@ class Cause:
     """What the assistant found to be wrong, in its words, with the fix where it names one.
 
     ``event``: the message; ``names``: what it names; ``edited``: the files that were edited for it, of which the edits
-    share a name with it.
+    share a name with it; ``fixing``: the line of them that fixes it.
     """
 
     text: str
@@ -32,6 +32,7 @@ class Cause:
     record: int
     names: frozenset[str]
     edited: tuple[str, ...] = ()
+    fixing: str = ""
 
 
 _FINDS_CAUSE = re.compile(
@@ -104,7 +105,10 @@ def find_causes(
             is_other = later and _is_found_otherwise(number, names, later, found_for, failed)
             if is_fault and (found_for or is_left) and not is_other:
                 paths = tuple(dict.fromkeys(one.path for one in found_for))
-                found.append(Cause(text=text, event=number, record=event.record, names=names, edited=paths))
+                fixing = edits.fixing(text, found_for) if found_for else ""
+                found.append(
+                    Cause(text=text, event=number, record=event.record, names=names, edited=paths, fixing=fixing)
+                )
         if len(event.text) >= _MIN_EXPLAINING_CHARS:
             explained = max(explained, event.turn)
     return tuple(reversed(found))
@@ -134,6 +138,12 @@ class _Edits:
             self._edits[place] for place in sorted(chain.from_iterable(self._places.get(name, ()) for name in names))
         )
         return self._sharing(names, turn + 1) or [one for one in named if one.event > found] or own
+
+    def fixing(self, fault: str, made: Sequence[FileOperation]) -> str:
+        """The line of edits that fixes a fault, where no later edit of these files took it out again."""
+        paths = {one.path for one in made}
+        since = [one for one in self._edits if one.path in paths and one.event >= made[0].event]
+        return fixing_line(fault, since, made[-1].record)
 
     def _sharing(self, names: Collection[str], turn: int) -> list[FileOperation]:
         """The edits of a turn that share a name."""

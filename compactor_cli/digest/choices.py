@@ -45,7 +45,7 @@ def last_question(text: str) -> str:
 
     A question of two halves ("Should I …? Or …?") is given whole, one above its options without them.
     """
-    if (above := before_options(text)) is not text and above.rstrip("*_ ").endswith(QUESTION_MARKS):
+    if (above := before_options(text)) is not text and _asks(above.rstrip("*_ ").rpartition("\n")[2]):
         text = above
     ending = (
         text if len(text) <= _ENDING_CHARS else text[-_ENDING_CHARS:].partition("\n")[2] or tail(text, _ENDING_CHARS)
@@ -72,7 +72,14 @@ def _asks(sentence: str) -> bool:
     if sentence.rstrip().endswith('"') and ' "' in sentence:
         return False
     bare = sentence.strip("*_`)\"'- ")
-    return bare.endswith(QUESTION_MARKS) or _ASKS_FOR.match(bare) is not None
+    is_heading = bare.endswith(COLONS) and _HEADS_OPTIONS.match(bare) is not None
+    return bare.endswith(QUESTION_MARKS) or is_heading or _ASKS_FOR.match(bare) is not None
+
+
+# The first half of a question whose options stand below it.
+_HEADS_OPTIONS = re.compile(
+    r"\W*(?:do you (?:want|prefer)|would you (?:like|prefer|rather)|(?:should|shall) (?:I|we))\b", re.I
+)
 
 
 _ASKS_THE_USER = re.compile(
@@ -124,6 +131,8 @@ def _option_lists(text: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
     matches = list(_OPTION.finditer(text))
     for match, after in zip_longest(matches, matches[1:]):
         key = match["key"].lower()
+        if _IS_ANYTHING.match(match["text"]):
+            continue
         if key in ("1", "a") and found:
             lists.append((kind, found))
             found = {}
@@ -132,6 +141,10 @@ def _option_lists(text: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
         below = text[match.end() : after.start() if after else None].strip("\n").partition("\n\n")[0]
         found[key] = one_line(f"{words}\n{below.strip()}" if words.endswith(COLONS) else words) + _fields(below)
     return (*lists, (kind, found)) if found else tuple(lists)
+
+
+# An option that leaves it to the user: his words are the answer, and may take others of them too.
+_IS_ANYTHING = re.compile(r"\W*(?:(?:some|any)thing (?:else|different)|other\b|none of)", re.IGNORECASE)
 
 
 def _fields(below: str) -> str:
@@ -205,6 +218,17 @@ def chosen_options(answer: str, options: Mapping[str, str]) -> list[str]:
         return []
     keys = _keys(found)
     return keys if all(key in options for key in keys) else []
+
+
+def replies_to_each(answer: str, options: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The entries of a list, each with what an answer says under its letter or number; empty if it has none."""
+    found = [one for one in _OPTION.finditer(answer) if one["key"].lower() in options]
+    keys = [one["key"].lower() for one in found]
+    if len(keys) < 2 or len({*keys}) < len(keys) or answer[: found[0].start()].strip():
+        return []
+    stops = [*(one.start() for one in found[1:]), len(answer)]
+    replies = (one_line(answer[one.start("text") : stop]) for one, stop in zip(found, stops, strict=True))
+    return [(options[key], reply) for key, reply in zip(keys, replies, strict=True)]
 
 
 _TO_EACH = re.compile(r"\W*\d+[.)] .*\s\d+[.)] ")

@@ -151,7 +151,8 @@ def find_errors(
             found = replace(found, line=line, tried=tuple(others))
             if is_fixed:
                 is_in_part = bool(without) and not any(_is_gone(run, one, read) for one in without)
-                fixing = _fixing(run, changes, found)
+                edits = [one for one in after(run, changes) if one.path in found.fixes]
+                fixing = fixing_line(found.line, edits, found.records[-1])
                 newest[run.key, run.line] = replace(found, fixing=fixing, is_in_part=is_in_part)
                 continue
             newest |= partly
@@ -394,13 +395,12 @@ def _partly(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) ->
 _MAX_PLACE_CHARS, _MAX_GONE = 60, 4
 
 
-def _fixing(run: Run, changes: Sequence[FileOperation], error: ErrorRecord) -> str:
-    """The line that an edit wrote to fix an error: with words of it, or of few lines the longest; empty with none.
+def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> str:
+    """The line that edits up to record ``end`` wrote to fix a fault: with words of it, or of few lines the longest.
 
-    Empty too where a later edit took the line out again.
+    Empty where there is none, or a later edit took it out again.
     """
-    words, end = _words(error.line), error.records[-1]
-    edits = [one for one in after(run, changes) if one.path in error.fixes]
+    words = _words(fault)
     lines = [
         line
         for old, new in chain.from_iterable(one.replaced for one in edits if one.record <= end)

@@ -389,10 +389,10 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
     where = f"`{command}`{words.colon}" if command and command not in error.line else ""
     if (conflicts := conflicting_files(error.line)) and error.status is not Status.FIXED:
         left = ", ".join(path for path in conflicts if path not in error.fixes)
-        edited = [path for path in conflicts if path in error.fixes]
-        text = f"{where}{MERGE_CONFLICT}{left} — {words.unresolved}" if left else f"{where}{MERGE_CONFLICT}"
-        done = f"{words.stop}{words.edited}{words.colon}{', '.join(edited)}" if edited else ""
-        return Item(text=f"{text}{done}", records=records_of(error.records))
+        edited = ", ".join(path for path in conflicts if path in error.fixes)
+        state = f"{left} — {words.unresolved}" if left else f"{edited} — {words.edited}"
+        state += f"{words.stop}{words.edited}{words.colon}{edited}" if left and edited else ""
+        return Item(text=f"{where}{MERGE_CONFLICT}{state}", records=records_of(error.records))
     explained = words.quoted(opening(error.explained, _MAX_ENTRY_CHARS)) if error.explained else ""
     if error.status is Status.FAILING:
         ending = f"— {explained or (words.failing if is_test(error.command) else words.failed)}"
@@ -441,7 +441,7 @@ def fixed_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache)
 def _cause_item(cause: Cause, analysis: Analysis) -> Item:
     words = analysis.words
     edited = f" → {words.edited}{words.colon}{_listed(cause.edited, _MAX_PATHS)}" if cause.edited else ""
-    edited += _thrown_away(cause.edited, analysis)
+    edited += _thrown_away(cause.edited, analysis) or (f"{words.colon}`{cause.fixing}`" if cause.fixing else "")
     ending = edited or ("" if analysis.is_dialogue else f" — {words.unresolved}")
     return Item(text=f"{cause.text}{ending}", records=(cause.record,))
 

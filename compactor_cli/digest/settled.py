@@ -7,12 +7,20 @@ the user overturns is no longer shown as settled.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checklists import beginnings, holds_half
-from compactor_cli.digest.choices import QUESTION_WORDS, asks, chosen_options, last_proposal, last_question, options_of
+from compactor_cli.digest.choices import (
+    QUESTION_WORDS,
+    asks,
+    chosen_options,
+    last_proposal,
+    last_question,
+    options_of,
+    replies_to_each,
+)
 from compactor_cli.digest.events import Event, EventKind, ToolKind, argument, is_lookup, is_service_call
 from compactor_cli.digest.language import FixedWords, dense_share, terms, words_of
 from compactor_cli.digest.noise import is_narration
@@ -227,6 +235,11 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     whole = one_line(event.text)
     question = last_question(before.text) or (last_proposal(before.text) if begins_with_assent(whole) else "")
     options = options_of(before.text)
+    if each := _answers_to_each(event.text, options):
+        for asked, reply in each:
+            text = f'{opening(asked, _MAX_ASKED_CHARS)}{_ANSWERED}{opening(reply, _MAX_ANSWER_CHARS)}"'
+            yield Decision(text=text, records=records_of((before.record, event.record)), weight=_ASKED)
+        return
     chosen = chosen_options(whole, options)
     answers = chosen or begins_with_assent(whole) or declines(whole)
     asks_back = not event.is_answer and any(mark in whole for mark in QUESTION_MARKS)
@@ -264,6 +277,13 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     elif event.is_answer or not _ASKS_WHAT_IS.match(question):
         weight = _ASKED if event.is_answer else 2.5
         yield Decision(text=f'{asked}{_ANSWERED}{answer}"', records=records, weight=weight, turn=event.turn)
+
+
+def _answers_to_each(answer: str, options: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The entries of a list with what the user answers to each; empty where his own list only looks so."""
+    pairs = replies_to_each(answer, options)
+    answers = sum(asks(asked) or begins_with_assent(reply) or declines(reply) for asked, reply in pairs)
+    return pairs if 2 * answers > len(pairs) else []
 
 
 def _plan_in(text: str) -> str:

@@ -388,6 +388,9 @@ FOUND = (
 UNMENDED = " — not edited since"
 
 
+MENDED = " → edited: src/gauge.py: `read_level() / 3.28`"
+
+
 def causes(*messages: object) -> list[str]:
     one = digest(conversation(user("the gate stays open, why?"), *messages), 3_000)  # type: ignore[arg-type]
     return texts(one, Section.ERRORS)
@@ -399,15 +402,15 @@ def test_what_was_found_to_be_wrong_stands_with_the_fix_and_the_files_edited_for
         call("Edit", "g", file_path="src/gauge.py", old_string="read_level()", new_string="read_level() / 3.28"),
         answer("ok", "g"),
     )
-    assert causes(says(FOUND), mended) == [f"{cause} → edited: src/gauge.py"]
+    assert causes(says(FOUND), mended) == [f"{cause}{MENDED}"]
     assert causes(says(FOUND)) == [f"{cause}{UNMENDED}"]
     assert causes(says(FOUND), EDIT) == []
-    assert causes(*mended, says(FOUND)) == [f"{cause} → edited: src/gauge.py"]
-    assert causes(says(FOUND), user("mend it"), mended) == [f"{cause} → edited: src/gauge.py"]
+    assert causes(*mended, says(FOUND)) == [f"{cause}{MENDED}"]
+    assert causes(says(FOUND), user("mend it"), mended) == [f"{cause}{MENDED}"]
     later = (call("Edit", "h", file_path="docs.py", old_string="read_level()", new_string="x"), answer("ok", "h"))
-    assert causes(says(FOUND), mended, user("and the docs?"), later) == [f"{cause} → edited: src/gauge.py"]
+    assert causes(says(FOUND), mended, user("and the docs?"), later) == [f"{cause}{MENDED}"]
     # What reports a fix is of the edits before it; what reports what was seen is of none of them.
-    assert causes(mended, says(FOUND), user("and the docs?"), later) == [f"{cause} → edited: src/gauge.py"]
+    assert causes(mended, says(FOUND), user("and the docs?"), later) == [f"{cause}{MENDED}"]
     assert causes(mended, says("The problem is that `read_level` gives feet.")) == []
 
 
@@ -784,3 +787,19 @@ def test_the_tests_of_every_runner_are_known_by_their_names(command: str, first:
     for passed, status in ((one, Status.CHANGED_SINCE), (second, Status.FIXED)):
         (found,) = errors(ran(command, first, is_error=True), EDIT, ran(narrow, passed))
         assert found.status is status
+
+
+def test_a_line_that_was_taken_out_again_is_not_stated_as_the_fix() -> None:
+    edits = [
+        call("Edit", file_path="src/gauge.py", old_string=old, new_string=new)
+        for old, new in (("read_level()", "read_level() / 3.28"), ("read_level() / 3.28", "metres(read_level())"))
+    ]
+    later = [user("and the docs?"), edits[1], answer("ok")]
+    assert causes(says(FOUND), edits[0], answer("ok"), *later)[0].endswith(" → edited: src/gauge.py")
+
+
+def test_a_merge_whose_conflicts_were_all_edited_names_the_files() -> None:
+    merged = ran(
+        "git merge main", "CONFLICT (content): Merge conflict in src/a.py\nAutomatic merge failed", is_error=True
+    )
+    assert shown(merged, EDIT)[0][0] == "`git merge main`: Merge conflict in src/a.py — edited"

@@ -61,7 +61,7 @@ def test_scripts_for_a_try_are_named_together_and_fix_nothing() -> None:
         "/repo/tide/gauge.py — edited: `gauge_limit = 45`",
         "only for a try: /repo/check_more.py, /repo/check_gauges.py",
     ]
-    assert texts(one, Section.ERRORS) == [f"{finding} → edited: /repo/tide/gauge.py"]
+    assert texts(one, Section.ERRORS) == [f"{finding} → edited: /repo/tide/gauge.py: `gauge_limit = 45`"]
     assert not any("newest edits" in text for text in texts(one, Section.PLAN))
 
 

@@ -454,3 +454,34 @@ def test_a_commit_of_something_else_is_not_what_came_of_a_plan_and_an_empty_refu
 def test_what_a_user_came_for_settles_no_question() -> None:
     greeted = says("Hi there! How can I help you today?"), user("run the ls command")
     assert texts(digest(conversation(user("hello"), *greeted), 900), Section.DECISIONS) == []
+
+
+def test_what_the_user_replies_to_each_of_several_questions_stands_with_its_question() -> None:
+    asked = says(
+        "### Questions\n1. **Old gauges**: should we show them?\n2. **Depth**: how far back do we look?\n"
+        "3. **Closed harbours**: one list or two?\n\nShall I begin?"
+    )
+    assert decided(asked, user("1. no\n2. fifty tides\n3. one, and mark\nthe closed ones")) == [
+        'Old gauges: should we show them? → "no"',
+        'Depth: how far back do we look? → "fifty tides"',
+        'Closed harbours: one list or two? → "one, and mark the closed ones"',
+    ]
+    done = says("Done:\n1. the gauges are read\n2. the page is written\n\nWhat comes next?")
+    own = 'What comes next? → "1. sort them by height 2. write the docs"'
+    assert decided(done, user("1. sort them by height\n2. write the docs")) == [own]
+
+
+def test_agreement_to_a_proposal_without_a_question_is_stated_with_it() -> None:
+    proposed = says("The gate is late. I'd suggest a timer in `open_gate` and no second thread. It costs nothing.")
+    assert decided(proposed, user("Agreed. Keep the log as it is though.")) == [
+        'I\'d suggest a timer in `open_gate` and no second thread. → "Agreed. Keep the log as it is though."'
+    ]
+
+
+def test_an_option_that_leaves_it_to_the_user_is_none_that_was_taken() -> None:
+    asked = says("Do you want to:\n- A) write the page now\n- B) close the harbour\n- C) Something else?")
+    one = digest(conversation(user("read the gauges"), asked, user("C) merge main first, then write the page")), 2_000)
+    shown = rendered(one.summary)
+    assert "Do you want to: A) write the page now" in shown
+    assert "not taken" not in shown
+    assert "c. Something else" not in shown
