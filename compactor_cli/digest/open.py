@@ -20,6 +20,7 @@ from compactor_cli.digest.failures import ErrorRecord, Status, is_open
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.statements import (
     ELLIPSIS,
+    QUESTION_MARKS,
     StatementForm,
     TokenCache,
     chosen,
@@ -333,7 +334,8 @@ def _left_open(analysis: Analysis, shown: Iterable[Item]) -> list[Item]:
             options = offered(event.text)
             for place, (text, form, lead) in enumerate(statements_of(event.text)):
                 words = beginnings(text)
-                is_offered = is_option(lead.rpartition("\n")[2], options) or is_option(text, options)
+                is_offered = any(is_option(one, options) for one in (lead.rpartition("\n")[2], text))
+                is_offered = is_offered or any(mark in lead for mark in QUESTION_MARKS)
                 is_listed = form is StatementForm.ITEM and _HEADS_LEFT.search(lead)
                 is_left = is_listed or (form is not StatementForm.CODE and _LEFT.search(text))
                 is_done = place in done or _IS_DONE.search(text) or text in quoted

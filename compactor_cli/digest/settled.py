@@ -333,11 +333,14 @@ def _passes_over(question: str, answer: str, *, is_brief: bool) -> bool:
     if _OBJECTS.match(answer):
         return True
     is_short = len(answer.split()) <= _MAX_SHORT_ANSWER_WORDS and not _OFFERS.match(question)
-    if begins_with_assent(answer) or declines(answer) or (is_brief and (is_short or _IS_OPEN.search(question))):
+    # A yes takes neither of two.
+    agrees = begins_with_assent(answer) and not _EITHER.search(question)
+    if agrees or declines(answer) or (is_brief and (is_short or _IS_OPEN.search(question))):
         return False
     return len(set(terms(question)).intersection(terms(answer))) < (1 if is_brief else 2)
 
 
+_EITHER = re.compile(r"\bor (?:would|should|shall|do|is|are|can|could|maybe|just)\b", re.IGNORECASE)
 _OBJECTS = re.compile(r"\W*(?:but|however|hm+)\b|但是|でも", re.IGNORECASE)
 
 

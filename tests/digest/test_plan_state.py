@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from conversation import answer, call, conversation, digest, events_of, ran, says, texts, token_cache, user
+from conversation import answer, call, conversation, digest, events_of, ran, request, says, texts, token_cache, user
 
+from compactor_cli.digest.analysis import analyse
 from compactor_cli.digest.language import words_of
-from compactor_cli.digest.open import PlanState, State, plan_items, plan_state
+from compactor_cli.digest.open import PlanState, State, open_items, plan_items, plan_state
 from compactor_cli.model.summary import Section
 
 STEPS = (("Write it", "completed"), ("Test it", "in_progress"), ("Ship it", "pending"))
@@ -157,6 +158,15 @@ def test_an_option_that_was_offered_is_not_said_to_be_left() -> None:
     edit = call("Edit", "2", file_path="a.py", old_string="a", new_string="b"), answer("ok", "2")
     later = user("now sort the menu by name"), *edit, says("Sorted."), user("and the list of the clocks, please"), *edit
     assert not any("Said to be left" in text for text in plan(asked, reply, *edit, *later))
+
+
+def test_a_change_that_was_only_proposed_is_not_said_to_be_left() -> None:
+    changes = "The changes would be:\n1. `draw` says whether the map was deferred\n2. `tide` looks at that"
+    simpler = "Or it could be simpler. The map waits for the tide. Nobody sees it before. It is drawn then."
+    asked = says(f"Want me to draw it? {changes}\n\n{simpler}")
+    edit = call("Edit", "2", file_path="a.py", old_string="a", new_string="b"), answer("ok", "2")
+    session = conversation(asked, user("no, at the next tide"), *edit, says("Done."))
+    assert open_items(analyse(request(session)), 400, token_cache()) == ()
 
 
 def test_a_step_in_progress_whose_function_was_edited_since_says_so() -> None:

@@ -130,6 +130,12 @@ def test_a_question_of_two_halves_is_stated_whole_so_that_a_yes_is_not_turned_ro
     ]
 
 
+def test_a_yes_of_other_words_takes_neither_of_two() -> None:
+    asked = says("Would you like me to draw the harbour next, or would you prefer to look at the gauges first?")
+    assert decided(asked, user("ok, I hope the storm has not washed you away")) == []
+    assert decided(asked, user("ok, the gauges first"))[0].endswith('→ "ok, the gauges first"')
+
+
 def test_an_entry_of_a_list_of_options_is_not_settled_by_being_listed() -> None:
     offer = "Resolution options:\n1. Commit first\n2. Resume the old session - go on where you left instead of anew."
     assert decided(says(offer)) == []
