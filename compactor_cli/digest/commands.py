@@ -199,7 +199,7 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
         code=code,
         line=_line(command, output, outcome, look),
         is_look=look,
-        echoed=" && ".join(_ECHO.findall(output[:_MAX_ECHO_CHARS])),
+        echoed=" && ".join(_ANNOUNCED.sub(r"npm run \1", one) for one in _ECHO.findall(output[:_MAX_ECHO_CHARS])),
         output=output,
         is_refused=is_refused,
     )
@@ -224,7 +224,9 @@ def _ends(events: Sequence[Event]) -> dict[int, Event]:
 
 
 # mise: `[test] $ go test ./...` · yarn, task: `$ jest` · npm, pnpm: `> jest`
-_ECHO = re.compile(r"^(?:\[[\w:.-]+\] )?[$>] (\w\S* .*)$", re.MULTILINE)
+_ECHO = re.compile(r"^(?:\[[\w:.-]+\] )?[$>] (@?\w\S* .*)$", re.MULTILINE)
+# npm and pnpm before it: `> tidegate@1.2.0 check`
+_ANNOUNCED = re.compile(r"@?[\w./-]+@\d\S* ([\w:.-]+)(?: \S+)?\Z")
 _MAX_ECHO_CHARS = 2_000
 
 

@@ -68,6 +68,7 @@ class Status(StrEnum):
     FIXED = "fixed"
     FAILING = "failing"
     CHANGED_SINCE = "changed since"
+    RUN_AGAIN = "run again, and how it went is not shown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +102,7 @@ def is_open(error: ErrorRecord, number_of_events: int) -> bool:
 
     A command that failed on the way to something else, and was let go, is none.
     """
-    if error.status is Status.FIXED:
+    if error.status in (Status.FIXED, Status.RUN_AGAIN):
         return False
     is_check = is_test(error.command) and not _NEVER_RAN.search(error.line)
     return is_check or (error.event >= number_of_events - _RECENT_EVENTS and not error.explained)
@@ -352,6 +353,9 @@ def _judged(
     fixes = () if is_elsewhere else tuple(dict.fromkeys(one.target or one.path for one in between))
     records = [run.result_record, *(one.record for one in between[-1:]), *([passed.result_record] if passed else [])]
     status = Status.FIXED if passed else Status.CHANGED_SINCE if fixes else Status.FAILING
+    unknown = (one for one in later if one.outcome is CommandOutcome.UNKNOWN)
+    if status is Status.CHANGED_SINCE and any(one.event > between[-1].event and _runs(one, run) for one in unknown):
+        status = Status.RUN_AGAIN
     # An edit of the file that the error names is what there was to do about it, not another command.
     is_edited = is_test(run.command) or any(path.rpartition("/")[2] in run.line for path in fixes)
     other = None if fixes and (passed or is_edited) else passed or _other_way(run, later)

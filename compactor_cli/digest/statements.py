@@ -110,15 +110,21 @@ def _both_ends(text: str, chars: int) -> str:
 
 
 def opening(text: str, chars: int) -> str:
-    """The beginning of a text as one line: whole sentences where one ends within ``chars``, else whole words."""
+    """The beginning of a text as one line: whole sentences where one ends within ``chars``, else whole words.
+
+    Without its first word where that alone is too long: the path of a picture.
+    """
     line = one_line(text)
     if len(line) <= chars:
         return line
     ends = [end for found in _SENTENCE_END.finditer(line, 0, chars + 1) if _may_cut(line, end := found.end())]
     if ends and ends[-1] >= chars // 2:
         return line[: ends[-1]].rstrip()
-    cut = head(line, chars)
-    return f"{cut} {ELLIPSIS}" if cut else ""
+    if cut := head(line, chars):
+        return f"{cut} {ELLIPSIS}"
+    following = line.partition(" ")[2]
+    rest = following if len(following) <= chars else head(following, chars)
+    return f"{ELLIPSIS} {rest}" if rest else ""
 
 
 def one_line(text: str) -> str:

@@ -92,6 +92,21 @@ def test_an_error_after_which_files_changed_and_nothing_ran_is_not_called_fixed(
     )
 
 
+def test_a_check_that_ran_again_and_does_not_show_how_it_went_is_not_said_not_to_have_run() -> None:
+    broken = "src/a.py(8,22): error TS2307: Cannot find module './tide.js'."
+    failed = ran('npm run check 2>&1 | grep -E "(error|warning)" | head -10', broken)
+    again = ran("npm run check 2>&1 | tail -4", "> tide-web@1.2.0 check\n> tsc --noEmit")
+    assert shown(failed, EDIT)[0][0].endswith("not run again since changes to src/a.py")
+    assert shown(failed, EDIT, again) == ([], [])
+
+
+def test_the_script_that_a_runner_says_it_runs_settles_the_check_of_that_name() -> None:
+    failed = ran('npm run check 2>&1 | grep -E "error" | head -10', "src/a.py(8,22): error TS2307: No './tide.js'.")
+    hook = "> tide@1.2.0 check\n> tsc --noEmit\n\n[main 1b2c3d4] Draw the tide\n 1 file changed"
+    (one,) = errors(failed, EDIT, ran('git add -A && git commit -m "Draw the tide"', hook))
+    assert (one.status, one.fixes) == (Status.FIXED, ("src/a.py",))
+
+
 @pytest.mark.parametrize("wider", ["pytest", "pytest tests", "pytest -q tests/test_a.py", "cd /w && pytest tests/"])
 def test_a_passing_run_that_contains_the_failing_one_fixes_it(wider: str) -> None:
     assert shown(FAILED, EDIT, ran(wider, "212 passed")) == (

@@ -38,6 +38,10 @@ def test_markup_goes_and_code_stays(line: str, plain: str) -> None:
     assert plain_line(line) == plain
 
 
+def test_a_text_that_begins_with_a_very_long_word_is_quoted_without_it() -> None:
+    assert opening(f"'/var/folders/{'x' * 90}.png'\n\nwhy is the tide grey?", 60) == "… why is the tide grey?"
+
+
 def test_sentences_of_prose_lists_and_other_scripts() -> None:
     assert list(sentences("One is v1.2. Two!\n- three\n```\ncode.\n```\n修好了。下一步\uff1f好\uff01")) == [
         "One is v1.2.",
