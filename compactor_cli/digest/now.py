@@ -9,11 +9,11 @@ from itertools import dropwhile, groupby
 
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.checklists import beginnings, marked
+from compactor_cli.digest.checklists import marked
 from compactor_cli.digest.choice import Choice
-from compactor_cli.digest.choices import asks, last_proposal, last_question
+from compactor_cli.digest.choices import last_proposal, last_question
 from compactor_cli.digest.commands import CommandOutcome
-from compactor_cli.digest.edits import editor_step, viewed_file
+from compactor_cli.digest.edits import editor_step
 from compactor_cli.digest.events import (
     REPORTING_TOOLS,
     Event,
@@ -21,19 +21,18 @@ from compactor_cli.digest.events import (
     ToolKind,
     is_lookup,
     is_own,
-    is_service_call,
     parameters,
     results_of,
     short_name,
 )
 from compactor_cli.digest.files import is_undone
 from compactor_cli.digest.history import running_text
-from compactor_cli.digest.language import apart, names, terms
+from compactor_cli.digest.language import apart, terms
 from compactor_cli.digest.lists import thinned
 from compactor_cli.digest.noise import is_courtesy, is_narration, is_noise, is_passing
 from compactor_cli.digest.pasted import without_preface
 from compactor_cli.digest.refused import marked_amounts
-from compactor_cli.digest.settled import begins_with_assent, is_assent, is_pending
+from compactor_cli.digest.settled import begins_with_assent, is_assent
 from compactor_cli.digest.statements import (
     ELLIPSIS,
     QUESTION_MARKS,
@@ -50,7 +49,6 @@ from compactor_cli.digest.statements import (
     without_end,
 )
 from compactor_cli.digest.wants import (
-    PLEASE,
     UserMessage,
     call_words,
     condensed,
@@ -83,26 +81,14 @@ def now_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
     asked_tokens = request_tokens(budget_tokens, analysis)
     requests = list(_requests(analysis, asked_tokens, token_cache))
     left = budget_tokens - sum(map(token_cache.item, requests))
-    quoted = [item.text for item in requests]
-    standing = [
-        item
-        for item in _status_items(analysis, left, token_cache)
-        if not any(item.text.partition(": ")[2] in text for text in quoted)
-    ]
+    standing = list(_status_items(analysis, left, token_cache))
     # What the state leaves is the requests'.
     spare = budget_tokens - sum(map(token_cache.item, standing))
-    if spare > asked_tokens and any(ELLIPSIS in text for text in quoted):
+    if spare > asked_tokens and any(ELLIPSIS in item.text for item in requests):
         requests = list(_requests(analysis, spare, token_cache))
-    # The steps since then come last: they say least where calls or words are named that wait.
-    first = standing[:1] if standing and not _is_steps(standing[0], analysis) else []
-    rest = sorted((item for item in standing if item not in first), key=lambda item: _is_steps(item, analysis))
-    ranked = (*requests[:1], *first, *requests[1:], *rest)
+    ranked = (*requests[:1], *standing[:1], *requests[1:], *standing[1:])
     taken = set(chosen(ranked, budget_tokens, token_cache))
     return tuple(item for item in (*requests, *standing) if item in taken)
-
-
-def _is_steps(item: Item, analysis: Analysis) -> bool:
-    return item.text.startswith(analysis.words.since)
 
 
 def request_tokens(budget_tokens: int, analysis: Analysis) -> int:
@@ -136,18 +122,14 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         reply = f"{newest.points_at}{asked}"
     elif replied := _replied_to(newest, before, analysis):
         # What a few words agree to, or a few words ask for, stands in the whole of what was proposed.
-        is_open = analysis.is_dialogue and not _has_acted(newest, analysis)
-        says_little = is_open or newest.is_short or len(replied) < _MIN_TELLING_CHARS
+        says_little = analysis.is_dialogue or newest.is_short or len(replied) < _MIN_TELLING_CHARS
         taken = token_cache.item(first) + token_cache.item(replying(""))
-        room = budget_tokens - taken if is_open else budget_tokens // 2
-        gist = _gist(before, room, analysis, token_cache, is_answered=True) if says_little and before else ""
+        room = budget_tokens - taken if analysis.is_dialogue else budget_tokens // 2
+        gist = _gist(before, room, analysis, token_cache, is_answered=True) if says_little else ""
         reply = gist or replied
     if reply:
         yield replying(reply)
-    # A request is not quoted once more where the reply repeats it.
-    repeated = beginnings(f"{newest.text} {reply}") if analysis.is_dialogue else frozenset()
-    stood = ((one, beginnings(one.text)) for one in standing_requests(newest, analysis))
-    standing = [one for one, own in stood if 3 * len(own - repeated) >= len(own)]
+    standing = standing_requests(newest, analysis)
     left = budget_tokens - token_cache.item(first)
     for number, one in enumerate(standing):
         item = _quoted(words.earlier, one, left // (len(standing) - number), analysis, token_cache)
@@ -167,15 +149,12 @@ def _replied_to(newest: UserMessage, before: str, analysis: Analysis) -> str:
     """What of the words ``before`` it the newest message answers, where it says too little alone; else empty."""
     agrees = begins_with_assent(newest.text)
     question = newest.replies_to or (last_proposal(before) if agrees else "")
-    has_acted = _has_acted(newest, analysis)
-    says_itself = has_acted or asks(newest.text) or names(newest.text)
-    leans = analysis.is_dialogue and _leans(newest.text) and not (agrees and has_acted)
-    if (agrees and analysis.is_dialogue and not says_itself) or leans:
+    if analysis.is_dialogue and _leans(newest.text):
         question = question or last_question(before)
-    is_asked = question.endswith(QUESTION_MARKS) and (leans or not analysis.is_dialogue)
     if not (question or analysis.is_dialogue) and (doubted := _doubted(newest, analysis)):
         return opening(doubted, _MAX_REPLIED_CHARS)
-    return opening(question, _MAX_REPLIED_CHARS) if agrees or is_asked or not _stands_alone(newest, analysis) else ""
+    is_answer = agrees or question.endswith(QUESTION_MARKS)
+    return opening(question, _MAX_REPLIED_CHARS) if is_answer or not _stands_alone(newest, analysis) else ""
 
 
 def _leans(text: str) -> bool:
@@ -202,12 +181,6 @@ def _doubted(newest: UserMessage, analysis: Analysis) -> str:
     return ""
 
 
-def _has_acted(newest: UserMessage, analysis: Analysis) -> bool:
-    """Whether a service was called since a message of the user for more than to look something up."""
-    since = (event for event in analysis.events if event.record > newest.record)
-    return any(is_service_call(event) and not is_lookup(event.name) for event in since)
-
-
 def standing_requests(newest: UserMessage, analysis: Analysis) -> list[UserMessage]:
     """What a newest message that is no request by itself goes back to, the newest first; none where it is one.
 
@@ -221,24 +194,13 @@ def standing_requests(newest: UserMessage, analysis: Analysis) -> list[UserMessa
     settled = {record for one in analysis.decisions for record in one.records}
     earlier = [one for one in analysis.messages if one.record < newest.record]
     for before in reversed(earlier if analysis.is_dialogue else earlier[-_MAX_STANDING:]):
-        is_whole = _stands_alone(message, analysis) and not _goes_back(message, before, analysis)
-        if is_whole or len(found) == most:
+        if _stands_alone(message, analysis) or len(found) == most:
             break
         frames = not (analysis.is_dialogue or before.record in settled)
-        frames = frames and not (is_remark(before.text) or is_assent(before.text))
         if _stands_alone(before, analysis) or (frames and len(before.text.split()) >= _MIN_FRAMING_WORDS):
             found.append(before)
             message = before
     return found
-
-
-def _goes_back(message: UserMessage, before: UserMessage, analysis: Analysis) -> bool:
-    """Whether a message is about what is under way: a question of why, or said in one go with the one before."""
-    if analysis.is_dialogue:
-        return False
-    between = range(before.record + 1, message.record)
-    is_answered = any(one.record in between and one.kind is not EventKind.USER for one in analysis.events)
-    return message.asks_why or (before.record >= 0 and not is_answered)
 
 
 def _stands_alone(message: UserMessage, analysis: Analysis) -> bool:
@@ -257,18 +219,10 @@ def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Anal
     room = max(12, budget_tokens - 10)
     text = condensed(message.text, room, token_cache, partial(_chosen_pieces, analysis, token_cache))
     stopped = stop_before(message, words)
-    named = f" ({message.points_at})" if message.points_at and label == words.earlier else ""
     # What was edited stands among the steps and the files; where there is little room, so does the rest.
     has_room = budget_tokens >= _MIN_OUTCOME_TOKENS
     ended, records = outcome_of(message, analysis) if has_room else ("", ())
-    is_agreed = label != words.earlier and begins_with_assent(PLEASE.sub("", message.text))
-    # Who thanks and asks for something else may have been answered by look-ups.
-    is_agreed = is_agreed and not message.text.rstrip().endswith(QUESTION_MARKS)
-    if is_agreed and not ended and is_pending(message.record, analysis):
-        ended = f" → {words.pending}"
-    return Item(
-        text=f"{label}{words.colon}{text}{named}{stopped}{ended}", records=records_of((message.record, *records))
-    )
+    return Item(text=f"{label}{words.colon}{text}{stopped}{ended}", records=records_of((message.record, *records)))
 
 
 def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> Iterator[Item]:
@@ -276,26 +230,22 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     words = analysis.words
     newest, (last, is_since) = newest_request(analysis), _last_telling(analysis)
     steps, acts = _steps_since(analysis, last)
-    question = last_question(last.text) if last else ""
-    is_waiting = last is not None and question != "" and analysis.events[-1].record <= last.record
-    # Of a dialogue Facts has them, with what came of them; whoever asks announces no step.
-    if analysis.is_dialogue or is_waiting:
-        steps = None
-    ending_text = ""
+    if analysis.is_dialogue:
+        steps = None  # Facts has them, with what came of them
+    is_waiting = last is not None and analysis.events[-1].record <= last.record and last_question(last.text) != ""
+    state = ""
     if last:
         room = int(budget_tokens * (0.6 if steps else 0.85))
-        is_answered = is_waiting or (question != "" and analysis.is_dialogue)
-        gist = _gist(last.text, room, analysis, token_cache, is_answered=is_answered, acts=acts)
-        ending_text = marked_amounts(marked(gist, last.record, analysis.dealt_with, words), last.record, analysis)
+        gist = _gist(last.text, room, analysis, token_cache, is_answered=is_waiting, acts=acts)
+        state = marked_amounts(marked(gist, last.record, analysis.dealt_with, words), last.record, analysis)
     # A few words that something was done after are past, and so is a remark that much was; an explanation is not.
-    least = _MIN_EXPLAINING_CHARS if acts > _MAX_STEPS else _MIN_STATE_CHARS if acts else 0
-    is_past = len(ending_text) < least
-    if last and ending_text and is_since and not is_past:
+    least = _MIN_EXPLAINING_CHARS if acts > _MAX_STEPS else _MIN_STATE_CHARS if acts else 1
+    if last and is_since and len(state) >= least:
         # What was said before something was done is no state any more.
         asks_still = is_waiting and not _is_answered_in_kept(last.record, analysis)
         is_gone = acts or (newest and _is_past(newest, analysis))
         label = words.earlier_state if is_gone else words.waiting if asks_still else words.stood
-        yield Item(text=f"{label}{words.colon}{ending_text}", records=(last.record,))
+        yield Item(text=f"{label}{words.colon}{state}", records=(last.record,))
     if plan := _announced(analysis):
         yield plan
     if steps:
@@ -303,14 +253,12 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     for number in analysis.work.without_result[-2:]:
         call = analysis.events[number]
         yield Item(text=f"{words.unanswered}{words.colon}{_call_words(call)}", records=(call.record,))
+    if newest and (analysis.is_dialogue or newest.replies_to):
+        return  # what it replies to stands with it, or is chosen with what happened
     is_new = newest and _stands_alone(newest, analysis) and not newest.text.endswith(QUESTION_MARKS)
-    if is_new and not question:
-        return  # something else is asked
-    if analysis.is_dialogue and newest and not newest.is_short:
-        return  # it says what it is about; what it replies to is chosen with what happened
-    if last and ending_text and not is_since and not (newest and newest.replies_to):
+    if last and state and not (is_since or is_new):
         # The request may answer it: it is no state that came of the request.
-        yield Item(text=f"{words.replying}{words.colon}{ending_text}", records=(last.record,))
+        yield Item(text=f"{words.replying}{words.colon}{state}", records=(last.record,))
 
 
 def _gist(
@@ -318,8 +266,8 @@ def _gist(
 ) -> str:
     """A message whole where it fits; else its end, if it is answered or waits for that; else what holds most of it.
 
-    What a question is about stands before it. Where the work went on, it was the assistant's to itself. Left out are
-    entries that are ticked off, and a list of as many intentions as there were ``acts`` since.
+    What a question is about stands before it. Where the work went on, it was the assistant's to itself. Left out is
+    a list of as many intentions as there were ``acts`` since.
     """
     pieces = [
         Statement(
@@ -334,7 +282,6 @@ def _gist(
         first = intended.pop(0)
         pieces[first] = Statement(text=without_end(leads[first], is_narration), event=0, place=first)
         pieces = [one for at, one in enumerate(pieces) if one.text and at not in intended]
-    pieces = [one for one in pieces if not _TICKED.match(one.text)] or pieces
     pieces = [one._replace(text=left) for one in pieces if (left := without_end(one.text, is_narration))] or pieces
     if (whole := _shown(pieces)) and token_cache.text(whole) <= budget_tokens:
         return whole
@@ -346,9 +293,6 @@ def _gist(
     question = last_question(text)
     spoken = [one for one in pieces if one.form is not StatementForm.CODE and one.text not in question]
     return _shown(_chosen_pieces(analysis, token_cache, spoken, "", budget_tokens))
-
-
-_TICKED = re.compile(r"(?:\d+[.)] +)?(?:[✅✓✔☑]|\[[xX]\])")
 
 
 def _shown(pieces: Sequence[Statement]) -> str:
@@ -397,8 +341,6 @@ def _last_pieces(pieces: Sequence[Statement], budget_tokens: int, token_cache: T
                 break
         else:
             break
-        if len(tried) < len(group):
-            break
     return taken
 
 
@@ -414,16 +356,13 @@ def _chosen_pieces(
 
 
 def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:
-    """What the assistant said since the newest request: its question, else the newest of more than a few words.
+    """What the assistant said since the newest request: the newest of more than a few words.
 
     Where it said nothing of weight since, what it said before; and whether it was since.
     """
     spoken = [event for event in analysis.events if event.kind is EventKind.ASSISTANT]
     asked = _asked_record(analysis)
     since = [event for event in spoken if event.record > asked]
-    is_waiting = since and analysis.events[-1].record <= since[-1].record
-    if is_waiting and last_question(since[-1].text):
-        return since[-1], True
     telling = [
         (event, sum(len(one) for one in sentences(event.text) if not (is_narration(one) or is_passing(one))))
         for event in since
@@ -442,10 +381,9 @@ def _announced(analysis: Analysis) -> Item | None:
     for event in reversed(analysis.events):
         if event.record <= asked:
             break
-        if event.kind is EventKind.ASSISTANT and later:
+        if event.kind is EventKind.ASSISTANT:
             for sentence in reversed(sentences(event.text)):
-                found = _ANNOUNCES.search(sentence) if len(sentence) <= _MAX_THOUGHT_CHARS else None
-                if found and sentence[-1] not in QUESTION_MARKS:
+                if found := _ANNOUNCES.search(sentence):
                     announced = set(terms(apart(found["then"])))
                     text = f"{words.announced}{words.colon}{words.quoted(sentence)}"
                     is_begun = 2 * len(announced & later) >= len(announced)
@@ -526,16 +464,12 @@ def _steps(calls: Iterable[tuple[int, Event]], analysis: Analysis) -> Iterator[t
             ended = endings.get(run.outcome, "") if is_act and run else ""
             if is_edit and result and is_undone(call, result):
                 ended = f"{words.failed}{words.colon}{opening(result.text, _MAX_CALL_CHARS)}"
-            # An editor in a shell is given lines, and no file.
-            path = viewed_file(result.text) if is_edit and result else ""
-            text = f"{_call_words(call)} {path if path not in call.text else ''}".rstrip()
-            yield f"{text} → {ended}" if ended else text, call.record, is_act
+            yield f"{_call_words(call)} → {ended}" if ended else _call_words(call), call.record, is_act
 
 
 def _first_telling(report: str) -> str:
-    """The first sentence of a report that names something, neither a heading nor an announcement."""
-    pieces = [one for one in sentences(report) if not (is_narration(one) or one.startswith("#") or one.endswith(":"))]
-    return next(filter(atom_texts, pieces), next(iter(pieces), report))
+    """The first sentence of a report that names something."""
+    return next(filter(atom_texts, sentences(report)), report)
 
 
 def _end_of(text: str, chars: int) -> str:
@@ -551,7 +485,7 @@ def _end_of(text: str, chars: int) -> str:
 def _stated(event: Event, announces: bool, is_quoted: bool) -> list[str]:
     """What a message tells beyond what is quoted, and what it announces, where nothing was done since."""
     pieces = [one for one in sentences(event.text) if not is_courtesy(one)]
-    stated = [one for one in pieces if not (is_narration(one) or (is_passing(one) and not announces))]
+    stated = [one for one in pieces if not (is_narration(one) or is_passing(one))]
     if is_quoted:
         # What is announced before the last statement is no step since.
         return pieces[pieces.index(stated[-1]) + 1 :] if announces and stated else []

@@ -337,7 +337,7 @@ def test_the_last_question_of_a_dialogue_stands_with_what_it_is_about() -> None:
     assert state.endswith("Your order #W74 would change to option 4. Shall I change it?")
 
 
-def test_what_the_user_has_agreed_to_and_nobody_has_done_yet_stands_whole() -> None:
+def test_what_the_user_has_agreed_to_stands_whole() -> None:
     offer = (
         "I see that flight HAT018 was delayed. Since you are a gold member, I can send you a certificate of $50 for the"
         " inconvenience. Would you like me to go ahead with that?"
@@ -346,10 +346,6 @@ def test_what_the_user_has_agreed_to_and_nobody_has_done_yet_stands_whole() -> N
     asked = user("my last flight was late, and I would like to have something for it"), says(offer), agreed
     (_, proposal, *_) = texts(digest(conversation(*asked), 500), Section.TASK)
     assert proposal.endswith(f": {offer}")
-    done = call("send_certificate", "c", amount=50), answer("sent", "c")
-    shown = rendered(digest(conversation(*asked, *done), 300).summary)
-    assert "send_certificate(amount 50) → sent" in shown
-    assert "Would you like me" not in shown.partition("## What happened")[0]
 
 
 def test_a_doubt_about_the_work_stands_with_the_request_it_goes_back_to() -> None:
@@ -359,14 +355,6 @@ def test_a_doubt_about_the_work_stands_with_the_request_it_goes_back_to() -> Non
     shown = texts(one, Section.TASK)
     assert shown[0].endswith("why are there 2 handlers?")
     assert any(asked in text for text in shown[1:])
-
-
-def test_two_messages_said_in_one_go_are_both_what_is_asked() -> None:
-    first, second = "Then we need to tackle the clock drift.", "Continue and give me a plan of how to fix it."
-    one = digest(conversation(user("Read it."), says("Done."), user(first), user(second), ran("make", "ok")))
-    shown = texts(one, Section.TASK)
-    assert shown[0].endswith(second)
-    assert any(first in text for text in shown[1:])
 
 
 def test_an_edit_that_failed_is_a_step_with_the_error_that_it_ended_with() -> None:
@@ -399,7 +387,7 @@ def test_a_request_that_stays_before_the_summary_is_pointed_at() -> None:
 def test_after_thanks_and_goodbye_the_task_is_what_was_asked_before_them() -> None:
     asked = user("I would like to move my flight HAT018 to Friday, please.")
     for goodbye in (
-        "Great, thank you for your help! ###STOP###",
+        "Great, thank you for your help!",
         "Thank you so much! That's everything I needed. Have a great day!",
         "That's perfect! Thanks for your help.",
     ):
@@ -430,7 +418,7 @@ def test_an_option_that_heads_lines_of_its_own_is_pointed_at_with_these() -> Non
     assert any("2. Second flight: HAT056 at night" in text for text in found)
 
 
-def test_intentions_that_as_many_steps_followed_and_entries_that_are_ticked_off_are_no_state() -> None:
+def test_intentions_that_as_many_steps_followed_are_no_state() -> None:
     found = says("The drift comes from the zone of the gauge. I need to:\n1. convert the zone\n2. test the export")
     edits = [
         (call("Edit", n, file_path=f"m{n}.py", old_string="a", new_string="b"), answer("ok", n)) for n in ("1", "2")
@@ -439,10 +427,6 @@ def test_intentions_that_as_many_steps_followed_and_entries_that_are_ticked_off_
     done = task(user(ASKED), found, *edits)
     assert not any("convert the zone" in text for text in done)
     assert any("comes from the zone of the gauge" in text for text in done)
-    recap = says("All of it is in.\n\n- ✅ zone\n- [x] export\n- [ ] the ticket of the south gauge waits for its owner")
-    assert task(user(ASKED), *edits[0], recap)[1] == (
-        "Where it stands: All of it is in. … the ticket of the south gauge waits for its owner"
-    )
 
 
 def test_what_the_state_leaves_free_is_the_requests() -> None:

@@ -123,17 +123,6 @@ def test_what_that_is_stands_with_a_request_that_points_at_it() -> None:
     assert "business class for this leg of the journey?" in now(shown)
 
 
-def test_a_request_that_the_reply_repeats_is_not_quoted_once_more() -> None:
-    asked = user("Great! Can you upgrade the remaining reservations to business class wherever that is possible?")
-    confirm = says(
-        "I will check whether it is possible for each. Do you confirm that I shall upgrade all the remaining"
-        " reservations (NM1VX1, KC18K6, H8Q05L) to business class wherever that is possible?"
-    )
-    shown = told(asked, confirm, user("Yes, please go ahead and do so for all of them."))
-    assert "upgrade all the remaining reservations" in now(shown).partition("In reply to: ")[2]
-    assert "Before that" not in now(shown)
-
-
 def test_the_options_that_the_assistant_offered_stand_somewhere() -> None:
     offered = says(f"These are the flights:\n\n{options(3)}\n\nPlease let me know which one you would like to book.")
     account = did("get_user", "1", {"user_id": "ada_72", "cards": ["visa_4410"]}, name="Ada Lovelace")

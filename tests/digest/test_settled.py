@@ -412,15 +412,13 @@ def test_the_steps_of_a_plan_are_its_headings_where_they_have_letters_and_not_th
     assert outline(plan) == "Locks: A. Take a lock · B. Free it"
 
 
-def test_a_plan_that_was_refused_is_stated_as_refused_with_the_reason_once() -> None:
+def test_a_plan_that_was_refused_is_stated_as_refused_with_the_reason() -> None:
     refused = settled(SHOWN, answer(REFUSED, "p", is_error=True), says("I leave it in."), *EDIT)
     assert refused == [f'{STATED}refused by the user: "keep the cache"']
     stopped = answer(REFUSED.partition(" To tell")[0], "p", is_error=True)
     assert settled(SHOWN, stopped, user("keep the cache, it is fast"), *EDIT) == [
         f'{STATED}refused by the user: "keep the cache, it is fast"'
     ]
-    one = digest(conversation(user("plan it"), SHOWN, answer(REFUSED, "p", is_error=True), *EDIT, user("go on")), 4_000)
-    assert texts(one, Section.USER) == []
 
 
 def test_of_a_plan_that_is_shown_again_the_last_word_counts() -> None:
@@ -436,15 +434,6 @@ def test_a_yes_to_steps_that_were_proposed_settles_them() -> None:
         "Here is what I would do.: 1. Move `parse()` to clock.py · 2. Drop the cache · 3. Run the tests"
         ' → "yes, go ahead" → edited clock.py'
     )
-
-
-def test_of_what_the_user_has_agreed_to_it_is_said_that_nothing_was_done_since() -> None:
-    look, offer = call("get_booking", "g", id="LU15PA"), says("I can cancel LU15PA for $50. Shall I go on with that?")
-    asked = user("cancel my booking LU15PA"), look, answer('{"id": "LU15PA"}', "g"), offer, user("Yes, please do.")
-    now = texts(digest(conversation(*asked), 900), Section.TASK)
-    assert now[0] == "Asked: Yes, please do. → nothing done since"
-    done = call("cancel_booking", "c", id="LU15PA"), answer("cancelled", "c")
-    assert "nothing done since" not in rendered(digest(conversation(*asked, *done), 900).summary)
 
 
 def test_a_commit_of_something_else_is_not_what_came_of_a_plan_and_an_empty_refusal_of_one_is_no_word() -> None:
