@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.choices import MAX_LOOKED_BACK, asks, last_question, last_words, pointed_at
-from compactor_cli.digest.commands import ERROR_PATTERN, shown
+from compactor_cli.digest.commands import shown
 from compactor_cli.digest.edits import patch_of
 from compactor_cli.digest.events import (
     PATH_KEYS,
@@ -19,8 +19,6 @@ from compactor_cli.digest.events import (
     argument,
     command_of,
     results_of,
-    short_name,
-    tool_kind,
 )
 from compactor_cli.digest.files import patched_files
 from compactor_cli.digest.language import FixedWords, dense_share
@@ -43,8 +41,7 @@ from compactor_cli.digest.statements import (
     verbatim,
     water_level,
 )
-from compactor_cli.formats.client_signs import PROJECT_FILE, SENT_RULES
-from compactor_cli.group.todos import PLAN_TOOLS
+from compactor_cli.formats.client_signs import PROJECT_FILE
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
 
@@ -62,8 +59,6 @@ _MAX_CALL_CHARS = 100
 _MIN_QUOTE_CHARS = 160
 # The characters at the start by which a question or a turn is known.
 NAME_CHARS = 70
-# Records after which the words of a refusal are dealt with.
-_ANSWERED_RECORDS = 30
 # What rules may take of the section, and the length from which a message may not be quoted whole.
 _RULES_RATIO, _LONG_CHARS = 0.2, 400
 # A longer message has other matters too.
@@ -83,8 +78,8 @@ class UserMessage:
     turned a call down or stopped it; ``stopped``: that call, where a record has it (the words may be empty then), and
     where it stands among the events; ``resumed``: the record of a later call that made the same or another change.
     ``after_stop``: the calls that were stopped without a word just before it, by where they stand.
-    ``points_at``: the entries of an earlier list that it names by their number. ``stops``: the records in which the
-    same call was stopped before. ``is_answer``: a tool had asked for these words.
+    ``points_at``: the entries of an earlier list that it names by their number. ``is_answer``: a tool had
+    asked for these words.
     """
 
     text: str
@@ -100,7 +95,6 @@ class UserMessage:
     after_stop: tuple[tuple[int, str], ...] = ()
     points_at: str = ""
     interrupts: bool = False
-    stops: tuple[int, ...] = ()
     is_answer: bool = False
 
     @property
@@ -110,17 +104,12 @@ class UserMessage:
         is_reply = self.is_short and (self.replies_to.endswith(QUESTION_MARKS) or not is_whole)
         is_reply |= not is_whole and _LEANS.match(self.text) is not None
         is_reply = self.is_answer or (is_reply and not self.text.startswith("/"))
-        return bool(self.text) and not (self.stopped or self.interrupts or is_reply or is_remark(self.text))
+        return not (self.stopped or self.interrupts or is_reply)
 
     @property
     def requests(self) -> tuple[str, ...]:
         """Its sentences that ask for something, without the please that one begins with."""
         return tuple(PLEASE.sub("", one) for one in sentences(self.text) if _REQUEST.search(one))
-
-    @property
-    def asks_why(self) -> bool:
-        """Whether it asks why something is done as it is."""
-        return self.text.endswith(QUESTION_MARKS) and _WHY.match(self.text) is not None
 
 
 def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tuple[UserMessage, ...]:
@@ -156,15 +145,13 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
                 is_answer=event.is_answer,
             )
             may_reply = event.is_answer or (len(text) <= _MAX_REPLY_CHARS and not text.startswith("/"))
-            may_reply = may_reply or (len(text) <= _LONG_CHARS and _DECLINES.match(text) is not None)
-            if before is not None and not is_refusal:
+            if before is not None:
                 answered = last_question(before.text) or (last_words(before.text) if message.is_short else "")
                 message = replace(message, replies_to=answered if may_reply else "", asked=before.record)
-            if unanswered and is_spoken and text.startswith(unanswered.strip()[:-1]):
+            if unanswered and text.startswith(unanswered.strip()[:-1]):
                 found.pop(unanswered, None)  # it is typed anew
-            same = found.pop(f"{text}\n{stopped}", None)
-            stops = (*same.stops, same.record) if same and stopped else ()
-            found[f"{text}\n{stopped}"] = replace(message, stops=stops)
+            found.pop(f"{text}\n{stopped}", None)
+            found[f"{text}\n{stopped}"] = message
             if stopped and not text:
                 silent[f"\n{stopped}"] = event.call, stopped
             elif not is_refusal:
@@ -182,8 +169,6 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
 # "and on Windows too"
 _LEANS = re.compile(r"\W*(?:and|also|but|plus)\b", re.IGNORECASE)
 PLEASE = re.compile(r"\A\W*please\b\W*", re.IGNORECASE)
-# How a message begins that says no to a question, whatever it adds.
-_DECLINES = re.compile(r"\W*no(?:pe)?\b", re.IGNORECASE)
 _REMARK = re.compile(
     r"\W*(?:(?:oh|ah|no|ok(?:ay)?|(?:that(?:'s| is) )?(?:great|perfect|cool|nice|awesome)|got it|all good)\b[\s,.!]*)*"
     r"(?:(?:thanks?|thank you|thx|w?h?oops|my bad|sorry|never ?mind|nvm|(?:good)?bye|see you|good ?night|cheers)\b"
@@ -196,7 +181,7 @@ def is_remark(text: str) -> bool:
     """Whether a message thanks, excuses itself or takes leave, and asks nothing."""
     if _REMARK.match(text) is None:
         return False
-    pieces = [one for one in sentences(text) if not one.isupper()]  # a sign for a program
+    pieces = sentences(text)
     telling = [one for one in pieces if not (is_courtesy(one) or _REMARK.match(one))]
     return len(telling) <= 1 and not any(map(_REQUEST.search, pieces))
 
@@ -219,8 +204,7 @@ def call_words(call: Event, max_chars: int, mark: str = "") -> str:
     if command := shown(command_of(call.arguments)) if call.tool is ToolKind.COMMAND else "":
         return f"{mark}{opening(command, max_chars)}{mark}"
     patched = dict.fromkeys(path for _, path in patched_files(patch_of(call)))
-    # Of a shell that a patch goes through, the name tells nothing.
-    name = "apply_patch" if patched and tool_kind(call.name, "") is ToolKind.COMMAND else call.name
+    name = "apply_patch" if patched else call.name
     return f"{name} {argument(call.arguments, PATH_KEYS) or ', '.join(patched)}".strip()
 
 
@@ -255,9 +239,6 @@ _LIMIT = re.compile(
     re.IGNORECASE,
 )
 _LEADS = r"\A\W*(?:(?:so+|ok(?:ay)?|hm+|and|but|oh|ah|yes|yeah)\b\W*)*"
-_WHY = re.compile(
-    rf"{_LEADS}(?:(?:wait|no)\b\W*)*(?:why|how come|isn'?t|aren'?t|shouldn'?t|wouldn'?t)\b", re.IGNORECASE
-)
 _OBJECTION = re.compile(
     rf"{_LEADS}(?:no|wait|why|stop|actually|wrong)\b"
     r"|\b(?:instead|rather|revert|undo|actually|not (?:what|like|that|worth)|wtf|should(?:n'?t| not)|I think(?! so)"
@@ -291,22 +272,18 @@ _PROPOSES = re.compile(
 
 
 _RULE_CHARS = range(12, 240)
-_TAG = re.compile(r"</?[\w-]+>")
 # How a long message begins says what it is about, before rules that every message of its kind ends with.
 _OPENING_SENTENCES, _OPENING_RATIO = 12, 0.6
 
 
 def rules_of(analysis: Analysis) -> Iterator[Item]:
-    """The rules that the project's files state, as they were read or sent last, and those of the user's messages.
+    """The rules that the project's files state, as they were read last, and those of the user's messages.
 
     Left out is what the kept records say anyway.
     """
     kept = "\n".join(event.text for event in analysis.kept)
     results = results_of(analysis.events)
     files: dict[str, Event] = {}
-    for event in analysis.events:
-        if event.kind is EventKind.RESULT and event.call < 0 and (found := SENT_RULES.search(event.text[:500])):
-            files[found[1] or found[2]] = event
     for operation in analysis.operations:
         named = PROJECT_FILE.search(operation.path)
         if named and operation.action is FileAction.READ and (result := results.get(operation.event)):
@@ -339,7 +316,7 @@ def condensed(
         cut = f"{before_end}{ELLIPSIS}"  # the end would say the opposite
     pieces, outline = list[Statement](), list[Statement]()
     for place, (piece, form, is_heading) in enumerate(_with_leads(text)):
-        if not (is_noise(piece) or is_courtesy(piece) or _TAG.fullmatch(piece)):
+        if not (is_noise(piece) or is_courtesy(piece)):
             pieces.append(Statement(text=piece, event=0, place=place, form=form))
             if is_heading:
                 outline.append(pieces[-1])
@@ -359,8 +336,8 @@ def condensed(
         return _by_clauses(text, tokens, token_cache) or cut
     shown_text = " ".join(one.text for one in first)
     left = tokens - token_cache.text(shown_text) - 2 * len(first)
-    telling = (one for one in pieces if one.form is not StatementForm.CODE or ERROR_PATTERN.search(one.text))
-    rest = more([one for one in telling if one not in first], shown_text, left)
+    rest = [one for one in pieces if one.form is not StatementForm.CODE and one not in first]
+    rest = more(rest, shown_text, left)
     return joined(sorted({*first, *rest}, key=lambda one: one.place))
 
 
@@ -471,8 +448,7 @@ def wants_items(
     rules = dict.fromkeys(item for item in rules_of(analysis) if item.text not in quoted_text)
     ruled = chosen(rules, int(budget_tokens * _RULES_RATIO), token_cache)
     budget_tokens -= sum(map(token_cache.item, ruled))
-    items = _quotes(messages, budget_tokens, analysis, token_cache)
-    return (*ruled, *(item for item in items if item.text))
+    return (*ruled, *_quotes(messages, budget_tokens, analysis, token_cache))
 
 
 def with_question(message: UserMessage, answer: str, words: FixedWords) -> str:
@@ -518,9 +494,8 @@ def _unquoted(analysis: Analysis, items: Sequence[Item]) -> list[UserMessage]:
         is_own = m is newest or (m.record, m.text[:_SAME_CHARS]) in own
         if is_own and len(m.text) > _MAX_REPLY_CHARS:
             return True
-        if m.stopped:  # a plan that was refused is a decision, until it is shown again
-            is_plan = short_name(m.stopped.split()[0]) in PLAN_TOOLS and not m.text
-            return is_plan or any(m.record in item.records and analysis.words.refused in item.text for item in items)
+        if m.stopped:
+            return False
         # A long answer is quoted after its question as far as it settles that.
         text = opening(m.text, _MAX_REPLY_CHARS).rstrip(ELLIPSIS) if m.is_answer else m.text
         return is_own or is_in_history(m, analysis) or text in texts
@@ -537,16 +512,13 @@ def _user_item(message: UserMessage, text: str, analysis: Analysis) -> Item:
     words = analysis.words
     if message.stopped:
         quoted = f" → {words.quoted(text)}" if text else ""
-        times = f" ×{len(message.stops) + 1}" if message.stops else ""
         later = f" ({words.resumed})" if message.resumed >= 0 else ""
-        text = f"{words.stopped}{words.colon}`{message.stopped}`{times}{quoted}{later}"
-        records = (*message.stops, message.record, *([message.resumed] if later else ()))
-        return Item(text=text, records=records_of(records))
+        text = f"{words.stopped}{words.colon}`{message.stopped}`{quoted}{later}"
+        return Item(text=text, records=records_of((message.record, message.resumed)))
     ended, records = outcome_of(message, analysis)
-    is_answer = _DECLINES.match(text) and message.replies_to.endswith(QUESTION_MARKS)
-    named = message.points_at or (words.quoted(opening(message.replies_to, NAME_CHARS)) if is_answer else "")
-    named = (f" ({named})" if named else "") + stop_before(message, words)
-    return Item(text=f"{text}{named}{ended}" if text else "", records=records_of((message.record, *records)))
+    named = f" ({message.points_at})" if message.points_at else ""
+    text = f"{text}{named}{stop_before(message, words)}{ended}"
+    return Item(text=text, records=records_of((message.record, *records)))
 
 
 def stop_before(message: UserMessage, words: FixedWords) -> str:
@@ -584,14 +556,7 @@ def _affordable(
 
 
 def newest_request(analysis: Analysis) -> UserMessage | None:
-    """The newest message of the user that has words, thanks and remarks aside where there is another.
-
-    What the user said when stopping a call is the request only as long as little came after it.
-    """
+    """The newest message of the user that has words, thanks and remarks aside where there is another."""
     spoken = [message for message in analysis.messages if message.text]
     asked = [message for message in spoken if not is_remark(message.text)] or spoken
-    newest = asked[-1] if asked else None
-    last = analysis.events[-1].record if analysis.events else 0
-    if newest and newest.stopped and last - newest.record > _ANSWERED_RECORDS:
-        return next((message for message in reversed(asked) if not message.stopped), newest)
-    return newest
+    return asked[-1] if asked else None

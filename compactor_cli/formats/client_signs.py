@@ -65,12 +65,11 @@ ABOUT_EDIT = re.compile(
 )
 # How summaries of Claude Code open.
 CONTINUED = "This session is being continued from a previous conversation"
-# Files in which a project tells agents how to work, and how such a file opens where a client sends it by itself.
+# Files in which a project tells agents how to work.
 PROJECT_FILE = re.compile(
     r"(?:^|/)((?:AGENTS|CLAUDE|GEMINI|QWEN|CONVENTIONS|copilot-instructions)(?:\.local)?\.md"
     r"|\.(?:cursor|windsurf|cline)rules)$"
 )
-SENT_RULES = re.compile(r"# (AGENTS\.md) instructions|<(user_instructions|INSTRUCTIONS|REPOSITORY_INSTRUCTIONS)>")
 # A line without one of these, in lower case and ASCII, tells no exit code.
 EXIT_CODE_WORDS = ("exit", "returncode")
 

@@ -102,11 +102,11 @@ def test_a_call_rejected_without_a_word_is_stated_as_stopped() -> None:
     assert "Stopped by the user: `rm -rf build`" in texts(digest(session, 1_500), Section.USER)
 
 
-def test_a_call_that_was_stopped_again_is_stated_once_with_how_often() -> None:
+def test_a_call_that_was_stopped_again_is_stated_once() -> None:
     refused = "The user doesn't want to proceed with this tool use. The tool use was rejected."
     stops = [(*ran("rm -rf build", refused, is_error=True), says("I look again.")) for _ in range(3)]
     (stopped,) = [one for one in items(digest(conversation(user(LONG), *stops), 1_500), Section.USER) if one.records]
-    assert (stopped.text, stopped.records) == ("Stopped by the user: `rm -rf build` ×3", (2, 5, 8))
+    assert (stopped.text, stopped.records) == ("Stopped by the user: `rm -rf build`", (8,))
 
 
 def test_of_a_long_message_a_line_that_leads_what_is_quoted_stands_before_it() -> None:
@@ -178,12 +178,6 @@ def test_a_rule_of_the_project_file_that_was_read_is_carried_with_the_name_of_th
     ]
 
 
-def test_a_rule_of_the_project_file_that_the_client_sent_is_carried() -> None:
-    sent = user(f"# AGENTS.md instructions for /srv/gauges\n\n<INSTRUCTIONS>\n{RULES}</INSTRUCTIONS>")
-    one = digest(conversation(sent, user(LONG), says("I begin.")), 1_500)
-    assert "AGENTS.md: NEVER write to the live database." in texts(one, Section.USER)
-
-
 def test_a_rule_in_another_file_that_was_read_is_no_rule_of_the_project() -> None:
     read = (call("Read", "r", file_path="/srv/gauges/vendor/README.md"), answer(RULES, "r"))
     one = digest(conversation(user(LONG), read, says("I begin.")), 1_500)
@@ -206,13 +200,10 @@ def test_a_rule_of_the_user_is_stated_even_where_there_is_no_room_for_the_messag
     assert any("You MUST NOT touch the fixtures." in text for text in texts(one, Section.USER))
 
 
-def test_the_words_of_a_refusal_are_the_request_only_until_something_came_of_them() -> None:
+def test_the_words_of_a_refusal_are_the_request() -> None:
     refused = ran("git checkout -b next", REFUSED + "we are on a branch already, check its parent", is_error=True)
-    worked = [ran(f"make part{number}", "ok") for number in range(20)]
     asked = "Carry out the plan for the gauges of the north, step by step."
     assert texts(digest(conversation(user(asked), refused)), Section.TASK)[0].startswith("Asked: we are on a branch")
-    one = digest(conversation(user(asked), refused, says("We are, its parent is main."), *worked))
-    assert texts(one, Section.TASK)[0].startswith(f"Asked: {asked}")
 
 
 def test_a_long_report_of_a_bug_keeps_what_it_is_about_before_the_rules_that_every_task_ends_with() -> None:
@@ -244,7 +235,6 @@ def test_a_bug_is_told_on_from_its_title_and_not_by_whichever_sentences_are_shor
     one = digest(conversation(user(f"<report>\n{title}\n{cause}\n</report>\n{rules * 8}"), says("I look.")), 420)
     request = texts(one, Section.TASK)[0]
     assert f"{title} {cause}" in request
-    assert "report>" not in request
 
 
 def test_a_request_that_points_at_an_entry_of_a_list_is_shown_with_the_entry() -> None:
@@ -463,14 +453,6 @@ def test_a_message_that_was_typed_anew_stands_as_it_was_sent_at_last() -> None:
     asked = user(first), user(f"{again}\nand yes, fix the gaps, they should be small")
     one = digest(conversation(user(LONG), says("ok"), *asked, says("Fixed."), user(f"{LONG}more"), BUILD), 900)
     assert rendered(one.summary).count(again) == 1
-
-
-def test_a_no_of_many_words_stands_with_the_question_that_it_answers() -> None:
-    asked = says("The times are read as local ones. Shall I turn the times of all gauges into UTC?")
-    refused = user(f"no, leave the times of the gauges in the north alone {'until the office says so ' * 8}about them")
-    session = conversation(user(LONG), asked, refused, says("ok"), user(f"{LONG}number 2"), BUILD)
-    shown = rendered(digest(session, 1_500).summary)
-    assert 'says so about them ("Shall I turn the times of all gauges into UTC?")' in shown
 
 
 @pytest.mark.parametrize("line", ['{"level": 545, "gauge": "KRV1"},', "-" * 900, "a." * 900, "12:00:00 x", ""])
