@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache, lru_cache
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 
-from compactor_cli.digest.edits import editor_step, patch_of
+from compactor_cli.digest.edits import editor_step
 from compactor_cli.digest.events import Event, EventKind, ToolKind, argument, command_of, results_of
 from compactor_cli.digest.noise import may_have
 from compactor_cli.digest.shell import QUOTED, segments, unquoted
@@ -136,10 +136,8 @@ _REPORT = re.compile(
 _REPORT_PARTS = (
     "pass|ok|issues|errors|problems|succ|[|changed|->|/pull/|switched|your branch|branch '|deleted|created|head is"
 ).split("|")
-_TROUBLE_PARTS = ("error", "fail", "problem", "exit")
 _NOTICE_PARTS = ("new", "available", "you ", "npm ", "notice", "deprecat", "debugger")
 _NOTHING_PARTS = ("no test", "deselected")
-_PASSING = re.compile(r"\s*(?:--- (?:PASS|SKIP)|=== |ok\s|PASS|[✓✔√])")
 _RAN_NOTHING = re.compile(
     r"\bno tests? (?:to run|files?|ran|found|collected)\b|^\W*\d+ deselected in ", re.IGNORECASE | re.MULTILINE
 )
@@ -167,8 +165,7 @@ def runs(events: Sequence[Event]) -> tuple[Run, ...]:
         _run(event, number, results.get(number))
         for number, event in enumerate(events)
         if event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND
-        if not (patch_of(event) or editor_step(event))
-        if command_of(event.arguments).strip()
+        if command_of(event.arguments).strip() and not editor_step(event)
     )
     # What a task runs is named once; of most outputs only the end is shown.
     echoed = {run.key: run.echoed for run in found if run.echoed}
@@ -185,8 +182,6 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
     outcome, code = _outcome(result, look, shows_errors)
     if outcome is CommandOutcome.OK and not (look or shows_errors) and result and code_is_of_another(command):
         outcome = _outcome_by_output(command, result.text)
-    if outcome is CommandOutcome.OK and not look and result and _TRACED.search(result.text) and _SCRIPTED.match(key):
-        outcome = CommandOutcome.FAILED  # it caught what it prints
     if result and not (look or changes_world(command)) and _ran_nothing(result.text):
         outcome = CommandOutcome.UNKNOWN
     return Run(
@@ -203,10 +198,6 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
         output=output,
         is_refused=is_refused,
     )
-
-
-_TRACED = re.compile(r"^Traceback \(most recent call last\):", re.MULTILINE)
-_SCRIPTED = re.compile(r"(?:\S*/)?python[\d.]* (?!-m )|(?:\./|uv run )\S+\.py\b")
 
 
 def _ends(events: Sequence[Event]) -> dict[int, Event]:
@@ -275,8 +266,7 @@ def _looks(words: list[str]) -> bool:
         return True
     if words[0] == "git":
         words = words[:1] + words[3:] if words[1:2] == ["-C"] else words
-        asks = words[1:2] == ["config"] and not {"--get", "--get-all", "--list", "-l"}.isdisjoint(words)
-        return asks or (len(words) > 1 and words[1] in _LOOKING_GIT)
+        return not _LOOKING_GIT.isdisjoint(words[1:2])
     if " ".join(words[:3]).startswith(("gh run view", "docker logs", "kubectl logs")):
         return True
     return words[0] in _LOOKING and not (words[0] == "sed" and any(word.startswith("-i") for word in words))
@@ -300,7 +290,7 @@ def _outcome(result: Event | None, look: bool, shows_errors: bool) -> tuple[Comm
     if result is None or result.is_refusal:
         return CommandOutcome.UNKNOWN, -1
     code = _exit_code(result.text)
-    if shows_errors and code <= 1:
+    if shows_errors:
         failed = any(_is_error_line(line.strip()) for line in result.text.split("\n"))
         return CommandOutcome.FAILED if failed else CommandOutcome.OK, -1
     is_stopped = _STOPPED.search(result.text[-_EDGE_CHARS:]) is not None
@@ -323,7 +313,7 @@ def _ran_nothing(text: str) -> bool:
         return False
     rest = (line.strip() for line in text.split("\n") if not (_RAN_NOTHING.search(line) or exit_code().search(line)))
     telling = (line for line in rest if line != "PASS")
-    return not any(_RESULT.search(line) or _TROUBLE.search(line) or _FAILURE.match(line) for line in telling)
+    return not any(_RESULT.search(line) or _FAILURE.match(line) for line in telling)
 
 
 def code_is_of_another(command: str) -> bool:
@@ -332,7 +322,7 @@ def code_is_of_another(command: str) -> bool:
     *before, last = re.split(r"(&&|\|\||;|\n)", plain)
     pipe = last.split("|")
     if not all(_looks(part.split()) for part in pipe):
-        return _looks(pipe[-1].split()) and "pipefail" not in plain
+        return _looks(pipe[-1].split())
     if before[-1:] == ["&&"]:
         return code_is_of_another("".join(before[:-1]))
     return any(not _looks(part.split()) for part in "|".join(before[::2]).split("|"))
@@ -346,9 +336,7 @@ def _outcome_by_output(command: str, text: str) -> CommandOutcome:
     printed = text.strip("\n").split("\n")
     lines = [line.strip() for line in _edges(text) if line.strip()]
     says_only_errors = _SAYS_ONLY_ERRORS.search(command) is not None
-    is_in_trouble = any(_TROUBLE.search(line) for line in lines if may_have(line, _TROUBLE_PARTS))
-    is_in_trouble = is_in_trouble or (says_only_errors and any(map(_PLACE.match, lines)))
-    if is_in_trouble or any(map(_FAILURE.match, printed)):
+    if any(map(_FAILURE.match, printed)) or (says_only_errors and any(map(_PLACE.match, lines))):
         return CommandOutcome.FAILED
     # Data is an answer.
     cut = _HEAD.search(command)
@@ -357,24 +345,16 @@ def _outcome_by_output(command: str, text: str) -> CommandOutcome:
     reported = () if cut and not is_whole else (line for line in lines if may_have(line, _REPORT_PARTS))
     if is_data or any(map((_REPORT if is_whole else _COUNT).search, reported)):
         return CommandOutcome.OK
-    is_silent = not lines or (len(lines) == 1 and lines[0].strip("()").lower().endswith("no output"))
-    return CommandOutcome.OK if is_silent and is_whole and says_only_errors else CommandOutcome.UNKNOWN
+    return CommandOutcome.OK if is_whole and says_only_errors and not lines else CommandOutcome.UNKNOWN
 
 
 _HEAD = re.compile(r"\|\s*head\b(?:\s+-(?:n\s*)?(\d+))?")
-_TROUBLE = re.compile(
-    r"\b[1-9]\d* (?:failed|failures?|errors?|problems?)\b|^(?:error|ERROR)\b|\b[Ee]rror(?:\[[\w-]+\])?: "
-    r"|(?i:\b(?:build|command) failed\b|^failed to \w|\bexited with [1-9]|\bexit (?:code|status) [1-9])"
-)
 _SAYS_ONLY_ERRORS = re.compile(r"\b(?:go (?:build|vet)|tsc|gofmt|ruff|mypy|py_compile|eslint|clippy)\b[^|;\n]*2>&1")
 
 
 def _is_error_line(line: str) -> bool:
     """Whether a line that a search for errors found tells of one: a number other than 0, or the error itself."""
-    if line.isdigit():
-        return int(line) > 0
-    named = re.search(r"error|fail", line, re.I) and not re.search(r"\b(?:0|no) (?:errors?|fail)", line, re.I)
-    return bool(named) and not (exit_code().search(line) or _PASSING.match(line))
+    return int(line) > 0 if line.isdigit() else ERROR_PATTERN.search(line) is not None
 
 
 def _exit_code(text: str) -> int:
@@ -401,7 +381,7 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
     patterns = (_REPORT,) if changes_world(command) else (_RESULT, _REPORT) if is_known else (_RESULT,)
     telling = [] if commit else [line for line in reversed(lines) if may_have(line, _REPORT_PARTS)]
     reported = (line.strip() for pattern in patterns for line in telling if pattern.search(line))
-    reports = (one for one in reported if not (one == "PASS" or _is_notice(one) or _RAN_NOTHING.search(one)))
+    reports = (one for one in reported if not (one == "PASS" or _RAN_NOTHING.search(one)))
     return _short(commit or next(reports, "") or _brief(text))
 
 
@@ -411,9 +391,10 @@ def _brief(text: str) -> str:
     if text.count("\n") > 4 * _MAX_BRIEF_LINES:
         return ""
     lines = [line.strip() for line in _own_lines(text) if not line.startswith("Shell cwd was reset to ")]
-    ended = exit_code()
     lines = [
-        one for one in lines if not (_ECHO.match(one) or _RAN_NOTHING.search(one) or ended.fullmatch(one.strip("[]")))
+        line
+        for line in lines
+        if not (_ECHO.match(line) or _RAN_NOTHING.search(line) or exit_code().fullmatch(line.strip("[]")))
     ]
     whole = " · ".join(line for line in lines if line)
     is_brief = len(lines) <= _MAX_BRIEF_LINES and len(whole) <= _MAX_BRIEF_CHARS
@@ -455,9 +436,7 @@ def error_line(text: str) -> str:
         places = ([line for line in places if _WRONG.search(line)] or places[-1:])[-_MAX_PLACES:]
     if not places:
         followed = zip_longest(lines, lines[1:], fillvalue="")
-        places = next(
-            (_with_next(*pair) for pair in followed if _says_why(pair[0]) or _IS_POINTED_AT.match(pair[1])), []
-        )
+        places = next((_with_next(*pair) for pair in followed if _says_why(*pair)), [])
     if not (places or failed):
         places = [line for line in lines if not exit_code().search(line)][-1:]
     if not failed:
@@ -500,9 +479,7 @@ _PLACE = re.compile(r"\s*(?:\[[\w:.-]+\] )?[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+)?:?
 def failed_tests(text: str) -> list[str]:
     """The tests that a runner says failed, as Go and pytest name them: `--- FAIL: TestX`, `FAILED x.py::y`."""
     found = (named or f"FAILED {test or other}" for named, test, other in _FAILED_TEST.findall(text))
-    parts = [("", "", ""), *(one.rpartition("::") for one in dict.fromkeys(found))]
-    # In the same file as the one before, the name alone.
-    return [f"FAILED ::{one[2]}" if one[1] and one[0] == last[0] else "".join(one) for last, one in pairwise(parts)]
+    return list(dict.fromkeys(found))
 
 
 _FAILED_TEST = re.compile(
@@ -536,12 +513,9 @@ def erring_files(text: str) -> dict[str, str]:
     """The files in which compilers or linters find errors, each with the first line that says so."""
     found: dict[str, str] = {}
     for line in _named_places(_own_lines(text[:200_000])):
-        if _PLACE.match(line) and not _WARNS.search(line):
+        if _PLACE.match(line):
             found.setdefault(re.split("[:(]", line.strip(), maxsplit=1)[0].removeprefix("./"), line)
     return found
-
-
-_WARNS = re.compile(r"\bwarning\b", re.IGNORECASE)
 
 
 def _with_next(line: str, after: str) -> list[str]:
@@ -549,10 +523,9 @@ def _with_next(line: str, after: str) -> list[str]:
     return [line, after] if _IS_FOLLOWED.search(line) or _IS_POINTED_AT.match(after) else [line]
 
 
-def _says_why(line: str) -> bool:
-    """Whether a line names the trouble, or the place of it as compilers and linters do."""
-    named = ERROR_PATTERN.search(line) is not None or _PLACE.match(line) is not None
-    return named and not exit_code().fullmatch(line.strip())
+def _says_why(line: str, after: str) -> bool:
+    """Whether a line names the trouble, or the next one points at its place."""
+    return ERROR_PATTERN.search(line) is not None or _IS_POINTED_AT.match(after) is not None
 
 
 def _short(line: str, chars: int = _MOST_LINE_CHARS) -> str:

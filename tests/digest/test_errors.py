@@ -51,21 +51,6 @@ def test_what_installs_a_checker_is_no_check() -> None:
     assert is_test("uv pip install -e . && pytest")
 
 
-def test_a_script_that_prints_the_traceback_that_it_caught_failed() -> None:
-    caught = "Traceback (most recent call last):\n  File 'try.py', line 3\nTypeError: not a gauge\ngoing on"
-    caught = f"<returncode>0</returncode>\n<output>\n{caught}\n</output>"
-    trying = "cat > try.py << 'EOF'\nimport tide\nEOF\npython try.py"
-    assert shown(ran(trying, caught), EDIT, ran("python try.py", "45")) == (
-        [],
-        ["`python try.py`: TypeError: not a gauge → fixed by src/a.py"],
-    )
-    # What another script did when it was of another text is no other way.
-    assert shown(ran(trying, caught), ran(trying.replace("tide", "gauge"), "45"))[1] == [
-        "`python try.py`: TypeError: not a gauge → passed later"
-    ]
-    assert shown(ran("cat log.txt", caught), EDIT) == ([], [])
-
-
 def test_the_warning_that_a_traceback_ends_with_is_the_error() -> None:
     traced = "Traceback (most recent call last):\n  File 'a.py', line 3\n    warn(\nDeprecationWarning: core is renamed"
     assert errors(ran("pytest", f"{traced}\n", is_error=True))[0].line == "DeprecationWarning: core is renamed"
