@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from heapq import nlargest, nsmallest
-from itertools import chain, compress, islice
+from heapq import nlargest
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.atoms import atom_texts
@@ -24,7 +23,6 @@ from compactor_cli.digest.events import (
     FileAction,
     ToolKind,
     is_own,
-    is_service_call,
     results_of,
     short_name,
 )
@@ -91,7 +89,6 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     left = chars = budget_tokens * _SPOKEN_CHARS_PER_TOKEN
     spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN]
     last_user = max((number for number, event in enumerate(events) if event.kind is EventKind.USER), default=-1)
-    is_service = analysis.is_dialogue and any(map(is_service_call, events))
     changed = {one.name: one.event for one in analysis.operations if one.action is not FileAction.READ}
     # Until the cause was found, others were suspected.
     newest_cause = {events[cause.event].turn: cause.event for cause in analysis.causes}
@@ -101,7 +98,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
             continue
         left -= len(text)
         # What is said of the work under way ends no turn yet.
-        is_telling = is_final or (events[number].turn == events[-1].turn and not analysis.is_dialogue)
+        is_telling = is_final or events[number].turn == events[-1].turn
         base = base._replace(weight=base.weight * (FINAL_FACTOR if is_telling else 1.0))
         is_old = number < newest_cause.get(events[number].turn, -1)
         is_answered = number < last_user
@@ -114,7 +111,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
             is_final=is_final,
             is_past=is_past,
             is_answered=is_answered,
-            is_service=is_service,
+            is_service=analysis.is_dialogue,
         ):
             mark = standing(one, analysis)
             is_doubted = mark == analysis.words.overruled or (is_old and finds_cause(one.text))
@@ -122,7 +119,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
             is_changed = mark != "" or any(changed.get(name, -1) > number for name in named)
             factor = TAKEN_BACK_FACTOR if is_doubted else CHANGED_SINCE_FACTOR if is_changed else 1.0
             found.append(one._replace(weight=one.weight * factor))
-    found.extend(_thought_pieces(analysis, wordless, chars))
+    found.extend(_thought_pieces(analysis, wordless))
     reports = _reports(events, chars)
     for number, text in reports.items():
         # What another model reported to the agent: its statements stand under the label of the call.
@@ -159,12 +156,9 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
             yield base._replace(text=text, record=result.record, place=places.get(lines[0], 0))
 
 
-def _thought_pieces(analysis: Analysis, wordless: Sequence[Statement], chars: int) -> Iterator[Statement]:
-    """The statements of the newest thoughts, each after the event before it."""
+def _thought_pieces(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Statement]:
+    """The statements of thoughts, the newest first, each after the event before it."""
     for at, thought in reversed(analysis.thoughts):
-        if chars <= 0:
-            return
-        chars -= len(thought.text)
         base = wordless[at]._replace(label=analysis.words.thought, record=thought.record)
         for one in _pieces(thought.text, base, analysis.scores, analysis.focus):
             yield one._replace(place=one.place + _THOUGHT_PLACE, lead="", weight=one.weight * THOUGHT_FACTOR)
@@ -383,12 +377,13 @@ def _telling_lines(
         place for place, text in enumerate(texts) if focus and is_output[lines.last[place]] and names(text, focus)
     ]
     apart = set(naming)
-    ranks = array("d", bytes(8 * len(texts)))
+    ranks = [0.0] * len(texts)
     for place, rows in enumerate(lines.atoms):
         if rows and (value := sum(map(chance, rows))) >= MIN_ATOM_CHANCE and is_output[lines.last[place]]:
             ranks[place] = 0.0 if place in apart else -value / _LINE_COST[min(len(texts[place]), MAX_CHARS)]
     taken, most = set[int](), number
-    for place in _by_rank(ranks):
+    # Of equals the later one first.
+    for place in sorted((at for at in reversed(range(len(texts))) if ranks[at]), key=ranks.__getitem__):
         if number <= 0:
             break
         fresh = [row for row in lines.atoms[place] if used[row] < _LINES_PER_ATOM]
@@ -405,18 +400,6 @@ def _telling_lines(
     near = nlargest(max(most // 8, number), rest, key=lambda place: under_way.worth(texts[place]))
     yield from ((texts[place], place) for place in near)
     yield from ((texts[place], place) for place in naming)
-
-
-def _by_rank(ranks: Sequence[float]) -> Iterator[int]:
-    """The places whose rank is not 0, by rank, the later of equals first. Of half a million, few are asked for."""
-    given, most = 0, 16_384
-    while True:
-        places = compress(range(len(ranks) - 1, -1, -1), reversed(ranks))
-        first = nsmallest(most, places, key=ranks.__getitem__)
-        yield from first[given:]
-        if len(first) < most:
-            return
-        given, most = most, 8 * most
 
 
 def _rows(answer: Statement) -> list[str]:

@@ -269,10 +269,9 @@ class _EventReader:
             return
         arguments = _cleaned(call.arguments, lambda text: self.strip(plain(text)))
         kind = tool_kind(call.name, arguments)
-        folder = argument(arguments, _FOLDER_KEYS).rstrip("/") if kind in (ToolKind.COMMAND, ToolKind.EDIT) else ""
-        folder = folder or (self.folder if kind is ToolKind.COMMAND else "")
-        if folder not in ("", ".", self.directory):
-            arguments = _from_directory(arguments, kind, folder)
+        folder = argument(arguments, _FOLDER_KEYS).rstrip("/") or self.folder
+        if kind is ToolKind.COMMAND and folder not in ("", ".", self.directory):
+            arguments = _from_directory(arguments, folder)
         self.waiting[call.id].append(len(self.found))
         self.found.append(
             Event(
@@ -365,20 +364,15 @@ def _cleaned(value: Any, cleaner: Callable[[str], str], depth: int = _MAX_DEPTH)
 
 # How a shell's arguments say where it runs.
 _FOLDER_KEYS = (*DIRECTORY_KEYS, "directory", "dir_path")
-_PATCHED_FILE = re.compile(r"^(\*\*\* (?:(?:Add|Update|Delete) File|Move to): )(?![/~])", re.MULTILINE)
 
 
-def _from_directory(arguments: Mapping[str, Any] | str, kind: ToolKind, folder: str) -> Mapping[str, Any] | str:
-    """The arguments of a call that runs in a folder as they would be where the session works, paths and all."""
-    command = command_of(arguments)
-    if kind is ToolKind.COMMAND:
-        command = f"cd {folder} && {command}" if command else ""
-    else:
-        command = _PATCHED_FILE.sub(lambda found: f"{found[1]}{folder}/", command)
+def _from_directory(arguments: Mapping[str, Any] | str, folder: str) -> Mapping[str, Any] | str:
+    """The arguments of a command that runs in a folder as they would be where the session works."""
+    command = f"cd {folder} && {command_of(arguments)}"
     if isinstance(arguments, str):
         return command
     key = next((key for key in COMMAND_KEYS if arguments.get(key) is not None), "")
-    return {**arguments, key: command} if key and command else arguments
+    return {**arguments, key: command} if key else arguments
 
 
 def _leaves(arguments: Any, key: str = "") -> Iterator[tuple[str, Any]]:
@@ -491,8 +485,6 @@ def is_lookup(name: str) -> bool:
 
 
 def _by_words(short: str, arguments: Mapping[str, Any] | str) -> ToolKind:
-    if "todo" in short:
-        return ToolKind.PLAN
     if any(word in short for word in _COMMAND_WORDS):
         return ToolKind.COMMAND
     # A shop's `search_flights` or `update_order` names no file: only a path argument makes it file work.

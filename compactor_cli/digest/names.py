@@ -25,11 +25,10 @@ from compactor_cli.digest.events import (
     is_own,
     parameters,
 )
-from compactor_cli.digest.files import WRITING, contents, patched_files
+from compactor_cli.digest.files import contents, patched_files
 from compactor_cli.digest.salience import FILE_KINDS, KINDS, Lines, Table
 from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import TokenCache, head
-from compactor_cli.formats.client_signs import ATTACHMENTS
 from compactor_cli.model.summary import Item
 
 if TYPE_CHECKING:
@@ -79,10 +78,10 @@ def short_names(paths: Iterable[str]) -> dict[str, str]:
 def _path(call: Event, event: Event) -> str:
     """The file that a call is about, the one that an editor shows in its answer, or the only one a command shows."""
     if call.tool in _FILE_TOOLS:
-        patched = {path for action, path in patched_files(patch_of(call)) if action in WRITING}
+        patched = {path for _, path in patched_files(patch_of(call))}
         path = "" if argument(call.arguments, _LOOKUP_KEYS[:1]) else argument(call.arguments, PATH_KEYS)
         path = patched.pop() if len(patched) == 1 else path
-        return path if path and "\n" not in path else viewed_file(event.text)
+        return path or viewed_file(event.text)
     if call.tool is not ToolKind.COMMAND:
         return ""
     steps = {(action, path) for action, path, _ in shell_operations(command_of(call.arguments))}
@@ -120,10 +119,6 @@ def name_items(
     known |= {"/dev/null", *(event.name for event in calls)}
     known.update(name for event in calls for name, _ in parameters(event.arguments))
     known.update(value for event in calls if _is_steered(event) for value in _options(event))
-    # What was stopped is not asked for again.
-    known.update(
-        value for event in calls if event.name in ATTACHMENTS.stop_tools for _, value in parameters(event.arguments)
-    )
     wanted = _wanted(analysis, known, number)
     chance = analysis.scores.of
     wanted.sort(key=lambda name: -chance(name) / sqrt(token_cache.text(f", {name}")))
@@ -198,7 +193,7 @@ def _refused(analysis: Analysis) -> set[int]:
     columns, rows_of = analysis.table.columns, analysis.table.lines.rows_of
     times: Counter[int] = Counter()
     for event in analysis.events:
-        if event.is_refusal and event.call >= 0 and event.tool is ToolKind.EDIT:
+        if event.is_refusal and event.tool is ToolKind.EDIT:
             times.update(rows_of(analysis.events[event.call].text))
     kinds = ("users", "assistants", "calls", "results", "summaries")
     return {row for row, number in times.items() if sum(columns[kind][row] for kind in kinds) <= number}
@@ -216,7 +211,7 @@ def _taken_out(analysis: Analysis, names: Sequence[str]) -> set[str]:
         if rows.keys().isdisjoint(atoms) or last < 0:
             continue
         found = rows.keys() & atoms
-        if labels[last].is_file and (is_gone(last, text) or (text.startswith("-") and patch_of(analysis.events[last]))):
+        if labels[last].is_file and is_gone(last, text):
             for row in found:
                 taken.setdefault(row, set()).add(labels[last].text)
         elif labels[last].is_file or analysis.events[last].kind is EventKind.RESULT:

@@ -95,7 +95,7 @@ def clipped(text: str, tokens: int, token_cache: TokenCache) -> str:
     chars = int(len(sample) / max(1, token_cache.text(sample)) * (tokens - 2))
     while chars > 0:
         cut = _both_ends(text, chars)
-        if not cut or token_cache.text(cut) <= tokens:
+        if token_cache.text(cut) <= tokens:
             return cut
         chars = int(chars * 0.9)
     return ""
@@ -103,10 +103,10 @@ def clipped(text: str, tokens: int, token_cache: TokenCache) -> str:
 
 def _both_ends(text: str, chars: int) -> str:
     first, last = head(text, chars * 3 // 4), tail(text, chars // 4)
-    if chars < 60 or not last:
+    if chars < 60:
         first, last = head(text, chars), ""
     joint = f"\n{ELLIPSIS} " if "\n" in text and chars > _LIST_SPREAD_CHARS else f" {ELLIPSIS} "
-    return f"{first}{joint}{last}".strip() if first or last else ""
+    return f"{first}{joint}{last}".strip()
 
 
 def opening(text: str, chars: int) -> str:
@@ -167,21 +167,16 @@ _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|[" + FULL_STOPS + 
 
 
 @lru_cache(maxsize=1 << 10)
-def sentences(text: str, *, with_code: bool = False) -> tuple[str, ...]:
-    """The sentences of a text, line by line, without markup; tables are left out.
-
-    Lines of code are sentences of their own, in marks, or are left out with the line that introduces them.
-    """
+def sentences(text: str) -> tuple[str, ...]:
+    """The sentences of a text, line by line, without markup, tables, and code with the line that introduces it."""
     found: list[str] = []
     fenced = False
     for line in text.split("\n"):
         if line.lstrip().startswith("```"):
             fenced = not fenced
-            if fenced and not with_code and found and found[-1].endswith((":", "：")):
+            if fenced and found and found[-1].endswith(COLONS):
                 found.pop()
-        elif fenced:
-            found.extend([f"`{line.strip()}`"] if with_code and line.strip() else ())
-        elif not line.lstrip().startswith("|"):
+        elif not (fenced or line.lstrip().startswith("|")):
             found.extend(_split(plain_line(line)))
     return tuple(found)
 
@@ -192,7 +187,7 @@ def without_end(text: str, is_left_out: Callable[[str], bool]) -> str:
     if not stated:
         return ""
     start = text.rfind(stated[0])
-    return text if start < 0 else text[: start + len(stated[0])]
+    return text[: start + len(stated[0])] if start >= 0 else text
 
 
 def _split(line: str) -> list[str]:

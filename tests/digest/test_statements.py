@@ -214,9 +214,9 @@ def test_rows_of_two_columns_show_themselves_what_they_are() -> None:
     ]
 
 
-def test_a_pattern_is_asked_where_one_of_its_parts_stands_in_any_case_or_script() -> None:
+def test_a_pattern_is_asked_where_one_of_its_parts_stands_in_any_case() -> None:
     parts = ("because", "由于")
-    assert all(noise.may_have(text, parts) for text in ("It fails — BECAUSE of it", "becauſe of it", "由于时钟漂移"))
+    assert all(noise.may_have(text, parts) for text in ("It fails — BECAUSE of it", "由于时钟漂移"))
     assert not any(noise.may_have(text, parts) for text in ("It fails.", "Es fällt aus – „so“", "时钟漂移"))
 
 
