@@ -40,7 +40,6 @@ class FixedWords:
     begun = _Word("begun, not closed", "已开始，未标记完成", "着手済み、完了の記録なし")
     open = _Word("open", "未完成", "未完了")
     plan = _Word("Plan", "计划", "計画")
-    left_open = _Word("Said to be left", "据称未做", "未実施との報告")
     old_plan = _Word("Steps, not updated since", "步骤，此后未更新", "手順、以後更新なし")
     created = _Word("created", "新建", "作成")
     edited = _Word("edited", "编辑", "編集")

@@ -11,17 +11,14 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.builds import COMPILER_PLACE
 from compactor_cli.digest.causes import Cause
-from compactor_cli.digest.checklists import beginnings, done_since
+from compactor_cli.digest.checklists import done_since
 from compactor_cli.digest.checks import brief, contains, is_test
-from compactor_cli.digest.choices import is_option, offered
 from compactor_cli.digest.commands import MERGE_CONFLICT, Run, command_key, conflicting_files
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.statements import (
     ELLIPSIS,
-    QUESTION_MARKS,
-    StatementForm,
     TokenCache,
     chosen,
     clipped,
@@ -30,7 +27,6 @@ from compactor_cli.digest.statements import (
     one_line,
     opening,
     records_of,
-    statements_of,
 )
 from compactor_cli.digest.wants import UserMessage
 from compactor_cli.formats.client_signs import ATTACHMENTS
@@ -278,18 +274,13 @@ _MAX_STALE, _MAX_STALE_PATHS = 3, 2
 _MAX_ENTRY_CHARS, _MAX_COMMAND_CHARS = 120, 90
 
 
-def open_items(
-    analysis: Analysis, budget_tokens: int, token_cache: TokenCache, *, shown: Iterable[Item] = ()
-) -> tuple[Item, ...]:
-    """What is not finished: to-dos, errors, edits not committed or not tested; then the steps that are done.
-
-    Left out is what the assistant said to be left, where one of the items ``shown`` quotes it.
-    """
+def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
+    """What is not finished: to-dos, errors, edits not committed or not tested; then the steps that are done."""
     undone, done = plan_items(analysis.plan, budget_tokens, token_cache, analysis.words)
     open_errors = [error for error in reversed(analysis.errors) if is_open(error, len(analysis.events))]
     unfixed = (_error_item(error, analysis) for error in open_errors)
     return chosen(
-        (*undone, *unfixed, *_unfinished(analysis), *_left_open(analysis, shown), *_carried_errors(analysis), *done),
+        (*undone, *unfixed, *_unfinished(analysis), *_carried_errors(analysis), *done),
         budget_tokens,
         token_cache,
     )
@@ -316,53 +307,6 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
     if work.stashed:
         lines.append((words.stashed, _listed(work.stashed, 2 * _MAX_PATHS), (work.stash_record,)))
     yield from (Item(text=f"{what}{words.colon}{text}", records=records_of(records)) for what, text, records in lines)
-
-
-def _left_open(analysis: Analysis, shown: Iterable[Item]) -> list[Item]:
-    """What the newest messages that end a turn say was left undone, where nothing later has half of its words.
-
-    A later question of the user about it may be answered, an edit, a command or a commit may have done it.
-    """
-    quoted = "\n".join(item.text for item in shown)
-    later: list[frozenset[str]] = []
-    found: list[Item] = []
-    first = sorted(analysis.finals)[-_MAX_LOOKED_BACK:][:1] if not analysis.is_dialogue else []
-    for number in range(len(analysis.events) - 1, min(first, default=len(analysis.events)) - 1, -1):
-        event = analysis.events[number]
-        if number in analysis.finals:
-            done = {place for one in analysis.dealt_with.get(number, ()) for place in one.places}
-            options = offered(event.text)
-            for place, (text, form, lead) in enumerate(statements_of(event.text)):
-                words = beginnings(text)
-                is_offered = any(is_option(one, options) for one in (lead.rpartition("\n")[2], text))
-                is_offered = is_offered or any(mark in lead for mark in QUESTION_MARKS)
-                is_listed = form is StatementForm.ITEM and _HEADS_LEFT.search(lead)
-                is_left = is_listed or (form is not StatementForm.CODE and _LEFT.search(text))
-                is_done = place in done or _IS_DONE.search(text) or text in quoted
-                is_past = is_done or any(2 * len(words & one) >= len(words) for one in later)
-                if is_left and len(words) > 1 and not (is_offered or is_past):
-                    text = f"{analysis.words.left_open}{analysis.words.colon}{opening(text, _MOST_STEP_CHARS)}"
-                    found.append(Item(text=text, records=(event.record,)))
-        if event.kind in (EventKind.USER, EventKind.CALL) and event.tool not in (ToolKind.READ, ToolKind.PLAN):
-            later.append(beginnings(event.text[:_MAX_COMPARED_CHARS]))
-    return found[:_MAX_LEFT]
-
-
-_MAX_LEFT, _MAX_LOOKED_BACK, _MAX_COMPARED_CHARS = 3, 12, 4_000
-_LEFT = re.compile(
-    r"\bI (?:did(?:n't| not)|have(?:n't| not)(?: yet)?|skipped) (?:\w+ )?(?:add|chang|touch|run|test|updat|implement"
-    r"|remov|delet|commit|push|includ|fix|edit|modif|renam|migrat)"
-    r"|\b(?:not (?:yet )?(?:done|implemented|covered|migrated|wired|addressed)|remains? (?:open|to be|undone)"
-    r"|still (?:needs? to|has to|have to|to do|missing|open)|left (?:undone|to do|for (?:later|a follow))|out of scope"
-    r"|deferred)\b|未完成|还没有|未対応",
-    re.IGNORECASE,
-)
-_HEADS_LEFT = re.compile(
-    r"\b(?:not (?:yet )?(?:done|implemented|covered|included)|remaining (?:work|steps?|tasks?|issues?|items?)"
-    r"|left (?:to do|undone|open|out)|still (?:open|to do)|out of scope|follow-?ups?|deferred)\b|未完成|残り",
-    re.IGNORECASE,
-)
-_IS_DONE = re.compile(r"\b(?:complete|done already|fixed|resolved)\b|[✅✓]", re.IGNORECASE)
 
 
 def _carried_errors(analysis: Analysis) -> Iterator[Item]:

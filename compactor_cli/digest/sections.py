@@ -130,7 +130,7 @@ SECTIONS: tuple[SectionPlan, ...] = (
     SectionPlan(section=Section.USER, build=wants_items, large=0.26, small=0.10, conversation=0.15, drop=8),
     SectionPlan(section=Section.ERRORS, build=fixed_items, large=0.06, small=0.03, conversation=0.02, drop=3),
 )
-_LEAVES_OUT_WHAT_IS_SHOWN = (Section.PLAN, Section.QUESTIONS, Section.USER)
+_LEAVES_OUT_WHAT_IS_SHOWN = (Section.QUESTIONS, Section.USER)
 # A third of what the sections before them were given and did not need.
 _TAKES_WHAT_IS_UNUSED = (Section.USER, Section.ERRORS, Section.DECISIONS, Section.COMMANDS)
 # What is dropped first where the whole is over its budget; the sections without a row of their own among them.

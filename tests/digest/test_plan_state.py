@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from conversation import answer, call, conversation, digest, events_of, ran, request, says, texts, token_cache, user
+from conversation import answer, call, conversation, digest, events_of, ran, says, texts, token_cache, user
 
-from compactor_cli.digest.analysis import analyse
 from compactor_cli.digest.language import words_of
-from compactor_cli.digest.open import PlanState, State, open_items, plan_items, plan_state
+from compactor_cli.digest.open import PlanState, State, plan_items, plan_state
 from compactor_cli.model.summary import Section
 
 STEPS = (("Write it", "completed"), ("Test it", "in_progress"), ("Ship it", "pending"))
@@ -129,44 +128,6 @@ def test_edits_while_a_step_is_in_progress_are_for_that_step() -> None:
     assert {"open: Task 7: Parse the `read_gauge` feed", "open: Task 6: Draw the tide (later edited or run)"} <= {
         *found
     }
-
-
-def test_what_a_closing_message_said_to_be_left_stays_until_it_is_taken_up() -> None:
-    closing = says("The feed is parsed.\n\nNot done:\n- the labels of the harbour map\n\nI did not run the slow tests.")
-    edit = call("Edit", "2", file_path="a.py", old_string="a", new_string="b"), answer("ok", "2")
-    later = user("now sort the menu by name"), *edit, says("Sorted."), user("and the list of the gauges, please"), *edit
-    found = plan(closing, *later)
-    assert "Said to be left: the labels of the harbour map" in found
-    assert "Said to be left: I did not run the slow tests." in found
-    drawn = call("Edit", "3", file_path="m.py", old_string="a", new_string="labels(harbour_map)"), answer("ok", "3")
-    assert not any("labels" in text for text in plan(closing, user("draw the labels of the harbour map"), *drawn))
-    assert not any("slow tests" in text for text in plan(closing, *later, *ran("make slow tests", "3 passed")))
-
-
-def test_an_option_that_was_offered_is_not_said_to_be_left() -> None:
-    options = [
-        {"label": "Write it", "description": "The design is solid."},
-        {"label": "More gauges", "description": "There are gauges of the harbour that are not covered."},
-        {
-            "label": "Another day",
-            "description": "Leave it as a follow-up of the tide. The console of the harbour has to go before all that.",
-        },
-    ]
-    question = "Is the plan of the gauges ready?"
-    asked = call("AskUserQuestion", "q", questions=[{"question": question, "options": options}])
-    reply = answer(f'User has answered your questions: "{question}"="Write it". You can now continue.', "q")
-    edit = call("Edit", "2", file_path="a.py", old_string="a", new_string="b"), answer("ok", "2")
-    later = user("now sort the menu by name"), *edit, says("Sorted."), user("and the list of the clocks, please"), *edit
-    assert not any("Said to be left" in text for text in plan(asked, reply, *edit, *later))
-
-
-def test_a_change_that_was_only_proposed_is_not_said_to_be_left() -> None:
-    changes = "The changes would be:\n1. `draw` says whether the map was deferred\n2. `tide` looks at that"
-    simpler = "Or it could be simpler. The map waits for the tide. Nobody sees it before. It is drawn then."
-    asked = says(f"Want me to draw it? {changes}\n\n{simpler}")
-    edit = call("Edit", "2", file_path="a.py", old_string="a", new_string="b"), answer("ok", "2")
-    session = conversation(asked, user("no, at the next tide"), *edit, says("Done."))
-    assert open_items(analyse(request(session)), 400, token_cache()) == ()
 
 
 def test_a_step_in_progress_whose_function_was_edited_since_says_so() -> None:
