@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.causes import finds_cause
+from compactor_cli.digest.causes import finds_cause, supposes
 from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
 from compactor_cli.digest.choices import asks_the_user, is_option, offered
@@ -90,6 +90,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN]
     last_user = max((number for number, event in enumerate(events) if event.kind is EventKind.USER), default=-1)
     changed = {one.name: one.event for one in analysis.operations if one.action is not FileAction.READ}
+    steps = {n for n in spoken[:-1] if events[n].kind is EventKind.ASSISTANT} - {*analysis.finals}
     # Until the cause was found, others were suspected.
     newest_cause = {events[cause.event].turn: cause.event for cause in analysis.causes}
     for number in sorted(spoken, key=lambda number: (number not in analysis.finals, -number)):
@@ -103,16 +104,8 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
         is_old = number < newest_cause.get(events[number].turn, -1)
         is_answered = number < last_user
         is_past = not is_final or number < analysis.code_changed_at
-        for one in _pieces(
-            text,
-            base,
-            scores,
-            focus,
-            is_final=is_final,
-            is_past=is_past,
-            is_answered=is_answered,
-            is_service=analysis.is_dialogue,
-        ):
+        kind = {"is_final": is_final, "is_past": is_past, "is_overtaken": number in steps, "is_answered": is_answered}
+        for one in _pieces(text, base, scores, focus, is_service=analysis.is_dialogue, **kind):
             mark = standing(one, analysis)
             is_doubted = mark == analysis.words.overruled or (is_old and finds_cause(one.text))
             named = _FILE_NAME.findall(f"{one.text} {one.lead}")
@@ -206,6 +199,7 @@ def _pieces(
     *,
     is_final: bool = False,
     is_past: bool = True,
+    is_overtaken: bool = False,
     is_answered: bool = False,
     is_service: bool = False,
 ) -> Iterator[Statement]:
@@ -219,7 +213,7 @@ def _pieces(
     for place, (piece, form, lead) in enumerate(statements_of(text)):
         if form is StatementForm.SENTENCE:
             piece = without_end(piece, is_step)
-        if is_noise(piece):
+        if is_noise(piece) or (is_overtaken and supposes(piece)):
             continue
         is_offered = form is StatementForm.ITEM and is_option(piece, options)
         if is_offered and not is_service:

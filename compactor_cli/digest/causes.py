@@ -12,7 +12,7 @@ from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.checks import changes_code
 from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.events import Event, EventKind, FileAction
-from compactor_cli.digest.failures import fails_alike, fixing_line
+from compactor_cli.digest.failures import GUESS, fails_alike, fixing_line
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.noise import is_narration, may_have
 from compactor_cli.digest.statements import COLONS, GAP, sentences
@@ -46,12 +46,10 @@ _FINDS_CAUSE = re.compile(
     r"|原因(?:是|在于|找到|很?清楚|[:\uff1a])|问题(?:是|在于|出在)|(?:导致|造成)了?|原来是|原因は|のせいで",
     re.IGNORECASE,
 )
-_GUESSES = r"\b(?:might|may|could|probably|likely|possibl[ey]|perhaps|seems?|suggests?|I (?:think|suspect))\b|\?$"
-_GUESS = re.compile(_GUESSES, re.IGNORECASE)
 # What only may be so, is still to come, or is over.
 _UNSURE = re.compile(
-    rf"{_GUESSES}|\b(?:would|should|if|(?:I|we)'d)\b|\b(?:resolved|solved|gone|pre-existing|same (?:bug|issue|problem)"
-    r"|(?:now|already|is|was|are) (?:fixed|clear))\b",
+    rf"{GUESS.pattern}|\b(?:would|should|if|(?:I|we)'d)\b|\b(?:resolved|solved|gone|pre-existing"
+    r"|same (?:bug|issue|problem)|(?:now|already|is|was|are) (?:fixed|clear))\b",
     re.IGNORECASE,
 )
 # What was looked for, a fault or not.
@@ -71,6 +69,16 @@ _CAUSE_PARTS = (
 def finds_cause(text: str) -> bool:
     """Whether a text says what is wrong."""
     return may_have(text, _CAUSE_PARTS) and _FINDS_CAUSE.search(text) is not None
+
+
+def supposes(sentence: str) -> bool:
+    """Whether a sentence only says what may be so."""
+    return _SUPPOSES.search(sentence) is not None
+
+
+_SUPPOSES = re.compile(
+    r"\b(?:might be|probably|likely|possibly|perhaps|maybe|seems?|I (?:think|suspect))\b", re.IGNORECASE
+)
 
 
 def find_causes(
@@ -184,7 +192,7 @@ def _cause_in(pieces: Sequence[str]) -> str:
     taken = pieces[first : at + 1]
     for piece in pieces[at + 1 :]:
         is_listed = taken[-1].endswith(COLONS) or (_ENTRY.match(taken[-1]) and len(taken) > 1)
-        if (_ENTRY.match(piece) and not is_listed) or is_narration(piece) or _GUESS.search(piece):
+        if (_ENTRY.match(piece) and not is_listed) or is_narration(piece) or GUESS.search(piece):
             break
         if sum(map(len, taken)) + len(piece) > _MAX_CAUSE_CHARS:
             break

@@ -125,7 +125,8 @@ def done_since(
     first = min((record for _, record in steps), default=len(events))
     edits = _edits(events, [one for one in operations if one.record > first][-_MAX_LATER:])
     commands = [e for e in events if e.record > first and e.kind is EventKind.CALL and e.tool is ToolKind.COMMAND]
-    ran = [(event.record, beginnings(event.text)) for event in commands[-_MAX_LATER:]]
+    # What a command is given to write, the message of a commit among it, is not what it does.
+    ran = [(event.record, beginnings(event.text.partition("<<")[0])) for event in commands[-_MAX_LATER:]]
     entries = [_Listed(number, text, (number,), text) for number, (text, _) in enumerate(steps)]
     edited = {
         record: {one.text for one in _judged(entries, -1, record, [e for e in edits if events[e[0]].record > record])}

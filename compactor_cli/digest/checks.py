@@ -31,7 +31,12 @@ def contains(whole: str, part: str) -> bool:
 @lru_cache(maxsize=4096)
 def _steps(key: str) -> tuple[tuple[str, ...], ...]:
     """The words of each command of a chain, without what runs it. Asked for again with each run that is compared."""
-    return tuple(words for piece in map(without_runner, chain_parts(key)) if (words := tuple(piece.split())))
+    parts = chain_parts(_APART.sub(r"\1=", key))
+    return tuple(words for piece in map(without_runner, parts) if (words := tuple(piece.split())))
+
+
+# An option that adds to what is run, apart from its value.
+_APART = re.compile(r"(?<= )(--?(?:build-)?tags|--features) (?!-)")
 
 
 def without_runner(piece: str) -> str:

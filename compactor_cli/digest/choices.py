@@ -50,7 +50,8 @@ def last_question(text: str) -> str:
     ending = (
         text if len(text) <= _ENDING_CHARS else text[-_ENDING_CHARS:].partition("\n")[2] or tail(text, _ENDING_CHARS)
     )
-    found = sentences(ending)
+    # Code in which the ending begins is none of it.
+    found = sentences("```\n" * (text.removesuffix(ending).count("```") % 2) + ending)
     last = next((at for at in range(len(found) - 1, max(-1, len(found) - 4), -1) if _asks(found[at])), -1)
     first = last - 1 if last > 0 and _OTHER_HALF.match(found[last]) and _asks(found[last - 1]) else last
     return " ".join(found[first : last + 1]) if last >= 0 else ""

@@ -466,6 +466,10 @@ def conflicting_files(line: str) -> tuple[str, ...]:
     return tuple(line.removeprefix(MERGE_CONFLICT).split(", ")) if line.startswith(MERGE_CONFLICT) else ()
 
 
+# What ends a merge.
+CONCLUDES = re.compile(r"\bgit (?:commit|reset|stash|checkout -f|\S+ --(?:abort|continue|quit))\b")
+
+
 # A frame of a stack, a test or package that passed, and what a program logs of what it does.
 _SAYS_LITTLE = re.compile(
     r" \+0x[0-9a-f]+$|^\s*(?:--- (?:PASS|SKIP): .*/|ok\s|[✓✔√] )|\b(?:INFO|DEBUG|TRACE)\b|\blevel=(?:info|debug)\b"

@@ -93,13 +93,15 @@ def _between_slashes(path: str) -> str:
 def find_commits(runs: Iterable[Run], directory: str) -> list[Commit]:
     """The commits that stand, in order: one that was amended is part of the one in its place, and some are taken back.
 
+    Going on with a merge or a rebase commits what was staged.
+
     ``directory``: where the session works.
     """
     found: list[Commit] = []
     index = _Index()
     for run in runs:
         text = run.output
-        made = list(COMMIT_LINE.finditer(text)) if run.outcome is not CommandOutcome.FAILED else []
+        made = list(_MADE.finditer(text)) if run.outcome is not CommandOutcome.FAILED else []
         ends = [*(one.start() for one in made[1:]), len(text)]
         for step, words, is_shown in _steps(run.command, directory):
             if step == "commit":
@@ -141,6 +143,7 @@ def after_rebases(commits: Iterable[Commit], runs: Iterable[Run]) -> Iterator[Co
 
 _REBASE = re.compile(r"\bgit (?:rebase\b|pull\b.* (?:-r|--rebase)\b)")
 _LOGGED = re.compile(r"^(?:\* )?([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$", re.MULTILINE)
+_MADE = re.compile(COMMIT_LINE.pattern.replace("([", "(detached HEAD|["), re.MULTILINE)
 _SIZE = re.compile(r"^ *(\d+) files? changed", re.MULTILINE)
 # New and deleted files of a commit, and those that were moved.
 _SHOWN = re.compile(r"^ *(?:(?:create|delete) mode \d+ (.+)|re(?:name|write) (.*) \(\d+%\))$", re.MULTILINE)
@@ -206,7 +209,7 @@ class _Index:
         size = _SIZE.search(shown)
         moved = (path for one in _SHOWN.findall(shown) for path in _both_names(one[0] or one[1]))
         return Commit(
-            branch=branch,
+            branch=branch.removeprefix("detached HEAD"),
             hash=name,
             subject=subject.strip(),
             event=run.event,
@@ -231,7 +234,10 @@ def _both_names(shown: str) -> Iterator[str]:
     yield from (f"{head}{name}{tail}".replace("//", "/") for name in names.split(" => "))
 
 
-_STEP = re.compile(r"\s*(?:\w+=\S* )*git (?:-C \S+ )?(add|stage|rm|mv|commit|reset|restore|status|diff)\b([^|]*)(\|?)")
+_STEP = re.compile(
+    r"\s*(?:\w+=\S* )*git (?:-C \S+ )?(add|stage|rm|mv|commit|reset|restore|status|diff|\S+(?= --continue))\b"
+    r"([^|]*)(\|?)"
+)
 _REDIRECTION = re.compile(r"\d?>{1,2}(?:&\d|\s*[^\s&|;]+)")
 
 
@@ -245,7 +251,8 @@ def _steps(command: str, directory: str) -> Iterator[tuple[str, list[str], bool]
                 folder = posixpath.join(folder, place.rstrip("/"))
                 folder = "" if folder == directory else folder
             case _ if found := _STEP.match(segment):
-                yield found[1], [_from(folder, word) for word in found[2].split()], not found[3]
+                step = "commit" if "--continue" in found[2] else found[1]
+                yield step, [_from(folder, word) for word in found[2].split()], not found[3]
 
 
 def _from(folder: str, word: str) -> str:

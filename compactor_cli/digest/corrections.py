@@ -92,14 +92,16 @@ class EditedNames(NamedTuple):
 
 
 def edited_names(operations: Iterable[FileOperation]) -> EditedNames:
-    """The names that the edits of files that were there had to do with."""
-    replaced, touched = dict[str, int](), dict[str, int]()
-    for one in operations:
+    """The names that the edits of files that were there had to do with; a line that a later edit wrote was moved."""
+    replaced, touched, written = dict[str, int](), dict[str, int](), set[str]()
+    for one in reversed([*operations]):
         for old, new in one.replaced if one.action is FileAction.EDIT else ():
             before, after = set(old.split("\n")), set(new.split("\n"))
-            gone = _IDENTIFIER.findall("\n".join(before - after))
-            replaced.update(dict.fromkeys(gone, one.event))
-            touched.update(dict.fromkeys((*gone, *_IDENTIFIER.findall("\n".join(after - before))), one.event))
+            gone = _IDENTIFIER.findall("\n".join(before - after - written))
+            written |= after
+            changed = "\n".join(before ^ after)
+            replaced = dict.fromkeys(gone, one.event) | replaced
+            touched = dict.fromkeys(_IDENTIFIER.findall(changed), one.event) | touched
     return EditedNames(replaced, touched)
 
 

@@ -28,6 +28,7 @@ from compactor_cli.digest.checks import (
     without_runner,
 )
 from compactor_cli.digest.commands import (
+    CONCLUDES,
     CommandOutcome,
     Run,
     asks_for_help,
@@ -177,7 +178,14 @@ _EXPLAINS = re.compile(
 def _explained(events: Sequence[Event], run: Run) -> str:
     """What the assistant said of an error next, where that lets it be."""
     texts = (one.text for one in events[run.event + 1 : run.event + _MAX_EXPLAINING] if one.kind is EventKind.ASSISTANT)
-    return next((one for text in islice(texts, 1) for one in sentences(text) if _EXPLAINS.search(one)), "")
+    found = (one for text in islice(texts, 1) for one in sentences(text) if _EXPLAINS.search(one))
+    return next((one for one in found if not GUESS.search(one)), "")
+
+
+GUESS = re.compile(
+    r"\b(?:might|may|could|probably|likely|possibl[ey]|perhaps|seems?|suggests?|I (?:think|suspect))\b|\?$",
+    re.IGNORECASE,
+)
 
 
 def never_ran(run: Run) -> bool:
@@ -255,7 +263,9 @@ def fails_alike(run: Run, other: Run) -> bool:
 
 
 def _is_gone(run: Run, other: Run, read: _Reader) -> bool:
-    """Whether a later run shows a failure no more: it or its tests passed, or something else failed."""
+    """Whether a later run shows a failure no more: it or its tests passed, something else failed, a merge ended."""
+    if conflicting_files(run.line) and other.outcome is CommandOutcome.OK and CONCLUDES.search(other.key):
+        return True
     if other.outcome is CommandOutcome.UNKNOWN:
         # The same part of what it prints would show the failure again.
         is_shown = other.command == run.command and not is_test(run.command) and code_is_of_another(run.command)

@@ -308,7 +308,7 @@ def _ends(
     """
     last = _last_pieces(pieces, budget_tokens, token_cache)
     if not analysis.is_dialogue:
-        return last or [*pieces[-1:]]
+        return _without_part(last) or last or [*pieces[-1:]]
     stated = (one for one in pieces if one.form is StatementForm.SENTENCE and not is_courtesy(one.text))
     first = next(stated, None)
     left = budget_tokens - token_cache.text(f"{first.text} {ELLIPSIS} ") if first else 0

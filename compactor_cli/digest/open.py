@@ -332,7 +332,7 @@ def _listed(names: Sequence[str], number: int) -> str:
 def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
     words = analysis.words
     command = brief(error.command, _MAX_COMMAND_CHARS)
-    where = f"`{command}`{words.colon}" if command and command not in error.line else ""
+    where = f"`{command}`{words.colon}" if command and f"{command}:" not in error.line else ""
     if (conflicts := conflicting_files(error.line)) and error.status is not Status.FIXED:
         left = ", ".join(path for path in conflicts if path not in error.fixes)
         edited = ", ".join(path for path in conflicts if path in error.fixes)

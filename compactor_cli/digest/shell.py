@@ -123,7 +123,8 @@ def _entered(directory: str | None, operands: Sequence[str]) -> str | None:
 
 
 def _located(directory: str | None, path: str) -> str:
-    if path.startswith(("/", "~")) or directory in ("", "."):
+    is_whole = directory and "/" in directory and path.startswith(f"{directory}/")  # as where the session works
+    if path.startswith(("/", "~")) or directory in ("", ".") or is_whole:
         return path
     return "" if directory is None else posixpath.normpath(posixpath.join(directory, path))
 

@@ -26,8 +26,9 @@ def stops_in_force(
     taken = (one for one in reversed(events) if one.kind is EventKind.RESULT and one.tool is ToolKind.PLAN)
     plan = next((one.call for one in taken if not (one.is_refusal or one.is_error)), -1)
     made = {(_is_removal(one), one.target or one.path): one for one in operations if one.action is not FileAction.READ}
-    ran = {run.key: run for run in runs if run.outcome is CommandOutcome.OK}
-    keys = {run.event: run.key for run in runs}
+    # A commit is the same with another message.
+    keys = {run.event: run.acting_part if "git commit" in run.acting_part else run.key for run in runs}
+    ran = {keys[run.event]: run for run in runs if run.outcome is CommandOutcome.OK}
 
     def resumed(call: int) -> int:
         """The record of what shows that the change of a call, or its command, was made after it; -1 where none does."""

@@ -9,7 +9,7 @@ from dataclasses import field
 from itertools import islice
 
 from compactor_cli.digest.checks import chain_parts, contains, covered_since, is_test, selects_some
-from compactor_cli.digest.commands import CommandOutcome, Run, conflicting_files
+from compactor_cli.digest.commands import CONCLUDES, CommandOutcome, Run, conflicting_files
 from compactor_cli.digest.commits import Commit, after_rebases, find_commits, held_by
 from compactor_cli.digest.events import Event, EventKind, FileAction, results_of
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
@@ -226,12 +226,9 @@ def _conflicts(runs: Sequence[Run]) -> tuple[int, frozenset[str]]:
     for run in reversed(runs):
         if conflicts := conflicting_files(run.line):
             return run.event, frozenset(conflicts)
-        if _CONCLUDES.search(run.key) and run.outcome is not CommandOutcome.FAILED:
+        if CONCLUDES.search(run.key) and run.outcome is not CommandOutcome.FAILED:
             break
     return -1, frozenset()
-
-
-_CONCLUDES = re.compile(r"\bgit (?:commit|reset|stash|checkout -f|\S+ --(?:abort|continue|quit))\b")
 
 
 def _passed_over(runs: Sequence[Run]) -> Callable[[FileState, int], bool]:

@@ -159,3 +159,14 @@ def test_a_file_in_which_a_merge_is_to_be_resolved_is_in_no_commit_until_the_mer
     both = (STORE, CLOCK, made, merge)
     assert states_of(*both) == ["clock.py — edited, in commit 4f1c2aa", "store.py — edited"]
     assert "store.py — edited, in commit 4f1c2aa" in states_of(*both, ran("git merge --abort", ""))
+
+
+def test_going_on_with_a_rebase_commits_what_was_staged_for_it() -> None:
+    stopped = ran("git rebase main", "CONFLICT (content): Merge conflict in store.py", is_error=True)
+    again = "CONFLICT (content): Merge conflict in clock.py"
+    first = ran("git add store.py && git rebase --continue", again, is_error=True)
+    done = "[detached HEAD 4f1c2aa] Store UTC\n 2 files changed\nSuccessfully rebased and updated refs/heads/utc."
+    rebased = (stopped, STORE, first, CLOCK, ran("git add clock.py && git rebase --continue", done))
+    assert is_open(*rebased) == []
+    assert [text.partition(" — ")[2] for text in states_of(*rebased)] == ["edited, in commit 4f1c2aa"] * 2
+    assert is_open(*rebased, STORE) == ["Not committed: store.py"]

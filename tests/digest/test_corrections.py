@@ -240,3 +240,24 @@ def test_the_answers_to_a_question_that_was_answered_are_not_told_again() -> Non
     )
     text = shown(asked, user("one file please, and then write the export of the gauges"), *EDIT, says("It is written."))
     assert "In a database of each gauge" not in text
+
+
+def test_a_guess_on_the_way_is_left_out_once_the_work_went_on() -> None:
+    steps = (
+        says("The gauge probably sends its readings twice after a storm, the harbour has no other one."),
+        ran("cat gauge.log", "one"),
+        says("The hour is dropped by the key of the readings, which is their local time."),
+        *EDIT,
+    )
+    one = shown(user("mend the hour of the gauges"), *steps, says("The key is UTC now."), *AFTER)
+    assert "key of the readings" in one
+    assert "probably" not in one
+
+
+def test_what_names_lines_that_were_moved_is_not_marked() -> None:
+    found = says("The export takes the hours of a day from `local_hours()`, which reads the clock of the gauge once.")
+    line = "hours = local_hours(day)"
+    out = call("Edit", "x", file_path="src/export.py", old_string=line, new_string="run()"), answer("ok", "x")
+    back = call("Edit", "y", file_path="src/run.py", old_string="pass", new_string=line), answer("ok", "y")
+    assert f"{found.text} (edited later)" in shown(found, *AFTER, *out, says("They are gone."))
+    assert f"{found.text} (edited later)" not in shown(found, *AFTER, *out, *back, says("They are moved."))

@@ -803,3 +803,26 @@ def test_a_merge_whose_conflicts_were_all_edited_names_the_files() -> None:
         "git merge main", "CONFLICT (content): Merge conflict in src/a.py\nAutomatic merge failed", is_error=True
     )
     assert shown(merged, EDIT)[0][0] == "`git merge main`: Merge conflict in src/a.py — edited"
+
+
+def test_a_value_apart_from_its_option_is_the_same_as_one_with_it() -> None:
+    assert contains("go test -tags=integration -race ./...", "go test ./cmd/gauge/ -run TestTide -tags integration")
+    assert not contains("go test -race ./...", "go test ./cmd/gauge/ -run TestTide -tags integration")
+
+
+def test_a_guess_of_why_something_fails_does_not_let_it_be() -> None:
+    guess = says("This seems like a pre-existing issue of the gauge.")
+    assert shown(FAILED, guess)[0] == ["`pytest tests/test_a.py::test_one`: E   TypeError: bad — failing when last run"]
+    (known,) = shown(FAILED, says("This is a pre-existing issue of the gauge."))[0]
+    assert known.endswith('— "This is a pre-existing issue of the gauge."')
+
+
+def test_a_merge_that_was_concluded_has_no_conflict_left() -> None:
+    merge = ran("git merge main", "CONFLICT (content): Merge conflict in src/a.py", is_error=True)
+    done = ran("git add -A && git commit --no-edit", "[utc 4f1c2aa] Merge branch 'main'")
+    assert shown(merge, EDIT, done)[1] == ["`git merge main`: Merge conflict in src/a.py → fixed by src/a.py"]
+
+
+def test_an_error_that_names_its_command_by_the_way_stands_with_it() -> None:
+    usage = ran("gauge-read", "No gauge found.\nFor help run:\n  gauge-read --help", is_error=True)
+    assert shown(usage)[0] == ["`gauge-read`: gauge-read --help — failed"]

@@ -371,3 +371,8 @@ def test_a_file_that_one_patch_deletes_and_adds_is_written_anew() -> None:
     patch = "*** Begin Patch\n*** Delete File: a.ts\n*** Add File: a.ts\n+export {}\n*** End Patch"
     session = conversation(user("write it anew"), call("apply_patch", "p", input=patch), answer("done", "p"))
     assert [(one.is_created, one.is_deleted) for one in analyse(request(session)).files] == [(False, False)]
+
+
+def test_a_path_that_begins_with_the_folder_of_the_call_is_seen_from_where_the_session_works() -> None:
+    (one,) = shell_operations("cd cmd/gauge && cat >> cmd/gauge/tide_test.go << 'EOF'\nfunc TestTide() {}\nEOF")
+    assert one[1] == "cmd/gauge/tide_test.go"

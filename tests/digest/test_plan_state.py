@@ -140,3 +140,8 @@ def test_a_step_in_progress_whose_function_was_edited_since_says_so() -> None:
         edit = call("Edit", "e", file_path="src/page.py", old_string="a", new_string=f"def {name}(day):")
         shown_steps = texts(digest(conversation(user("make it fast"), *plan, edit, answer("ok", "e"))), Section.PLAN)
         assert shown_steps[0] == f"in progress: Modify `load_page` to ask once{sign}"
+
+
+def test_the_message_of_a_commit_deals_with_no_other_step() -> None:
+    message = "git commit -m \"$(cat <<'EOF'\nName the gauges\n\nTask 6 is next: draw the tide.\nEOF\n)\""
+    assert "open: Task 6: Draw the tide" in plan(*ran(message, "[main 1a2b3c4] Name the gauges\n 1 file changed"))

@@ -480,3 +480,11 @@ def test_an_option_that_leaves_it_to_the_user_is_none_that_was_taken() -> None:
     assert "Do you want to: A) write the page now" in shown
     assert "not taken" not in shown
     assert "c. Something else" not in shown
+
+
+def test_what_stands_in_code_at_the_end_of_a_message_asks_nothing() -> None:
+    code = "\n".join(("```yaml", *(f"field_{n}: what is the height of gauge {n}?" for n in range(60)), "```"))
+    form = says(f"This is the form of the harbour.\n\n{code}\n\nIt has sixty fields, one for each of the gauges.")
+    assert decided(user("write a form"), form, user("yes")) == []
+    asked = says(f"{form.text} Should I add the form to the page of the harbour?")
+    assert len(decided(user("write a form"), asked, user("yes"))) == 1

@@ -514,3 +514,11 @@ def test_the_end_of_a_message_is_not_quoted_without_the_not_before_it() -> None:
     assert shown.startswith("you may look up")
     assert "as a whole" not in shown
     assert condensed(text.replace("don't", "just"), 30, token_cache(), lambda *_: []).endswith("as a whole!)")
+
+
+def test_a_stop_of_a_commit_is_over_when_one_is_made_with_another_message() -> None:
+    stopped = ran("cd site && git add -A && git commit -m 'Add the page'", REFUSED + "the icon too", is_error=True)
+    made = ran("cd site && git add -A && git commit -m 'Add page and icon'", "[main 4f1c2aa] Add page and icon")
+    one = digest(conversation(user(LONG), stopped, says("I add it."), *made, user(f"{LONG}again"), BUILD), 1_500)
+    (stop,) = [item.text for item in items(one, Section.USER) if "Stopped" in item.text]
+    assert stop.endswith('→ "the icon too" (later edited or run)')
