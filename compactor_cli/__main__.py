@@ -11,7 +11,6 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import NoReturn
 
@@ -33,18 +32,12 @@ class Stopped(KeyboardInterrupt):
 
 def compact() -> NoReturn:
     """The filter."""
-    _check_system()
-    from compactor_cli.cli.program import run_filter
-
-    _run(run_filter)
+    _run("run_filter")
 
 
 def compactor() -> NoReturn:
     """The toolbox."""
-    _check_system()
-    from compactor_cli.cli.program import run_toolbox
-
-    _run(run_toolbox)
+    _run("run_toolbox")
 
 
 def _check_system() -> None:
@@ -54,7 +47,8 @@ def _check_system() -> None:
         sys.exit(f"compact {_NO_POSIX}")
 
 
-def _run(main: Callable[[Sequence[str]], int]) -> NoReturn:
+def _run(main: str) -> NoReturn:
+    _check_system()
     for name in _STOPPING:
         number = getattr(signal, name)
         # Signals that the caller ignores (nohup) stay ignored.
@@ -64,8 +58,14 @@ def _run(main: Callable[[Sequence[str]], int]) -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Names of files may hold bytes, and texts characters, that the terminal's encoding has not.
         sys.stdout.reconfigure(errors="backslashreplace")
+        if isinstance(sys.stdout.buffer, io.RawIOBase):
+            # With PYTHONUNBUFFERED a write puts out as much as fits on the disk, and the rest is lost without an error.
+            encoding, errors = sys.stdout.encoding, sys.stdout.errors
+            sys.stdout = open(sys.stdout.fileno(), "w", encoding=encoding, errors=errors, closefd=False)  # noqa: SIM115
     try:
-        code = main(sys.argv[1:])
+        from compactor_cli.cli import program
+
+        code: int = getattr(program, main)(sys.argv[1:])
         if sys.stdout is not None:
             sys.stdout.flush()
     except Stopped as stop:

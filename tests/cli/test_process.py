@@ -78,6 +78,16 @@ def test_a_full_disk_is_exit_3_with_advice(work: Path) -> None:
     assert b"full" in done.stderr
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_disk_that_fills_up_while_standard_output_is_written_is_exit_3(unbuffered: str, work: Path) -> None:
+    shell = ["sh", "-c", 'ulimit -f 1; exec "$@" > small.jsonl', "sh", *command("-t", "1500", "session.jsonl")]
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(shell, stderr=subprocess.PIPE, timeout=60, env=environment)
+    assert Path("small.jsonl").stat().st_size in (512, 1024)
+    assert done.returncode == 3
+    assert done.stderr.startswith(b"compact: standard output: ")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("flag", ["-n", "--diff"])
@@ -107,6 +117,21 @@ def test_a_closed_standard_output_is_a_usage_error(work: Path) -> None:
     done = subprocess.run(shell, stderr=subprocess.PIPE, timeout=60)
     assert done.returncode == 2
     assert b"-o" in done.stderr
+
+
+@pytest.mark.parametrize("entry", ["compact", "compactor"])
+def test_a_signal_that_comes_while_it_loads_ends_it_without_a_traceback(entry: str, home: Path) -> None:
+    (home / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'compactor_cli.cli.program':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(home)}
+    done = subprocess.run(command("--version", entry=entry), capture_output=True, timeout=60, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
 
 
 def _stopped(number: int, arguments: list[str], folder: Path) -> int:
