@@ -29,7 +29,7 @@ from compactor_cli.presets.values import nearest, read_head, read_tail, settings
 from compactor_cli.read.sources import Walk, config_folder
 from compactor_cli.read.streams import ReadLimits
 from compactor_cli.run.jobs import Originals, Purpose
-from compactor_cli.run.outputs import STDOUT
+from compactor_cli.run.outputs import STDOUT, check_folder
 
 if TYPE_CHECKING:
     from compactor_cli.render.shape import OutputShape
@@ -430,6 +430,8 @@ def check(run_options: RunOptions, named: Collection[str]) -> None:
     if on_stdout and run_options.stdout_is_taken:
         what = f"standard output holds the result and cannot hold {on_stdout[0]}"
         raise UsageError(what, next_step="write that to a file, or the result with -o")
+    for name in {"plan_out", *_WRITTEN} - {"events"}:
+        check_folder(getattr(run_options, name))
     about_models = [item for item in OPTIONS if item.group is Group.MODEL and item.name in named]
     settled = [item for item in OPTIONS if item.group is Group.KEEP and item.name in named] + about_models
     if about_models and not (run_options.model or run_options.embedding_model):

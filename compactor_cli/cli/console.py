@@ -121,7 +121,7 @@ class Console:
         """Print how many messages of a kind were left out."""
         for kind, count in self._alike.items():
             if count > SHOWN_ALIKE and self.level < Level.DONE:
-                _write(f"{self.program}: and {count - SHOWN_ALIKE:,} more like: {kind}\n")
+                _write(f"{self.program}: and {count - SHOWN_ALIKE:,} more like (-v names each): {kind}\n")
         self._alike.clear()
 
     def _say(self, level: Level, text: str, color: Color, kind: str = "") -> None:

@@ -135,7 +135,7 @@ def output_file(path: str, *, mode: int = DEFAULT_MODE) -> AbstractContextManage
     return standard_output() if path == STDOUT else atomic_writer(path, mode=mode)
 
 
-_DESCRIPTOR = re.compile(r"fd:(\d+)")
+_DESCRIPTOR = re.compile(r"fd:(.*)")
 _PLANNED = (
     "dialect records reason tier window_tokens target_tokens tokens_before tokens_after kept covered over_target"
 ).split()
@@ -172,7 +172,7 @@ class EventFile:
             else:
                 how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
                 self._descriptor = os.open(where, how, PRIVATE_FILE_MODE)
-        except (OSError, OverflowError) as error:
+        except (OSError, OverflowError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "no such descriptor"
             advice = "name a file, or an open descriptor: --events fd:3 3> events.jsonl"
             raise UsageError(f"events cannot be written there ({reason})", next_step=advice, place=where) from error

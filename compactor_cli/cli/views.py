@@ -67,7 +67,7 @@ def where(transcript: Transcript) -> str:
 def plan_view(transcript: Transcript, row: Compaction, model: str) -> str:
     """The decision, a line per span, and what ``model`` would be asked."""
     plan = row.plan
-    size = f"{counted(len(transcript.records), 'record')}, {plan.tokens_before:,} tokens"
+    size = f"{counted(len(transcript.records), 'record')}, {_tokens(plan.tokens_before, plan.reason)}"
     head = f"{where(transcript)}: {transcript.dialect}, {size}"
     if not plan.changes:
         return f"{head}: unchanged ({plan.reason or 'nothing to do'})\n"
@@ -272,8 +272,7 @@ def _unchanged_line(report: InputReport, settings: Settings) -> str:
         reason = report.reason or f"none of its {counted(sum(report.counts.values()), 'conversation')} needs compacting"
         return f"{report.tokens_before:,} tokens ({reason})"
     item = report.transcripts[0]
-    bound = "at most " if item.reason.startswith("at most ") else ""
-    size = f"{bound}{item.tokens_before:,} tokens"
+    size = _tokens(item.tokens_before, item.reason)
     has_target = settings.target != Size()
     if has_target and item.tokens_before <= item.target_tokens:
         return f"{size}, within the target of {item.target_tokens:,}"
@@ -282,6 +281,11 @@ def _unchanged_line(report: InputReport, settings: Settings) -> str:
     if is_default and item.tokens_before <= default:
         return f"{size}, within the default of {default:,}; for less: -t 25%"
     return f"{size} ({item.reason or 'nothing to do'})"
+
+
+def _tokens(count: int, reason: str) -> str:
+    """A size before; ``reason`` shows that it was not counted, where its bytes are few enough."""
+    return f"{'at most ' if reason.startswith('at most ') else ''}{count:,} tokens"
 
 
 def _print_problems(name: str, report: InputReport, trigger: Trigger, purpose: Purpose, console: Console) -> None:

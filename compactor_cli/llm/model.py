@@ -119,8 +119,8 @@ class ModelSummariser:
         if refusals := writer.refusals if writer else []:
             tokens = sum(refusal.tokens for refusal in refusals)
             why = "; ".join(dict.fromkeys(refusal.why for refusal in refusals))
-            plural = "reply was" if len(refusals) == 1 else "replies were"
-            note = f"{len(refusals)} {plural} refused, {tokens:,} tokens: {why}"
+            plural = "reply" if len(refusals) == 1 else "replies"
+            note = f"{len(refusals)} {plural} had faults, {tokens:,} tokens: {why}"
             faults = Counter(refusal.fault.value for refusal in refusals)
             answer = replace(answer, refused=dict(faults), refused_tokens=tokens, notes=(*answer.notes, note))
         return replace(answer, redacted=dict(redactor.counts)) if redactor else answer
@@ -273,7 +273,7 @@ def _requests(request: Request, found: Earlier) -> tuple[str, str]:
 def _notes(draft: SummaryDraft, task: SummaryTask) -> Iterator[str]:
     """What people should know of a summary that was taken."""
     if cut := sum(block.cut_chars > 0 for block in task.blocks):
-        yield f"{cut} long texts were shortened in the prompt"
+        yield f"long texts that were shortened in the prompt: {cut}"
     if draft.healed:
         why = f": {draft.failure.reason}" if draft.failure else ", which the model twice did not summarise"
         yield f"of {draft.leaves} parts, the digest wrote {draft.healed}{why}"
@@ -281,7 +281,7 @@ def _notes(draft: SummaryDraft, task: SummaryTask) -> Iterator[str]:
         yield f"the summaries of the parts stand side by side, the model did not join them: {draft.unjoined}"
     if numbers := draft.verdict.numbers:
         named = ", ".join(numbers[:_MOST_NUMBERS])
-        yield f"the model gave {len(numbers)} numbers that no record shows: {named}"
+        yield f"numbers that the model gave and no record shows: {len(numbers)}, {named}"
 
 
 def _framed(prose: str, language: str) -> Summary:

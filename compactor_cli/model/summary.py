@@ -125,7 +125,9 @@ class Answer:
         """What the user should know of a summary that a model was asked for."""
         fell_back = f"the digest wrote the summary: {self.fell_back}"
         names = ", ".join(self.invented[:_MOST_NAMED])
-        invented = f"the model named what no record holds ({len(self.invented)}, marked or taken out: {names})"
+        invented = (
+            f"the model named what no summarised record holds ({len(self.invented)}, marked or taken out: {names})"
+        )
         return (*((fell_back,) if self.fell_back else ()), *((invented,) if self.invented else ()))
 
 

@@ -133,15 +133,21 @@ def _to_file(source: InputSource, destination: Destination) -> Target:
     path = Path(destination.output)
     if destination.output_dir:
         path = Path(destination.output_dir, "stdin.jsonl" if source.path == STDIN else source.name)
-    elif not path.parent.is_dir():
-        advice = f"make it: mkdir -p {path.parent}"
-        raise UsageError("there is no such folder", place=str(path.parent), next_step=advice)
+    else:
+        check_folder(destination.output)
     compression = compression_named(path.name)
     if compression is Compression.NONE:
         compression = destination.compress
         path = path.with_name(path.name + compression.suffix) if destination.output_dir else path
     existing = Existing.REPLACE if destination.force else Existing.REFUSE
     return Target(path=str(path), kind=TargetKind.FILE, compression=compression, existing=existing)
+
+
+def check_folder(path: str) -> None:
+    """Raise `UsageError` if the folder of a file that is to be written is not there."""
+    folder = Path(path).parent
+    if not folder.is_dir():
+        raise UsageError("there is no such folder", place=str(folder), next_step=f"make it: mkdir -p {folder}")
 
 
 def _check_apart(sources: Sequence[InputSource], targets: Sequence[Target]) -> None:

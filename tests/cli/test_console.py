@@ -35,7 +35,7 @@ def test_alike_messages_are_counted_after_the_third(monkeypatch: pytest.MonkeyPa
     console.finish()
     lines = terminal.getvalue().splitlines()
     assert len(lines) == 5
-    assert lines[-1] == "compact: and 7 more like: no format is recognised …: name it"
+    assert lines[-1] == "compact: and 7 more like (-v names each): no format is recognised …: name it"
 
 
 def test_with_v_every_message_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:

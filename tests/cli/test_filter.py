@@ -6,6 +6,7 @@ import fcntl
 import gzip
 import json
 import os
+import re
 import time
 from pathlib import Path
 
@@ -200,6 +201,19 @@ def test_the_dry_run_prints_the_plan_and_writes_nothing(work: Path, home: Path, 
     assert b"summarise" in ran.out
     assert b"rows.jsonl:2: " in ran.out
     assert sorted(home.rglob("*")) == before
+
+
+def test_the_dry_run_says_of_a_size_that_was_not_counted_that_it_is_a_bound(work: Path, compact: Run) -> None:
+    ran = compact("-n", "-w", "200k", "session.jsonl")
+    assert re.match(rb"session\.jsonl: openai-chat, 49 records, at most [\d,]+ tokens: unchanged", ran.out)
+
+
+@pytest.mark.parametrize("option", ["--report=", "--html=", "--metrics=", "--set=summary-rows=", "-n --plan-out="])
+def test_a_folder_that_is_missing_is_found_before_anything_is_done(option: str, work: Path, compact: Run) -> None:
+    ran = compact("-t", "1500", "-i", "session.jsonl", *f"{option}no/such/file".split())
+    assert (ran.code, ran.out) == (2, b"")
+    assert "no/such: there is no such folder: make it: mkdir -p no/such" in ran.err
+    assert (work / "session.jsonl").read_bytes() == session_bytes()
 
 
 def test_the_difference_shows_what_goes_and_the_summary(work: Path, home: Path, compact: Run) -> None:

@@ -126,7 +126,7 @@ def test_a_descriptor_takes_events_and_standard_output_only_if_it_is_free(work: 
     assert [json.loads(line)["event"] for line in told.out.splitlines()][-1] == "done"
 
 
-@pytest.mark.parametrize("where", ["fd:977", "no/such/folder/events.jsonl", "fd:99999999999999999999"])
+@pytest.mark.parametrize("where", ["fd:977", "fd:x", "no/such/folder/events.jsonl", "fd:99999999999999999999"])
 def test_where_nothing_can_be_written_nothing_is_begun(where: str, work: Path, compact: Run) -> None:
     ran = compact("-t", "1500", "-i", "session.jsonl", "--events", where)
     assert (ran.code, ran.out) == (2, b"")
