@@ -26,7 +26,7 @@ from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage, written
 from compactor_cli.llm.quoting import Earlier, LoadOriginal, Previous, earlier, flatten, quoter
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, RecordFacts, completed
-from compactor_cli.llm.writer import StillTooLong, SummaryDraft, SummaryTask, SummaryWriter
+from compactor_cli.llm.writer import Rejected, StillTooLong, SummaryDraft, SummaryTask, SummaryWriter
 from compactor_cli.model.errors import KeptAsIs, OutputError, UsageError
 from compactor_cli.model.marker import find_marker, without_marker
 from compactor_cli.model.settings import PruneRule
@@ -211,8 +211,10 @@ class ModelSummariser:
             prose="\n\n".join(filter(None, (task.prose, outline.prose))),
             missing=outline.missing(task.wording.headings),
         )
-        language, analysis = task.wording.language, task.facts.analysis
-        answer = completed(task.request, text, language, analysis=analysis, previous=task.earlier.previous)
+        language, analysis, request = task.wording.language, task.facts.analysis, task.request
+        answer = completed(request, text, language, analysis=analysis, previous=task.earlier.previous)
+        if request.count(request.render(answer.summary)) > request.budget_tokens:
+            raise Rejected("the reply was not accepted: cut as far as it may be, it is still too long")
         return replace(answer, invented=draft.verdict.invented, notes=(*task.earlier.notes, *_notes(draft, task)))
 
 

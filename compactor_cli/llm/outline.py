@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from functools import lru_cache
 from itertools import groupby
+
+import orjson
 
 from compactor_cli.digest.statements import listed
 from compactor_cli.llm.quoting import quoter
@@ -82,10 +85,16 @@ _NOTHING = frozenset({"none", "n/a", "nothing", "(none)", "无", "没有", "な�
 
 
 def own_words(text: str) -> str:
-    """A reply without the thoughts before it and the fence around it."""
+    """A reply without the thoughts before it, the fence around it, and a JSON object of one key that it stands in."""
     text = _ASIDE.sub("", text)
     fenced = _FENCED.match(text)
-    return (fenced[1] if fenced else text).strip()
+    text = (fenced[1] if fenced else text).strip()
+    if text.startswith("{"):
+        with suppress(ValueError):
+            match list(orjson.loads(text).values()):
+                case [str(inner)]:
+                    return own_words(inner)
+    return text
 
 
 def read_reply(

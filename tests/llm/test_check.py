@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 from conversation import WORK, answer, call, conversation, count, rendered, says, user
 from model_cases import request
@@ -54,6 +56,19 @@ def test_a_summary_is_taken_with_its_records() -> None:
     verdict = check(Reply(text=GOOD, model="m"), GROUND, count)
     assert (verdict.fault, verdict.invented) == (None, ())
     assert verdict.outline.sections[0].items[0].records == (11,)
+
+
+@pytest.mark.parametrize("form", ["{}", "```json\n{}\n```", "<think>as JSON</think>\n{}"])
+def test_a_summary_in_a_json_object_is_read_as_its_text(form: str) -> None:
+    reply = Reply(text=form.format(json.dumps({"summary": GOOD})), model="m")
+    assert check(reply, GROUND, count) == check(Reply(text=GOOD, model="m"), GROUND, count)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"summary": "cut', '{"a": ' * 5_000, '{"summary": "\\ud800"}', '{"a": 1, "b": ""}', "{}"]
+)
+def test_json_that_holds_no_one_text_is_words_like_others(text: str) -> None:
+    assert check(Reply(text=text, model="m"), GROUND, count).outline.text == text.strip()
 
 
 @pytest.mark.parametrize(

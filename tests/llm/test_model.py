@@ -261,6 +261,18 @@ def well_with(transcript: Transcript, task: str) -> str:
     return "\n".join([task, *(f"{heading.opening}\n- {names}" for heading in headings)])
 
 
+@pytest.mark.parametrize("times", [40, 400])
+def test_a_reply_that_stays_over_the_budget_when_it_is_cut_gives_way_to_the_digest(
+    llm_server: LlmServer, times: int
+) -> None:
+    goal = well_with(SPOKEN, "## Task Context").splitlines()[-1]
+    llm_server.control(replies={"": "\n".join(["## Task Context", *(f"{goal} in step {n}" for n in range(times))])})
+    answer = summarised(llm_server, "replay")
+    assert answer.summary == Digest().summarise(request(SPOKEN)).summary
+    assert "too long" in answer.fell_back
+    assert sum(answer.refused.values()) == 2
+
+
 def test_a_previous_summary_can_be_kept_word_for_word(llm_server: LlmServer) -> None:
     old = "Long ago: ship version 7.7.1 of old_module.py."
     transcript = conversation(summary(old), *SPOKEN.messages)
