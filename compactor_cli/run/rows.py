@@ -42,16 +42,22 @@ LEFT_AS_IT_WAS = "left as it was"
 COMMON_NAMES = ("messages", "conversations")
 
 
-def kept(transcript: Transcript, reason: str) -> Compaction:
-    """The transcript as it was, at the user's request."""
-    row = _as_it_was(transcript, reason)
+def kept(transcript: Transcript, reason: str, planned: Plan) -> Compaction:
+    """The transcript as it was, at the user's request, with the sizes of what was ``planned``."""
+    row = _as_it_was(transcript, reason, planned.tokens_before, planned.target_tokens)
     warnings = () if reason == "declined" else (f"{LEFT_AS_IT_WAS}: {reason}",)
     return replace(row, report=replace(row.report, warnings=warnings))
 
 
-def _as_it_was(transcript: Transcript, reason: str) -> Compaction:
-    whole = Span(start=0, stop=len(transcript.records), action=Action.KEEP)
-    plan = Plan(transcript_sha256=transcript.sha256, fingerprint="", spans=(whole,), reason=reason)
+def _as_it_was(transcript: Transcript, reason: str, tokens: int = 0, target_tokens: int = 0) -> Compaction:
+    plan = Plan(
+        transcript_sha256=transcript.sha256,
+        fingerprint="",
+        spans=(Span(start=0, stop=len(transcript.records), action=Action.KEEP),),
+        reason=reason,
+        tokens_before=tokens,
+        target_tokens=target_tokens,
+    )
     return Compaction(output=transcript.source(), plan=plan, report=planned_report(transcript, plan))
 
 
@@ -307,13 +313,14 @@ class RowMaker:
             row, guidance = self._compact(transcript, ""), ""
             while self.review and row.changed and (feedback := self.review(transcript, row)) != "":
                 if feedback is None:
-                    return self._shaped(transcript, kept(transcript, "declined"))
+                    return self._shaped(transcript, kept(transcript, "declined", row.plan))
                 # The guidance before still holds.
                 guidance = f"{guidance}\n{feedback}".strip()
                 row = self._compact(transcript, guidance)
             return self._shaped(transcript, row)
         except KeptAsIs as reason:
-            return self._shaped(transcript, kept(transcript, str(reason)))
+            planned = plan_transcript(transcript, self.settings, counter=self._counter(transcript), mode=self.mode)
+            return self._shaped(transcript, kept(transcript, str(reason), planned))
         except Exception as error:
             return self.passed(transcript, error)
 

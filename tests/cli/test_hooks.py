@@ -60,6 +60,8 @@ def test_the_hook_before_can_object(work: Path, compact: Run) -> None:
     ran = compact("--set", f"hook-before={before}", "--set", f"hook-after={after}", *WISHES)
     assert ran.code == 0
     assert "left as it was: the hook before it ended with code 3: not now" in ran.err
+    sizes = report()
+    assert sizes["tokens_before"] == sizes["tokens_after"] > sizes["transcripts"][0]["target_tokens"] > 0
     assert Path("out.jsonl").read_bytes() == session_bytes()
     assert not Path("after.json").exists()
 
