@@ -30,16 +30,13 @@ def own_words(text: str, *, is_first: bool = False) -> str:
     """A long message as it begins and ends, with the first errors in it; what stands between was pasted.
 
     Guarantee: a plan (headings, lists), a message of less than 1,500 characters or 12 lines, and the first one stay as
-    they are, unless they hold the output of tests.
+    they are.
     """
     is_short = len(text) < _PASTED_CHARS or text.count("\n") < _PASTED_LINES
-    reports = ((_TEST_STEP, _PASTED_LINES), (_OF_REPORT, _MIN_OF_REPORT))
-    for form, least in reports:
-        if not is_short and len(steps := list(form.finditer(text))) >= least:
-            return _failures_in(text, steps[0].start(), steps[-1].end())
     if is_short or is_first or len(_STRUCTURE.findall(text)) >= _MIN_STRUCTURE:
         return text
-    lines = [line for line in (without_data(text).strip() or text).split("\n") if line.strip()] or [""]
+    text = _PASSING.sub("", without_data(text)).strip() or text
+    lines = [line for line in text.split("\n") if line.strip()]
     chars, shown, errors = 0, list[str](), 0
     for line in lines[:-1]:
         is_error = errors < _MAX_ERRORS and line not in shown and _is_error(line)
@@ -66,21 +63,8 @@ _SPEECH = re.compile(
 )
 
 
-def _failures_in(text: str, start: int, stop: int) -> str:
-    """A message with the output of tests between ``start`` and ``stop``, of which the distinct errors stay."""
-    errors = list(dict.fromkeys(line.strip() for line in text[start:stop].split("\n") if _is_error(line)))
-    more = [ELLIPSIS] if len(errors) > _MAX_TEST_ERRORS else []
-    parts = (text[:start].strip(), *errors[:_MAX_TEST_ERRORS], *more, own_words(text[stop:].strip()))
-    return "\n".join(filter(None, parts))
-
-
-_MAX_TEST_ERRORS = 10
 # What a runner of tests writes of those that run and pass.
-_TEST_STEP = re.compile(
-    r"^(?:=== (?:RUN|PAUSE|CONT|NAME)\b|\s*--- PASS:|.* PASSED(?: +\[ *\d+%\])?$).*\n?", re.MULTILINE
-)
-# What pytest writes around the source of a test that failed: how the report of a test begins, and its errors.
-_OF_REPORT, _MIN_OF_REPORT = re.compile(r"^(?:_{5,} \S+ _{5,}|E   +\S.*|FAILED \S+::\S.*)$\n?", re.MULTILINE), 3
+_PASSING = re.compile(r"^(?:=== (?:RUN|PAUSE|CONT|NAME)\b|\s*--- PASS:|.* PASSED\b).*\n", re.MULTILINE)
 _SENTENCE = re.compile(r"\w[\w',]*(?: [\w`'\",/.-]+){2,}.*[.?!\w]\s*$")
 
 

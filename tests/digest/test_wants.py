@@ -355,22 +355,6 @@ def test_of_a_pasted_log_the_users_words_and_each_error_stay() -> None:
     assert without_data(f"this gauge still sends nothing: {row}\n{row}") == "this gauge still sends nothing: …"
 
 
-def test_of_a_pasted_report_of_tests_the_errors_stay_and_the_source_goes() -> None:
-    source = "\n".join(f"    gauge_{number} = Gauge(number={number}, harbour='CAS')" for number in range(40))
-    reports = [
-        f"_________ test_{name} _________\n\n{source}\n>       assert gauge.{name}\nE       AssertionError: no {name}"
-        f"\n\ntests/test_gauges.py:{line}: AssertionError"
-        for name, line in (("drift", 74), ("tide", 166))
-    ]
-    failed = "FAILED tests/test_gauges.py::test_drift - AssertionError: no drift"
-    shown = own_words("\n".join(("two tests are unhappy now:", *reports, failed, "can you mend them?")))
-    assert shown.startswith("two tests are unhappy now:")
-    assert shown.endswith("can you mend them?")
-    assert "AssertionError: no tide" in shown
-    assert failed in shown
-    assert "gauge_" not in shown
-
-
 def test_of_a_pasted_page_its_beginning_its_errors_and_the_users_last_words_stay() -> None:
     page = [f"Gauges are instruments that station {n} reads by the hour, and panel {n} shows them." for n in range(60)]
     page[40] = "error: gauge CAS-02 is unknown"
@@ -383,21 +367,6 @@ def test_of_a_pasted_page_its_beginning_its_errors_and_the_users_last_words_stay
     assert shown[1].endswith(f"{page[40]} …\n{last}")
     assert len(shown[1]) < 800
     assert page[59] in shown[2]
-
-
-def test_of_the_output_of_tests_that_was_pasted_the_distinct_errors_stay() -> None:
-    steps = [
-        f"=== RUN   TestGauge{n}\n    gauge_test.go:{n}: - step {n} of the gauge at the harbour" for n in range(40)
-    ]
-    failed = (
-        "        Error:    no tide\n--- FAIL: TestGauge7 (0.1s)\n        Error:    no tide\n--- PASS: TestGauge9 (0.2s)"
-    )
-    pasted = "\n".join(("the gauges fail again:", *steps, failed, "FAIL\tharbour/gauge 2.1s", "What is wrong?"))
-    message = user_messages(events_of(user(pasted)))[0]
-    assert message.text.split("\n") == [
-        *("the gauges fail again:", "Error:    no tide", "--- FAIL: TestGauge7 (0.1s)"),
-        *("FAIL\tharbour/gauge 2.1s", "What is wrong?"),
-    ]
 
 
 def test_the_task_is_not_taken_for_a_pasted_page() -> None:
