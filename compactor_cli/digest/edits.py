@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from compactor_cli.digest.events import Event, ToolKind, argument, command_of, objects, short_name
 from compactor_cli.digest.noise import MODIFIER, is_noise, is_scrap
-from compactor_cli.digest.shell import python_script
 
 _WRITTEN = ("content", "file_text", "contents", "text", "CodeContent")
 _OLD = ("old_string", "old_str", "oldText", "old_text", "old", "search", "TargetContent")
@@ -45,8 +43,6 @@ def changes_of(call: Event, path: str, window: str = "") -> Iterator[tuple[str, 
         command = command_of(call.arguments)
         if editor_step(call) == "edit":
             yield _replaced_lines(command, window)
-        yield from python_changes(python_script(command))
-        yield from _sed_changes(command)
         return
     if diff := argument(call.arguments, _DIFFS):
         yield from _BLOCK.findall(diff) or _hunks(diff)
@@ -72,45 +68,6 @@ def _replaced_lines(command: str, window: str) -> tuple[str, str]:
     start = int(above[1]) if above else 0
     old = shown.split("\n")[max(0, first - 1 - start) : max(0, last - start)]
     return "\n".join(old), new.removesuffix("\nend_of_edit")
-
-
-@lru_cache(maxsize=1 << 8)
-def python_changes(script: str) -> tuple[tuple[str, str], ...]:
-    """What a Python script replaces by what in a text, where both stand in it: ``text.replace("a", "b")``."""
-    if ".replace(" not in script or len(script) > _MAX_NAMED_CHARS:
-        return ()
-    try:
-        nodes = [*ast.walk(ast.parse(script))]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
-    given: dict[str, str] = {}
-    for node in nodes:
-        if isinstance(node, ast.Assign) and (text := _constant(node.value, {})) is not None:
-            given |= {one.id: text for one in node.targets if isinstance(one, ast.Name)}
-    calls = (node for node in nodes if isinstance(node, ast.Call) and len(node.args) > 1)
-    replacing = (node for node in calls if isinstance(node.func, ast.Attribute) and node.func.attr == "replace")
-    pairs = ((_constant(node.args[0], given), _constant(node.args[1], given)) for node in replacing)
-    return tuple((old, new) for old, new in pairs if old and new is not None)
-
-
-def _constant(node: ast.expr, given: Mapping[str, str]) -> str | None:
-    if isinstance(node, ast.Name):
-        return given.get(node.id)
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
-
-
-def _sed_changes(command: str) -> Iterator[tuple[str, str]]:
-    """What `sed -i` replaces by what, where that is plain text."""
-    for _, script in _SED.findall(command):
-        found = _SUBSTITUTION.fullmatch(script)
-        if found and not _PATTERN.search(found[2]):
-            yield re.sub(r"\\(.)", r"\1", found[2]), re.sub(r"\\(.)", r"\1", found[3])
-
-
-_SED = re.compile(r"\bsed -i\S* (?:-\w+ )*(['\"])((?:(?!\1).)+)\1")
-# For whatever lines; and what in it is no plain text.
-_SUBSTITUTION = re.compile(r"[^a-z]*s([/|#,@])((?:\\.|(?!\1)[^\\\n])+)\1((?:\\.|(?!\1)[^\\\n])*)\1[gI0-9]*")
-_PATTERN = re.compile(r"\\[^\W_]|(?<!\\)[.*\[\]^$]")
 
 
 def written_lines(changes: Iterable[tuple[str, str]], source: str) -> tuple[str, ...]:
