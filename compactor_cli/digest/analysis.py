@@ -18,7 +18,7 @@ from compactor_cli.digest.commands import Run, changes_world, runs
 from compactor_cli.digest.corrections import EditedNames, edited_names, overturned
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, events, unsaid_thoughts
 from compactor_cli.digest.failures import ErrorRecord, find_errors
-from compactor_cli.digest.files import FileOperation, FileState, file_operations, overwritten, replay
+from compactor_cli.digest.files import FileOperation, FileState, file_operations, overwritten, replay, with_rewrites
 from compactor_cli.digest.history import DigestTurn, finals, turns_of
 from compactor_cli.digest.language import FixedWords, detect, words_of
 from compactor_cli.digest.memory import Memory, parse, read_text
@@ -26,8 +26,6 @@ from compactor_cli.digest.names import Labels
 from compactor_cli.digest.noise import progress_among
 from compactor_cli.digest.open import Attached, PlanState, attached, checked, plan_state
 from compactor_cli.digest.outcomes import RequestOutcome, outcomes
-from compactor_cli.digest.refused import Refusal, refused_amounts
-from compactor_cli.digest.rewrites import with_rewrites
 from compactor_cli.digest.salience import Scores, Table, build, focus_names, score
 from compactor_cli.digest.scripts import with_scripts
 from compactor_cli.digest.settled import Decision, decisions, is_assent
@@ -54,7 +52,7 @@ class Analysis:
 
     ``thoughts``: see `unsaid_thoughts`. ``progress``: see `progress_among`. ``own_summaries``: the records of such
     summaries. ``finals``: positions of the messages that end a turn; ``taken_back``: of those that were overturned,
-    with the places of the statements; ``refused``: amounts that a service did not accept, see `refused_amounts`.
+    with the places of the statements.
     ``outcomes``: what came of the user's messages, by turn. ``dealt_with``: entries of the assistant's lists, by event.
     ``remembered``: statements of records that are gone. ``is_dialogue``: a conversation without work on files or
     commands; calls in it are those of a service. ``focus``: names in lower case.
@@ -89,7 +87,6 @@ class Analysis:
     turns: tuple[DigestTurn, ...]
     finals: frozenset[int]
     taken_back: Mapping[int, frozenset[int]]
-    refused: Mapping[str, Refusal]
     work: WorkState
     outcomes: Mapping[int, RequestOutcome]
     dealt_with: Mapping[int, Sequence[DealtWith]]
@@ -201,7 +198,7 @@ def _analysed(
     language = request.language if request.language != "auto" else detect(message.text for message in messages)
     kept, directory = events(request.transcript, request.kept), working_directory(request.transcript)
     shown = with_scripts(file_operations(found, directory), found, directory)
-    operations, ran = tuple(with_rewrites(shown, found)), runs(found)
+    operations, ran = tuple(with_rewrites(shown)), runs(found)
     plan = plan_state(found, memory.plan_state())
     files = replay(operations, memory.file_states())
     messages = stops_in_force(messages, found, operations, ran, directory)
@@ -237,7 +234,6 @@ def _analysed(
         turns=turns,
         finals=finals(turns),
         taken_back=taken_back,
-        refused=refused_amounts(found, kept) if is_dialogue else {},
         work=work,
         outcomes=outcomes(found, ran, operations, work.commits, words),
         dealt_with=dealt_with(found, operations),

@@ -6,7 +6,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from difflib import SequenceMatcher
 from functools import cache, partial
 from operator import itemgetter
 
@@ -34,7 +33,6 @@ from compactor_cli.digest.events import (
     short_name,
 )
 from compactor_cli.digest.shell import shell_operations
-from compactor_cli.digest.statements import ELLIPSIS
 from compactor_cli.model.value import dataclass
 
 
@@ -124,6 +122,19 @@ def file_operations(events: Sequence[Event], directory: str = "") -> tuple[FileO
             known = {one.path for one in found if one.event > event.call}
             found += (one for one in _reported(event, number, events[event.call]) if one.path not in known)
     return tuple(_seen_from(directory, one) for one in found)
+
+
+def with_rewrites(operations: Iterable[FileOperation]) -> Iterator[FileOperation]:
+    """The operations, each creation of a file that another call worked on, or the same deletes, marked as a rewrite."""
+    there, deleted = set[str](), dict[str, int]()
+    for one in operations:
+        is_there = one.path in there or deleted.get(one.path) == one.event
+        yield replace(one, is_rewrite=is_there) if one.action is FileAction.CREATE else one
+        if one.action is FileAction.DELETE:
+            there.discard(one.path)
+            deleted[one.path] = one.event
+        else:
+            there.add(one.target or one.path)
 
 
 def attempted(event: Event, directory: str = "") -> list[FileOperation]:
@@ -415,21 +426,15 @@ def _replay(content: Content, operation: FileOperation) -> None:
 
 
 def _changed_part(old: str, new: str) -> str:
-    """Of a long new text the lines that are not as before, with the one before and after; dots for those between."""
-    before, after = old.split("\n"), new.split("\n")
-    if not old or len(after) <= _MAX_WHOLE_LINES or len(before) * len(after) > _MOST_COMPARED:
+    """Of a long new text the lines that the old one has not."""
+    lines = new.split("\n")
+    if len(lines) <= _MAX_WHOLE_LINES:
         return new
-    codes = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-    changed = (range(max(0, first - 1), last + 1) for tag, _, _, first, last in codes if tag != "equal")
-    shown = sorted({number for numbers in changed for number in numbers if number < len(after)})
-    return "\n".join(
-        after[number] if number == end else f"{ELLIPSIS}\n{after[number]}"
-        for number, end in zip(shown, (0, *(number + 1 for number in shown)), strict=False)
-    )
+    known = set(old.split("\n"))
+    return "\n".join(line for line in lines if line not in known)
 
 
-# A part of no more lines is shown as it is; of too many pairs of lines the differences are not looked for.
-_MAX_WHOLE_LINES, _MOST_COMPARED = 12, 250_000
+_MAX_WHOLE_LINES = 12
 
 
 _CREATING = frozenset({"write", "writefile", "writetofile", "createfile", "create", "fswrite", "savefile", "filewrite"})

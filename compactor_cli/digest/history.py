@@ -15,7 +15,6 @@ from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.names import short_names
 from compactor_cli.digest.pasted import without_preface
-from compactor_cli.digest.refused import marked_amounts
 from compactor_cli.digest.services import call_text
 from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import (
@@ -191,7 +190,7 @@ def _exchange(statements: Sequence[Statement], depth: int, analysis: Analysis) -
             parts.append(words.quoted(joined(group)))
         else:
             text = call_text(group, words) if kind is EventKind.CALL else running_text(group, marks)
-            parts.append(marked_amounts(text, group[0].record, analysis))
+            parts.append(text)
     records = records_of(one.record for one in statements)
     return [Item(text="\n".join(parts), records=records, depth=depth)] if parts else []
 

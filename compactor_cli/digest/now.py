@@ -31,7 +31,6 @@ from compactor_cli.digest.language import apart, terms
 from compactor_cli.digest.lists import thinned
 from compactor_cli.digest.noise import is_courtesy, is_narration, is_noise, is_passing
 from compactor_cli.digest.pasted import without_preface
-from compactor_cli.digest.refused import marked_amounts
 from compactor_cli.digest.settled import begins_with_assent, is_assent
 from compactor_cli.digest.statements import (
     ELLIPSIS,
@@ -108,7 +107,7 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         return
 
     def replying(text: str) -> Item:
-        shown_text = marked_amounts(marked(text, newest.asked, analysis.dealt_with, words), newest.asked, analysis)
+        shown_text = marked(text, newest.asked, analysis.dealt_with, words)
         return Item(text=f"{words.replying}{words.colon}{shown_text}", records=records_of((newest.asked,)))
 
     label = words.asked_before if _is_past(newest, analysis) else words.request
@@ -237,7 +236,7 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     if last:
         room = int(budget_tokens * (0.6 if steps else 0.85))
         gist = _gist(last.text, room, analysis, token_cache, is_answered=is_waiting, acts=acts)
-        state = marked_amounts(marked(gist, last.record, analysis.dealt_with, words), last.record, analysis)
+        state = marked(gist, last.record, analysis.dealt_with, words)
     # A few words that something was done after are past, and so is a remark that much was; an explanation is not.
     least = _MIN_EXPLAINING_CHARS if acts > _MAX_STEPS else _MIN_STATE_CHARS if acts else 1
     if last and is_since and len(state) >= least:

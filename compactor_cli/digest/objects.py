@@ -161,8 +161,6 @@ def rows_of(
         if len(places) == 1:
             yield _Row(places[0], *_shown(*nodes[places[0]][1:], mentions, given))
             continue
-        if all(_is_given(nodes[place][2], given) for place in places):
-            continue
         if (whole := _whole(nodes, places, mentions.analysis)) and len(whole) <= chars:
             yield _Row(places[0], whole, span=2 * len(places) - 1)
             continue
@@ -243,11 +241,6 @@ def _is_in(value: Any, text: str) -> bool:
     if type(value) in (int, float):
         return re.search(rf"(?<![\w.]){re.escape(str(value))}(?![\w.])", text) is not None
     return isinstance(value, str) and value in text
-
-
-def _is_given(row: Mapping[str, Any], text: str) -> bool:
-    """Whether a text says all members of a row."""
-    return all(_is_in(one, text) for one in row.values())
 
 
 def _counted(parts: Sequence[str], chars: int, words: FixedWords) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, groupby, takewhile
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.digest.candidates import RECENCY
 from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.choices import asks_the_user
+from compactor_cli.digest.commands import ERROR_PATTERN, error_line
 from compactor_cli.digest.events import Event, EventKind, is_lookup, is_service_call, parameters, results_of
 from compactor_cli.digest.language import FixedWords, names
 from compactor_cli.digest.lists import WHOLE_RATIO, whole_lists
@@ -28,7 +30,6 @@ from compactor_cli.digest.objects import (
     nodes_of,
     rows_of,
 )
-from compactor_cli.digest.refused import failure_of
 from compactor_cli.digest.settled import begins_with_assent, called_with, gives_only
 from compactor_cli.digest.statements import (
     COLONS,
@@ -157,7 +158,7 @@ class _Reader:
         """What a call did or answered in a line, and the objects of its answer."""
         call, result = self.analysis.events[number], self.results.get(number)
         answer = result.text.strip() if result else ""
-        error = failure_of(result) if result else ""
+        error = _failure_of(result) if result else ""
         failed = error != ""
         if (result and result.is_refusal) or (failed and self.newer.replace(call, error)):
             return
@@ -173,11 +174,11 @@ class _Reader:
         is_line = 3 < len(answer) <= _MAX_REPORTED_CHARS and "\n" not in answer and answer[0] not in "{["
         if acts or failed or is_line:
             outcome = _outcome(call, result, self.chars, self.analysis.words, error=error)
-            yield from self._deed(base, outcome, answer)
+            yield from self._deed(base, outcome)
         if result is not None and not failed and (acts or not is_line):
             yield from self._objects(base, outcome, result.text)
 
-    def _deed(self, base: Statement, outcome: str, answer: str) -> Iterator[Statement]:
+    def _deed(self, base: Statement, outcome: str) -> Iterator[Statement]:
         """``(arguments) → outcome`` of a call, where no newer one says it."""
         call, words = self.analysis.events[base.event], self.analysis.words
         acts = not is_lookup(call.name)
@@ -186,7 +187,7 @@ class _Reader:
         if key not in self.known:
             parts = self.newer.differing(call) if acts else _given(call.arguments)
             given = words.comma.join(fitting(parts, self.newest.get(base.event, self.chars)))
-            yield _with_purpose(base._replace(text=f"({given}) → {outcome}".removesuffix(" → ")), answer, self.analysis)
+            yield base._replace(text=f"({given}) → {outcome}".removesuffix(" → "))
         self.known.add(key)
 
     def _objects(self, base: Statement, outcome: str, answer: str) -> Iterator[Statement]:
@@ -245,36 +246,22 @@ class _Newer:
             yield from _given({key: value}) if same.get(key) != value else ("",)
 
 
-_NUMBER = re.compile(r"(-?\d+(?:\.\d*[1-9])?)(?:\.0+)?")
+def _failure_of(result: Event) -> str:
+    """What went wrong as the result of a call to a service says it; empty where nothing did."""
+    text = result.text.strip()
+    if text.startswith("{"):
+        try:
+            answer = json.loads(text)
+        except ValueError:
+            answer = {}
+        named = [answer[key] for key in _ERROR_KEYS if answer.get(key)]
+        if named or False in (answer.get("ok"), answer.get("success")):
+            return next((one for one in (*named, answer.get("message")) if isinstance(one, str)), error_line(text))
+    failed = result.is_error or ERROR_PATTERN.search(text.partition("\n")[0])
+    return (error_line(text) or ELLIPSIS) if failed else ""
 
 
-def _with_purpose(one: Statement, answer: str, analysis: Analysis) -> Statement:
-    """A calculation with what it is for; one that nobody states is a step that can be taken again."""
-    value = _NUMBER.fullmatch(answer)
-    if not value:
-        return one
-    if stated := _stated(value[1], one.event, analysis):
-        return one._replace(text=f"{one.text}{analysis.words.colon}{analysis.words.quoted(stated)}")
-    return one._replace(weight=one.weight * REST_FACTOR)
-
-
-def _stated(value: str, number: int, analysis: Analysis) -> str:
-    """How the assistant states a number that a call gave before the user's next message; empty where it does not."""
-    later = (
-        *analysis.events[number + 1 :],
-        *(one for one in analysis.kept if one.record > analysis.events[number].record),
-    )
-    own = takewhile(lambda event: event.kind is not EventKind.USER, later)
-    for event in (one for one in own if one.kind is EventKind.ASSISTANT):
-        pieces = list(statements_of(event.text))
-        for at, (piece, _, lead) in enumerate(pieces):
-            if value in re.findall(r"\d+(?:\.\d+)?", piece.replace(",", "")):
-                heading = f"{lead.rpartition(chr(10))[2].rstrip(':')}: " if lead else ""
-                # Of an entry, what it is the number of stands before it.
-                above = "".join(f"{one} · " for one, _, same in pieces[:at] if lead and same == lead)
-                whole = f"{heading}{above}{piece}"
-                return whole if len(whole) <= _MAX_STATED_CHARS else opening(f"{heading}{piece}", _MAX_REPORTED_CHARS)
-    return ""
+_ERROR_KEYS = ("error", "errors", "error_message", "fehler", "erreur", "错误", "エラー")
 
 
 def _outcome(call: Event, result: Event | None, chars: int, words: FixedWords, *, error: str) -> str:
@@ -316,19 +303,11 @@ def _open_ones(spoken: Iterable[Statement], analysis: Analysis) -> Iterator[Stat
     replies = [(message.record, message.text) for message in analysis.messages]
     for one in spoken:
         reply = next((text for record, text in replies if record > one.record), "")
-        asks = all(asks_the_user(own) or _ON_CONDITION.search(own) for own in sentences(one.text))
+        asks = all(map(asks_the_user, sentences(one.text)))
         is_agreed = begins_with_assent(reply) and one.text.endswith(QUESTION_MARKS)
         is_given = asks and reply and not is_agreed and not ids_of(one.text)
         if not (is_given or (one.form is StatementForm.SENTENCE and one.text.endswith(COLONS))):
             yield one
-
-
-# How something is promised, or advised, for when the user says more.
-_ON_CONDITION = re.compile(
-    r"\b(?:once|when|if|after) you(?:['’]?(?:ve|d)\b)? (?:have |could |can |still |can['’]t )*"
-    r"(?:provide|confirm|share|give|tell|let me know|find|choose|decide|remember|locate)\b",
-    re.IGNORECASE,
-)
 
 
 def dialogue_statements(analysis: Analysis, spoken: Iterable[Statement], chars: int) -> Iterator[Statement]:

@@ -333,40 +333,6 @@ def _added(path: str) -> tuple[Message, Message]:
     return ran(f"apply_patch <<'EOF'\n{patch}\nEOF", "Success. Updated the following files:\nA " + path, tool="shell")
 
 
-STATUS = "On branch main\nChanges not staged for commit:\n\tmodified:   {}\n"
-BLOB = "diff --git a/{0} b/{0}\nindex 1f2e3d4..5c6b7a8 100644\n--- a/{0}\n+++ b/{0}\n@@ -1,9 +1 @@"
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (ran("git status --short", " M app/route.ts"), ()),
-        (ran("rg -n handler", "app/route.ts:3:export handler"), ()),
-        ((call("Glob", "g", pattern="app/**"), answer("app/page.ts\napp/route.ts", "g")), ()),
-        ((), ran("git status --short", " M app/route.ts\n?? app/hook.ts")),
-        ((), ran("git status", STATUS.format("app/route.ts"))),
-        ((), ran("git diff", BLOB.format("app/route.ts"))),
-    ],
-)
-def test_a_file_that_records_show_to_have_been_there_is_not_created_by_what_is_added_over_it(
-    before: tuple[Message, ...], after: tuple[Message, ...]
-) -> None:
-    session = conversation(
-        user("add a hook and its route"), before, _added("app/hook.ts"), _added("app/route.ts"), after, user("go on")
-    )
-    analysis = analyse(request(session))
-    assert {one.path: one.is_created for one in analysis.files} == {"app/route.ts": False, "app/hook.ts": True}
-    assert analysis.outcomes[1].text == "created hook.ts, edited route.ts"
-
-
-def test_a_file_that_was_added_and_committed_before_it_changed_is_created() -> None:
-    status = ran("git status", STATUS.format("app/route.ts"))
-    session = conversation(
-        user("add it"), _added("app/route.ts"), ran("git add -A && git commit -m x", "[main 1a2b3c4] x"), status
-    )
-    assert [one.is_created for one in analyse(request(session)).files] == [True]
-
-
 def test_a_file_that_one_patch_deletes_and_adds_is_written_anew() -> None:
     patch = "*** Begin Patch\n*** Delete File: a.ts\n*** Add File: a.ts\n+export {}\n*** End Patch"
     session = conversation(user("write it anew"), call("apply_patch", "p", input=patch), answer("done", "p"))

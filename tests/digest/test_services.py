@@ -74,20 +74,6 @@ def test_of_the_objects_that_were_looked_up_one_by_one_the_one_that_is_spoken_of
     assert "get_trip(KA7I65)" not in shown
 
 
-def test_an_answer_does_not_repeat_what_the_call_was_given() -> None:
-    paid = [{"payment_id": "certificate_750", "amount": 250}, {"payment_id": "certificate_485", "amount": 55}]
-    shown = told(did("book_trip", "1", {"reservation_id": "HATHAT", "payment_history": paid}, payments=paid))
-    assert shown.count("certificate_750") == 1
-
-
-def options(count: int) -> str:
-    return "\n\n".join(
-        f"{n}. **Flight HAT{n}18 & HAT{n}39**\n   - **First leg HAT{n}18**\n     - Departure: {n}6:00\n"
-        f"     - Arrival: {n}8:30\n   - Total price: ${n}61"
-        for n in range(1, count + 1)
-    )
-
-
 def test_an_option_that_the_user_takes_by_its_number_stands_with_all_that_was_said_of_it() -> None:
     offered = says(f"These are the flights:\n\n{options(7)}\n\nPlease let me know which one you would like to book.")
     shown = told(offered, user("I'll go with the second option, since it is the cheaper one of them"), tokens=330)
@@ -131,16 +117,6 @@ def test_the_options_that_the_assistant_offered_stand_somewhere() -> None:
     assert all(f"HAT{n}18" in shown for n in (1, 2, 3))
 
 
-def test_a_calculation_stands_with_all_that_is_said_of_the_option_that_it_is_for() -> None:
-    sums = [did("calculate", str(n), f"{n * 300 + 600}.0", expression=f"({n}04 + 202) * 3") for n in (1, 2)]
-    listed = "\n".join(
-        f"{n}. **Option {n}:**\n   - Flight HAT19{n} on May 2{n}\n   - Cost difference: ${n * 300 + 600}"
-        for n in (1, 2)
-    )
-    shown = told(*sums, says(f"You can have:\n\n{listed}\n\nWhich one shall it be?"), user("that is too much for me"))
-    assert '→ 1200.0: "2. Option 2: Flight HAT192 on May 22 · Cost difference: $1200"' in shown
-
-
 def test_of_the_fields_of_options_those_that_differ_stand_and_what_is_left_out_is_marked() -> None:
     listed = "\n".join(
         f"{n}. **Flight {n}**\n   - Number: HAT10{n}\n   - Cabin: {cabin}\n   - Price: ${n}10\n"
@@ -150,33 +126,6 @@ def test_of_the_fields_of_options_those_that_differ_stand_and_what_is_left_out_i
     asks = says(f"These are free:\n\n{listed}\n\nShall I book both of them for you?")
     reply = now(told(asks, user("Yes, please do that."), tokens=260)).partition("In reply to: ")[2]
     assert "HAT101 · Cabin: economy · $110 … 2. Flight 2 · HAT102 · Cabin: business · $210 …" in reply
-
-
-def quoted(total: str) -> tuple[Message, ...]:
-    return (
-        says(f"The new total price is {total} for the trip to Reno and back. Would you like to proceed with this?"),
-        user("I would like to, and I am going to pay it with the certificate that I was given last year."),
-    )
-
-
-def test_an_amount_that_the_service_does_not_accept_is_marked_where_it_was_stated() -> None:
-    failed = did("book_trip", "1", "Error: total price is 4875, but paid 1625", amount=1625)
-    shown = told(*quoted("$1,625"), *failed)
-    assert "$1,625 (questioned or overruled later) for the trip" in shown
-    assert "but paid 1625 [" in shown
-    paid = [{"payment_id": "certificate_750", "amount": 1000}, {"payment_id": "credit_card_442", "amount": 625}]
-    by_parts = did("book_trip", "1", "Error: total price is 4875, but paid 1625", payments=paid)
-    assert "$1,625 (questioned or overruled later)" in told(*quoted("$1,625"), *by_parts)
-    accepted = did("book_trip", "2", {"reservation_id": "HATHAT", "amount": 1625}, amount=1625)
-    assert "overruled" not in told(*quoted("$1,625"), *failed, *accepted)
-    assert "overruled" not in told(*quoted("$4,875"), *failed)
-
-
-def test_an_amount_that_is_refused_in_the_messages_that_stay_is_marked_too() -> None:
-    failed = did("book_trip", "1", "Error: total price is 4875, but paid 1625", amount=1625)
-    session = conversation(user("I need your help with a trip"), *quoted("$1,625"), *failed)
-    shown = rendered(digest(session, 800, covered=(0, 1, 2), kept=(3, 4)).summary)
-    assert "$1,625 (questioned or overruled later)" in shown
 
 
 def test_an_answer_that_says_so_in_its_members_failed() -> None:
@@ -200,14 +149,14 @@ def test_an_object_that_is_shown_without_some_of_its_members_says_so() -> None:
 
 def test_what_the_assistant_asked_for_is_not_told_any_more_when_the_user_has_given_it() -> None:
     asks = says(
-        "To assist you I will need your user ID. If you can't find it, I recommend that you ask a human agent."
-        " Please share the ID once you find it.\n\nThe desk is closed on Sundays."
+        "To assist you I will need your user ID. Please share the ID once you find it."
+        "\n\nThe desk is closed on Sundays."
     )
     account = did("get_user", "1", {"user_id": "ada_72", "trips": ["KA7I60", "AQLBTL"]}, name="ada_72")
     given = user("My user ID is ada_72, I have found it in an old letter.")
     shown = told(asks, given, account, says("You have two."), user("which are mine?"))
     assert "The desk is closed on Sundays." in shown
-    assert not any(text in shown for text in ("need your user ID", "human agent", "Please share"))
+    assert not any(text in shown for text in ("need your user ID", "Please share"))
     assert "get_user(ada_72): trips: KA7I60, AQLBTL" in shown
 
 
