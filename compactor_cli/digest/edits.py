@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from compactor_cli.digest.events import Event, ToolKind, argument, command_of, objects, short_name
 from compactor_cli.digest.noise import MODIFIER, is_noise, is_scrap
+from compactor_cli.digest.shell import python_script
 
 _WRITTEN = ("content", "file_text", "contents", "text", "CodeContent")
 _OLD = ("old_string", "old_str", "oldText", "old_text", "old", "search", "TargetContent")
@@ -43,6 +45,7 @@ def changes_of(call: Event, path: str, window: str = "") -> Iterator[tuple[str, 
         command = command_of(call.arguments)
         if editor_step(call) == "edit":
             yield _replaced_lines(command, window)
+        yield from python_changes(python_script(command))
         return
     if diff := argument(call.arguments, _DIFFS):
         yield from _BLOCK.findall(diff) or _hunks(diff)
@@ -68,6 +71,31 @@ def _replaced_lines(command: str, window: str) -> tuple[str, str]:
     start = int(above[1]) if above else 0
     old = shown.split("\n")[max(0, first - 1 - start) : max(0, last - start)]
     return "\n".join(old), new.removesuffix("\nend_of_edit")
+
+
+@lru_cache(maxsize=1 << 8)
+def python_changes(script: str) -> tuple[tuple[str, str], ...]:
+    """What a Python script replaces by what in a text, where both stand in it: ``text.replace("a", "b")``."""
+    if ".replace(" not in script or len(script) > _MAX_NAMED_CHARS:
+        return ()
+    try:
+        nodes = [*ast.walk(ast.parse(script))]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    given: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, ast.Assign) and (text := _constant(node.value, {})) is not None:
+            given |= {one.id: text for one in node.targets if isinstance(one, ast.Name)}
+    calls = (node for node in nodes if isinstance(node, ast.Call) and len(node.args) > 1)
+    replacing = (node for node in calls if isinstance(node.func, ast.Attribute) and node.func.attr == "replace")
+    pairs = ((_constant(node.args[0], given), _constant(node.args[1], given)) for node in replacing)
+    return tuple((old, new) for old, new in pairs if old and new is not None)
+
+
+def _constant(node: ast.expr, given: Mapping[str, str]) -> str | None:
+    if isinstance(node, ast.Name):
+        return given.get(node.id)
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
 def written_lines(changes: Iterable[tuple[str, str]], source: str) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from compactor_cli.digest.commands import ERROR_PATTERN
@@ -12,13 +11,6 @@ from compactor_cli.digest.statements import ELLIPSIS
 # A line with this many names of members is data, and so are this many lines of one each, or of brackets, in a row.
 _MEMBERS_OF_DATA, _LINES_OF_DATA = 3, 6
 _DATA_LINE = re.compile(r'\s*(?:"[^"]*"\s*(?::|,?$)|[\[\]{}]+,?$)')
-# The members of an object that words in the same line introduce.
-_DATA_AFTER_WORDS = re.compile(r'(?<=\w: )[\[{](?:.*?":){3}.*')
-# This many lines that begin with a time are a log.
-_TIMES_OF_LOG = 4
-_TIME = re.compile(r"\W*(?:[A-Z][a-z]{2} +\d{1,2} +|\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d\S*\s*")
-
-
 # From this length and number of lines on, a message that does not list requests was pasted for the most part.
 _PASTED_CHARS, _PASTED_LINES, _MIN_STRUCTURE = 1_500, 12, 6
 _STRUCTURE = re.compile(r"^[ \t]*(?:#{1,6} |[-*•] |\d+[.)] )", re.MULTILINE)
@@ -93,35 +85,17 @@ def without_preface(text: str) -> str:
 
 
 def without_data(text: str) -> str:
-    """A text with an ellipsis for the lines of data and of logs that were pasted into it."""
+    """A text with an ellipsis for the lines of data that were pasted into it."""
     lines: list[str] = []
-    left = _without_log(_DATA_AFTER_WORDS.sub(ELLIPSIS, text).split("\n"))
-    for may_be, found in groupby(left, key=lambda line: _DATA_LINE.match(line) is not None):
+    for may_be, found in groupby(text.split("\n"), key=lambda line: _DATA_LINE.match(line) is not None):
         run = list(found)
         is_data = may_be and len(run) >= _LINES_OF_DATA
         for line in run:
-            if not is_data and line.count('":') < _MEMBERS_OF_DATA and line != ELLIPSIS:
+            if not is_data and line.count('":') < _MEMBERS_OF_DATA:
                 lines.append(line)
             elif lines and not lines[-1].endswith(ELLIPSIS):
                 lines[-1] += f" {ELLIPSIS}"
     return "\n".join(lines)
-
-
-def _without_log(lines: Sequence[str]) -> Iterator[str]:
-    """The lines with an ellipsis for each line of a log but its errors, each of which stands once.
-
-    A line of a log begins with a time, follows a line of nothing else, or is indented below one.
-    """
-    known, is_log, is_bare = set[str](), False, False
-    times = [_TIME.match(line) for line in lines]
-    is_pasted = sum(time is not None for time in times) >= _TIMES_OF_LOG
-    for line, time in zip(lines, times, strict=True):
-        words = (line[time.end() :] if time else line).strip()
-        is_timed = is_pasted and time is not None
-        is_log = is_timed or (is_log and (is_bare or line[:1].isspace()))
-        is_bare = is_timed and not words
-        yield ELLIPSIS if is_log and (words in known or not _is_error(line)) else line
-        known.add(words)
 
 
 def _is_error(line: str) -> bool:

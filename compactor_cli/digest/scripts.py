@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 
 from compactor_cli.digest.commands import failed_with_code
+from compactor_cli.digest.edits import added_names, python_changes, written_lines
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, command_of, results_of
 from compactor_cli.digest.files import WRITING, FileOperation
 from compactor_cli.digest.shell import scripts_run, shell_operations, written_paths
@@ -74,10 +75,20 @@ class _Scripts:
             path = whole_path.removeprefix(self.above)
             if "/" not in name.removeprefix("./"):
                 self.run.add(path)
-            script = self.texts.get(path, "") if path.endswith(".py") else ""
-            for written in written_paths(script):
+            script = self.texts.get(path, "")
+            paths = written_paths(script) if path.endswith(".py") else []
+            changes = python_changes(script) if len(paths) == 1 else ()
+            for written in paths:
                 whole = posixpath.normpath(posixpath.join(place, written)).removeprefix(self.above)
-                yield FileOperation(action=FileAction.EDIT, path=whole, event=number, record=event.record)
+                yield FileOperation(
+                    action=FileAction.EDIT,
+                    path=whole,
+                    event=number,
+                    record=event.record,
+                    added=tuple(added_names(changes, whole)),
+                    lines=written_lines(changes, script),
+                    replaced=changes,
+                )
 
     def note(self, one: FileOperation) -> None:
         """Keeps what a file holds that may be run."""

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, groupby
+from itertools import chain, groupby, takewhile
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.digest.candidates import RECENCY
@@ -174,11 +174,11 @@ class _Reader:
         is_line = 3 < len(answer) <= _MAX_REPORTED_CHARS and "\n" not in answer and answer[0] not in "{["
         if acts or failed or is_line:
             outcome = _outcome(call, result, self.chars, self.analysis.words, error=error)
-            yield from self._deed(base, outcome)
+            yield from self._deed(base, outcome, answer)
         if result is not None and not failed and (acts or not is_line):
             yield from self._objects(base, outcome, result.text)
 
-    def _deed(self, base: Statement, outcome: str) -> Iterator[Statement]:
+    def _deed(self, base: Statement, outcome: str, answer: str) -> Iterator[Statement]:
         """``(arguments) → outcome`` of a call, where no newer one says it."""
         call, words = self.analysis.events[base.event], self.analysis.words
         acts = not is_lookup(call.name)
@@ -187,7 +187,7 @@ class _Reader:
         if key not in self.known:
             parts = self.newer.differing(call) if acts else _given(call.arguments)
             given = words.comma.join(fitting(parts, self.newest.get(base.event, self.chars)))
-            yield base._replace(text=f"({given}) → {outcome}".removesuffix(" → "))
+            yield _with_purpose(base._replace(text=f"({given}) → {outcome}".removesuffix(" → ")), answer, self.analysis)
         self.known.add(key)
 
     def _objects(self, base: Statement, outcome: str, answer: str) -> Iterator[Statement]:
@@ -244,6 +244,34 @@ class _Newer:
             return
         for key, value in call.arguments.items():
             yield from _given({key: value}) if same.get(key) != value else ("",)
+
+
+_NUMBER = re.compile(r"(-?\d+(?:\.\d*[1-9])?)(?:\.0+)?")
+
+
+def _with_purpose(one: Statement, answer: str, analysis: Analysis) -> Statement:
+    """A calculation with what it is for; one that nobody states is a step that can be taken again."""
+    value = _NUMBER.fullmatch(answer)
+    if not value:
+        return one
+    if stated := _stated(value[1], one.event, analysis):
+        return one._replace(text=f"{one.text}{analysis.words.colon}{analysis.words.quoted(stated)}")
+    return one._replace(weight=one.weight * REST_FACTOR)
+
+
+def _stated(value: str, number: int, analysis: Analysis) -> str:
+    """How the assistant states a number that a call gave before the user's next message; empty where it does not."""
+    kept = (one for one in analysis.kept if one.record > analysis.events[number].record)
+    own = takewhile(lambda event: event.kind is not EventKind.USER, (*analysis.events[number + 1 :], *kept))
+    for event in (one for one in own if one.kind is EventKind.ASSISTANT):
+        pieces = list(statements_of(event.text))
+        for at, (piece, _, lead) in enumerate(pieces):
+            if value in re.findall(r"\d+(?:\.\d+)?", piece.replace(",", "")):
+                heading = lead.rpartition("\n")[2]
+                # Of an entry, what it is the number of stands before it.
+                entry = [one for one, _, same in pieces[:at] if lead and same == lead] + [piece]
+                return opening(": ".join(filter(None, (heading.rstrip(":"), " · ".join(entry)))), _MAX_STATED_CHARS)
+    return ""
 
 
 def _failure_of(result: Event) -> str:

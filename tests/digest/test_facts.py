@@ -373,6 +373,17 @@ def test_a_list_of_ids_stands_whole_or_says_how_many_more_there_are() -> None:
     assert re.search(r"#W74643\d\d … \d+ more", shown(60))
 
 
+def test_a_calculation_stands_with_what_the_assistant_says_it_is() -> None:
+    sums = [
+        (call("calculate", n, expression=f"({fare} + 161) * 3"), answer(f"{(fare + 161) * 3}.0", n))
+        for n, fare in (("1", 158), ("2", 239))
+    ]
+    said = says("The total cost for booking option 1 for three travellers is $957. Shall I book it?")
+    shown = told(user("option 1 or 2 for three of us, whichever is cheaper"), *sums, said, user("yes, book it please"))
+    assert '(158 + 161) * 3) → 957.0: "The total cost for booking option 1 for three travellers is $957. Shall' in shown
+    assert '1200.0: "' not in shown
+
+
 def test_a_long_object_is_not_repeated_before_the_rest_of_its_members() -> None:
     fares = ", ".join(f'"{cabin}": {n}17' for n, cabin in enumerate(("economy", "premium", "business", "first"), 1))
     rates = ", ".join(f'"prices_of_{rate}": {{{fares}}}' for rate in ("saver", "flex", "light"))

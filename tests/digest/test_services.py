@@ -74,6 +74,14 @@ def test_of_the_objects_that_were_looked_up_one_by_one_the_one_that_is_spoken_of
     assert "get_trip(KA7I65)" not in shown
 
 
+def options(count: int) -> str:
+    return "\n\n".join(
+        f"{n}. **Flight HAT{n}18 & HAT{n}39**\n   - **First leg HAT{n}18**\n     - Departure: {n}6:00\n"
+        f"     - Arrival: {n}8:30\n   - Total price: ${n}61"
+        for n in range(1, count + 1)
+    )
+
+
 def test_an_option_that_the_user_takes_by_its_number_stands_with_all_that_was_said_of_it() -> None:
     offered = says(f"These are the flights:\n\n{options(7)}\n\nPlease let me know which one you would like to book.")
     shown = told(offered, user("I'll go with the second option, since it is the cheaper one of them"), tokens=330)
@@ -115,6 +123,16 @@ def test_the_options_that_the_assistant_offered_stand_somewhere() -> None:
     later = user("what do they cost with a suitcase for each of the two of us?"), says("A suitcase costs $50.")
     shown = told(account, offered, *later, user("and without one?"), tokens=600)
     assert all(f"HAT{n}18" in shown for n in (1, 2, 3))
+
+
+def test_a_calculation_stands_with_all_that_is_said_of_the_option_that_it_is_for() -> None:
+    sums = [did("calculate", str(n), f"{n * 300 + 600}.0", expression=f"({n}04 + 202) * 3") for n in (1, 2)]
+    listed = "\n".join(
+        f"{n}. **Option {n}:**\n   - Flight HAT19{n} on May 2{n}\n   - Cost difference: ${n * 300 + 600}"
+        for n in (1, 2)
+    )
+    shown = told(*sums, says(f"You can have:\n\n{listed}\n\nWhich one shall it be?"), user("that is too much for me"))
+    assert '→ 1200.0: "2. Option 2: Flight HAT192 on May 22 · Cost difference: $1200"' in shown
 
 
 def test_of_the_fields_of_options_those_that_differ_stand_and_what_is_left_out_is_marked() -> None:

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from compactor_cli.digest.analysis import analyse
 from compactor_cli.digest.choices import pointed_at
-from compactor_cli.digest.pasted import own_words, without_data
+from compactor_cli.digest.pasted import own_words
 from compactor_cli.digest.statements import water_level
 from compactor_cli.digest.wants import condensed, user_messages, wants_items
 from compactor_cli.model.summary import Item, Section
@@ -329,30 +329,6 @@ def test_of_a_message_with_pasted_data_the_words_around_it_are_quoted() -> None:
     pasted = f"only the page of the tides loads, without its style:\n{lines}\nis the path wrong?"
     shown = " ".join(texts(digest(conversation(user(LONG), says("ok"), user(pasted), BUILD), 900), Section.TASK))
     assert "only the page of the tides loads, without its style: …\nis the path wrong?" in shown
-
-
-def test_of_a_pasted_log_the_users_words_and_each_error_stay() -> None:
-    times = [f"01:12:{second}.208" for second in range(10, 18)]
-    message = "\n".join(
-        (
-            "The clone fails here:",
-            *(line for time in times[:6] for line in (time, "Cloning into '/vercel/gauges'...")),
-            *(line for time in times[6:] for line in (time, "fatal: Could not read from the repository.")),
-            "and this is what the server says:",
-            *(f"Feb  9 09:08:{second}.826 |INFO| session condensed lines=10" for second in range(10, 30)),
-            "May we use the https address?",
-        )
-    )
-    shown = without_data(message)
-    assert [line.strip(" …") for line in shown.split("\n")] == [
-        "The clone fails here:",
-        "fatal: Could not read from the repository.",
-        "and this is what the server says:",
-        "May we use the https address?",
-    ]
-    assert without_data("At 09:08:10 it stops.\nWhy?") == "At 09:08:10 it stops.\nWhy?"
-    row = '{"level": 3, "gauge": "north", "state": "shut"}'
-    assert without_data(f"this gauge still sends nothing: {row}\n{row}") == "this gauge still sends nothing: …"
 
 
 def test_of_a_pasted_page_its_beginning_its_errors_and_the_users_last_words_stay() -> None:
