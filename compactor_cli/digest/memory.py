@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields
 from functools import partial
 from heapq import nlargest
-from itertools import chain, product
-from operator import attrgetter, itemgetter
+from itertools import accumulate, chain, product, takewhile
+from operator import attrgetter
 from typing import Any
 
 import orjson
@@ -39,7 +39,7 @@ _CARRIED_FACTOR = 0.5
 
 
 # What is carried of a file, in this order, and whether its last change is in no commit: 1 where none was seen to be
-# made, 2 where git was used. Of older states the first.
+# made, 2 where git was used.
 _CARRIED = ("path", "is_created", "edits", "reads", "is_deleted", "moved_to", "commit")
 FileRow = tuple[Any, ...]
 UNCOMMITTED_BY_GIT = 2
@@ -61,7 +61,7 @@ class Memory:
 
     users: tuple[str, ...] = ()
     files: tuple[FileRow, ...] = ()
-    todos: tuple[tuple[str, ...], ...] = ()
+    todos: tuple[tuple[str, str, str], ...] = ()
     plan: str = ""
     commands: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
@@ -92,8 +92,7 @@ class Memory:
         """The carried files, as states without records."""
         # What no commit held was changed before all that is new.
         return tuple(
-            FileState(**dict(zip(_CARRIED, row, strict=False)), changed=0 if any(row[len(_CARRIED) :]) else -1)
-            for row in self.files
+            FileState(**dict(zip(_CARRIED, row[:-1], strict=True)), changed=0 if row[-1] else -1) for row in self.files
         )
 
     def work_state(self) -> WorkState:
@@ -125,7 +124,7 @@ class Memory:
 
     def plan_state(self) -> PlanState:
         """The carried plan, as a state without records."""
-        todos = tuple(Todo(text=text, state=State(s), record=-1, key="".join(key)) for s, text, *key in self.todos)
+        todos = tuple(Todo(text=text, state=State(state), record=-1, key=key) for state, text, key in self.todos)
         return PlanState(todos=todos, text=self.plan)
 
 
@@ -139,14 +138,10 @@ def _tuples(value: Any) -> Any:
 
 def _bounded(values: Sequence[Any]) -> list[Any]:
     """The newest values within the bounds of a state."""
-    kept: list[Any] = []
-    left = _MAX_CHARS
-    for value in reversed(values[-_MAX_ITEMS:]):
-        left -= len(str(value))
-        if left < 0:
-            break
-        kept.append(value if isinstance(value, str) else tuple(value))
-    return kept[::-1]
+    newest_first = values[: -_MAX_ITEMS - 1 : -1]
+    chars = accumulate(len(str(value)) for value in newest_first)
+    fitting = takewhile(lambda pair: pair[1] <= _MAX_CHARS, zip(newest_first, chars, strict=True))
+    return [value for value, _ in fitting][::-1]
 
 
 _TAG = re.compile(r" \[\d+(?:[,-]\d+)*\]$", re.MULTILINE)
@@ -215,11 +210,11 @@ def read_text(text: str, read: Callable[[str], tuple[SectionItems, ...]]) -> Mem
     )
 
 
-def _todos(opened: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _todos(opened: Iterable[str]) -> Iterator[tuple[str, str, str]]:
     """The steps of a plan, with their states."""
     for text, (label, state) in product(opened, _STATES.items()):
         for rest in _after([text], label):
-            yield from ((state.value, step) for step in (rest.split("; ") if state is State.DONE else [rest]))
+            yield from ((state.value, step, "") for step in (rest.split("; ") if state is State.DONE else [rest]))
 
 
 _STATES = {"doing": State.DOING, "open": State.OPEN, "done": State.DONE}
@@ -331,7 +326,7 @@ MAX_TERMS = 20_000
 _MAX_BYTES = 64 << 20
 # Higher levels take three times as long for a tenth less.
 _LEVEL = 3
-_MAGIC = b"compact-state/2\n"
+_MAGIC = b"compact-state/3\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,11 +341,8 @@ class DigestState:
 def serialise(scores: Scores, statements: Sequence[Statement] = (), extra: Mapping[str, Any] | None = None) -> bytes:
     """The state as bytes; the same state gives the same bytes."""
     table = scores.table
-    chances = scores.rows
-    rows: Sequence[int] = range(len(chances))
-    if len(rows) > MAX_ATOMS:
-        rows = sorted(nlargest(MAX_ATOMS, rows, key=lambda row: (chances[row], row)))
-    names = list(table.atoms)
+    chances, names = scores.rows, list(table.atoms)
+    rows = sorted(nlargest(MAX_ATOMS, range(len(chances)), key=lambda row: (chances[row], row)))
     head = {
         "atoms": [names[row] for row in rows],
         "spoken": _packed_words(table.spoken),
@@ -359,9 +351,7 @@ def serialise(scores: Scores, statements: Sequence[Statement] = (), extra: Mappi
         "extra": dict(extra or {}),
     }
     text = orjson.dumps(head, option=orjson.OPT_SORT_KEYS)
-    columns = (table.columns[name] for name in COLUMNS)
-    if len(rows) < len(chances):
-        columns = ([column[row] for row in rows] for column in columns)
+    columns = ([table.columns[name][row] for row in rows] for name in COLUMNS)
     body = (struct.pack(f"<{len(rows)}q", *column) for column in columns)
     packed: bytes = zstd().compress(b"".join((_MAGIC, len(text).to_bytes(8, "little"), text, *body)), _LEVEL)
     return packed
@@ -386,34 +376,27 @@ def parse(data: bytes) -> DigestState | None:
         return None
 
 
-_packed = attrgetter("text", "form", "lead", "label", "at_tokens", "weight", "place", "span")
+_PACKED = ("text", "form", "lead", "label", "at_tokens", "weight", "place", "span")
+_packed = attrgetter(*_PACKED)
 
 
 def _unpacked(values: Sequence[Any]) -> Statement:
-    text, form, lead, label, at_tokens, weight, *more = values
-    place, span = map(int, (*more, *(0, 1)[len(more) :]))
-    named = str(text), -1, place, StatementForm(form), str(lead), str(label)
-    return Statement(*named, at_tokens=int(at_tokens), weight=float(weight), span=span)
+    known = dict(zip(_PACKED, values, strict=True))
+    return Statement(**known | {"event": -1, "form": StatementForm(known["form"])})
 
 
 def _packed_words(spoken: Spoken) -> dict[str, Any]:
     times = spoken.times
-    kept = sorted(nlargest(MAX_TERMS, times, key=lambda word: (times[word], word)) if len(times) > MAX_TERMS else times)
-    counters = (times, spoken.events, spoken.names)
-    return {
-        "total": spoken.total,
-        "words": kept,
-        "counts": [[counter.get(word, 0) for counter in counters] for word in kept],
+    kept = nlargest(MAX_TERMS, times, key=lambda word: (times[word], word))
+    counters = {"times": times, "events": spoken.events, "names": spoken.names}
+    return {name: {word: many[word] for word in kept if word in many} for name, many in counters.items()} | {
+        "total": spoken.total
     }
 
 
 def _unpacked_words(values: Mapping[str, Any]) -> Spoken:
-    columns = zip(*values["counts"], strict=True) if values["counts"] else ((), (), ())
-    words = list(map(str, values["words"]))
-    times, events, names = (
-        Counter(dict(filter(itemgetter(1), zip(words, map(int, column), strict=True)))) for column in columns
-    )
-    return Spoken(times=times, events=events, names=names, total=int(values["total"]))
+    counters = {name: Counter(values[name]) for name in ("times", "events", "names")}
+    return Spoken(**counters, total=values["total"])
 
 
 def _table(head: Mapping[str, Any], body: bytes) -> Table:
