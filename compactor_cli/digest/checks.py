@@ -1,4 +1,4 @@
-"""Checks of the work (tests, lint, types): which commands are some, what they cover, and which contain another."""
+"""Checks of the work (tests, lint, types): which commands are some, what they cover and contain, what they place."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
-from compactor_cli.digest.commands import Run, shown
+from compactor_cli.digest.commands import Run, error_line, shown
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.events import FileAction
 from compactor_cli.digest.files import FileOperation
@@ -227,3 +227,26 @@ def brief(command: str, chars: int) -> str:
 
 
 _ABOVE = re.compile(r"^(?!-)[^'\"]*(?:/|::)(?=\w)")
+
+
+# Where compilers and linters find an error: file, line and column.
+COMPILER_PLACE = re.compile(r"\.\w+(?::\d+:\d+\b|\(\d+,\d+\): )")
+PLACED_FILE = re.compile(r"(?:\./)?([^\s:]+?\.\w+)(?=:\d+:|\(\d+,\d+\): )")
+
+
+def places_in(text: str) -> list[str]:
+    """The lines of an output that name the place of an error."""
+    return [line for line in text.split("\n") if COMPILER_PLACE.search(line)]
+
+
+def is_about(path: str, line: str) -> bool:
+    """Whether a line of a compiler is about a file; it may name it from the folder of its package."""
+    found = PLACED_FILE.search(line)
+    return found is not None and (f"/{path}".endswith(f"/{found[1]}") or f"/{found[1]}".endswith(f"/{path}"))
+
+
+def places_line(text: str, paths: Collection[str], *, is_in: bool) -> str:
+    """The error line of an output with the places in these files, or those elsewhere; empty without both of them."""
+    places = places_in(text)
+    kept = [line for line in places if any(is_about(path, line) for path in paths) is is_in]
+    return error_line("\n".join(kept)) if 0 < len(kept) < len(places) else ""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
-from compactor_cli.digest.events import Event, ToolKind, argument, command_of, objects, short_name
+from compactor_cli.digest.events import Event, ToolKind, argument, command_of, objects
 from compactor_cli.digest.noise import MODIFIER, is_noise, is_scrap
 from compactor_cli.digest.shell import python_script
 
@@ -52,14 +52,9 @@ def changes_of(call: Event, path: str, window: str = "") -> Iterator[tuple[str, 
         return
     edits: Sequence[Mapping[str, Any] | str] = objects(call.arguments, _EDITS) or (call.arguments,)
     for edit in edits:
-        old, new = argument(edit, _OLD), argument(edit, _NEW if _is_whole(call) else (*_NEW, *_WRITTEN))
+        old, new = argument(edit, _OLD), argument(edit, _NEW)
         if old or new:
             yield old, new
-
-
-def _is_whole(call: Event) -> bool:
-    """Whether a text that a call gives is the whole file, and not what it puts into one."""
-    return "insert" not in short_name(call.name)
 
 
 def _replaced_lines(command: str, window: str) -> tuple[str, str]:
@@ -125,7 +120,7 @@ def written_text(call: Event, path: str) -> str | None:
         written = _CAT.finditer(command_of(call.arguments))
         # The line may have entered a folder before.
         return next((found[4] for found in written if f"/{path}".endswith(f"/{found[1].strip(_AROUND_PATH)}")), None)
-    if argument(call.arguments, _OLD) or objects(call.arguments, _EDITS) or not _is_whole(call):
+    if argument(call.arguments, _OLD) or objects(call.arguments, _EDITS):
         return None
     return argument(call.arguments, _WRITTEN) or None
 

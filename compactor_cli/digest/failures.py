@@ -17,14 +17,18 @@ from itertools import chain, islice
 from operator import attrgetter
 from typing import NamedTuple
 
-from compactor_cli.digest.builds import COMPILER_PLACE, PLACED_FILE, is_about, places_in, places_line
 from compactor_cli.digest.checks import (
+    COMPILER_PLACE,
+    PLACED_FILE,
     RUNNERS,
     after,
     contains,
+    is_about,
     is_test,
     languages_checked,
     may_look_at,
+    places_in,
+    places_line,
     without_runner,
 )
 from compactor_cli.digest.commands import (

@@ -9,10 +9,9 @@ from dataclasses import field, replace
 from itertools import chain, takewhile, zip_longest
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.builds import COMPILER_PLACE
 from compactor_cli.digest.causes import Cause
 from compactor_cli.digest.checklists import done_since
-from compactor_cli.digest.checks import brief, contains, is_test
+from compactor_cli.digest.checks import COMPILER_PLACE, brief, contains, is_test
 from compactor_cli.digest.commands import MERGE_CONFLICT, Run, command_key, conflicting_files
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open
