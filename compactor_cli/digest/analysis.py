@@ -18,7 +18,7 @@ from compactor_cli.digest.commands import Run, changes_world, runs
 from compactor_cli.digest.corrections import EditedNames, edited_names, overturned
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, events, unsaid_thoughts
 from compactor_cli.digest.failures import ErrorRecord, find_errors
-from compactor_cli.digest.files import FileOperation, FileState, file_operations, overwritten, replay, with_rewrites
+from compactor_cli.digest.files import FileOperation, FileState, file_operations, overwritten, replay
 from compactor_cli.digest.history import DigestTurn, finals, turns_of
 from compactor_cli.digest.language import FixedWords, detect, words_of
 from compactor_cli.digest.memory import Memory, parse, read_text
@@ -34,7 +34,7 @@ from compactor_cli.digest.statements import Statement
 from compactor_cli.digest.stops import stops_in_force
 from compactor_cli.digest.wants import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
 from compactor_cli.digest.work_state import WorkState, work_state
-from compactor_cli.formats.client_signs import permissions, working_directory
+from compactor_cli.formats.client_signs import working_directory
 from compactor_cli.model.summary import Request, Section
 from compactor_cli.model.transcript import Role
 from compactor_cli.model.value import dataclass
@@ -56,8 +56,8 @@ class Analysis:
     ``outcomes``: what came of the user's messages, by turn. ``dealt_with``: entries of the assistant's lists, by event.
     ``remembered``: statements of records that are gone. ``is_dialogue``: a conversation without work on files or
     commands; calls in it are those of a service. ``focus``: names in lower case.
-    ``permissions``: see `_permissions`. ``is_gone``: see `overwritten`. ``code_changed_at``: the position of the last
-    event that changed code, -1 without any.
+    ``is_gone``: see `overwritten`. ``code_changed_at``: the position of the last event that changed code, -1 without
+    any.
     """
 
     events: tuple[Event, ...]
@@ -93,7 +93,6 @@ class Analysis:
     edited: EditedNames
     attached: Attached
     is_dialogue: bool
-    permissions: tuple[str, int] = ("", -1)
     focus: frozenset[str] = frozenset()
     restore_files: int = 0
 
@@ -197,8 +196,8 @@ def _analysed(
 ) -> Analysis:
     language = request.language if request.language != "auto" else detect(message.text for message in messages)
     kept, directory = events(request.transcript, request.kept), working_directory(request.transcript)
-    shown = with_scripts(file_operations(found, directory), found, directory)
-    operations, ran = tuple(with_rewrites(shown)), runs(found)
+    operations = with_scripts(file_operations(found, directory), found, directory)
+    ran = runs(found)
     plan = plan_state(found, memory.plan_state())
     files = replay(operations, memory.file_states())
     messages = stops_in_force(messages, found, operations, ran, directory)
@@ -239,7 +238,6 @@ def _analysed(
         dealt_with=dealt_with(found, operations),
         edited=edited_names(operations),
         attached=attached(found, kept, _notices(request), memory.attached()),
-        permissions=_permissions(request),
         is_dialogue=is_dialogue,
         focus=focus_names(request.focus),
         restore_files=request.restore_files,
@@ -251,17 +249,6 @@ def _notices(request: Request) -> Iterator[str]:
     """What clients say in the user's name of work that ended: no words of the user, and so no events."""
     both = (request.transcript.messages[index] for index in sorted((*request.covered, *request.kept)))
     return (one.text for one in both if one.role is Role.USER and "<task-id>" in one.text)
-
-
-def _permissions(request: Request) -> tuple[str, int]:
-    """What the agent may do, as records say it last, and the record that changed it; ("", -1) where none did."""
-    known: dict[str, str] = {}
-    changed = -1
-    for index in sorted(request.covered):
-        found = permissions(request.transcript.messages[index].text)
-        changed = index if any(known.get(name, value) != value for name, value in found.items()) else changed
-        known |= found
-    return (", ".join(f"{name} {value}" for name, value in known.items()), changed) if changed >= 0 else ("", -1)
 
 
 def _beginning(text: str) -> str:

@@ -63,9 +63,6 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     if analysis.work.by_others:
         commit, record = analysis.work.by_others
         world.insert(0, Item(text=f"{words.by_others}{words.colon}{commit}", records=records_of((record,))))
-    permitted, record = analysis.permissions
-    if permitted:
-        world.insert(0, Item(text=permitted, records=(record,)))
     # The newest check tells more than an older change of the world.
     ranked_items = (*world[:_FIRST_CHANGES], *rest[:1], *world[_FIRST_CHANGES:], *calls, *rest[1:])
     offers = {item.text: item for item in (*carried, *reversed(ranked_items)) if item.text}

@@ -34,12 +34,10 @@ def file_items(
 
     Where there is no room for a line each, changed files are named together too.
     """
-    changed = [state for state in states if state.is_changed]
-    # What was written for a try stands here only where there is nothing else.
-    tries = [state for state in changed if state.is_try and not (state.is_deleted or is_throwaway(state.path))]
-    changed = [state for state in changed if not (state.is_try or is_throwaway(state.path))] or [
-        state for state in changed if not (state.is_deleted or state.is_try)
-    ]
+    tries = [state for state in states if state.is_try and not state.is_deleted]
+    changed = [state for state in states if state.is_changed and not state.is_try]
+    # What is thrown away stands here only where there is nothing else.
+    changed = [state for state in changed if not is_throwaway(state.path)] or changed
     read = [state for state in states if not (state.is_changed or is_throwaway(state.path))]
     ratio = _READ_RATIO if budget_tokens >= _TIGHT_TOKENS else 0.0
     reserve = min(int(budget_tokens * ratio), sum(token_cache.text(state.path) + 2 for state in read) + 12)

@@ -121,10 +121,10 @@ def file_operations(events: Sequence[Event], directory: str = "") -> tuple[FileO
         elif event.kind is EventKind.RESULT and event.call >= 0 and short_name(event.name) in _SUBAGENTS:
             known = {one.path for one in found if one.event > event.call}
             found += (one for one in _reported(event, number, events[event.call]) if one.path not in known)
-    return tuple(_seen_from(directory, one) for one in found)
+    return tuple(_with_rewrites(_seen_from(directory, one) for one in found))
 
 
-def with_rewrites(operations: Iterable[FileOperation]) -> Iterator[FileOperation]:
+def _with_rewrites(operations: Iterable[FileOperation]) -> Iterator[FileOperation]:
     """The operations, each creation of a file that another call worked on, or the same deletes, marked as a rewrite."""
     there, deleted = set[str](), dict[str, int]()
     for one in operations:

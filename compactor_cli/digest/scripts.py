@@ -9,8 +9,8 @@ from dataclasses import field, replace
 from compactor_cli.digest.commands import failed_with_code
 from compactor_cli.digest.edits import added_names, python_changes, written_lines
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, command_of, results_of
-from compactor_cli.digest.files import WRITING, FileOperation
-from compactor_cli.digest.shell import scripts_run, shell_operations, written_paths
+from compactor_cli.digest.files import FileOperation
+from compactor_cli.digest.shell import scripts_run, written_paths
 from compactor_cli.model.value import dataclass
 
 
@@ -19,9 +19,8 @@ def with_scripts(
 ) -> tuple[FileOperation, ...]:
     """All operations with those of the scripts that the session wrote and ran.
 
-    A file that its copy was put back over is as it was. A script that only tries something is marked: one that the
-    session wrote where it works and ran from there, that the user never named, while it changed files that were there;
-    so is a copy under a longer name (`tide.py.bak`).
+    A script that only tries something is marked: one that the session wrote where it works and ran from there, that the
+    user never named, while it changed files that were there.
     """
     results, by_event = results_of(events), dict[int, list[FileOperation]]()
     for one in operations:
@@ -30,11 +29,9 @@ def with_scripts(
     found: list[FileOperation] = []
     for number, event in enumerate(events):
         own, result = by_event.get(number, []), results.get(number)
-        is_command = event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND
-        own = [*reader.put_back(own, command_of(event.arguments))] if is_command and own else own
         for one in own:
             reader.note(one)
-        done = [*reader.ran(event, number)] if is_command else []
+        done = [*reader.ran(event, number)] if event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND else []
         if done and result and not (result.is_refusal or failed_with_code(result)):
             # Of a command line that holds the script it is only known which file that writes.
             written = {one.path for one in done}
@@ -42,7 +39,6 @@ def with_scripts(
         found += own
     users_words = "\n".join(event.text for event in events if event.kind is EventKind.USER)
     tries = {path for path in reader.run & reader.texts.keys() if posixpath.basename(path) not in users_words}
-    tries.update(path for path, of in reader.copies.items() if path.startswith(of))
     is_amid_others = any(one.action is FileAction.EDIT and one.path not in reader.created for one in found)
     return tuple(replace(one, is_try=True) if is_amid_others and one.path in tries else one for one in found)
 
@@ -50,24 +46,9 @@ def with_scripts(
 @dataclass(slots=True, kw_only=True)
 class _Scripts:
     above: str  # the directory that paths are without
-    texts: dict[str, str] = field(default_factory=dict)  # of files that the session wrote
-    copies: dict[str, str] = field(default_factory=dict)  # what each copy is of that was made before any change
     created: set[str] = field(default_factory=set)
-    known: set[str] = field(default_factory=set)
-    changed: set[str] = field(default_factory=set)
+    texts: dict[str, str] = field(default_factory=dict)  # of files that the session created
     run: set[str] = field(default_factory=set)  # scripts that a command ran in their folder
-
-    def put_back(self, own: Sequence[FileOperation], command: str) -> Iterator[FileOperation]:
-        """The operations of a command; a copy that goes back over what it is of reverts that."""
-        copied = {to: of for action, to, of in shell_operations(command) if action is FileAction.CREATE and of}
-        for one in own:
-            of = next((of for to, of in copied.items() if to.removeprefix(self.above) == one.path), "")
-            of = of.removeprefix(self.above)
-            if of and self.copies.get(of) == one.path:
-                one = replace(one, action=FileAction.REVERT)
-            elif of and of not in self.changed:
-                self.copies[one.path] = of
-            yield one
 
     def ran(self, event: Event, number: int) -> Iterator[FileOperation]:
         """What the scripts that a command runs write."""
@@ -92,12 +73,11 @@ class _Scripts:
 
     def note(self, one: FileOperation) -> None:
         """Keeps what a file holds that may be run."""
-        if one.action is FileAction.CREATE and one.path not in self.known:
-            self.created.add(one.path)
-        if one.action is FileAction.CREATE and len(one.replaced) == 1 and one.path in self.created:
-            self.texts[one.path] = one.replaced[0][1]
-        for old, new in one.replaced if one.action is FileAction.EDIT and one.path in self.texts else ():
-            self.texts[one.path] = self.texts[one.path].replace(old, new, 1) if old else self.texts[one.path]
-        self.known.add(one.path)
-        if one.action in WRITING:
-            self.changed.add(one.path)
+        if one.action is FileAction.CREATE:
+            if not one.is_rewrite:
+                self.created.add(one.path)
+            if len(one.replaced) == 1 and one.path in self.created:
+                self.texts[one.path] = one.replaced[0][1]
+        elif one.action is FileAction.EDIT and one.path in self.texts:
+            for old, new in one.replaced:
+                self.texts[one.path] = self.texts[one.path].replace(old, new, 1) if old else self.texts[one.path]

@@ -197,14 +197,6 @@ def _directory_in_text(text: str) -> str:
     return ""
 
 
-def permissions(text: str) -> dict[str, str]:
-    """What a client that tells the model of its surroundings says in a text of what the model may do, by its names."""
-    return dict(_PERMISSION.findall(text)) if "<environment_context>" in text else {}
-
-
-_PERMISSION = re.compile(r"<(approval_policy|sandbox_mode|network_access)>([^<\n]+)</\1>")
-
-
 def is_demonstration(value: Any) -> bool:
     """Whether a record was done by nobody: SWE-agent's demonstrations."""
     return isinstance(value, Mapping) and value.get("is_demo") is True

@@ -7,7 +7,6 @@ import re
 from conversation import answer, call, conversation, digest, ran, rendered, says, texts, user
 
 from compactor_cli.model.summary import Section
-from compactor_cli.model.transcript import Message
 
 
 def facts(*messages: object) -> list[str]:
@@ -399,17 +398,6 @@ def test_scripts_of_one_use_come_after_what_can_be_run_again() -> None:
     steps = (ran("python gauges.py", "45 gauges"), ran('python3 -c "print(3)"', "3"), ran("python /tmp/try.py", "9"))
     one = digest(conversation(user("Count the gauges of the northern stations, please."), *steps))
     assert texts(one, Section.COMMANDS) == ["`python gauges.py` → ok: 45 gauges", '`python3 -c "print(3)"` → ok: 3']
-
-
-def test_what_the_agent_may_do_is_stated_as_it_was_changed_last() -> None:
-    def surroundings(policy: str, mode: str) -> Message:
-        fields = f"<approval_policy>{policy}</approval_policy>\n<sandbox_mode>{mode}</sandbox_mode>"
-        return user(f"<environment_context>\n<cwd>/w</cwd>\n{fields}\n</environment_context>")
-
-    careful, free = surroundings("on-request", "read-only"), surroundings("never", "danger-full-access")
-    build = ran("make", "built")
-    assert "approval_policy never, sandbox_mode danger-full-access" in facts(careful, build, free, build)
-    assert not any("approval_policy" in text for text in facts(careful, build, careful, build))
 
 
 def test_what_the_sections_before_did_not_need_leaves_room_for_the_last_outcome_of_each_check() -> None:

@@ -68,15 +68,3 @@ def test_a_script_that_the_user_names_or_that_is_all_there_is_is_no_try() -> Non
     edit = ran("sed -i s/x/y/ notes.md", "")
     assert states(*steps, edit)["/repo/tide.py"].is_try
     assert not states(user("write tide.py"), *steps, edit)["/repo/tide.py"].is_try
-
-
-def test_a_file_that_its_copy_is_put_back_over_has_its_changes_thrown_away() -> None:
-    copied, back = ran("cp tide.py tide.py.bak", ""), ran("cp tide.py.bak tide.py", "")
-    edit = ran("sed -i 's/gauge_limit = 3/gauge_limit = 45/' tide.py", "")
-    found = "The issue is the `gauge_limit` of the gauges."
-    one = digest(conversation(user("Why is a gauge missing?"), says(found), copied, edit, back))
-    assert texts(one, Section.FILES)[0] == "tide.py — edited, changes thrown away"
-    assert texts(one, Section.ERRORS) == [f"{found} → edited: tide.py, changes thrown away"]
-    assert texts(one, Section.FILES)[1] == "only for a try: tide.py.bak"
-    # A copy that was made of it as it was changed puts it back to that.
-    assert not states(edit, copied, back)["tide.py"].is_reverted
