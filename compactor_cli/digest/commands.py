@@ -91,7 +91,9 @@ def changes_world(command: str) -> bool:
 _LOOKING = frozenset(
     "cat ls grep rg egrep fgrep find head tail sed awk wc echo pwd which tree stat file diff less more nl sort uniq cut"
     " sleep ps env printenv date whoami type jq xxd hexdump column printf cd basename dirname true export set"
-    " goto scroll_up scroll_down search_dir search_file find_file".split()
+    " goto scroll_up scroll_down search_dir search_file find_file"
+    " get-content get-childitem get-location get-item get-command select-string select-object test-path"
+    " measure-object where-object format-table out-string".split()
 )
 _LOOKING_GIT = frozenset(
     "status log diff show branch blame rev-parse remote grep merge-base rev-list reflog ls-files ls-remote ls-tree"
@@ -269,7 +271,7 @@ def _looks(words: list[str]) -> bool:
         return not _LOOKING_GIT.isdisjoint(words[1:2])
     if " ".join(words[:3]).startswith(("gh run view", "docker logs", "kubectl logs")):
         return True
-    return words[0] in _LOOKING and not (words[0] == "sed" and any(word.startswith("-i") for word in words))
+    return words[0].lower() in _LOOKING and not (words[0] == "sed" and any(word.startswith("-i") for word in words))
 
 
 def asks_for_help(command: str) -> bool:

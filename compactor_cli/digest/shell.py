@@ -138,7 +138,10 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
         words = words[1:]
     if not words:
         return
-    name, operands = words[0], [word for word in words[1:] if not word.startswith("-")]
+    name, operands = (
+        _POWERSHELL.get(words[0].lower(), words[0]),
+        [word for word in words[1:] if not word.startswith("-")],
+    )
     if (name == "checkout" and "--" in words) or (name == "restore" and "--staged" not in words):
         reverted = words[words.index("--") + 1 :] if "--" in words else operands
         yield from ((FileAction.REVERT, path, "") for path in reverted if _looks_like_file(path))
@@ -160,12 +163,14 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
         yield from ((action, path, "") for path in files if _looks_like_file(path) and "." in posixpath.basename(path))
 
 
+# What PowerShell calls these commands.
+_POWERSHELL = {"remove-item": "rm", "move-item": "mv", "copy-item": "cp", "get-content": "cat", "set-content": "tee"}
 # What stands in quotation marks is one word, blanks and all.
 _WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|[^\s'"]|['"])+""")
 
 
 # A folder in round or square brackets is one of pages: `app/(shop)/[id]/page.tsx`.
-_FILE = re.compile(r"(?=[^A-Za-z]*[A-Za-z])(?:[\w./~@+-]|(?<=/)(?:\([\w.-]+\)|\[[\w.-]+\]))+")
+_FILE = re.compile(r"(?=[^A-Za-z]*[A-Za-z])(?:[\w./~@+-]|(?<=[\w.:])\\(?=\w)|(?<=/)(?:\([\w.-]+\)|\[[\w.-]+\]))+")
 
 
 def _looks_like_file(word: str) -> bool:

@@ -6,6 +6,7 @@ import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, request, texts, token_cache, user
 
 from compactor_cli.digest.analysis import analyse
+from compactor_cli.digest.commands import runs
 from compactor_cli.digest.events import FileAction, ToolKind, _from_directory
 from compactor_cli.digest.file_lines import file_items, state_text
 from compactor_cli.digest.files import FileState, file_operations, overwritten, replay
@@ -286,6 +287,17 @@ def test_a_patch_that_was_not_applied_edited_nothing() -> None:
     assert [one.path for one in file_operations(found)] == []
     found = events_of(call("apply_patch", "1", input=patch), answer("Success. Updated src/tide.js", "1"))
     assert [one.path for one in file_operations(found)] == ["src/tide.js"]
+
+
+def test_powershell_deletes_moves_writes_and_reads_as_other_shells_do() -> None:
+    command = r"Remove-Item -Force src\old.py; Move-Item src\a.py src\b.py; Get-Content -Path .\src\tide.py"
+    assert list(shell_operations(command)) == [
+        (FileAction.DELETE, r"src\old.py", ""),
+        (FileAction.MOVE, r"src\a.py", r"src\b.py"),
+        (FileAction.READ, r".\src\tide.py", ""),
+    ]
+    looked = call("shell", "1", command=["powershell.exe", "-Command", r"Get-Content tide.py | Select-String level"])
+    assert [run.is_look for run in runs(events_of(looked, answer("level = 1", "1")))] == [True]
 
 
 def test_a_file_that_a_command_did_not_find_was_not_read() -> None:
