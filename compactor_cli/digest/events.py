@@ -221,11 +221,9 @@ class _EventReader:
         A command that the user ran himself is a call: it shows what became of the work.
         """
         last = self.found[-1] if self.found else None
-        if last and last.kind is EventKind.ASSISTANT and self._observed(index, message):
+        if self._observed(index, message, last):
             return
-        words = self._spoken(user_text(message))
-        is_observation = OBSERVATION.match(words) and (last is None or WRITTEN_ACTION.search(last.text))
-        if words and not is_observation:
+        if words := self._spoken(user_text(message)):
             if last is None or last.kind is not EventKind.USER or last.record != index:
                 self.turn += 1
                 # Without ids only order tells, and a call that the user spoke after gets no answer any more.
@@ -242,22 +240,22 @@ class _EventReader:
         elif not typed and (text := self._clean(_OF_THE_CLIENT.sub("", message.text))):
             self._add(EventKind.RESULT, index, text)
 
-    def _observed(self, index: int, message: Message) -> bool:
-        """Whether what is sent in the user's name is what came of a call that was written into the words before it.
+    def _observed(self, index: int, message: Message, last: Event | None) -> bool:
+        """Whether what is sent in the user's name is what came of an action that was written into the words before it.
 
-        The words are parted there. Once that was so, whatever follows such a call came of it.
+        A call is parted from the words there. Once that was so, whatever follows such a call came of it.
         """
-        last = self.found[-1]
         shown = OBSERVATION.match(message.text)
-        written = written_call(last.text) if shown or self.acts_by_words else None
-        if written is None:
-            return False
-        self.acts_by_words = True
-        words, call = written
-        self.found[-1:] = [replace(last, text=words)] if words else []
-        self._called(last.record, replace(call, id=_WRITTEN))
-        self._answered(index, ToolResult(id=_WRITTEN, text=message.text[shown.end() :] if shown else message.text))
-        return True
+        is_spoken = last is not None and last.kind is EventKind.ASSISTANT and (shown or self.acts_by_words)
+        if last and is_spoken and (written := written_call(last.text)):
+            self.acts_by_words = True
+            self.found[-1:] = [replace(last, text=written[0])] if written[0] else []
+            self._called(last.record, replace(written[1], id=_WRITTEN))
+            self._answered(index, ToolResult(id=_WRITTEN, text=message.text[shown.end() if shown else 0 :]))
+            return True
+        if is_result := shown is not None and (last is None or WRITTEN_ACTION.search(last.text) is not None):
+            self._add(EventKind.RESULT, index, self._clean(message.text))
+        return is_result
 
     def _called(self, index: int, call: ToolCall) -> None:
         questions = asked_questions(call)
@@ -269,9 +267,10 @@ class _EventReader:
             return
         arguments = _cleaned(call.arguments, lambda text: self.strip(plain(text)))
         kind = tool_kind(call.name, arguments)
-        folder = argument(arguments, _FOLDER_KEYS).rstrip("/") or self.folder
-        if kind is ToolKind.COMMAND and folder not in ("", ".", self.directory):
-            arguments = _from_directory(arguments, folder)
+        folder = argument(arguments, _FOLDER_KEYS).rstrip("/") if kind in (ToolKind.COMMAND, ToolKind.EDIT) else ""
+        folder = folder or (self.folder if kind is ToolKind.COMMAND else "")
+        if folder not in ("", ".", self.directory):
+            arguments = _from_directory(arguments, kind, folder)
         self.waiting[call.id].append(len(self.found))
         self.found.append(
             Event(
@@ -364,11 +363,16 @@ def _cleaned(value: Any, cleaner: Callable[[str], str], depth: int = _MAX_DEPTH)
 
 # How a shell's arguments say where it runs.
 _FOLDER_KEYS = (*DIRECTORY_KEYS, "directory", "dir_path")
+_PATCHED_FILE = re.compile(r"^(\*\*\* (?:(?:Add|Update|Delete) File|Move to): )(?![/~])", re.MULTILINE)
 
 
-def _from_directory(arguments: Mapping[str, Any] | str, folder: str) -> Mapping[str, Any] | str:
-    """The arguments of a command that runs in a folder as they would be where the session works."""
-    command = f"cd {folder} && {command_of(arguments)}"
+def _from_directory(arguments: Mapping[str, Any] | str, kind: ToolKind, folder: str) -> Mapping[str, Any] | str:
+    """The arguments of a call that runs in a folder as they would be where the session works, paths and all."""
+    command = command_of(arguments)
+    if kind is ToolKind.COMMAND:
+        command = f"cd {folder} && {command}"
+    else:
+        command = _PATCHED_FILE.sub(lambda found: f"{found[1]}{folder}/", command)
     if isinstance(arguments, str):
         return command
     key = next((key for key in COMMAND_KEYS if arguments.get(key) is not None), "")

@@ -114,8 +114,8 @@ def file_operations(events: Sequence[Event], directory: str = "") -> tuple[FileO
             shown = viewed_file(result.text) if result else ""
             one = _operations(event, number, result, shown, windows.get(shown, ""))
             one = (operation for operation in one if _is_path(operation.path))
-            missing = _missing(result.text if result else "")
-            found += (step for step in one if step.action is not FileAction.READ or step.path not in missing)
+            said = result.text if result else ""
+            found += (step for step in one if f"{step.path}: No such file" not in said or step.action in WRITING)
             if shown and result:
                 windows[shown] = result.text
         elif event.kind is EventKind.RESULT and event.call >= 0 and short_name(event.name) in _SUBAGENTS:
@@ -167,14 +167,6 @@ _REVIEWS, _ABOUT_CHARS = re.compile(r"review|audit", re.IGNORECASE), 200
 
 def _is_path(path: str) -> bool:
     return 0 < len(path) <= _MAX_PATH_CHARS and "\n" not in path and path.lower() not in _NOT_PATHS
-
-
-def _missing(answer: str) -> frozenset[str]:
-    """The paths of which an answer says that there is no such file."""
-    return frozenset(_MISSING.findall(answer))
-
-
-_MISSING = re.compile(r"(\S+): No such file or directory$", re.MULTILINE)
 
 
 # "apply_patch verification failed: …", "Failed to find …"
