@@ -114,8 +114,8 @@ def file_operations(events: Sequence[Event], directory: str = "") -> tuple[FileO
             shown = viewed_file(result.text) if result else ""
             one = _operations(event, number, result, shown, windows.get(shown, ""))
             one = (operation for operation in one if _is_path(operation.path))
-            said = result.text if result else ""
-            found += (step for step in one if f"{step.path}: No such file" not in said or step.action in WRITING)
+            shows = result.text if result else ""
+            found += (step for step in one if f"{step.path}: No such file" not in shows or step.action in WRITING)
             if shown and result:
                 windows[shown] = result.text
         elif event.kind is EventKind.RESULT and event.call >= 0 and short_name(event.name) in _SUBAGENTS:
