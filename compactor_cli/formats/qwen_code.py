@@ -225,7 +225,11 @@ def _message(chain: Chain, i: int, is_superseded: bool) -> Message:
         summary = summary_of(role, found)
     else:
         return Message(role=Role.META, timestamp=timestamp)
-    return Message(role=role, parts=found, timestamp=timestamp, summary=summary, superseded=is_superseded)
+    # What ran in the background reports in the user's name.
+    own_words = "" if value.get("subtype") == "notification" else None
+    return Message(
+        role=role, parts=found, timestamp=timestamp, summary=summary, superseded=is_superseded, own_words=own_words
+    )
 
 
 DIALECT = QwenCode(_pieces)

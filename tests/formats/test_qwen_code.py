@@ -8,6 +8,7 @@ from typing import Any
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, made, shown
 
 from compactor_cli.formats.base import InsertionPoint
+from compactor_cli.formats.harness import user_text
 from compactor_cli.formats.qwen_code import DIALECT
 from compactor_cli.model.transcript import Role
 
@@ -53,6 +54,13 @@ def test_messages_are_read_from_their_contents() -> None:
     assert shown(transcript)[:4] == ["q0", "ls({'path': '.'})", "= out", "r0"]
     assert transcript.messages[1].is_meta
     assert transcript.messages[3].role is Role.TOOL
+
+
+def test_what_ran_in_the_background_reports_in_the_users_name() -> None:
+    messages = made(
+        chained(user("q0"), user("Agent a1 is done.", subtype="notification"), model("r0")), DIALECT
+    ).messages
+    assert [user_text(message) for message in messages] == ["q0", "", ""]
 
 
 def test_what_is_off_the_chain_is_not_sent() -> None:
