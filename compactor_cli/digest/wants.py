@@ -183,7 +183,7 @@ def is_remark(text: str) -> bool:
         return False
     pieces = sentences(text)
     telling = [one for one in pieces if not (is_courtesy(one) or _REMARK.match(one))]
-    return len(telling) <= 1 and not any(map(_REQUEST.search, pieces))
+    return len(telling) <= 1 and not any(_REQUEST.search(_REMARK.sub("", one, count=1)) for one in pieces)
 
 
 _ADDRESS = re.compile(r"https?://\S+")

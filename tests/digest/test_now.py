@@ -250,7 +250,9 @@ def test_a_remark_is_not_what_was_asked() -> None:
     for remark in ("oh whoops, switched branches, my bad", "Thanks, that's all for today. Bye!"):
         found = task(user("rebase our branch onto the export branch"), read, says("It is rebased."), user(remark))
         assert found[0] == "Asked: rebase our branch onto the export branch"
-    assert task(read, user("thanks, now add a test of the export"))[0] == "Asked: thanks, now add a test of the export"
+    for before in ((), (user("rebase our branch onto the export branch"),)):
+        found = task(*before, read, says("It is."), user("thanks, now add a test of the export"))
+        assert found[0] == "Asked: thanks, now add a test of the export"
 
 
 def test_words_in_the_middle_of_the_work_stand_with_the_request_that_they_do_not_end() -> None:

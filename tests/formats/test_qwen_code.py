@@ -57,10 +57,8 @@ def test_messages_are_read_from_their_contents() -> None:
 
 
 def test_what_ran_in_the_background_reports_in_the_users_name() -> None:
-    messages = made(
-        chained(user("q0"), user("Agent a1 is done.", subtype="notification"), model("r0")), DIALECT
-    ).messages
-    assert [user_text(message) for message in messages] == ["q0", "", ""]
+    transcript = made(DIALECT, chained(user("q0"), user("Agent a1 is done.", subtype="notification"), model("r0")))
+    assert [user_text(message) for message in transcript.messages] == ["q0", "", ""]
 
 
 def test_what_is_off_the_chain_is_not_sent() -> None:
