@@ -40,7 +40,7 @@ from compactor_cli.model.transcript import Message, Record, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import OnInvalid, read_records, records_in
 from compactor_cli.read.sources import is_folder, state_folder
-from compactor_cli.read.streams import BUFFER_BYTES, STDIN, open_stream
+from compactor_cli.read.streams import BUFFER_BYTES, STDIN, compression_named, open_stream, packing
 
 MIN_PREFIX_CHARS = 8
 _SHOWN = 5
@@ -81,7 +81,8 @@ def find(folders: Iterable[str | Path], prefix: str) -> FoundOriginal:
     if hashes:
         names = ", ".join(hashes[:_SHOWN])
         raise InputError(f"{len(hashes)} hashes begin with {prefix}: {names}", next_step="give more digits")
-    where = ", ".join(map(str, places)) or "no archive"
+    more = f" and {len(places) - _SHOWN:,} more archives" if len(places) > _SHOWN else ""
+    where = (", ".join(map(str, places[:_SHOWN])) or "no archive") + more
     raise InputError(f"nothing with the hash {prefix} in {where}", next_step="name the archive with --archive-dir")
 
 
@@ -121,9 +122,11 @@ def restore_to(
     existing: Existing = Existing.REFUSE,
     warn: Callable[[str], object] = lambda text: None,
 ) -> int:
-    """`restore` to a file, which is there only if the bytes are undamaged; a new one is the user's alone."""
-    with atomic_writer(path, existing=existing, mode=PRIVATE_FILE_MODE, warn=warn) as file:
-        return restore(found, file)
+    """`restore` to a file, packed as its name says; it is there only if the bytes are undamaged, and the user's alone
+    where it is new."""
+    writer = atomic_writer(path, existing=existing, mode=PRIVATE_FILE_MODE, warn=warn)
+    with writer as file, packing(file, compression_named(str(path))) as packer:
+        return restore(found, packer)
 
 
 def _inside(folder: Path, prefix: str) -> Iterator[FoundOriginal]:

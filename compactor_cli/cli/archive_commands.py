@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -34,6 +33,7 @@ from compactor_cli.cli.console import (
     is_terminal,
     painted,
     print_quoted,
+    shell_word,
     table,
     terminal_columns,
     visible,
@@ -89,7 +89,7 @@ def restore(name: str, output: str | None, force: bool, archive_dir: str | None)
         console.done(f"{output}: restored")
         return 0
     if not output and is_terminal(sys.stdout):
-        advice = f"name a file: -o FILE, or - for the terminal; to put it back: compactor undo {shlex.quote(name)}"
+        advice = f"name a file: -o FILE, or - for the terminal; to put it back: compactor undo {shell_word(name)}"
         raise UsageError("an original is not printed on a terminal", next_step=advice)
     originals.restore(found, sys.stdout.buffer)
     sys.stdout.buffer.flush()

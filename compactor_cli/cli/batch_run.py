@@ -17,7 +17,7 @@ from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, lock, make_folders
 from compactor_cli.archive.recover import clear
 from compactor_cli.cli.config import RunOptions, check, configure
-from compactor_cli.cli.console import Console, Progress, table
+from compactor_cli.cli.console import Console, Progress, counted, table
 from compactor_cli.cli.options import BY_NAME, NOT_FOR_SHARDS
 from compactor_cli.cli.run_command import FELL_BACK, check_names
 from compactor_cli.cli.run_config import model_config, print_models, print_spent
@@ -218,7 +218,7 @@ def print_result(metrics: ShardMetrics, console: Console) -> None:
     """Say what became of all."""
     before = f", {metrics.shards_skipped:,} finished before" if metrics.shards_skipped else ""
     failed = f", {metrics.shards_failed:,} failed" if metrics.shards_failed else ""
-    console.done(f"{metrics.shards:,} shards written{before}{failed}; {_rows(metrics)}")
+    console.done(f"{counted(metrics.shards, 'shard')} written{before}{failed}; {_rows(metrics)}")
     asked = metrics.compacted + metrics.left
     if metrics.fell_back:
         console.warn(

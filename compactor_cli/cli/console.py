@@ -73,6 +73,20 @@ def visible(text: str) -> str:
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
+def shell_word(name: str) -> str:
+    """The name of a file as a shell takes it, in characters that can be shown."""
+    if name.isprintable():
+        import shlex
+
+        return shlex.quote(name)
+    shown = (char if char.isprintable() and char not in "\\'" else _escaped(char) for char in name)
+    return f"$'{''.join(shown)}'"
+
+
+def _escaped(char: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(char))
+
+
 def counted(number: int, noun: str) -> str:
     """``1 record``, ``2,000 records``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.cli.config import RunOptions
-from compactor_cli.cli.console import Console, wants_color
+from compactor_cli.cli.console import Console, counted, wants_color
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plugins import PluginGroup, load_plugin, plugin_names
 from compactor_cli.model.settings import KEPT_BY, SEMANTIC, Settings, Strategy
@@ -279,7 +279,7 @@ def print_spent(spent: Spent, model: str, console: Console) -> None:
     cost = f", ${spent.cost_usd:.4f}" if spent.cost_usd else ""
     unknown = f" ({spent.unpriced:,} replies of unknown price)" if spent.unpriced else ""
     console.done(
-        f"{model}: {spent.requests:,} requests ({spent.retries:,} again, {spent.failures:,} failed),"
+        f"{model}: {counted(spent.requests, 'request')} ({spent.retries:,} again, {spent.failures:,} failed),"
         f" {spent.input_tokens:,} tokens in, {spent.output_tokens:,} out{cost}{unknown};"
         f" {spent.cache_hits:,} from the cache"
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -24,6 +23,7 @@ from compactor_cli.cli.console import (
     home_path,
     is_terminal,
     print_quoted,
+    shell_word,
     table,
     terminal_columns,
     visible,
@@ -68,7 +68,7 @@ class MeasuredSession:
     def command(self) -> str:
         """The command that compacts it so that its client goes on with less."""
         how = "--append" if self.session.client.append else "-i"
-        return f"compact {how} {shlex.quote(str(self.session.path))}"
+        return f"compact {how} {shell_word(str(self.session.path))}"
 
 
 @click.command()

@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compactor_cli.cli.console import Color, Console, beginning, counted, painted, terminal_columns, visible
+from compactor_cli.cli.console import Color, Console, beginning, counted, painted, shell_word, terminal_columns, visible
 from compactor_cli.cli.run_report import output_file
 from compactor_cli.model.errors import Place, UsageError
 from compactor_cli.model.plan import BOOKKEEPING, NO_ROOM, NOTICE, ORPHAN, SUPERSEDED, USAGE, Action, Plan, Span, Tier
@@ -257,9 +257,7 @@ class ResultLines:
         """``12,054 → 2,997 tokens (−75 %) · 28 kept, 81 summarised by the digest · back: compactor restore FILE``."""
         parts = [_change(report.tokens_before, report.tokens_after), _records(report)]
         if report.path != STDIN and (self._options.in_place or self._options.append) and report.archive:
-            import shlex
-
-            parts.append(f"back: compactor undo {shlex.quote(report.path)}")
+            parts.append(f"back: compactor undo {shell_word(report.path)}")
         if self._options.shows_result and not self._options.only_look:
             replaces = ", -i replaces the file" if report.path != STDIN else ""
             parts.append(f"nothing was written: -o FILE writes it, -o - prints it{replaces}")

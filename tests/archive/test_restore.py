@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from compactor_cli.archive.restore import find, restore, restore_to
 from compactor_cli.archive.store import Archive, Part
 from compactor_cli.model.errors import InputError, OutputError, Unreadable, UsageError
+from compactor_cli.read.streams import compression_named, compression_of, open_stream
 
 
 def sha(data: bytes) -> str:
@@ -108,3 +109,22 @@ def test_a_restored_file_overwrites_only_if_asked_to(tmp_path: Path) -> None:
     out.unlink()
     assert restore_to(found, out) == 5
     assert out.read_bytes() == b"data\n"
+
+
+@pytest.mark.parametrize("name", ["out.jsonl.gz", "out.zst"])
+def test_a_restored_file_is_packed_as_its_name_says(name: str, tmp_path: Path) -> None:
+    found = find([tmp_path / "archive"], store(tmp_path / "archive", b"data\n"))
+    restore_to(found, tmp_path / name)
+    packed = (tmp_path / name).read_bytes()
+    assert compression_of(packed) is compression_named(name)
+    with open_stream(str(tmp_path / name)) as stream:
+        assert list(stream.lines()) == [b"data\n"]
+
+
+def test_of_many_archives_that_lack_a_hash_a_few_are_named(tmp_path: Path) -> None:
+    folders = [tmp_path / f"archive{number}" for number in range(100)]
+    with pytest.raises(InputError) as failed:
+        find(folders, "deadbeef")
+    assert "archive0, " in str(failed.value)
+    assert " more archives" in str(failed.value)
+    assert "archive99" not in str(failed.value)

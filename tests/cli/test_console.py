@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import orjson
 import pytest
 
-from compactor_cli.cli.console import Console, Level, Progress, counted, table, visible, wants_color
+from compactor_cli.cli.console import Console, Level, Progress, counted, shell_word, table, visible, wants_color
 from compactor_cli.cli.program import run_toolbox
 
 
@@ -135,3 +137,12 @@ def test_a_batch_shows_how_much_of_its_bytes_is_done(monkeypatch: pytest.MonkeyP
     arguments = ["batch", "-t", "4k", "-j", "1", "--output-dir", str(tmp_path / "out"), str(tmp_path / "a.jsonl")]
     assert run_toolbox([*arguments, str(tmp_path / "b.jsonl")]) == 0
     assert re.search(r"compactor batch: +50%.*2\.\d+k/5\.\d+k", terminal.getvalue())
+
+
+@pytest.mark.parametrize(
+    "name", [b"a b.jsonl", b"new\nline", b"bad\xffb.jsonl", b"it's\x1b[31m \\", "\u202egpj.\u65e5".encode()]
+)
+def test_a_name_in_a_command_that_is_shown_is_taken_by_a_shell(name: bytes) -> None:
+    word = shell_word(os.fsdecode(name))
+    assert visible(word) == word
+    assert subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True).stdout == name
