@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -66,6 +67,8 @@ _MARKER_SLACK_TOKENS = 8
 # Set in place of the summary once, to see what the dialect and the acknowledgement put around it, and which record is
 # then the last of the conversation: known for a summary in every dialect.
 _TRIAL = str(Marker(transcript="0" * 16, first=1, last=1, records=1, tokens=0, end=""))
+# A summary may turn out smaller than what the plan set aside for it.
+_PLANNED_OVER = re.compile(r"^[\d,]+(?= tokens over)")
 NO_SUMMARY = Answer(summary=Summary(source=Source.DIGEST, sections=()))
 WRITTEN = Answer(summary=Summary(source=Source.MODEL, sections=()))
 
@@ -160,11 +163,12 @@ class CompactionWork:
             return unchanged(transcript, plan, self.counter, self.grouping)
         check_output(compacted, plan, tokens_after)
         lost_request = newest_request_warning(transcript, plan, self.counter, text)
+        over_tokens = tokens_after - plan.target_tokens
         report = replace(
             report,
             outcome=Outcome.COMPACTED,
             tokens_after=tokens_after,
-            over_target=plan.over_target if tokens_after > plan.target_tokens else "",
+            over_target=_PLANNED_OVER.sub(f"{over_tokens:,}", plan.over_target) if over_tokens > 0 else "",
             bytes_after=len(output),
             summary_source=answer.summary.source.value if text else "",
             summary_tokens=self.counter.count(text) if text else 0,

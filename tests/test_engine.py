@@ -238,6 +238,15 @@ def test_a_summary_that_only_the_provider_can_read_is_counted_among_what_stays(t
     assert b"x" * 9_000 in compaction.output
 
 
+@pytest.mark.parametrize("target_tokens", [20, 100, 200])
+def test_how_far_a_result_is_over_its_target_is_counted_and_not_planned(target_tokens: int) -> None:
+    turns = [
+        {"role": role, "content": " ".join([*WORDS * 9, str(n)])} for n in range(9) for role in ("user", "assistant")
+    ]
+    report = run(transcript_of(turns), Size(tokens=target_tokens)).report
+    assert report.over_target.startswith(f"{report.tokens_after - target_tokens:,} tokens over: ")
+
+
 def test_a_summary_of_everything_is_known_as_ours() -> None:
     turns = [
         {"role": role, "content": " ".join([*WORDS * 6, str(n)])} for n in range(12) for role in ("user", "assistant")
