@@ -212,7 +212,7 @@ def brief(command: str, chars: int) -> str:
 
     Paths of a check stand by how they end, and no option without its value.
     """
-    line = shown(command)
+    line = _HOW_SHOWN.sub("", shown(command))
     if len(line) <= chars or not is_test(command):
         return opening(line, chars)
     words = line.split(" ")
@@ -226,6 +226,8 @@ def brief(command: str, chars: int) -> str:
     return f"{' '.join(words[: len(kept) + kept[-1].startswith('-')])} {ELLIPSIS}"
 
 
+# What of its output a command line shows is none of what it does.
+_HOW_SHOWN = re.compile(r"(?: 2>&1)?(?: \| (?:head|tail)(?: -(?:n ?)?\d+)?)*(?= *$)")
 _ABOVE = re.compile(r"^(?!-)[^'\"]*(?:/|::)(?=\w)")
 
 

@@ -391,11 +391,23 @@ def _item(decision: Decision, analysis: Analysis) -> Item:
     ended = outcome.text if outcome and not is_other and outcome.text != words.replied else ""
     if decision.turn >= 0 and is_pending(decision.records[-1], analysis):
         ended = words.pending
-    rest = f" ({words.given_up}{words.colon}{' · '.join(decision.given_up)})" if decision.given_up else ""
+    given_up = " · ".join(_not_taken_since(decision, analysis.events))
+    rest = f" ({words.given_up}{words.colon}{given_up})" if given_up else ""
     text = f"{decision.text}{rest}" + (f" → {ended}" if ended else "")
     return Item(text=text, records=records_of((*decision.records, *(outcome.records if outcome and ended else ()))))
 
 
+def _not_taken_since(decision: Decision, events: Sequence[Event]) -> Iterator[str]:
+    """The options not taken that the assistant does not name again in a later turn: it may have done these since."""
+    answered = max((event.turn for event in events if event.record in decision.records), default=-1)
+    later = "\n".join(event.text for event in events if event.kind is EventKind.ASSISTANT and event.turn > answered)
+    for option in decision.given_up:
+        name = _NAME_ENDS.split(option)[0]
+        if len(name) < _MIN_NAME_CHARS or name.lower() not in later.lower():
+            yield option
+
+
+_NAME_ENDS, _MIN_NAME_CHARS = re.compile(r" [|–—-] |: "), 12
 # What newest means against the strength of a decision: the last of a transcript gains as much as a choice.
 _RECENCY = 2.0
 

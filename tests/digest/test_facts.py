@@ -415,3 +415,8 @@ def test_what_the_sections_before_did_not_need_leaves_room_for_the_last_outcome_
         "`ruff check src --select ALL` → ok: All checks passed!",
         "`npm run build -- --mode production` → ok: built in 3.2s, 41 modules",
     ]
+
+
+def test_what_a_command_line_shows_of_its_output_is_no_part_of_the_command() -> None:
+    one = digest(conversation(user("mend it"), ran("make test 2>&1 | tail -20", "12 passed"), says("Good.")), 2_000)
+    assert texts(one, Section.COMMANDS) == ["`make test` → ok: 12 passed"]

@@ -488,3 +488,11 @@ def test_what_stands_in_code_at_the_end_of_a_message_asks_nothing() -> None:
     assert decided(user("write a form"), form, user("yes")) == []
     asked = says(f"{form.text} Should I add the form to the page of the harbour?")
     assert len(decided(user("write a form"), asked, user("yes"))) == 1
+
+
+def test_an_option_that_comes_up_again_later_is_not_said_to_be_not_taken() -> None:
+    offer = "Three ways:\n1. one run a gauge\n2. a lock on the table\n3. refuse the second gauge\n\nWhich one?"
+    again = says("The lock is there. Left is to refuse the second gauge. Shall I do that, too?")
+    session = conversation(user("two gauges?"), says(offer), user("2"), says("Good."), user("what is left?"), again)
+    (settled, *_) = texts(digest(session, 4_000), Section.DECISIONS)
+    assert settled == 'Which one? → "2": a lock on the table (not taken: one run a gauge)'
