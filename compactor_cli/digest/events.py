@@ -253,9 +253,10 @@ class _EventReader:
             self._called(last.record, replace(written[1], id=_WRITTEN))
             self._answered(index, ToolResult(id=_WRITTEN, text=message.text[shown.end() if shown else 0 :]))
             return True
-        if is_result := shown is not None and (last is None or WRITTEN_ACTION.search(last.text) is not None):
+        is_result = shown is not None and (WRITTEN_ACTION.search(last.text) if last else shown[0].strip() == "")
+        if is_result:
             self._add(EventKind.RESULT, index, self._clean(message.text))
-        return is_result
+        return bool(is_result)
 
     def _called(self, index: int, call: ToolCall) -> None:
         questions = asked_questions(call)

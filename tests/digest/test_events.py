@@ -146,6 +146,11 @@ def test_who_acted_by_words_once_is_answered_by_what_came_of_it() -> None:
     assert [event.kind.value for event in found] == ["call", "result", "call", "result"]
 
 
+def test_a_first_message_is_an_output_only_where_it_is_marked_as_one() -> None:
+    assert [event.kind for event in events_of(user("Observation: the gauge is slow."))] == [EventKind.USER]
+    assert [event.kind for event in events_of(user("<output>\na.py\n</output>"))] == [EventKind.RESULT]
+
+
 def test_a_command_that_is_only_shown_is_no_call() -> None:
     found = events_of(says("Run it like this:\n```bash\nmake gauge\n```"), user("It fails."))
     assert [event.kind.value for event in found] == ["assistant", "user"]
