@@ -30,7 +30,7 @@ from compactor_cli.plan.tokens import BYTES_PER_TOKEN, Counter, OnceCounter, cou
 from compactor_cli.plan.trigger import base_tokens, previous_marker
 from compactor_cli.presets.values import with_head
 from compactor_cli.read.jsonl import OnInvalid, read_records
-from compactor_cli.read.streams import open_stream
+from compactor_cli.read.streams import open_stream, shown_name
 from compactor_cli.render.template import bare_request, heading_names, load_template, render
 
 
@@ -95,10 +95,11 @@ def read_session(path: str, dialect: str = "") -> Transcript:
     with open_stream(path) as stream:
         records = read_records(stream.reader, path, OnInvalid.KEEP)
         found = list(islice(open_transcripts(records, dialect=dialect), 2))
+    name = shown_name(path)
     if len(found) == 2:
-        raise InputError("it holds more than one conversation", place=path, next_step="give one of them")
+        raise InputError("it holds more than one conversation", place=name, next_step="give one of them")
     if not found or found[0].fault or not found[0].records:
-        raise (found and found[0].fault) or InputError("it holds no conversation", place=path, next_step="name another")
+        raise (found and found[0].fault) or InputError("it holds no conversation", place=name, next_step="name another")
     return found[0]
 
 

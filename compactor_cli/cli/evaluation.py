@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compactor_cli.model.errors import UsageError
+from compactor_cli.model.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from compactor_cli.cli.console import Progress
@@ -141,6 +141,9 @@ def _measure(paths: tuple[str, ...], given: dict[str, Any]) -> int:
     with _progress("file") as progress:
         presets = _preset_methods(options.baselines)
         result = run_eval(paths, options, presets, progress.advance)
+    if not result.cases:
+        why = "; ".join(dict.fromkeys(file.skipped for file in result.files)) or "there is no transcript"
+        raise InputError(f"nothing was measured: {why}", place=" ".join(paths), next_step="name other files or folders")
     if given["plot"]:
         write_plot(result, given["plot"])
     _print(to_json(result) if given["as_json"] else render_table(result))

@@ -187,6 +187,19 @@ def test_eval_refuses_options_that_would_do_nothing(
     assert said in ran.err
 
 
+@pytest.mark.parametrize(("name", "why"), [("no/such.jsonl", "no such file"), ("empty", "there is no transcript")])
+def test_an_evaluation_that_measures_nothing_is_exit_3(name: str, why: str, work: Path, compactor: Run) -> None:
+    (work / "empty").mkdir()
+    ran = compactor("eval", name)
+    assert (ran.code, ran.out) == (3, b"")
+    assert f"compactor: {name}: nothing was measured: {why}: " in ran.err
+
+
+def test_a_digest_of_nothing_names_standard_input(work: Path, spawn: Run) -> None:
+    ran = spawn("digest", stdin=b"", entry="compactor")
+    assert (ran.code, ran.err) == (3, "compactor: standard input: it holds no conversation: name another\n")
+
+
 def test_eval_prints_figures(work: Path, compactor: Run) -> None:
     (work / "long.jsonl").write_bytes(session_bytes(120))
     ran = compactor("eval", "long.jsonl", "--budgets", "10%", "--baselines", "tail", "--no-drift", "--json")
