@@ -8,8 +8,7 @@ from itertools import chain, compress, groupby, pairwise
 from operator import not_
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.meant import Meant
-from compactor_cli.digest.objects import ID_KEY, TELLING_KEY
+from compactor_cli.digest.objects import ID_KEY, TELLING_KEY, Meant
 from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm, lead_of
 
 if TYPE_CHECKING:

@@ -17,15 +17,16 @@ from compactor_cli.digest.commands import ERROR_PATTERN, error_line
 from compactor_cli.digest.events import Event, EventKind, is_lookup, is_service_call, parameters, results_of
 from compactor_cli.digest.language import FixedWords, names
 from compactor_cli.digest.lists import WHOLE_RATIO, whole_lists
-from compactor_cli.digest.meant import Meant, ids_of
 from compactor_cli.digest.noise import is_courtesy, is_noise
 from compactor_cli.digest.objects import (
     ID,
     MAX_LIST_CHARS,
     OWNER_KEY,
     STATE_KEY,
+    Meant,
     Mentions,
     fitting,
+    ids_of,
     member_text,
     nodes_of,
     rows_of,

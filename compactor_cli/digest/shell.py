@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import dropwhile
 
 from compactor_cli.digest.events import FileAction
 
@@ -34,43 +35,52 @@ def shell_operations(command: str, *, failed: bool = False) -> tuple[tuple[FileA
     """
     shown, _ = _here_document(command)
     shown = _QUOTED.sub(lambda quote: re.sub(r"[>|;&\n]", " ", quote[0]), shown[:_MAX_COMMAND_CHARS])
-    directory: str | None = ""
+    steps = [*_steps(shown)]
     operations: list[tuple[FileAction, str, str]] = []
-    for segment in segments(shown)[:-1] if failed else segments(shown):
-        words = segment.split()
-        if words[:1] == ["cd"]:
-            directory = _entered(directory, words[1:])
-            continue
+    for directory, segment in steps[:-1] if failed else steps:
         for action, path, target in _segment_operations(segment):
             if found := _located(directory, path):
                 operations.append((action, found, _located(directory, target) if target else ""))
-    written = () if failed else written_paths(python_script(command))
-    operations += [(FileAction.EDIT, found, "") for path in written if (found := _located(directory, path))]
+    for path in written_paths(python_script(command)) if steps and not failed else ():
+        if found := _located(steps[-1][0], path):
+            operations.append((FileAction.EDIT, found, ""))
     return tuple(operations)
 
 
 @lru_cache(maxsize=1 << 10)
 def scripts_run(command: str) -> tuple[tuple[str, str, str], ...]:
     """The script files that a command line runs, as (path, how the line names it, the directory it is run in)."""
-    directory: str | None = ""
     found: list[tuple[str, str, str]] = []
-    for segment in segments(QUOTED.sub("q", _here_document(command)[0])):
-        words = segment.split()
-        while words and (words[0] in ("time", "sudo") or re.fullmatch(r"\w+=\S*", words[0])):
-            words = words[1:]
-        if words[:1] == ["cd"]:
-            directory = _entered(directory, words[1:])
-            continue
+    for directory, segment in _steps(QUOTED.sub("q", _here_document(command)[0])):
+        words = _without_prefix(segment.split())
         is_run = bool(words) and _RUNS.fullmatch(words[0]) is not None
-        operands = (word for word in words[1:] if not word.startswith("-")) if is_run else iter(words)
-        name = next(operands, "")
-        is_script = is_run or name.startswith("./")
-        if is_script and _looks_like_file(name) and (path := _located(directory, name.removeprefix("./"))):
+        name = next((word for word in words[is_run:] if not word.startswith("-")), "")
+        is_script = (is_run or name.startswith("./")) and _looks_like_file(name)
+        if is_script and (path := _located(directory, name.removeprefix("./"))):
             found.append((path, name, directory or ""))
     return tuple(found)
 
 
 _RUNS = re.compile(r"(?:\S*/)?(?:python[\d.]*|node|ruby|perl|bash|sh|bun|php|Rscript)")
+
+
+def _steps(line: str) -> Iterator[tuple[str | None, str]]:
+    """The commands of a line but `cd`, each with the directory that it runs in; None where that cannot be known."""
+    directory: str | None = ""
+    for segment in segments(line):
+        words = segment.split()
+        if words[0] == "cd":
+            directory = _entered(directory, words[1:])
+        else:
+            yield directory, segment
+
+
+def _without_prefix(words: list[str]) -> list[str]:
+    """The words of a command without what it runs in: variables, ``sudo``; nor ``git`` before its command."""
+    return list(dropwhile(lambda word: word in _PREFIXES or re.fullmatch(r"\w+=\S*", word), words))
+
+
+_PREFIXES = ("git", "sudo", "command", "time")
 
 
 def segments(line: str) -> list[str]:
@@ -134,8 +144,7 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
         if _looks_like_file(path := path.strip("'\"")):
             yield FileAction.EDIT if mark == ">>" else FileAction.CREATE, path, ""
     words = [found for word in _WORD.findall(_REDIRECT.sub(" ", segment)) if (found := word.strip("'\""))]
-    while words and (words[0] in ("git", "sudo", "command") or re.fullmatch(r"\w+=\S*", words[0])):
-        words = words[1:]
+    words = _without_prefix(words)
     if not words:
         return
     name, operands = (
