@@ -46,9 +46,6 @@ _MADE = re.compile(
     r"|\b(?:because|why)\b|root cause|what happened|\b(?:issue|problem|bug|cause) (?:was|is)\b",
     re.IGNORECASE,
 )
-_DONE_ENTRY = re.compile(
-    r"\W*(?:✅|✓|\[x\]|(?:added|updated|fixed|removed|created|replaced|changed|renamed|moved)\b)", re.IGNORECASE
-)
 
 
 class DealtWith(NamedTuple):
@@ -92,7 +89,7 @@ def dealt_with(events: Sequence[Event], operations: Sequence[FileOperation]) -> 
             overtaken = _overtaken(event, number, gone, edits if finds_fault else ())
             found |= {one.places[0]: one for one in overtaken}
         if left > 0 and len(_NUMBERED.findall(event.text)) >= _MIN_ENTRIES:
-            for entries in _lists(event.text):
+            for entries in (one for one in _lists(event.text) if len(one) >= _MIN_ENTRIES):
                 judged = list(_judged(entries, number, event.record, edits))
                 found |= {one.places[0]: one for one in judged}
                 left -= bool(judged)
@@ -212,10 +209,7 @@ def _lists(text: str) -> Iterator[list[_Listed]]:
     for place, (piece, form, lead) in enumerate(statements_of(text)):
         leads = lead.split("\n")
         heading = next(filter(_ENTRY.match, leads), leads[0])
-        under = leads[-1] if leads[-1] != heading else ""
-        below = entries and (
-            entries[-1].text == heading or (under and entries[-1].text.startswith(under[:_ABOVE_CHARS]))
-        )
+        below = entries and entries[-1].text == heading
         headed = _ENTRY.match(heading)
         is_listed = form in (StatementForm.ITEM, StatementForm.ROW)
         match = headed or (_ENTRY.match(piece) if is_listed else None)
@@ -226,21 +220,16 @@ def _lists(text: str) -> Iterator[list[_Listed]]:
             continue
         words = heading if headed else piece
         if entries and int(match[1]) <= entries[-1].number:
-            yield from _as_checklist(entries)
+            yield entries
             entries = []
         if not entries:
             if headed:
                 is_asked = _REVIEWS.search(text[: 2 * _ABOVE_CHARS]) is not None
             else:
                 is_asked = _TO_DO.search(f"{lead}\n{above}") is not None and not _MADE.search(f"{lead}\n{above}")
-        if is_asked or entries:
+        if is_asked:
             entries.append(_Listed(int(match[1]), words, (place,), f"{words}\n{piece}"))
-    yield from _as_checklist(entries)
-
-
-def _as_checklist(entries: list[_Listed]) -> Iterator[list[_Listed]]:
-    if len(entries) >= _MIN_ENTRIES and not any(_DONE_ENTRY.match(one.text[3:]) for one in entries):
-        yield entries
+    yield entries
 
 
 def _judged(
