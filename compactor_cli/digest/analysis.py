@@ -118,21 +118,20 @@ def analyse(request: Request) -> Analysis:
         memory, state_used = read_text(own[-1].text, request.read), "text"
     # What sections of an earlier summary held is read elsewhere. Every event keeps its place: results name their calls.
     named = ", ".join((*(row[0] for row in memory.files), *(name for name, _ in memory.names)))
-    lines = "" if stored else "\n".join((*(line for _, line in memory.lines), named))
-    reduced = {id(event): replace(event, text=lines if event is own[-1] else "") for event in own}
-    found = tuple(reduced.get(id(event), event) for event in read)
+    lines = "\n".join((*(line for _, line in memory.lines), named))
+    own_records = frozenset(event.record for event in own)
+    found = tuple(replace(event, text="") if event.record in own_records else event for event in read)
     thoughts = unsaid_thoughts(request.transcript, request.covered, found)
     table = build(found)
-    # What the lines of a summary say stands among what is remembered.
-    read_back = {event.record for event in own}
-    found = tuple(replace(event, text="") if event.record in read_back and event.text else event for event in found)
     for _, thought in thoughts:
         table.spoken.add(thought.text)
     if stored:
         table = stored.table.merge(table)
+    elif own:
+        table = build((replace(own[-1], text=lines),)).merge(table)
     scores = score(table, focus=request.focus)
     user_words = user_messages(found, SHORT_WORDS if scores.coding >= _CODING else SHORT_WORDS_OF_CHAT)
-    theirs = [event for event in summaries if id(event) not in reduced]
+    theirs = [event for event in summaries if event.record not in own_records]
     carried = (*memory.users, *(_listed_by_client(theirs[-1], request) if theirs else ()))
     # A list of a client's summary quotes messages, or how they begin, in quotation marks; what the kept records say is
     # there.
@@ -150,7 +149,7 @@ def analyse(request: Request) -> Analysis:
         scores,
         replace(memory, users=carried),
         thoughts=thoughts,
-        own_summaries=frozenset(event.record for event in own),
+        own_summaries=own_records,
         state_used=state_used,
         remembered=stored.statements if stored else memory.statements(),
         messages=(*earlier, *user_words),

@@ -215,7 +215,7 @@ _REPORTED_LIST = re.compile(
     rf"^[#* \t]*(?:new )?files? {_DONE}[:* \t]*(?P<list>.*(?:\n(?!#|\*\*[\w ]+:?\*\*:?\s*$).*)*)",
     re.MULTILINE | re.IGNORECASE,
 )
-_ENTRY = re.compile(rf"^[ \t]*(?:[-*+]|\d+\.)?[ \t]*{_NAMED}(?P<more>.*)$", re.MULTILINE)
+_ENTRY = re.compile(rf"^[ \t]*(?:[-*+]|\d+\.)?[ \t]*{_NAMED}", re.MULTILINE)
 
 
 def reported_files(report: str, *, with_lists: bool) -> dict[str, bool]:
@@ -223,7 +223,7 @@ def reported_files(report: str, *, with_lists: bool) -> dict[str, bool]:
     files = {found["path"]: _is_anew(found["done"]) for found in _REPORTED.finditer(report)}
     for found in _REPORTED_LIST.finditer(report) if with_lists else ():
         for entry in _ENTRY.finditer(found["list"]):
-            files[entry["path"]] = _is_anew(found["done"]) or re.match(r"\W*new\b", entry["more"], re.I) is not None
+            files[entry["path"]] = _is_anew(found["done"])
     return files
 
 
