@@ -125,7 +125,7 @@ def _lasting_requests(analysis: Analysis) -> Iterator[str]:
         outcome = analysis.outcomes.get(message.turn)
         if not message.is_short or lasting(message.text) or message is messages[-1] or (outcome and outcome.is_made):
             stop, outcome_text = stop_before(message, analysis.words), outcome_of(message, analysis)[0]
-            yield lasting_part(f"{message.text}{stop}{outcome_text}", is_newest=message is messages[-1])
+            yield lasting_part(f"{message.text}{stop}{outcome_text}")
 
 
 def _uncommitted(state: FileState, work: WorkState) -> int:

@@ -156,7 +156,6 @@ def _any(label: str) -> str:
 
 
 _PASSING = re.compile(rf"(?: → (?:{_any('pending')})[^→]*|(?: →|,) `[^`\n]+` (?:{_any('ok')}|{_any('failed')}))\Z")
-_REPLIED = re.compile(rf" → (?:{_any('replied')})\Z")
 # What the user gave as the reason of a stop.
 _REASON = re.compile(rf"\A((?:{_any('stopped')}): .*?) → \"(.*)\"(?: \((?:{_any('resumed')})\))?", re.DOTALL)
 _STOP = re.compile(rf"\A(?:{_any('stopped')}): .*", re.DOTALL)
@@ -165,13 +164,9 @@ _IN_COMMIT = re.compile(rf"git commit|(?:{_any('committed')}) ")
 _QUOTED, _COMMIT = re.compile(r"`([^`\n]+)`"), re.compile(r"\b([0-9a-f]{7,40}) \"([^\"]*)\"")
 
 
-def lasting_part(text: str, *, is_newest: bool = False) -> str:
-    """A request with what came of it, without what may be otherwise by now: how a check ended, that nothing was done.
-
-    What the newest was replied is not all that came of it: its turn may go on.
-    """
-    text = _PASSING.sub("", text)
-    return _REPLIED.sub("", text) if is_newest else text
+def lasting_part(text: str) -> str:
+    """A request with what came of it, without what may be otherwise by now: how a check ended, what is not begun."""
+    return _PASSING.sub("", text)
 
 
 def read_text(text: str, read: Callable[[str], tuple[SectionItems, ...]]) -> Memory:
@@ -224,10 +219,9 @@ def _users(tagged: Mapping[Section, Sequence[str]]) -> Iterator[str]:
     """The user's messages in their order, each with what came of it; yeses left out."""
     spoken = (_STOP.sub("", _REASON.sub(r"\2 (\1)", text)) for text in tagged.get(Section.USER, ()))
     task, history = (tagged.get(section, ()) for section in (Section.TASK, Section.HISTORY))
-    asked = sorted((*spoken, *_after(history, "request"), *_after(task, "earlier")), key=_first_record)
-    texts = [lasting_part(_TAG.sub("", text)) for text in asked]
-    newest = (*_after(task, "asked_before"), *_after(task, "request"))
-    texts += [lasting_part(_TAG.sub("", text), is_newest=True) for text in newest]
+    earlier = sorted((*spoken, *_after(history, "request"), *_after(task, "earlier")), key=_first_record)
+    asked = (*earlier, *_after(task, "asked_before"), *_after(task, "request"))
+    texts = (lasting_part(_TAG.sub("", text)) for text in asked)
     return (text for text in texts if text and not is_assent(text))
 
 
