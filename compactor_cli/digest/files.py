@@ -398,11 +398,12 @@ def contents(operations: Iterable[FileOperation], paths: Iterable[str]) -> dict[
         if operation.action is FileAction.MOVE and operation.target in found:
             found[operation.target] = found.get(operation.path, Content())
         if operation.path in found:
-            _replay(found[operation.path], operation)
+            replay_text(found[operation.path], operation)
     return found
 
 
-def _replay(content: Content, operation: FileOperation) -> None:
+def replay_text(content: Content, operation: FileOperation) -> None:
+    """Brings what is known of a file up to date with an operation on it."""
     content.records.append(operation.record)
     if operation.action is FileAction.DELETE:
         content.text, content.parts = None, []

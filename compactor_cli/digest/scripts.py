@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from compactor_cli.digest.commands import failed_with_code
 from compactor_cli.digest.edits import added_names, python_changes, written_lines
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, command_of, results_of
-from compactor_cli.digest.files import FileOperation
+from compactor_cli.digest.files import Content, FileOperation, replay_text
 from compactor_cli.digest.shell import scripts_run, written_paths
 from compactor_cli.model.value import dataclass
 
@@ -38,7 +38,7 @@ def with_scripts(
             own = [one for one in own if one.action is not FileAction.EDIT or one.path not in written] + done
         found += own
     users_words = "\n".join(event.text for event in events if event.kind is EventKind.USER)
-    tries = {path for path in reader.run & reader.texts.keys() if posixpath.basename(path) not in users_words}
+    tries = {path for path in reader.run & reader.created.keys() if posixpath.basename(path) not in users_words}
     is_amid_others = any(one.action is FileAction.EDIT and one.path not in reader.created for one in found)
     return tuple(replace(one, is_try=True) if is_amid_others and one.path in tries else one for one in found)
 
@@ -46,8 +46,7 @@ def with_scripts(
 @dataclass(slots=True, kw_only=True)
 class _Scripts:
     above: str  # the directory that paths are without
-    created: set[str] = field(default_factory=set)
-    texts: dict[str, str] = field(default_factory=dict)  # of files that the session created
+    created: dict[str, Content] = field(default_factory=dict)
     run: set[str] = field(default_factory=set)  # scripts that a command ran in their folder
 
     def ran(self, event: Event, number: int) -> Iterator[FileOperation]:
@@ -56,7 +55,7 @@ class _Scripts:
             path = whole_path.removeprefix(self.above)
             if "/" not in name.removeprefix("./"):
                 self.run.add(path)
-            script = self.texts.get(path, "")
+            script = self.created.get(path, Content()).text or ""
             paths = written_paths(script) if path.endswith(".py") else []
             changes = python_changes(script) if len(paths) == 1 else ()
             for written in paths:
@@ -72,12 +71,8 @@ class _Scripts:
                 )
 
     def note(self, one: FileOperation) -> None:
-        """Keeps what a file holds that may be run."""
-        if one.action is FileAction.CREATE:
-            if not one.is_rewrite:
-                self.created.add(one.path)
-            if len(one.replaced) == 1 and one.path in self.created:
-                self.texts[one.path] = one.replaced[0][1]
-        elif one.action is FileAction.EDIT and one.path in self.texts:
-            for old, new in one.replaced:
-                self.texts[one.path] = self.texts[one.path].replace(old, new, 1) if old else self.texts[one.path]
+        """Keeps what a file holds that the session created: it may be run."""
+        if one.action is FileAction.CREATE and not one.is_rewrite:
+            self.created[one.path] = Content()
+        if one.path in self.created:
+            replay_text(self.created[one.path], one)
