@@ -30,7 +30,7 @@ from compactor_cli.archive.index import (
     text_of,
 )
 from compactor_cli.archive.restore import load_transcript
-from compactor_cli.digest.language import detect, stop_words, terms
+from compactor_cli.digest.language import STOP_WORDS, detect, terms
 from compactor_cli.group.exchanges import is_user_words
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.marker import record_id
@@ -108,7 +108,7 @@ def match_any(query: str) -> str:
     phrases += [_quoted([run[i : i + 2]]) for run in runs for i in range(len(run) - 1)]
     for word in DENSE_RUN.sub(" ", query).split():
         bare = word.strip("\"'`()[]{}<>.,;:!?").lower()
-        if bare in stop_words():
+        if bare in STOP_WORDS:
             continue
         pieces = _PIECE.findall(bare)
         phrases += [_quoted([text]) for text in (bare, *(pieces if len(pieces) > 1 else ()))]

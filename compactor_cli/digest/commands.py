@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import zip_longest
 
 from compactor_cli.digest.edits import editor_step
@@ -233,14 +233,13 @@ def _bare(command: str) -> str:
     command = _WRITING.sub("", command)
     text = re.sub(r"\A\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*\Z", r"\1", command)
     text = re.sub(r"^(?:\s*(?:cd|source|export)\s+[^&;|\n]+(?:&&|;|\n)\s*|\s*#[^\n]*\n)+", "", text)
-    text = re.sub(r"\bgit -C \S+", "git", _grep_filter().sub(" ", text))
+    text = re.sub(r"\bgit -C \S+", "git", _GREP_FILTER.sub(" ", text))
     return re.sub(r"\s+2>&1|[^\S\n]*\|\s*(?:tail|head|tee)\b[^|&;\n]*", " ", text)
 
 
-@cache
-def _grep_filter() -> re.Pattern[str]:
-    quoted = r"\"[^\"\n]*\"|'[^'\n]*'|[^|&;\n\"']"
-    return re.compile(rf"[^\S\n]*\|\s*(?:[ef]?grep|rg)\b(?P<what>(?:{quoted})*)(?:\|\s*wc\b[^|&;\n]*)?")
+_GREP_FILTER = re.compile(
+    r"""[^\S\n]*\|\s*(?:[ef]?grep|rg)\b(?P<what>(?:"[^"\n]*"|'[^'\n]*'|[^|&;\n"'])*)(?:\|\s*wc\b[^|&;\n]*)?"""
+)
 
 
 def _error_filter(command: str) -> bool:
@@ -250,7 +249,7 @@ def _error_filter(command: str) -> bool:
 
 def _searches(command: str) -> list[str]:
     """What the output of a command is searched for, with the options; not what is left out of it (`grep -v`)."""
-    asked = (found["what"] for found in _grep_filter().finditer(command))
+    asked = (found["what"] for found in _GREP_FILTER.finditer(command))
     return [what for what in asked if not re.search(r"(?:^|\s)-\w*v", what)]
 
 
@@ -406,11 +405,11 @@ def _brief(text: str) -> str:
 def _own_lines(text: str) -> list[str]:
     """The lines of an output without those that the client writes around it, and what tools say of themselves."""
     lines = (_RUNNER.sub("", line) for line in text.split("\n"))
-    return [line for line in lines if not (AROUND_OUTPUT.match(line) or _is_notice(line))]
-
-
-def _is_notice(line: str) -> bool:
-    return may_have(line, _NOTICE_PARTS) and _NOTICE.match(line) is not None
+    return [
+        line
+        for line in lines
+        if not (AROUND_OUTPUT.match(line) or (may_have(line, _NOTICE_PARTS) and _NOTICE.match(line)))
+    ]
 
 
 # Runners of many packages say in front of each line what printed it: `web:check: `, `packages/web check: `.

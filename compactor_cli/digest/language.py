@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
-from functools import cache
 
 # A vote counts one message; longer pastes (logs, code) carry no information about the language of the one who pastes.
 _VOTING_CHARS = 2_000
@@ -114,21 +114,10 @@ _COMMON = {
 }
 
 
-@cache
-def _letters() -> re.Pattern[str]:
-    return re.compile(
-        r"([\u3040-\u30ff])|([\u3400-\u4dbf\u4e00-\u9fff])|([\uac00-\ud7af])|([\u0400-\u04ff]+)|([A-Za-z\u00c0-\u024f]+)"
-    )
-
-
-@cache
-def _by_word() -> dict[str, tuple[str, ...]]:
-    """The languages of each common word."""
-    found: dict[str, tuple[str, ...]] = {}
-    for language, words in _COMMON.items():
-        for word in words.split():
-            found[word] = (*found.get(word, ()), language)
-    return found
+# Kana, Chinese characters, Korean syllables, Cyrillic words, Latin words.
+_LETTERS = re.compile(
+    r"([\u3040-\u30ff])|([\u3400-\u4dbf\u4e00-\u9fff])|([\uac00-\ud7af])|([\u0400-\u04ff]+)|([A-Za-z\u00c0-\u024f]+)"
+)
 
 
 def _vote(text: str) -> str:
@@ -138,7 +127,7 @@ def _vote(text: str) -> str:
     """
     counts = [0] * 6
     latin: list[str] = []
-    for found in _letters().finditer(text[:_VOTING_CHARS]):
+    for found in _LETTERS.finditer(text[:_VOTING_CHARS]):
         counts[found.lastindex or 0] += 1
         if found.lastindex == 5:
             latin.append(found[0].lower())
@@ -152,11 +141,9 @@ def _vote(text: str) -> str:
 
 def _latin(words: Iterable[str]) -> str:
     """Which of the languages with Latin letters: the one whose common words are most; English where none leads."""
-    counts = dict.fromkeys(_COMMON, 0)
-    for word in words:
-        for language in _by_word().get(word, ()):
-            counts[language] += 1
-    best = max(counts, key=lambda language: counts[language])
+    times = Counter(words)
+    counts = {language: sum(times[word] for word in common.split()) for language, common in _COMMON.items()}
+    best = max(counts, key=counts.__getitem__)
     others = [count for language, count in counts.items() if language != best]
     return best if counts[best] > max(1, *others) else "en"
 
@@ -167,17 +154,13 @@ def detect(texts: Iterable[str]) -> str:
     Distinguished by script: Chinese, Japanese, Korean, Russian; by common words: German, French, Spanish, Italian,
     Portuguese, Dutch. Fixed words are English where `words_of` has none in the language.
     """
-    votes: dict[str, int] = {}
-    for text in texts:
-        language = _vote(text)
-        votes[language] = votes.get(language, 0) + 1
-    votes.pop("", None)
+    votes = Counter(filter(None, map(_vote, texts)))
     return max(votes, key=lambda language: (votes[language], language == "en", language)) if votes else "en"
 
 
 _DENSE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
 # Words that carry no information alone; pairs and terms leave them out.
-_STOP = (
+STOP_WORDS = frozenset(
     "a about after all also an and any are as at be because been before but by can could did do does done for"
     " from get going had has have he her here him his how i if in into is it its just let like ll made make may"
     " me more most my need new no not now of off on one only or other our out over own re same see set she"
@@ -185,42 +168,24 @@ _STOP = (
     " use used using ve very want was way we well were what when where which while who why will with would yes"
     " yet you your"
     " self return def class import none true false null const function var string str int type elif else try"
-    " except async await public static void"
+    " except async await public static void".split()
 )
-
-
-@cache
-def stop_words() -> frozenset[str]:
-    """Lower-case words that carry no meaning alone."""
-    return frozenset(_STOP.split())
-
-
 # Letters in lower case, digits and underscores as they are, blanks for all else.
 _IN_WORDS = bytes(ord(chr(code).lower()) if chr(code).isalnum() or code == ord("_") else 32 for code in range(128))
 _IN_WORDS += bytes(128)
 
 
-@cache
-def _any_pattern() -> re.Pattern[str]:
-    return re.compile(rf"[{_DENSE}]|[^\W{_DENSE}]+")
-
-
-@cache
-def _dense_run() -> re.Pattern[str]:
-    return re.compile(rf"[{_DENSE}]{{2,}}")
-
-
-@cache
-def _name_pattern() -> re.Pattern[str]:
-    # A capital letter that opens neither a line nor a sentence, or a digit; the search is for these first.
-    capital, digit = r"(?<=[A-Z])(?<!^.)(?<![.!?:]\s.)[a-z]+\b", r"(?<=\d)(?:[\d,.:/-]*\d)?"
-    letter = rf"[^\W{_DENSE}]"  # next to which a digit is part of a word
-    return re.compile(rf"[A-Z\d](?<!{letter}.)(?:{capital}|{digit}(?!{letter}))", re.MULTILINE)
+_WORD = re.compile(rf"[{_DENSE}]|[^\W{_DENSE}]+")
+_DENSE_RUN = re.compile(rf"[{_DENSE}]+")
+# A capital letter that opens neither a line nor a sentence, or a digit that is no part of a word: the search is for
+# these first.
+_CAPITAL, _NUMBER = r"(?<=[A-Z])(?<!^.)(?<![.!?:]\s.)[a-z]+\b", rf"(?<=\d)(?:[\d,.:/-]*\d)?(?![^\W{_DENSE}])"
+_NAME = re.compile(rf"[A-Z\d](?<![^\W{_DENSE}].)(?:{_CAPITAL}|{_NUMBER})", re.MULTILINE)
 
 
 def words(text: str) -> list[str]:
     """The words in order, in lower case; one word for each character of a script without spaces."""
-    return _ascii_words(text) if text.isascii() else _any_pattern().findall(text.lower())
+    return _ascii_words(text) if text.isascii() else _WORD.findall(text.lower())
 
 
 def _ascii_words(text: str) -> list[str]:
@@ -245,25 +210,23 @@ def raw_terms(text: str) -> list[str]:
     """What `terms` picks from: the words in lower case, and two-character runs of scripts without spaces."""
     if text.isascii():
         return _ascii_words(text)
-    plain: list[str] = _any_pattern().findall(text.lower())
-    for run in _dense_run().findall(text):
+    plain: list[str] = _WORD.findall(text.lower())
+    for run in _DENSE_RUN.findall(text):
         plain.extend(run[i : i + 2] for i in range(len(run) - 1))
     return plain
 
 
 def is_term(word: str) -> bool:
     """Whether a word of `raw_terms` carries meaning."""
-    return (len(word) > 2 and word not in stop_words()) or (len(word) == 2 and not word.isascii())
+    return (len(word) > 2 and word not in STOP_WORDS) or (len(word) == 2 and not word.isascii())
 
 
 def names(text: str) -> set[str]:
     """Capitalised words that do not open a sentence, and numbers, in lower case."""
-    return {found.lower() for found in _name_pattern().findall(text)}
+    return {found.lower() for found in _NAME.findall(text)}
 
 
 def dense_share(text: str) -> float:
     """The share of characters, blanks aside, of scripts without spaces."""
-    if text.isascii():
-        return 0.0
-    dense = sum(len(run) for run in re.findall(rf"[{_DENSE}]+", text))
+    dense = 0 if text.isascii() else sum(map(len, _DENSE_RUN.findall(text)))
     return dense / max(1, len(text) - text.count(" ") - text.count("\n"))
