@@ -14,7 +14,6 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import chain, count, filterfalse
 from math import exp, log, log1p
-from operator import mul
 
 import orjson
 
@@ -35,15 +34,6 @@ class Lines:
     numbers: dict[str, int] = field(default_factory=dict)
     atoms: list[tuple[int, ...]] = field(default_factory=list)
     last: list[int] = field(default_factory=list)
-
-    def rows_of(self, text: str) -> set[int]:
-        """The atoms of a text, by row, as far as its lines were seen, alone or with the sign of a difference."""
-        found = set[int]()
-        for line in text.split("\n"):
-            for shown in (line, f"-{line}", f"+{line}"):
-                if (number := self.numbers.get(shown.strip())) is not None:
-                    found.update(self.atoms[number])
-        return found
 
 
 KINDS = tuple(AtomKind)
@@ -315,10 +305,7 @@ def focus_names(focus: str) -> frozenset[str]:
 def _blended(table: Table, rows: list[float], coding: float) -> list[float]:
     """Scores with log-frequency, the best ranking where no fitted model holds: a little of it, in conversations all."""
     columns = table.columns
-    counts = [
-        sum(row)
-        for row in zip(columns["users"], columns["assistants"], columns["calls"], columns["results"], strict=True)
-    ]
+    counts = list(map(sum, zip(*(columns[name] for name in ("users", "assistants", "calls", "results")), strict=True)))
     most = log1p(max(counts, default=1)) or 1.0
     share = FREQUENCY_SHARE * coding + 1.0 - coding
     return [(1.0 - share) * p + share * log1p(n) / most for p, n in zip(rows, counts, strict=True)]
@@ -345,8 +332,8 @@ def features(table: Table, atom: str) -> dict[str, float]:
     counts = tuple(columns[name][row] for name in (*COUNTS, "fewest"))
     return {
         **_of_text(atom, KINDS[columns["kinds"][row]], columns["calls"][row] > 0),
-        **dict(zip(_COUNT_FEATURES, _of_counts(counts), strict=True)),
-        **dict(zip(_PLACE_FEATURES, _of_place(columns["first"][row], columns["last"][row], length), strict=True)),
+        **_of_counts(counts),
+        **_of_place(columns["first"][row], columns["last"][row], length),
     }
 
 
@@ -360,8 +347,8 @@ def _logits(table: Table) -> list[float]:
         for atom, kind, calls in zip(table.atoms, columns["kinds"], columns["calls"], strict=True)
     )
     counted = map(_counts_say, zip(*(columns[name] for name in (*COUNTS, "fewest")), strict=True))
-    w, length = _weights_of(_PLACE_FEATURES), max(1, table.length_tokens)
-    place_says = cache(lambda first, last: sum(map(mul, w, _of_place(first, last, length))))
+    length = max(1, table.length_tokens)
+    place_says = cache(lambda first, last: _dot(_of_place(first, last, length)))
     placed = map(place_says, columns["first"], columns["last"])
     return [intercept + a + b + c for a, b, c in zip(worded, counted, placed, strict=True)]
 
@@ -379,19 +366,12 @@ def _shape_says(kind: int, chars: int, is_testlike: bool) -> float:
 
 @lru_cache(maxsize=1 << 14)
 def _counts_say(counts: tuple[int, ...]) -> float:
-    logit: float = sum(map(mul, _weights_of(_COUNT_FEATURES), _of_counts(counts)))
-    return logit
+    return _dot(_of_counts(counts))
 
 
 def _dot(values: Mapping[str, float]) -> float:
     w = weights("atom_salience")
     return sum([w[name] * value for name, value in values.items()])
-
-
-@cache
-def _weights_of(names: tuple[str, ...]) -> tuple[float, ...]:
-    w = weights("atom_salience")
-    return tuple(w[name] for name in names)
 
 
 def _of_text(atom: str, kind: AtomKind, is_called: bool) -> dict[str, float]:
@@ -432,11 +412,10 @@ _COUNT_FEATURES = (
     *("nev", "nU", "nA", "nC", "nR", "nEdit", "nBash", "nRead", "inU", "inA", "inC", "inR", "inEdit", "inErr"),
     *("onlyR", "onlyA", "dens", "nlines", "callres", "ua"),
 )
-_PLACE_FEATURES = ("rec", "lsince", "lfirst", "span")
 
 
-def _of_counts(counts: tuple[int, ...]) -> tuple[float, ...]:
-    """The values of ``_COUNT_FEATURES`` for the counters ``COUNTS`` and ``fewest``."""
+def _of_counts(counts: tuple[int, ...]) -> dict[str, float]:
+    """What the counters ``COUNTS`` and ``fewest`` say."""
     users, assistants, calls, results, summaries, edits, commands, reads, errors, lines, fewest = counts
     # Read back from a summary that lost its table: chosen once as worth keeping, so as if said by the assistant.
     assistants += summaries
@@ -444,18 +423,12 @@ def _of_counts(counts: tuple[int, ...]) -> tuple[float, ...]:
     logged = map(log1p, (events, users, assistants, calls, results, edits, commands, reads))
     present = (users > 0, assistants > 0, calls > 0, results > 0, edits > 0, errors > 0)
     only = (results == events, assistants == events)
-    return (
-        *logged,
-        *present,
-        *only,
-        log1p(fewest),
-        log1p(lines),
-        calls > 0 and results > 0,
-        users > 0 and assistants > 0,
-    )
+    together = (calls > 0 and results > 0, users > 0 and assistants > 0)
+    values = (*logged, *present, *only, log1p(fewest), log1p(lines), *together)
+    return dict(zip(_COUNT_FEATURES, values, strict=True))
 
 
-def _of_place(first: int, last: int, length: int) -> tuple[float, ...]:
-    """The values of ``_PLACE_FEATURES``: what first and last mention say, in tokens and thousands of tokens."""
+def _of_place(first: int, last: int, length: int) -> dict[str, float]:
+    """What first and last mention say, in tokens and thousands of tokens."""
     since, before = log1p((length - last) / 1000), log1p((length - first) / 1000)
-    return last / length, since, before, (last - first) / length
+    return {"rec": last / length, "lsince": since, "lfirst": before, "span": (last - first) / length}
