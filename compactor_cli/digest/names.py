@@ -22,7 +22,6 @@ from compactor_cli.digest.events import (
     ToolKind,
     argument,
     command_of,
-    is_own,
     parameters,
 )
 from compactor_cli.digest.files import contents, patched_files
@@ -118,7 +117,7 @@ def name_items(
     known = atom_texts("\n".join((*shown, *(event.text for event in analysis.kept), *plans)))
     known |= {"/dev/null", *(event.name for event in calls)}
     known.update(name for event in calls for name, _ in parameters(event.arguments))
-    known.update(value for event in calls if _is_steered(event) for value in _options(event))
+    known.update(value for event in calls for value in _options(event))
     wanted = _wanted(analysis, known, number)
     chance = analysis.scores.of
     wanted.sort(key=lambda name: -chance(name) / sqrt(token_cache.text(f", {name}")))
@@ -127,7 +126,7 @@ def name_items(
     most = bisect_left(
         range(1, len(wanted) + 1),
         True,
-        key=lambda number: token_cache.item(Item(text=_text(wanted[:number], files))) > budget_tokens,
+        key=lambda most: token_cache.item(Item(text=_text(wanted[:most], files))) > budget_tokens,
     )
     return (Item(text=_text(wanted[:most], files)),) if most else ()
 
@@ -140,7 +139,7 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
     likely -= _only_in(lines, analysis.progress, likely)
     likely -= _only_in(lines, _long_listings(lines), likely)
     carried = {analysis.table.atoms.get(name, -1) for name, _ in analysis.memory.names}
-    likely -= _refused(analysis) | (_wordy(analysis.table, likely) - carried)
+    likely -= _wordy(analysis.table, likely) - carried
     # A bare number or flag carries no information without its line.
     found = (
         atoms[row]
@@ -173,11 +172,6 @@ _AS_ONE = (*((mark, mark) for mark in "\"'`"), ("/", ""), ("", "/"))
 _WORDS = re.compile(r"[^\W\d_]+(?:/[^\W\d_]+)+")
 
 
-def _is_steered(call: Event) -> bool:
-    """Whether what a call is given besides paths and texts are settings: those of a service are what it is about."""
-    return call.tool is not ToolKind.OTHER or is_own(call.name)
-
-
 def _options(call: Event) -> Iterator[str]:
     """The settings among its arguments: single words, and no ids."""
     for key, value in call.arguments.items() if isinstance(call.arguments, Mapping) else ():
@@ -186,17 +180,6 @@ def _options(call: Event) -> Iterator[str]:
 
 
 _NO_OPTIONS = frozenset((*PATH_KEYS, *COMMAND_KEYS, *_LOOKUP_KEYS, "glob", "old_string", "new_string", "content"))
-
-
-def _refused(analysis: Analysis) -> set[int]:
-    """The names that only changes hold which the user turned down."""
-    columns, rows_of = analysis.table.columns, analysis.table.lines.rows_of
-    times: Counter[int] = Counter()
-    for event in analysis.events:
-        if event.is_refusal and event.tool is ToolKind.EDIT:
-            times.update(rows_of(analysis.events[event.call].text))
-    kinds = ("users", "assistants", "calls", "results", "summaries")
-    return {row for row, number in times.items() if sum(columns[kind][row] for kind in kinds) <= number}
 
 
 def _taken_out(analysis: Analysis, names: Sequence[str]) -> set[str]:
