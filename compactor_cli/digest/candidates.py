@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.causes import finds_cause, supposes
-from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
 from compactor_cli.digest.choices import asks_the_user, is_option, offered
-from compactor_cli.digest.commands import Run
 from compactor_cli.digest.corrections import standing
 from compactor_cli.digest.events import (
     REPORTING_TOOLS,
@@ -308,7 +306,6 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
     undone = {call for call, result in edits.items() if is_undone(events[call], result)}
     made = edits.keys() - undone
     looks = {run.event for run in analysis.runs if run.is_look}
-    heads = set(chain.from_iterable(_head_of_tests(run) for run in analysis.runs))
     under_way = UnderWay(analysis, islice(reversed(scores.table.lines.numbers), _MAX_COMPARED))
     for text, place in _telling_lines(events, scores, number, focus, under_way):
         base = wordless[scores.table.lines.last[place]]
@@ -324,7 +321,7 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         is_result = event.kind is EventKind.RESULT
         # What was looked for or run is the label of what came of it, and a run's last line tells of all its steps.
         # The path of a listing alone is for the index of names.
-        is_nothing = is_label or text in analysis.progress or text in heads or is_import(_PLACE.sub("", text))
+        is_nothing = is_label or text in analysis.progress or is_import(_PLACE.sub("", text))
         is_nothing = is_nothing or bool(_DIFF.match(text) or (is_result and PATH_ALONE.fullmatch(text)))
         if is_noise(text) or (is_nothing and not names(text, focus)):
             continue
@@ -337,15 +334,6 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         weight *= under_way.worth(text) if is_look else 1.0
         shown, named = _shortened(text, scores, focus), (base.event, place, form, "", label.text)
         yield Statement(shown, *named, base.record, base.at_tokens, weight)
-
-
-def _head_of_tests(run: Run) -> list[str]:
-    """What a run of tests says before it runs them: versions, plugins, folders."""
-    found = _COLLECTED.search(run.output) if is_test(run.command) else None
-    return [line.strip() for line in run.output[: found.start()].split("\n")] if found else []
-
-
-_COLLECTED = re.compile(r"^(?:collecting \.\.\. )?collected \d+ items?", re.MULTILINE)
 
 
 _DIFF = re.compile(r"index [0-9a-f]{7}|diff --git |@@ |(?:---|\+\+\+) ")
