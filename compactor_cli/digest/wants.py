@@ -179,11 +179,8 @@ _REMARK = re.compile(
 
 def is_remark(text: str) -> bool:
     """Whether a message thanks, excuses itself or takes leave, and asks nothing."""
-    if _REMARK.match(text) is None:
-        return False
-    pieces = sentences(text)
-    telling = [one for one in pieces if not (is_courtesy(one) or _REMARK.match(one))]
-    return len(telling) <= 1 and not any(_REQUEST.search(_REMARK.sub("", one, count=1)) for one in pieces)
+    asks_something = any(_REQUEST.search(_REMARK.sub("", one, count=1)) for one in sentences(text))
+    return _REMARK.match(text) is not None and not asks_something
 
 
 _ADDRESS = re.compile(r"https?://\S+")
