@@ -120,13 +120,12 @@ def events(
     directory = working_directory(transcript)
     reader = _EventReader(strip=path_stripper(directory), directory=directory, is_act=is_act)
     for index in indices:
-        if 0 <= index < len(transcript.messages):
-            value = transcript.records[index].value if index < len(transcript.records) else None
-            if not is_demonstration(value):
-                reader.folder, reader.value = reader.strip(named_directory(value)), value
-                reader.read(index, transcript.messages[index])
-                if is_act and transcript.messages[index].is_meta:
-                    reader.read_subagent(index, subagent_parts(transcript.records[index]))
+        message, record = transcript.messages[index], transcript.records[index]
+        if not is_demonstration(record.value):
+            reader.folder, reader.value = reader.strip(named_directory(record.value)), record.value
+            reader.read(index, message)
+            if is_act and message.is_meta:
+                reader.read_subagent(index, subagent_parts(record))
     return tuple(reader.found)
 
 

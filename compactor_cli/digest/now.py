@@ -114,7 +114,7 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
     first = _quoted(label, newest, budget_tokens, analysis, token_cache)
     yield first
     reply = ""
-    before = _words_before(newest, analysis)
+    before = next((event.text for event in reversed(analysis.events) if event.record == newest.asked), "")
     if newest.points_at:
         # The entry that it names, and not what else the list holds.
         asked = f" {ELLIPSIS} {newest.replies_to}" if newest.replies_to.endswith(QUESTION_MARKS) else ""
@@ -206,11 +206,6 @@ def _stands_alone(message: UserMessage, analysis: Analysis) -> bool:
     """Whether a message is a request by itself; in a dialogue, where every answer has some length, no yes is."""
     answers = analysis.is_dialogue and all(map(begins_with_assent, message.requests))
     return message.stands_alone and not answers
-
-
-def _words_before(message: UserMessage, analysis: Analysis) -> str:
-    """What the assistant said just before a message."""
-    return next((event.text for event in reversed(analysis.events) if event.record == message.asked), "")
 
 
 def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Analysis, token_cache: TokenCache) -> Item:
@@ -450,11 +445,8 @@ def _steps(calls: Iterable[tuple[int, Event]], analysis: Analysis) -> Iterator[t
         if number in analysis.work.without_result or call.tool is ToolKind.PLAN:
             continue
         if short_name(call.name) in REPORTING_TOOLS and result:
-            yield (
-                f"{call.name} → {words.quoted(opening(_first_telling(result.text), _MAX_CALL_CHARS))}",
-                call.record,
-                False,
-            )
+            report = next(filter(atom_texts, sentences(result.text)), result.text)
+            yield f"{call.name} → {words.quoted(opening(report, _MAX_CALL_CHARS))}", call.record, False
         elif not is_own(call.name):
             run = runs.get(call.record)
             is_edit = call.tool is ToolKind.EDIT or editor_step(call) in ("edit", "create")
@@ -464,11 +456,6 @@ def _steps(calls: Iterable[tuple[int, Event]], analysis: Analysis) -> Iterator[t
             if is_edit and result and is_undone(call, result):
                 ended = f"{words.failed}{words.colon}{opening(result.text, _MAX_CALL_CHARS)}"
             yield f"{_call_words(call)} → {ended}" if ended else _call_words(call), call.record, is_act
-
-
-def _first_telling(report: str) -> str:
-    """The first sentence of a report that names something."""
-    return next(filter(atom_texts, sentences(report)), report)
 
 
 def _end_of(text: str, chars: int) -> str:
