@@ -322,7 +322,7 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         # What was looked for or run is the label of what came of it, and a run's last line tells of all its steps.
         # The path of a listing alone is for the index of names.
         is_nothing = is_label or text in analysis.progress or is_import(_PLACE.sub("", text))
-        is_nothing = is_nothing or bool(_DIFF.match(text) or (is_result and PATH_ALONE.fullmatch(text)))
+        is_nothing = is_nothing or bool(_PREAMBLE.match(text) or (is_result and PATH_ALONE.fullmatch(text)))
         if is_noise(text) or (is_nothing and not names(text, focus)):
             continue
         is_file = event.tool is ToolKind.READ or (event.tool is ToolKind.COMMAND and label.is_file)
@@ -336,7 +336,10 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         yield Statement(shown, *named, base.record, base.at_tokens, weight)
 
 
-_DIFF = re.compile(r"index [0-9a-f]{7}|diff --git |@@ |(?:---|\+\+\+) ")
+# What a difference and a run of tests say of themselves before they say anything.
+_PREAMBLE = re.compile(
+    r"index [0-9a-f]{7}|diff --git |@@ |(?:---|\+\+\+) |platform \S+ -- |(?:plugins|rootdir|cachedir|configfile): "
+)
 # How a shell and its tools say that they could not show something: no line of what was looked at.
 _SLIP = re.compile(
     r"\S+: (?:-c: )?line \d+: |\S+: .*(?:No such file or directory|Operation not permitted|Permission denied)$"
@@ -354,18 +357,15 @@ def _telling_lines(
     """
     lines, chance = scores.table.lines, scores.rows.__getitem__
     texts, used = list(lines.numbers), bytearray(len(scores.rows))
-    is_output = [event.kind in _OUTPUT for event in events]
-    naming = [
-        place for place, text in enumerate(texts) if focus and is_output[lines.last[place]] and names(text, focus)
-    ]
-    apart = set(naming)
-    ranks = [0.0] * len(texts)
-    for place, rows in enumerate(lines.atoms):
-        if rows and (value := sum(map(chance, rows))) >= MIN_ATOM_CHANCE and is_output[lines.last[place]]:
-            ranks[place] = 0.0 if place in apart else -value / _LINE_COST[min(len(texts[place]), MAX_CHARS)]
+    outputs = [place for place, last in enumerate(lines.last) if events[last].kind in _OUTPUT]
+    naming = [place for place in outputs if names(texts[place], focus)]
+    worths: dict[int, float] = {}
+    for place in set(outputs).difference(naming) if naming else outputs:
+        if (value := sum(map(chance, lines.atoms[place]))) >= MIN_ATOM_CHANCE:
+            worths[place] = value / _LINE_COST[min(len(texts[place]), MAX_CHARS)]
     taken, most = set[int](), number
     # Of equals the later one first.
-    for place in sorted((at for at in reversed(range(len(texts))) if ranks[at]), key=ranks.__getitem__):
+    for place in sorted(worths, key=lambda place: (worths[place], place), reverse=True):
         if number <= 0:
             break
         fresh = [row for row in lines.atoms[place] if used[row] < _LINES_PER_ATOM]
@@ -377,11 +377,9 @@ def _telling_lines(
         taken.add(place)
         yield texts[place], place
     # After them what has to do with the work; where that leaves room, a short session may be shown line by line.
-    newest = islice(reversed(range(len(texts))), _MAX_COMPARED)
-    rest = (place for place in newest if is_output[lines.last[place]] and place not in taken)
+    rest = (place for place in islice(reversed(outputs), _MAX_COMPARED) if place not in taken)
     near = nlargest(max(most // 8, number), rest, key=lambda place: under_way.worth(texts[place]))
-    yield from ((texts[place], place) for place in near)
-    yield from ((texts[place], place) for place in naming)
+    yield from ((texts[place], place) for place in (*near, *naming))
 
 
 def _rows(answer: Statement) -> list[str]:

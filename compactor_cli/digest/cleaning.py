@@ -84,11 +84,9 @@ def without_gutters(text: str, *, surely: bool) -> str:
     first = _GUTTER.search(lines)
     if first is None:
         return text
-    if "|" in first.group() and not surely:
-        return text
-    if "→" not in first.group() and not surely:
+    if "→" not in first[0] and not surely:
         second = _GUTTER.search(lines, first.end())
-        if second is None or int(second[1]) != int(first[1]) + 1:
+        if "|" in first[0] or second is None or int(second[1]) != int(first[1]) + 1:
             return text
     return _GUTTER.sub("\n", lines)[1:]
 
