@@ -21,6 +21,7 @@ from compactor_cli.digest.events import (
     FileAction,
     ToolKind,
     is_own,
+    is_service_call,
     results_of,
     short_name,
 )
@@ -87,6 +88,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     left = chars = budget_tokens * _SPOKEN_CHARS_PER_TOKEN
     spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN]
     last_user = max((number for number, event in enumerate(events) if event.kind is EventKind.USER), default=-1)
+    is_service = analysis.is_dialogue and any(map(is_service_call, events))
     changed = {one.name: one.event for one in analysis.operations if one.action is not FileAction.READ}
     steps = {n for n in spoken[:-1] if events[n].kind is EventKind.ASSISTANT} - {*analysis.finals}
     # Until the cause was found, others were suspected.
@@ -103,7 +105,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
         is_answered = number < last_user
         is_past = not is_final or number < analysis.code_changed_at
         kind = {"is_final": is_final, "is_past": is_past, "is_overtaken": number in steps, "is_answered": is_answered}
-        for one in _pieces(text, base, scores, focus, is_service=analysis.is_dialogue, **kind):
+        for one in _pieces(text, base, scores, focus, is_service=is_service, **kind):
             mark = standing(one, analysis)
             is_doubted = mark == analysis.words.overruled or (is_old and finds_cause(one.text))
             named = _FILE_NAME.findall(f"{one.text} {one.lead}")
