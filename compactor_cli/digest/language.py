@@ -177,7 +177,7 @@ _IN_WORDS += bytes(128)
 
 _WORD = re.compile(rf"[{_DENSE}]|[^\W{_DENSE}]+")
 _DENSE_RUN = re.compile(rf"[{_DENSE}]+")
-# A capital letter that opens neither a line nor a sentence, or a digit that is no part of a word: the search is for
+# A capital letter that opens neither a line nor a sentence, or a digit outside of words: the search is for
 # these first.
 _CAPITAL, _NUMBER = r"(?<=[A-Z])(?<!^.)(?<![.!?:]\s.)[a-z]+\b", rf"(?<=\d)(?:[\d,.:/-]*\d)?(?![^\W{_DENSE}])"
 _NAME = re.compile(rf"[A-Z\d](?<![^\W{_DENSE}].)(?:{_CAPITAL}|{_NUMBER})", re.MULTILINE)
