@@ -30,7 +30,7 @@ from compactor_cli.digest.loss import loss
 from compactor_cli.digest.memory import UNCOMMITTED_BY_GIT, Memory, file_row, lasting_part, serialise
 from compactor_cli.digest.names import name_items, named_in
 from compactor_cli.digest.open import remembered_errors
-from compactor_cli.digest.sections import DROP_ORDER, HEADING_TOKENS, build_sections, names_ratio, texts_of
+from compactor_cli.digest.sections import DROP_ORDER, HEADING_TOKENS, build_sections, names_tokens, texts_of
 from compactor_cli.digest.services import dialogue_statements
 from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import Statement, TokenCache
@@ -165,12 +165,12 @@ class _Writer:
 
     def _filled(self, sections: Sections, left: int, available: int) -> Sections:
         """The sections with history and names in what is left: asked for by estimate, then by what that was off."""
-        share = names_ratio(self.analysis.scores.coding)
-        names_tokens = min(int(available * share), left // 3)
+        share = names_tokens(available, self.analysis.scores.coding)
+        index_tokens = min(share, left // 3)
         lines = {}
         if self.request.kept_by == HIERARCHICAL:
-            names_tokens = min(names_tokens, left // 6)
-            most = min(left - names_tokens, int(available * HIERARCHY_RATIO))
+            index_tokens = min(index_tokens, left // 6)
+            most = min(left - index_tokens, int(available * HIERARCHY_RATIO))
             lines = turn_lines(self.analysis, most, self.token_cache)
         elif self._with_names:
             lines = made_lines(self.analysis, self._quoted(sections), int(left * _MADE_RATIO), self.token_cache)
@@ -191,12 +191,12 @@ class _Writer:
             output_tokens=_OUTPUT_RATIO * available,
             looked_tokens=_LOOKED_RATIO * available,
         )
-        room = left - names_tokens - sum(map(self.token_cache.item, lines.values()))
-        best, tokens = self._best(choice, sections, lines, room, left - names_tokens // 2)
+        room = left - index_tokens - sum(map(self.token_cache.item, lines.values()))
+        best, tokens = self._best(choice, sections, lines, room, left - index_tokens // 2)
         self.remembered = self._to_remember(candidates)
         unused = self.request.budget_tokens - tokens - HEADING_TOKENS
         # Where statements leave room, the index takes more.
-        most = min(unused, _NAMES_FACTOR * int(available * share))
+        most = min(unused, _NAMES_FACTOR * share)
         return {**best, Section.NAMES: name_items(self.analysis, texts_of(best), most, self.token_cache)}
 
     def _not_carried(self, offered: Iterable[Statement], sections: Sections) -> list[Statement]:

@@ -210,11 +210,12 @@ def _stands_alone(message: UserMessage, analysis: Analysis) -> bool:
 
 def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Analysis, token_cache: TokenCache) -> Item:
     words = analysis.words
-    room = max(12, budget_tokens - 10)
-    text = condensed(message.text, room, token_cache, partial(_chosen_pieces, analysis, token_cache))
-    stopped = stop_before(message, words)
     # What was edited stands among the steps and the files; where there is little room, so does the rest.
     has_room = budget_tokens >= _MIN_OUTCOME_TOKENS
+    taken = 10 if has_room else token_cache.item(Item(text=f"{label}{words.colon}"))
+    room = max(12, budget_tokens - taken)
+    text = condensed(message.text, room, token_cache, partial(_chosen_pieces, analysis, token_cache))
+    stopped = stop_before(message, words)
     ended, records = outcome_of(message, analysis) if has_room else ("", ())
     return Item(text=f"{label}{words.colon}{text}{stopped}{ended}", records=records_of((message.record, *records)))
 

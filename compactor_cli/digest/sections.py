@@ -26,8 +26,9 @@ Build = Callable[..., tuple[Item, ...]]
 
 HEADING_TOKENS = 6
 _MIN_TOKENS = 8
-# Between these sizes of a summary, shares go from the small column to the large one.
-SMALL_TOKENS, LARGE_TOKENS = 300, 1_500
+# Between these sizes of a summary, shares go from the small column to the large one. In few tokens the user's words and
+# what was explained answer more than paths and names do.
+SMALL_TOKENS, LARGE_TOKENS = 300, 600
 # Where very many files were changed, their paths may take more than the share of their section.
 _PATH_TOKENS = 12
 _MAX_FILES_RATIO = 0.16
@@ -37,7 +38,7 @@ _PREVIOUS_RATIO = 0.3
 _CONTENTS_RATIO = 0.25
 _ATTACHED_RATIO = 0.06
 # What the index of names may take of work on files: elsewhere, names and numbers are what was looked up.
-_NAMES_RATIO = 0.11
+_NAMES_RATIO = 0.12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,15 +57,19 @@ class SectionPlan:
 
     def budget(self, tokens: int, coding: float) -> int:
         """Its tokens out of this many, by size and by how much of the conversation is about files (0 to 1)."""
-        size = min(1.0, max(0.0, (tokens - SMALL_TOKENS) / (LARGE_TOKENS - SMALL_TOKENS)))
-        small = self.small * coding + self.conversation * (1.0 - coding)
-        large = self.large * coding + self.conversation * (1.0 - coding)
-        return int(tokens * (large * size + small * (1.0 - size)))
+        size = _size(tokens)
+        work = self.large * size + self.small * (1.0 - size)
+        return int(tokens * (work * coding + self.conversation * (1.0 - coding)))
 
 
-def names_ratio(coding: float) -> float:
-    """The share of the index of names, by how much of the conversation is about files (0 to 1)."""
-    return _NAMES_RATIO * coding
+def _size(tokens: int) -> float:
+    """How large a summary is, from 0 (`SMALL_TOKENS`) to 1 (`LARGE_TOKENS`)."""
+    return min(1.0, max(0.0, (tokens - SMALL_TOKENS) / (LARGE_TOKENS - SMALL_TOKENS)))
+
+
+def names_tokens(tokens: int, coding: float) -> int:
+    """What the index of names takes of this many, by how much of the conversation is about files (0 to 1)."""
+    return int(tokens * _NAMES_RATIO * _size(tokens) * coding)
 
 
 def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> dict[Section, tuple[Item, ...]]:
@@ -82,7 +87,7 @@ def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> 
         room = share - HEADING_TOKENS + moved.get(row.section, 0)
         if row.section is Section.FILES:
             changed = sum(state.is_changed for state in analysis.files)
-            room = max(room, min(changed * _PATH_TOKENS, int(_MAX_FILES_RATIO * tokens)))
+            room = max(room, min(changed * _PATH_TOKENS, int(_MAX_FILES_RATIO * _size(tokens) * tokens)))
             if not analysis.messages:  # a task done alone: its edits are what there is to tell
                 room += _share(Section.USER, tokens, analysis)
         if row.section in _TAKES_WHAT_IS_UNUSED:
@@ -121,13 +126,13 @@ def _files(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> t
 
 
 SECTIONS: tuple[SectionPlan, ...] = (
-    SectionPlan(section=Section.TASK, build=now.now_items, large=0.14, small=0.40, conversation=0.34, drop=10),
+    SectionPlan(section=Section.TASK, build=now.now_items, large=0.14, small=0.30, conversation=0.34, drop=10),
     SectionPlan(section=Section.PLAN, build=open_items, large=0.10, small=0.12, conversation=0.06, drop=9),
     SectionPlan(section=Section.QUESTIONS, build=now.question_items, large=0.03, small=0.04, conversation=0.02, drop=6),
-    SectionPlan(section=Section.FILES, build=_files, large=0.09, small=0.10, conversation=0.02, drop=5),
+    SectionPlan(section=Section.FILES, build=_files, large=0.09, small=0.05, conversation=0.02, drop=5),
     SectionPlan(section=Section.DECISIONS, build=settled_items, large=0.05, small=0.0, conversation=0.02, drop=2),
     SectionPlan(section=Section.COMMANDS, build=fact_items, large=0.08, small=0.05, conversation=0.34, drop=1),
-    SectionPlan(section=Section.USER, build=wants_items, large=0.26, small=0.10, conversation=0.15, drop=8),
+    SectionPlan(section=Section.USER, build=wants_items, large=0.26, small=0.30, conversation=0.15, drop=8),
     SectionPlan(section=Section.ERRORS, build=fixed_items, large=0.06, small=0.03, conversation=0.02, drop=3),
 )
 _LEAVES_OUT_WHAT_IS_SHOWN = (Section.QUESTIONS, Section.USER)

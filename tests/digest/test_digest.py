@@ -118,6 +118,14 @@ def test_a_small_budget_holds_the_task_the_users_words_and_the_open_work() -> No
     assert any("Update docs/login.md" in text for text in (*texts(one, Section.TASK), *texts(one, Section.PLAN)))
 
 
+def test_in_few_tokens_the_users_words_come_before_names_and_many_paths() -> None:
+    frame = count(text_of(conversation(), 1_000))
+    few, many = (digest(long_session(), frame + tokens) for tokens in (300, 1_000))
+    assert sum("Please add the option" in text for text in texts(few, Section.USER)) >= 2
+    assert not texts(few, Section.NAMES)
+    assert len(texts(few, Section.FILES)) < len(texts(many, Section.FILES))
+
+
 def test_the_task_stands_first() -> None:
     one = digest(WORK)
     assert one.summary.sections[0].section is Section.TASK
