@@ -283,7 +283,7 @@ def _notes(draft: SummaryDraft, task: SummaryTask) -> Iterator[str]:
         yield f"the summaries of the parts stand side by side, the model did not join them: {draft.unjoined}"
     if numbers := draft.verdict.numbers:
         named = ", ".join(numbers[:_MOST_NUMBERS])
-        yield f"numbers that the model gave and no record shows: {len(numbers)}, {named}"
+        yield f"numbers that the model gave and no record shows ({len(numbers)}): {named}"
 
 
 def _framed(prose: str, language: str) -> Summary:
