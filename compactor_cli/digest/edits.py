@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import islice, zip_longest
 from typing import Any
 
 from compactor_cli.digest.events import Event, ToolKind, argument, command_of, objects
@@ -178,6 +179,39 @@ def _defined(text: str, names_headings: bool) -> Iterator[str]:
             yield f"{name}()" if is_call else name
         elif name := found["set"] or (names_headings and found["head"]):
             yield name
+
+
+def definition_around(old: str, new: str, text: str) -> str:
+    """The definition in a text that a change of a part of it stands in, as `added_names` writes it; empty if none."""
+    *above, begun = text[: text.find(old)].split("\n")
+    pairs = [*zip_longest(f"{begun}{old}".split("\n"), f"{begun}{new}".split("\n"), fillvalue="")]
+    same = next((at for at, (before, after) in enumerate(pairs) if before != after), len(pairs))
+    indent = max((len(line) - len(line.lstrip()) for line in _first_lines(pairs[same:])), default=0)
+    return _enclosing([*above, *(before for before, _ in pairs[:same])], indent)
+
+
+def _first_lines(pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """The first line that is not blank, of what was there and of what is."""
+    for side in zip(*pairs, strict=True):
+        yield from islice(filter(str.strip, side), 1)
+
+
+def _enclosing(above: Sequence[str], indent: int) -> str:
+    """The last definition among lines that is set in less than a line below them; empty where there is none."""
+    for line in reversed(above[-_MAX_LINES_ABOVE:]):
+        depth = len(line) - len(line.lstrip())
+        if not line.strip() or depth >= indent:
+            continue
+        if found := next(_defined(line, names_headings=False), ""):
+            return found
+        if line.strip()[0] in "})]":
+            break
+        # What neither opens nor closes a block is text.
+        indent = depth if line.rstrip().endswith(("{", "(", "[", ":")) else indent
+    return ""
+
+
+_MAX_LINES_ABOVE = 1_000
 
 
 def editor_step(event: Event) -> str:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 _READ_RATIO = 0.3
 _TIGHT_TOKENS = 100
 _PATHS_PER_LINE = 8
-_MAX_SHOWN_ADDED = 5
+# How many names and lines of its edits a file is shown with, as there is room: first a little of every file.
+_DETAILS = ((2, 0), (5, 0), (5, 1), (5, MAX_SHOWN_LINES))
 _MIN_CONTENT_TOKENS = 30
 
 
@@ -82,8 +83,8 @@ def _changed_items(
 ) -> tuple[Item, ...]:
     items = [_item(state, words) for state in states]
     if sum(token_cache.item(item) for item in items) <= budget_tokens:
-        for number in (0, 1, MAX_SHOWN_LINES):
-            full = [_item(state, words, with_added=True, lines=number) for state in states]
+        for names, lines in _DETAILS:
+            full = [_item(state, words, names, lines) for state in states]
             items = list(_with_more(items, full, budget_tokens, token_cache))
         return tuple(items)
     together = _by_fate(states, budget_tokens // 2, token_cache, words)
@@ -123,10 +124,14 @@ def _with_more(
     return tuple(items)
 
 
-def _item(state: FileState, words: FixedWords, *, with_added: bool = False, lines: int = 0) -> Item:
-    newest = list(state.added)[-_MAX_SHOWN_ADDED:] if with_added else []
+def _item(state: FileState, words: FixedWords, names: int = 0, lines: int = 0) -> Item:
+    """A file with what became of it, and this many of the names and lines that its newest edits brought or changed."""
+    newest = list(state.added)[-names:] if names else []
     more = f" {ELLIPSIS} +{len(state.added) - len(newest)}" if len(state.added) > len(newest) else ""
-    added = f"{words.colon}+ {', '.join(newest)}{more}" if newest else ""
+    parts = [f"+ {', '.join(newest)}{more}"] if newest else []
+    if names and state.within:
+        parts.append(f"{words.within} {', '.join(list(state.within)[-names:])}")
+    added = f"{words.colon}{' · '.join(parts)}" if parts else ""
     # What a commit holds is stated by its subject.
     is_shown = not (state.commit or state.is_deleted or is_throwaway(state.path))
     line = " · ".join(f"`{one}`" for one in state.lines[-lines:]) if lines and is_shown else ""

@@ -7,12 +7,14 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache, partial
+from itertools import islice
 from operator import itemgetter
 
 from compactor_cli.digest.commands import ERROR_PATTERN, failed_with_code
 from compactor_cli.digest.edits import (
     added_names,
     changes_of,
+    definition_around,
     editor_step,
     patch_of,
     reported_files,
@@ -41,7 +43,8 @@ class FileOperation:
     """One action on one file by the call ``event``. ``target``: where a MOVE went.
 
     ``is_rewrite``: whether the file that a CREATE writes is known to have been there.
-    ``added``: names it defines; ``lines``: the most telling of those that it wrote, with which it ``replaced`` what.
+    ``added``: names it defines, ``within``: of the definitions that it changes. ``lines``: the most telling of those
+    that it wrote, with which it ``replaced`` what.
     ``is_try``: the file is a script that was only run to try something.
     """
 
@@ -51,6 +54,7 @@ class FileOperation:
     record: int
     target: str = ""
     added: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     replaced: tuple[tuple[str, str], ...] = ()
     is_rewrite: bool = False
@@ -71,7 +75,8 @@ class FileOperation:
 class FileState:
     """What is known about a path. ``last`` is the position of the last action, ``changed`` of the last change.
 
-    ``added``: names that its edits define, ``lines``: those that they wrote and that still stand, newest last.
+    ``added``: names that its edits define, ``within``: of the definitions that they change. ``lines``: those that they
+    wrote and that still stand, newest last.
     ``commit``: the hash of the commit that holds the last change.
     """
 
@@ -85,6 +90,7 @@ class FileState:
     last: int = -1
     changed: int = -1
     added: dict[str, None] = field(default_factory=dict)
+    within: dict[str, None] = field(default_factory=dict)
     lines: tuple[str, ...] = ()
     commit: str = ""
     is_reverted: bool = False
@@ -106,6 +112,7 @@ def file_operations(events: Sequence[Event], directory: str = "") -> tuple[FileO
     # Where results are recorded, a call at the end without one may not have run.
     pending = range(len(events) - _PENDING_EVENTS if results else len(events), len(events))
     windows: dict[str, str] = {}
+    texts: dict[str, list[str]] = {}
     found: list[FileOperation] = []
     for number, event in enumerate(events):
         result = results.get(number)
@@ -113,7 +120,7 @@ def file_operations(events: Sequence[Event], directory: str = "") -> tuple[FileO
         if event.kind is EventKind.CALL and is_done:
             shown = viewed_file(result.text) if result else ""
             one = _operations(event, number, result, shown, windows.get(shown, ""))
-            one = (operation for operation in one if _is_path(operation.path))
+            one = (_placed(operation, texts, result) for operation in one if _is_path(operation.path))
             shows = result.text if result else ""
             found += (step for step in one if f"{step.path}: No such file" not in shows or step.action in WRITING)
             if shown and result:
@@ -135,6 +142,31 @@ def _with_rewrites(operations: Iterable[FileOperation]) -> Iterator[FileOperatio
             deleted[one.path] = one.event
         else:
             there.add(one.target or one.path)
+
+
+def _placed(one: FileOperation, known: dict[str, list[str]], result: Event | None) -> FileOperation:
+    """An operation with the definitions that it changes, by the texts ``known`` of its file, which it adds to."""
+    texts = known.setdefault(one.path, [])
+    if one.action is FileAction.READ and result:
+        texts.append(result.text)
+    elif one.action is FileAction.CREATE:
+        texts[:] = [new for _, new in one.replaced]
+    elif one.action is FileAction.EDIT:
+        within: dict[str, None] = {}
+        for old, new in one.replaced:
+            holding = [at for at, text in enumerate(texts) if old and old in text]
+            views = [*(texts[at] for at in reversed(holding)), old]
+            within |= dict.fromkeys(islice(filter(None, (definition_around(old, new, view) for view in views)), 1))
+            for at in holding:
+                texts[at] = texts[at].replace(old, new, 1)
+            texts += [] if holding else [new]
+        one = replace(one, within=tuple(within))
+    del texts[:-_MAX_TEXTS]
+    return one
+
+
+# Of a file that is read over and over the newest views are enough.
+_MAX_TEXTS = 8
 
 
 def attempted(event: Event, directory: str = "") -> list[FileOperation]:
@@ -316,12 +348,16 @@ def _apply(state: FileState, operation: FileOperation) -> None:
     for name in operation.added:
         if len(state.added) < _MAX_ADDED:
             state.added[name] = None
+    for name in operation.within:
+        state.within.pop(name, None)
+        if name not in state.added:
+            state.within[name] = None
     replaced = [pair for pair in operation.replaced if pair[0] or operation.action is FileAction.CREATE]
     standing = (line for line in state.lines if not any(_overwrites(line, *pair) for pair in replaced))
     state.lines = tuple(dict.fromkeys((*standing, *operation.lines)))[-MAX_SHOWN_LINES:]
     state.is_reverted = operation.action is FileAction.REVERT
     if state.is_reverted:
-        state.lines, state.added = (), {}
+        state.lines, state.added, state.within = (), {}, {}
     state.is_deleted = operation.action is FileAction.DELETE
     state.moved_to = operation.target if operation.action is FileAction.MOVE else ""
 

@@ -441,6 +441,7 @@ def _steps(calls: Iterable[tuple[int, Event]], analysis: Analysis) -> Iterator[t
     """What calls did, each with its record and whether it acted, None of a report; one without a result is no step."""
     words, results, runs = analysis.words, results_of(analysis.events), {run.record: run for run in analysis.runs}
     endings = {CommandOutcome.OK: words.ok, CommandOutcome.FAILED: words.failed}
+    edited = {one.event: one.within for one in analysis.operations if one.within}
     for number, call in calls:
         result = results.get(number)
         if number in analysis.work.without_result or call.tool is ToolKind.PLAN:
@@ -456,7 +457,8 @@ def _steps(calls: Iterable[tuple[int, Event]], analysis: Analysis) -> Iterator[t
             ended = endings.get(run.outcome, "") if is_act and run else ""
             if is_edit and result and is_undone(call, result):
                 ended = f"{words.failed}{words.colon}{opening(result.text, _MAX_CALL_CHARS)}"
-            yield f"{_call_words(call)} → {ended}" if ended else _call_words(call), call.record, is_act
+            text = _call_words(call) + (f" {words.within} {', '.join(edited[number])}" if number in edited else "")
+            yield f"{text} → {ended}" if ended else text, call.record, is_act
 
 
 def _end_of(text: str, chars: int) -> str:

@@ -144,7 +144,10 @@ def test_a_few_words_are_stated_with_the_request_before_them() -> None:
 
 def test_errors_files_commands_and_open_questions_of_a_session() -> None:
     one = digest(WORK)
-    assert texts(one, Section.FILES) == ["docs/login.md — created: + Login", "src/login.py — edited: `verify_password`"]
+    assert texts(one, Section.FILES) == [
+        "docs/login.md — created: + Login",
+        "src/login.py — edited: in login() · `verify_password`",
+    ]
     assert texts(one, Section.ERRORS)[0].endswith("x → fixed by src/login.py: `verify_password`")
     assert texts(one, Section.COMMANDS) == ["`pytest tests/test_login.py` → ok: 4 passed in 0.12s"]
     assert texts(one, Section.QUESTIONS) == []  # Now quotes it

@@ -114,7 +114,7 @@ def test_the_only_thing_that_was_asked_is_quoted_whole_where_the_users_words_wou
 
 def test_an_edit_is_a_step_with_its_file_and_a_refused_one_says_so() -> None:
     done, refused = (texts(digest(_transcript(HISTORY[:end])), Section.TASK)[-1] for end in (10, 8))
-    assert done.endswith("`edit 42:42 …`")
+    assert done.endswith("`edit 42:42 …` in shown()")
     assert refused.endswith("→ failed: Your proposed edit has introduced new syntax error(s).")
 
 

@@ -354,3 +354,50 @@ def test_a_file_that_one_patch_deletes_and_adds_is_written_anew() -> None:
 def test_a_path_that_begins_with_the_folder_of_the_call_is_seen_from_where_the_session_works() -> None:
     (one,) = shell_operations("cd cmd/gauge && cat >> cmd/gauge/tide_test.go << 'EOF'\nfunc TestTide() {}\nEOF")
     assert one[1] == "cmd/gauge/tide_test.go"
+
+
+READ = (
+    "import tide\n\n\nclass Gauge:\n    def level(self):\n        raw = self.read()\n        return raw\n\n"
+    "    def name(self):\n        return 'a'\n\n\ndef main():\n    print(Gauge().level())\n"
+)
+
+
+def within(*edits: tuple[str, str], source: str = READ) -> list[tuple[str, ...]]:
+    """The definitions that each edit of a file that was read first changes."""
+    steps: list[Message] = []
+    for number, (old, new) in enumerate(edits):
+        steps.append(call("Edit", str(number), file_path="gauge.py", old_string=old, new_string=new))
+        steps.append(answer("done", str(number)))
+    found = file_operations(events_of(call("Read", "r", file_path="gauge.py"), answer(source, "r"), *steps))
+    return [one.within for one in found if one.action is FileAction.EDIT]
+
+
+def test_an_edit_is_placed_in_the_definition_around_its_first_new_line() -> None:
+    assert within(
+        ("        return raw\n", "        return raw / 3.28\n"),
+        ("raw / 3.28", "metres(raw)"),  # as it is since the edit before
+        ("    print(Gauge().level())", "    print(Gauge().name())"),
+        ("    def name(self):\n        return 'a'", "    def name(self):\n        return 'b'"),
+    ) == [("level()",), ("level()",), ("main()",), ("name()",)]
+
+
+def test_an_edit_of_what_stands_in_no_definition_is_placed_nowhere() -> None:
+    assert within(("import tide\n", "import tide\nimport sea\n"), ("not in what was read", "either")) == [(), ()]
+
+
+def test_text_that_is_set_in_less_than_the_code_around_it_ends_no_definition() -> None:
+    source = "func TestTide(t *testing.T) {\n\task(`first\nthen the second\n`)\n\tcheck(t)\n}\n"
+    assert within(("\tcheck(t)\n}", "\tcheck(t)\n\tclose(t)\n}"), source=source) == [("TestTide()",)]
+    after = "func A() {\n\ta()\n}\n\nvar text = `\n\tx\n`\n"
+    assert within(("\tx\n", "\ty\n"), source=after) == [()]
+
+
+def test_where_a_file_was_edited_stands_with_the_file_and_with_the_newest_step() -> None:
+    edit = call("Edit", file_path="gauge.py", old_string="return raw", new_string="return metres(raw)")
+    one = digest(
+        conversation(
+            user("give metres"), call("Read", "r", file_path="gauge.py"), answer(READ, "r"), edit, answer("ok")
+        )
+    )
+    assert texts(one, Section.FILES) == ["gauge.py — edited: in level() · `return metres(raw)`"]
+    assert any("Edit gauge.py in level()" in text for text in texts(one, Section.TASK))
