@@ -270,16 +270,20 @@ def attached_items(found: Attached, room_tokens: int, token_cache: TokenCache, w
 _MAX_PATHS = 4
 # Checks of the same age, lines of such, and the newest of the edits after them that are listed.
 _MAX_STALE, _MAX_STALE_PATHS = 3, 2
-_MAX_ENTRY_CHARS, _MAX_COMMAND_CHARS = 120, 90
+_MAX_ENTRY_CHARS, _MAX_COMMAND_CHARS, _MIN_LINE_CHARS = 120, 90, 60
 
 
 def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
-    """What is not finished: to-dos, errors, edits not committed or not tested; then the steps that are done."""
+    """What is not finished: what failed last, to-dos, other errors, edits not committed or tested; then steps done."""
     undone, done = plan_items(analysis.plan, budget_tokens, token_cache, analysis.words)
     open_errors = [error for error in reversed(analysis.errors) if is_open(error, len(analysis.events))]
-    unfixed = (_error_item(error, analysis) for error in open_errors)
+    # In few tokens the beginning of an error is worth more than none.
+    most = max(_MIN_LINE_CHARS, 2 * (budget_tokens - _MIN_LINE_CHARS))
+    unfixed = [_error_item(replace(error, line=opening(error.line, most)), analysis) for error in open_errors]
+    # What failed since the newest request stands before the steps that it keeps from being done.
+    newest = sum(analysis.events[error.event].turn == analysis.events[-1].turn for error in open_errors[:1])
     return chosen(
-        (*undone, *unfixed, *_unfinished(analysis), *_carried_errors(analysis), *done),
+        (*unfixed[:newest], *undone, *unfixed[newest:], *_unfinished(analysis), *_carried_errors(analysis), *done),
         budget_tokens,
         token_cache,
     )

@@ -826,3 +826,18 @@ def test_a_merge_that_was_concluded_has_no_conflict_left() -> None:
 def test_an_error_that_names_its_command_by_the_way_stands_with_it() -> None:
     usage = ran("gauge-read", "No gauge found.\nFor help run:\n  gauge-read --help", is_error=True)
     assert shown(usage)[0] == ["`gauge-read`: gauge-read --help — failed"]
+
+
+def test_of_what_failed_last_the_beginning_stands_before_the_steps_where_there_is_little_room() -> None:
+    failed = "E   sqlite3.ProgrammingError: objects made in one thread can be used in that thread alone, not in another"
+    steps = [{"content": f"write the page of harbour {name}", "status": "pending"} for name in "ABC"]
+    session = conversation(
+        user("mend the gauges"),
+        call("TodoWrite", "t", todos=steps),
+        answer("ok", "t"),
+        ran("pytest", failed, is_error=True),
+    )
+    shown = texts(digest(session, 800), Section.PLAN)
+    assert shown[0].startswith("`pytest`: E   sqlite3.ProgrammingError: objects made in one thread can …")
+    assert shown[1:] == ["open: write the page of harbour A"]
+    assert "that thread alone" in texts(digest(session, 2_000), Section.PLAN)[0]
