@@ -126,13 +126,13 @@ def _files(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> t
 
 
 SECTIONS: tuple[SectionPlan, ...] = (
-    SectionPlan(section=Section.TASK, build=now.now_items, large=0.14, small=0.30, conversation=0.34, drop=10),
+    SectionPlan(section=Section.TASK, build=now.now_items, large=0.16, small=0.30, conversation=0.34, drop=10),
     SectionPlan(section=Section.PLAN, build=open_items, large=0.10, small=0.12, conversation=0.06, drop=9),
     SectionPlan(section=Section.QUESTIONS, build=now.question_items, large=0.03, small=0.04, conversation=0.02, drop=6),
     SectionPlan(section=Section.FILES, build=_files, large=0.09, small=0.05, conversation=0.02, drop=5),
     SectionPlan(section=Section.DECISIONS, build=settled_items, large=0.05, small=0.0, conversation=0.02, drop=2),
     SectionPlan(section=Section.COMMANDS, build=fact_items, large=0.08, small=0.05, conversation=0.34, drop=1),
-    SectionPlan(section=Section.USER, build=wants_items, large=0.26, small=0.30, conversation=0.15, drop=8),
+    SectionPlan(section=Section.USER, build=wants_items, large=0.25, small=0.30, conversation=0.15, drop=8),
     SectionPlan(section=Section.ERRORS, build=fixed_items, large=0.06, small=0.03, conversation=0.02, drop=3),
 )
 _LEAVES_OUT_WHAT_IS_SHOWN = (Section.QUESTIONS, Section.USER)
