@@ -482,7 +482,8 @@ def _stated(event: Event, announces: bool, is_quoted: bool) -> list[str]:
 
 
 def _call_words(call: Event) -> str:
-    if call.tool is ToolKind.OTHER and (given := [value for _, value in parameters(call.arguments) if value]):
+    given = [value for _, value in parameters(call.arguments) if value not in ("", "null")]
+    if call.tool is ToolKind.OTHER and given:
         return opening(f"{call.name}({', '.join(given)})", _MAX_CALL_CHARS)
     return call_words(call, _MAX_CALL_CHARS, "`")
 

@@ -559,3 +559,10 @@ def test_what_was_announced_is_taken_up_by_a_tool_of_that_name() -> None:
     shown = call("ExitPlanMode", "p", plan="1. mend the clock"), answer("ok", "p")
     assert any(text.startswith("Announced") for text in task(user(ASKED), order, *looked))
     assert not any(text.startswith("Announced") for text in task(user(ASKED), order, *looked, *shown))
+
+
+def test_an_argument_that_was_not_given_is_not_stated() -> None:
+    edit = call("Edit", "e", file_path="tide.py", old_string="low = 1", new_string="low = 2")
+    found = call("web_search", "w", type="search", query="tides", url=None)
+    one = digest(conversation(user("find the tides"), edit, answer("done", "e"), found, answer("none", "w")))
+    assert any("web_search(search, tides)" in text for text in texts(one, Section.TASK))
