@@ -88,7 +88,7 @@ def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> 
         if row.section is Section.FILES:
             changed = sum(state.is_changed for state in analysis.files)
             room = max(room, min(changed * _PATH_TOKENS, int(_MAX_FILES_RATIO * _size(tokens) * tokens)))
-            if not analysis.messages:  # a task done alone: its edits are what there is to tell
+            if changed and not analysis.messages:  # a task done alone: its edits are what there is to tell
                 room += _share(Section.USER, tokens, analysis)
         if row.section in _TAKES_WHAT_IS_UNUSED:
             room += max(0, given - sum(map(token_cache.item, shown))) // 3

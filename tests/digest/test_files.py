@@ -401,3 +401,17 @@ def test_where_a_file_was_edited_stands_with_the_file_and_with_the_newest_step()
     )
     assert texts(one, Section.FILES) == ["gauge.py — edited: in level() · `return metres(raw)`"]
     assert any("Edit gauge.py in level()" in text for text in texts(one, Section.TASK))
+
+
+def test_files_that_were_only_read_take_no_room_of_the_users_words_where_there_are_none() -> None:
+    looked = [
+        message
+        for number in range(40)
+        for message in (
+            call("Read", f"r{number}", file_path=f"src/harbours/tide_{number}.py"),
+            answer("x", f"r{number}"),
+        )
+    ]
+    session = conversation(user("look at the harbours"), *looked)
+    found = texts(digest(session, 1_500, covered=range(1, len(session.records))), Section.FILES)
+    assert 0 < sum(text.count("tide_") for text in found) < 20
