@@ -183,7 +183,8 @@ def _defined(text: str, names_headings: bool) -> Iterator[str]:
 
 def definition_around(old: str, new: str, text: str) -> str:
     """The definition in a text that a change of a part of it stands in, as `added_names` writes it; empty if none."""
-    *above, begun = text[: text.find(old)].split("\n")
+    start = max(0, text.find(old))
+    *above, begun = text[max(0, start - _MAX_NAMED_CHARS) : start].split("\n")
     pairs = [*zip_longest(f"{begun}{old}".split("\n"), f"{begun}{new}".split("\n"), fillvalue="")]
     same = next((at for at, (before, after) in enumerate(pairs) if before != after), len(pairs))
     indent = max((len(line) - len(line.lstrip()) for line in _first_lines(pairs[same:])), default=0)
@@ -198,7 +199,7 @@ def _first_lines(pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 def _enclosing(above: Sequence[str], indent: int) -> str:
     """The last definition among lines that is set in less than a line below them; empty where there is none."""
-    for line in reversed(above[-_MAX_LINES_ABOVE:]):
+    for line in reversed(above):
         depth = len(line) - len(line.lstrip())
         if not line.strip() or depth >= indent:
             continue
@@ -209,9 +210,6 @@ def _enclosing(above: Sequence[str], indent: int) -> str:
         # What neither opens nor closes a block is text.
         indent = depth if line.rstrip().endswith(("{", "(", "[", ":")) else indent
     return ""
-
-
-_MAX_LINES_ABOVE = 1_000
 
 
 def editor_step(event: Event) -> str:
