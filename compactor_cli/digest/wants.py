@@ -118,6 +118,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
     before: Event | None = None
     is_at_work = False
     unanswered = ""  # the key of what the user said just before
+    unserved = ""  # and where nothing was said or edited since, whatever was looked up
     spoken: list[str] = []
     silent: dict[str, tuple[int, str]] = {}  # the calls stopped just before without a word, by key
     for event in events:
@@ -150,6 +151,8 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
                 message = replace(message, replies_to=answered if may_reply else "", asked=before.record)
             if unanswered and text.startswith(unanswered.strip()[:-1]):
                 found.pop(unanswered, None)  # it is typed anew
+            if not is_refusal and _is_nearly(text, unserved):
+                found.pop(unserved, None)
             found.pop(f"{text}\n{stopped}", None)
             found[f"{text}\n{stopped}"] = message
             if stopped and not text:
@@ -159,6 +162,9 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
                     found.pop(key, None)
                 silent = {}
             unanswered = f"{text}\n"
+            unserved = "" if is_refusal else unanswered
+        elif event.kind is EventKind.ASSISTANT or event.tool is ToolKind.EDIT:
+            unserved = ""
         if event.kind is not EventKind.RESULT or event.call >= 0:  # not what a client sends in the user's name
             before = event if event.kind is EventKind.ASSISTANT else None
             unanswered = unanswered if is_spoken else ""
@@ -166,6 +172,13 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
     return tuple(sorted(found.values(), key=lambda message: message.record))
 
 
+def _is_nearly(text: str, other: str) -> bool:
+    """Whether two messages are one, in which few words were put right."""
+    words, others = set(text.split()), set(other.split())
+    return len(others) >= _MIN_SAME_WORDS and 4 * len(words ^ others) <= len(words | others)
+
+
+_MIN_SAME_WORDS = 8
 # "and on Windows too"
 _LEANS = re.compile(r"\W*(?:and|also|but|plus)\b", re.IGNORECASE)
 PLEASE = re.compile(r"\A\W*please\b\W*", re.IGNORECASE)

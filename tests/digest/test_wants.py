@@ -467,3 +467,16 @@ def test_a_stop_of_a_commit_is_over_when_one_is_made_with_another_message() -> N
     one = digest(conversation(user(LONG), stopped, says("I add it."), *made, user(f"{LONG}again"), BUILD), 1_500)
     (stop,) = [item.text for item in items(one, Section.USER) if "Stopped" in item.text]
     assert stop.endswith('→ "the icon too" (later edited or run)')
+
+
+def test_of_a_message_that_is_sent_again_with_a_word_put_right_the_newer_counts() -> None:
+    wrong = user("have a look at tide issue TID-108 please, we will work on that here")
+    right = user("have a look at tide issue ENT-108 please, we will work on that here")
+    looked = (call("get_issue", "i", id="TID-108"), answer("Entity not found", "i"))
+    shown = rendered(digest(conversation(wrong, *looked, right, says("I have read it."), user("go on"))).summary)
+    assert "ENT-108" in shown
+    assert "issue TID-108" not in shown
+    served = rendered(
+        digest(conversation(wrong, *looked, says("There is none."), right, says("Read."), user("go on"))).summary
+    )
+    assert "issue TID-108" in served
