@@ -7,7 +7,7 @@ the user overturns is no longer shown as settled.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -252,7 +252,7 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     if not answer or not (question or begins_with_assent(answer)):
         return
     is_brief = len(whole) <= _MAX_ANSWER_CHARS
-    if not (event.is_answer or chosen) and _passes_over(question, answer, is_brief=is_brief):
+    if not (event.is_answer or chosen) and _passes_over(question, answer, options.values(), is_brief=is_brief):
         return
     if answer.startswith("/") and " " not in answer:
         return  # a command for the client, typed in between
@@ -325,21 +325,27 @@ _RECONSIDERS = re.compile(
 _MAX_RECONSIDERED_RECORDS = 60
 
 
-def _passes_over(question: str, answer: str, *, is_brief: bool) -> bool:
+def _passes_over(question: str, answer: str, options: Iterable[str], *, is_brief: bool) -> bool:
     """Whether a reply objects, or is of several words that neither say yes or no nor share one with the question.
 
-    One that is not brief may say more than it answers: it shares two.
+    One that is not brief may say more than it answers: it shares two. An open question is answered by any words, unless
+    it asks which of its options is wanted and they share none with these.
     """
     if _OBJECTS.match(answer):
         return True
     is_short = len(answer.split()) <= _MAX_SHORT_ANSWER_WORDS and not _OFFERS.match(question)
     # A yes takes neither of two.
     agrees = begins_with_assent(answer) and not _EITHER.search(question)
-    if agrees or declines(answer) or (is_brief and (is_short or _IS_OPEN.search(question))):
+    if agrees or declines(answer) or (is_brief and is_short):
         return False
+    offered = " ".join((question, *options))
+    if is_brief and _IS_OPEN.search(question):
+        asks_which = offered != question and _ASKS_WHICH.search(question) is not None
+        return asks_which and set(terms(offered)).isdisjoint(terms(answer))
     return len(set(terms(question)).intersection(terms(answer))) < (1 if is_brief else 2)
 
 
+_ASKS_WHICH = re.compile(r"\b(?:which|prefer)\b", re.IGNORECASE)
 _EITHER = re.compile(r"\bor (?:would|should|shall|do|is|are|can|could|maybe|just)\b", re.IGNORECASE)
 _OBJECTS = re.compile(r"\W*(?:but|however|hm+)\b|但是|でも", re.IGNORECASE)
 

@@ -496,3 +496,9 @@ def test_an_option_that_comes_up_again_later_is_not_said_to_be_not_taken() -> No
     session = conversation(user("two gauges?"), says(offer), user("2"), says("Good."), user("what is left?"), again)
     (settled, *_) = texts(digest(session, 4_000), Section.DECISIONS)
     assert settled == 'Which one? → "2": a lock on the table (not taken: one run a gauge)'
+
+
+def test_words_that_have_nothing_of_the_options_choose_none_of_them() -> None:
+    asked = says("Two ways:\n\n1. a lock on the table\n2. refuse the second gauge\n\nWhich approach do you prefer?")
+    assert decided(asked, user("the harbour page is empty since today")) == []
+    assert decided(asked, user("the lock, but only while the table is read")) != []
