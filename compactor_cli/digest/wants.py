@@ -118,7 +118,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
     before: Event | None = None
     is_at_work = False
     unanswered = ""  # the key of what the user said just before
-    unserved = ""  # and where nothing was said or edited since, whatever was looked up
+    unserved, is_begun = "", False  # and where nothing was said or edited since; whether anything was looked up
     spoken: list[str] = []
     silent: dict[str, tuple[int, str]] = {}  # the calls stopped just before without a word, by key
     for event in events:
@@ -151,7 +151,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
                 message = replace(message, replies_to=answered if may_reply else "", asked=before.record)
             if unanswered and text.startswith(unanswered.strip()[:-1]):
                 found.pop(unanswered, None)  # it is typed anew
-            if not is_refusal and _is_nearly(text, unserved):
+            if is_begun and not is_refusal and _is_nearly(text, unserved):
                 found.pop(unserved, None)
             found.pop(f"{text}\n{stopped}", None)
             found[f"{text}\n{stopped}"] = message
@@ -162,9 +162,10 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
                     found.pop(key, None)
                 silent = {}
             unanswered = f"{text}\n"
-            unserved = "" if is_refusal else unanswered
+            unserved, is_begun = "" if is_refusal else unanswered, False
         elif event.kind is EventKind.ASSISTANT or event.tool is ToolKind.EDIT:
             unserved = ""
+        is_begun = is_begun or event.kind is EventKind.CALL
         if event.kind is not EventKind.RESULT or event.call >= 0:  # not what a client sends in the user's name
             before = event if event.kind is EventKind.ASSISTANT else None
             unanswered = unanswered if is_spoken else ""
