@@ -193,8 +193,10 @@ _REMARK = re.compile(
 
 def is_remark(text: str) -> bool:
     """Whether a message thanks, excuses itself or takes leave, and asks nothing."""
-    asks_something = any(_REQUEST.search(_REMARK.sub("", one, count=1)) for one in sentences(text))
-    return _REMARK.match(text) is not None and not asks_something
+    if _REMARK.match(text) is None:
+        return False
+    asked = (one[found.end() :] if (found := _REMARK.match(one)) else one for one in sentences(text))
+    return not any(map(_REQUEST.search, asked))
 
 
 _ADDRESS = re.compile(r"https?://\S+")

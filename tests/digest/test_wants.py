@@ -27,7 +27,7 @@ from compactor_cli.digest.analysis import analyse
 from compactor_cli.digest.choices import pointed_at
 from compactor_cli.digest.pasted import own_words
 from compactor_cli.digest.statements import water_level
-from compactor_cli.digest.wants import condensed, user_messages, wants_items
+from compactor_cli.digest.wants import condensed, is_remark, user_messages, wants_items
 from compactor_cli.model.summary import Item, Section
 from compactor_cli.model.transcript import Message
 
@@ -467,6 +467,12 @@ def test_a_stop_of_a_commit_is_over_when_one_is_made_with_another_message() -> N
     one = digest(conversation(user(LONG), stopped, says("I add it."), *made, user(f"{LONG}again"), BUILD), 1_500)
     (stop,) = [item.text for item in items(one, Section.USER) if "Stopped" in item.text]
     assert stop.endswith('→ "the icon too" (later edited or run)')
+
+
+def test_a_long_text_of_signs_is_no_remark_and_takes_no_time_of_its_square() -> None:
+    assert not is_remark("harbour " + '\x01"\\' * 60_000)
+    assert not is_remark("Thanks, now write the page of the harbour.")
+    assert is_remark("Thanks, that's great")
 
 
 def test_of_a_message_that_is_sent_again_with_a_word_put_right_the_newer_counts() -> None:
