@@ -268,9 +268,16 @@ def _looks(words: list[str]) -> bool:
     if words[0] == "git":
         words = words[:1] + words[3:] if words[1:2] == ["-C"] else words
         return not _LOOKING_GIT.isdisjoint(words[1:2])
-    if " ".join(words[:3]).startswith(("gh run view", "docker logs", "kubectl logs")):
-        return True
+    if _SHOWS.match(" ".join(words)):
+        return not changes_world(" ".join(words))
     return words[0].lower() in _LOOKING and not (words[0] == "sed" and any(word.startswith("-i") for word in words))
+
+
+# What servers and containers are asked for.
+_SHOWS = re.compile(
+    r"(?:gh|glab) (?:api|search|(?:pr|mr|issue|run|release|repo|workflow) (?:view|list|diff|status|checks))\b"
+    r"|docker (?:logs|ps|images|inspect)\b|kubectl (?:logs|get|describe)\b"
+)
 
 
 def asks_for_help(command: str) -> bool:

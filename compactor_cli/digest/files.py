@@ -198,7 +198,9 @@ _REVIEWS, _ABOUT_CHARS = re.compile(r"review|audit", re.IGNORECASE), 200
 
 
 def _is_path(path: str) -> bool:
-    return 0 < len(path) <= _MAX_PATH_CHARS and "\n" not in path and path.lower() not in _NOT_PATHS
+    """Whether a path is of a file of the work; what git keeps for itself (`.git/index.lock`) is none."""
+    is_one = 0 < len(path) <= _MAX_PATH_CHARS and "\n" not in path and path.lower() not in _NOT_PATHS
+    return is_one and "/.git/" not in f"/{path}"
 
 
 # "apply_patch verification failed: …", "Failed to find …"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
@@ -293,7 +294,8 @@ def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mappi
         event, doubted = group[0].event, analysis.taken_back.get(group[0].event, frozenset())
         own = {one.place: mark for one in group if (mark := _mark(one, group, analysis))}
         # Where most is marked alike, so is what stands between.
-        common = next((mark for mark in own.values() if 2 * [*own.values()].count(mark) > max(2, len(group))), "")
+        times = Counter(own.values())
+        common = next((mark for mark in times if times[mark] > min(_MAX_ALIKE, max(1, len(group) // 2))), "")
         if common:
             marks[event, -1] = f"({common}) "
         elif lone := _within_doubted(group, doubted, analysis):
@@ -304,6 +306,10 @@ def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mappi
                 del own[place]
         marks.update({(event, place): f" ({mark})" if mark != common else "" for place, mark in own.items()})
     return marks
+
+
+# Where more statements of a message are marked alike, the mark stands once, before all of them.
+_MAX_ALIKE = 2
 
 
 def _within_doubted(group: Sequence[Statement], doubted: Collection[int], analysis: Analysis) -> Statement | None:

@@ -353,13 +353,13 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
             continue
         elif _ITEM.match(raw):
             yield from _entry(line, indent, heading, above)
-        elif line.startswith("**") and _ITEM.match(below) and not line.endswith(COLONS):
-            # As the entries of a list of which each has a list of its own.
+        elif line.startswith("**") and (_ITEM.match(below) or _BOLD_NUMBER.match(line)) and not line.endswith(COLONS):
+            # As the entries of a list of which each has a list, or words, of its own.
             above.clear()
             yield from _entry(plain_line(line), indent - 1, heading, above)
         else:
-            # A line that introduces a list leads entries of its own indent; a sentence ends that.
-            while above and above[-1][0] >= indent - 1:
+            # A line that introduces a list leads entries of its own indent; a sentence ends that, but for a quotation.
+            while above and above[-1][0] >= indent - (not line.startswith(">")):
                 above.pop()
             if is_bold and _OWN_LABEL.match(line):
                 heading = ""
@@ -379,6 +379,7 @@ _ONE_OF_SEVERAL = re.compile(r"(?:[^\W\d]+ #?)?(?:\d{1,2}|[A-H])(?:[.:)]| [-â€“â
 _BOLD_LEVEL = 7
 # How a paragraph begins that has a label in bold of its own: it is not under the one before it.
 _OWN_LABEL = re.compile(r"\*\*[^*\n]{2,60}(?::\*\*|\*\*:)\s+\S")
+_BOLD_NUMBER = re.compile(r"\*\*\d{1,2}[.)] \S")
 # What stands between the head of a table and its rows.
 _TABLE_RULE = re.compile(r"\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-+:?)?")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.choices import MAX_LOOKED_BACK, asks, last_question, last_words, pointed_at
@@ -483,11 +484,26 @@ def _quotes(
         whole = {}
     rest = (cost for message, cost in costs.items() if message not in whole)
     level = water_level(rest, room - sum(whole.values()))
+    said: dict[UserMessage, str] = {}
     for message, cost in costs.items():
         text = message.text
         if cost > level and message not in whole:
             text = condensed(text, level, token_cache, lambda pieces, _, left: _fitting(pieces, left, token_cache))
-        yield _user_item(message, text, analysis)
+        said[message] = text
+    for _, row in groupby(said.items(), lambda pair: pair[0].stopped or pair[0].record):
+        yield _joined_stops([*row], analysis)
+
+
+def _joined_stops(row: Sequence[tuple[UserMessage, str]], analysis: Analysis) -> Item:
+    """A message; or the words with which the user turned the same call down again and again, in their order."""
+    (message, text), words = row[-1], analysis.words
+    if len(row) == 1:
+        return _user_item(message, text, analysis)
+    quoted = " · ".join(words.quoted(text) for _, text in row if text)
+    later = f" ({words.resumed})" if message.resumed >= 0 else ""
+    stopped = f"{words.stopped} ×{len(row)}{words.colon}`{message.stopped}`"
+    records = (*(one.record for one, _ in row), message.resumed)
+    return Item(text=f"{stopped} → {quoted}{later}" if quoted else f"{stopped}{later}", records=records_of(records))
 
 
 def _unquoted(analysis: Analysis, items: Sequence[Item]) -> list[UserMessage]:

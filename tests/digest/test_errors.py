@@ -841,3 +841,11 @@ def test_of_what_failed_last_the_beginning_stands_before_the_steps_where_there_i
     assert shown[0].startswith("`pytest`: E   sqlite3.ProgrammingError: objects made in one thread can …")
     assert shown[1:] == ["open: write the page of harbour A"]
     assert "that thread alone" in texts(digest(session, 2_000), Section.PLAN)[0]
+
+
+def test_what_a_server_was_only_asked_is_no_error_whatever_it_shows_or_refuses() -> None:
+    refused = ran("gh pr diff 343 -- store.py", "Exit code 1\naccepts at most 1 arg(s), received 2", is_error=True)
+    patch = ran("gh api repos/tide/gate/pulls/343/files --jq '.[].patch' 2>&1", "+panic: low tide\nfatal: no harbour")
+    assert shown(refused, patch, says("I have read it.")) == ([], [])
+    filed = ran("gh api repos/tide/gate/issues -f title=x", "Exit code 1\nHTTP 403: forbidden", is_error=True)
+    assert shown(filed) == (["`gh api repos/tide/gate/issues -f title=x`: HTTP 403: forbidden — failed"], [])

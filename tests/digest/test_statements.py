@@ -282,3 +282,17 @@ def test_a_mark_within_code_ends_no_sentence() -> None:
     line = f"{first} It is safe then, and it needs no lock, which is what slows the loader down."
     assert statements.sentences(line)[0] == first
     assert next(piece for piece, _, _ in statements.statements_of(line)) == first
+
+
+def test_a_numbered_line_in_bold_leads_the_quotation_below_it_and_nothing_after_that() -> None:
+    text = (
+        "New comments:\n\n**1. `chunking.go:103`** - Empty content\n> It could create chunks of empty strings\n\n"
+        "**2. `gemini.go:424`** - No chunks\n> If all fail, it returns an empty slice\n\nBoth are valid."
+    )
+    assert [(piece, lead) for piece, _, lead in statements.statements_of(text)] == [
+        ("1. `chunking.go:103` - Empty content", ""),
+        ("It could create chunks of empty strings", "1. `chunking.go:103` - Empty content"),
+        ("2. `gemini.go:424` - No chunks", ""),
+        ("If all fail, it returns an empty slice", "2. `gemini.go:424` - No chunks"),
+        ("Both are valid.", ""),
+    ]

@@ -486,3 +486,16 @@ def test_of_a_message_that_is_sent_again_with_a_word_put_right_the_newer_counts(
         digest(conversation(wrong, *looked, says("There is none."), right, says("Read."), user("go on"))).summary
     )
     assert "issue TID-108" in served
+
+
+def test_what_the_user_said_at_each_refusal_of_one_edit_stands_in_one_line_in_order() -> None:
+    def refused(number: int, words: str) -> tuple[Message, Message]:
+        edit = call("Edit", f"e{number}", file_path="store.py", old_string="a", new_string="b")
+        return edit, answer(REFUSED + words, f"e{number}", is_error=True)
+
+    told = [refused(1, "could we not use a map?"), says("Go has none."), refused(2, "define it above then")]
+    session = conversation(user(LONG), BUILD, *told[0], told[1], *told[2], says("I wait."))
+    stopped = [text for text in texts(digest(session, 1_500), Section.USER) if text.startswith("Stopped")]
+    assert stopped == [
+        'Stopped by the user ×2: `Edit store.py` → "could we not use a map?" · "define it above then"',
+    ]
