@@ -59,7 +59,8 @@ class Run:
 
         Messages of commits, which their results tell, and bodies are left out.
         """
-        parts = _MESSAGE.sub(rf"\1 {ELLIPSIS}", self.command).split(" && ")
+        command = _BODY.sub(rf"\1{ELLIPSIS}", _MESSAGE.sub(rf"\1 {ELLIPSIS}", self.command))
+        parts = command.split(" && ")
         whole = [part.count('"') % 2 == part.count("'") % 2 == 0 and "<<" not in part for part in parts]
         acting = [place for place, part in enumerate(parts) if whole[place] and changes_world(part)]
         return " && ".join(parts[acting[0] : acting[-1] + 1]).strip() if acting else self.command
@@ -70,6 +71,7 @@ _MESSAGE = re.compile(
     r"""(?:"\$\(cat <<.*?\n\s*\)"|"(?:[^"\\]|\\.)*"|'[^']*')""",
     re.DOTALL,
 )
+_BODY = re.compile(r"""(-[fF] body=)(?:"(?:[^"\\]|\\.){30,}"|'[^']{30,}')""")
 _CHANGES_WORLD = re.compile(
     r"\bgit (?:-C \S+ )?(?:commit|push|merge(?!-)|rebase|tag|reset|revert|cherry-pick|checkout -b|switch -c|stash)\b"
     r"|\bgh (?:pr|issue|release|repo)\b(?![^|;&]*\b(?:view|list|diff|status|checks)\b)"
@@ -389,8 +391,15 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
     patterns = (_REPORT,) if changes_world(command) else (_RESULT, _REPORT) if is_known else (_RESULT,)
     telling = [] if commit else [line for line in reversed(lines) if may_have(line, _REPORT_PARTS)]
     reported = (line.strip() for pattern in patterns for line in telling if pattern.search(line))
-    reports = (one for one in reported if not (one == "PASS" or _RAN_NOTHING.search(one)))
-    return _short(commit or next(reports, "") or _brief(text))
+    reports = (one for one in reported if not (one == "PASS" or _RAN_NOTHING.search(one) or one.startswith('"')))
+    line = next(reports, "")
+    if _PACKAGE.match(line) and sum(bool(_PACKAGE.match(one)) and not _RAN_NOTHING.search(one) for one in lines) > 1:
+        return _short(next((one for one in reports if not _PACKAGE.match(one)), ""))
+    return _short(commit or line or _brief(text))
+
+
+# A package whose tests passed, as Go says it: one of many says little.
+_PACKAGE = re.compile(r"ok\s+\S+\s+(?:\(cached\)|[\d.]+s)")
 
 
 def _brief(text: str) -> str:

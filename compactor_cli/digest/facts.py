@@ -89,7 +89,7 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
     for run in runs:
         shows = run.is_look or (run.outcome is not CommandOutcome.FAILED and asks_for_help(run.command))
         if not shows and (run.outcome is not CommandOutcome.UNKNOWN or run.line):
-            by_key.setdefault(run.key, []).append(run)
+            by_key.setdefault(_kind(run), []).append(run)
 
     def rank(group: Sequence[Run]) -> tuple[bool, bool, int]:
         newest = group[-1]
@@ -104,6 +104,14 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
         if not (is_test(newest.command) and any(contains(other.key, newest.key) for other in wider)):
             kept.append(group)
     return [(group[-1], sum(run.outcome is group[-1].outcome for run in group)) for group in kept]
+
+
+def _kind(run: Run) -> str:
+    """What is the same for runs that do the same; what a server is given again and again differs in numbers."""
+    return _NUMBER.sub("#", run.acting_part) if run.key.startswith("gh api ") else run.key
+
+
+_NUMBER = re.compile(r"\d+")
 
 
 def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False, folder: str = "") -> Item:

@@ -173,6 +173,6 @@ def test_going_on_with_a_rebase_commits_what_was_staged_for_it() -> None:
 
 
 def test_what_git_keeps_for_itself_is_no_file_of_the_work_that_a_commit_could_lack() -> None:
-    unlocked = ran("rm -f .git/index.lock && git rebase --continue", "Successfully rebased and updated refs/heads/main.")
+    unlocked = ran("rm -f .git/index.lock && git rebase --continue", "Successfully rebased and updated.")
     all_of_it = committed("git add -A && git commit -m x", " 1 file changed")
     assert states_of(STORE, unlocked, all_of_it) == ["store.py — edited, in commit 4f1c2aa"]

@@ -420,3 +420,18 @@ def test_what_the_sections_before_did_not_need_leaves_room_for_the_last_outcome_
 def test_what_a_command_line_shows_of_its_output_is_no_part_of_the_command() -> None:
     one = digest(conversation(user("mend it"), ran("make test 2>&1 | tail -20", "12 passed"), says("Good.")), 2_000)
     assert texts(one, Section.COMMANDS) == ["`make test` → ok: 12 passed"]
+
+
+def test_of_many_packages_that_passed_none_stands_for_them_all() -> None:
+    packages = "ok  \ttide/clock\t0.4s\nok  \ttide/export\t(cached)"
+    assert "`make test` → ok" in facts(user("test it"), ran("make test", packages), says("ok"))
+    linted = f"0 issues.\n{packages}"
+    assert "`make lint test` → ok: 0 issues." in facts(user("test it"), ran("make lint test", linted), says("ok"))
+
+
+def test_what_a_server_was_given_again_and_again_is_counted_in_one_line_with_the_newest() -> None:
+    reply = "gh api repos/tide/gate/pulls/90/comments/{}/replies -X POST -f body='{}'"
+    given = [ran(reply.format(number, "Fixed in 4f1c2aa, and logged, too. " * 2), "{}") for number in (71, 72, 73)]
+    assert facts(user("answer the comments"), *given, says("done")) == [
+        "`gh api repos/tide/gate/pulls/90/comments/73/replies -X POST -f body=…` → ok ×3"
+    ]
