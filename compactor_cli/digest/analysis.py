@@ -15,7 +15,7 @@ from compactor_cli.digest.checklists import DealtWith, dealt_with
 from compactor_cli.digest.checks import changes_code, is_test
 from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import Run, changes_world, runs
-from compactor_cli.digest.corrections import EditedNames, edited_names, overturned
+from compactor_cli.digest.corrections import EditedNames, edited_names, overturned, taken_out
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, events, unsaid_thoughts
 from compactor_cli.digest.failures import ErrorRecord, find_errors
 from compactor_cli.digest.files import FileOperation, FileState, file_operations, overwritten, replay
@@ -34,7 +34,7 @@ from compactor_cli.digest.statements import Statement
 from compactor_cli.digest.stops import stops_in_force
 from compactor_cli.digest.wants import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
 from compactor_cli.digest.work_state import WorkState, work_state
-from compactor_cli.formats.client_signs import working_directory
+from compactor_cli.formats.client_signs import named_branch, working_directory
 from compactor_cli.model.summary import Request, Section
 from compactor_cli.model.transcript import Role
 from compactor_cli.model.value import dataclass
@@ -200,8 +200,9 @@ def _analysed(
     plan = plan_state(found, memory.plan_state())
     files = replay(operations, memory.file_states())
     messages = stops_in_force(messages, found, operations, ran, directory)
-    turns, taken_back, words = turns_of(found), overturned(found), words_of(language)
-    work = work_state(found, ran, operations, files, directory, memory.work_state())
+    turns, words = turns_of(found), words_of(language)
+    taken_back = {**overturned(found), **taken_out(found, operations)}
+    work = work_state(found, ran, operations, files, directory, memory.work_state(), _branch(request))
     settled = decisions(found, taken_back, words)
     newly = {decision.text for decision in settled}
     is_dialogue = scores.coding < _CODING and not (ran or operations)
@@ -242,6 +243,12 @@ def _analysed(
         restore_files=request.restore_files,
         **known,
     )
+
+
+def _branch(request: Request) -> str:
+    """The branch that the newest of the covered records says, by which it was written; empty where none says one."""
+    records = request.transcript.records
+    return next(filter(None, (named_branch(records[index].value) for index in reversed(request.covered))), "")
 
 
 def _notices(request: Request) -> Iterator[str]:

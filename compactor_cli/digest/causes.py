@@ -52,6 +52,7 @@ _UNSURE = re.compile(
     r"|same (?:bug|issue|problem)|(?:now|already|is|was|are) (?:fixed|clear))\b",
     re.IGNORECASE,
 )
+_OF_TESTS = re.compile(r"(?:^|/)(?:tests?|__tests__|spec)/|(?:^|/)test_[^/]*$|(?:_test|\.test|\.spec|_spec)\.\w+$")
 # What was looked for, a fault or not.
 _FOUND_IT = re.compile(r"\W*found it\b", re.IGNORECASE)
 _POINTS_BACK = re.compile(r"\W*(?:so )?(?:that|this|it)(?:'s| is| explains)\b", re.IGNORECASE)
@@ -90,7 +91,8 @@ def find_causes(
     or that was found otherwise before it was edited for or when the same failure was seen again. One that nothing was
     edited for is the newest, where nothing was edited since and no later turn explains anything.
     """
-    edited = [one for one in operations if changes_code(one) and one.action is not FileAction.DELETE]
+    changed = (one for one in operations if changes_code(one) and not one.is_cancelled)
+    edited = [one for one in changed if one.action is not FileAction.DELETE]
     edits, newest_edit = _Edits(events, edited), edited[-1].event if edited else -1
     failed = [run for run in runs if run.outcome is CommandOutcome.FAILED and not run.is_look]
     found: list[Cause] = []
@@ -112,6 +114,8 @@ def find_causes(
             later = next((one for one in reversed(found) if events[one.event].turn == event.turn), None)
             is_other = later and _is_found_otherwise(number, names, later, found_for, failed)
             if is_fault and (found_for or is_left) and not is_other:
+                # A test shows that a fault is gone, and seldom takes it away.
+                found_for = [one for one in found_for if not _OF_TESTS.search(one.path)] or found_for
                 paths = tuple(dict.fromkeys(one.path for one in found_for))
                 fixing = edits.fixing(text, found_for) if found_for else ""
                 found.append(

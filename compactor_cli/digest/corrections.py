@@ -204,6 +204,20 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
     return found
 
 
+def taken_out(events: Sequence[Event], operations: Iterable[FileOperation]) -> Mapping[int, frozenset[int]]:
+    """What was said after edits of which a later turn takes back all to the letter: positions, with the places."""
+    edits: dict[int, list[FileOperation]] = {}
+    for one in operations:
+        if one.action is not FileAction.READ and not one.is_in_passing:
+            edits.setdefault(events[one.event].turn, []).append(one)
+    return {
+        at: frozenset(place for place, _ in enumerate(statements_of(event.text)))
+        for at, event in enumerate(events)
+        if event.kind is EventKind.ASSISTANT and (own := edits.get(event.turn)) and at > own[0].event
+        if all(one.undone_by >= 0 and events[one.undone_by].turn > event.turn for one in own)
+    }
+
+
 def _findings_of_turn(events: Sequence[Event], closing: int) -> Iterator[tuple[int, frozenset[int]]]:
     """What the assistant found to be the cause in a turn, by its last message: positions, with the places."""
     for at in range(closing, -1, -1):

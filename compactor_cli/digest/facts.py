@@ -58,7 +58,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     room = int(budget_tokens * (_CALLS_RATIO if ranked else 1.0))
     calls = [] if analysis.is_dialogue else call_items(analysis, room, token_cache, with_lookups=not ranked)
     if analysis.work.branch:
-        text = f"{words.branch} {analysis.work.branch}"
+        text = f"{words.branch} {analysis.work.branch}{_without_commit(analysis)}"
         world.insert(0, Item(text=text, records=records_of((analysis.work.branch_record,))))
     if analysis.work.by_others:
         commit, record = analysis.work.by_others
@@ -67,6 +67,13 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     ranked_items = (*world[:_FIRST_CHANGES], *rest[:1], *world[_FIRST_CHANGES:], *calls, *rest[1:])
     offers = {item.text: item for item in (*carried, *reversed(ranked_items)) if item.text}
     return chosen(reversed(offers.values()), budget_tokens, token_cache)
+
+
+def _without_commit(analysis: Analysis) -> str:
+    """That no record shows a commit, where files were changed; what was done outside of the session is not known."""
+    is_changed = any(state.changed >= 0 for state in analysis.files)
+    is_committed = analysis.work.commits or analysis.work.by_others or analysis.work.uncommitted
+    return f"{analysis.words.comma}{analysis.words.no_commit}" if is_changed and not is_committed else ""
 
 
 def _is_shown_elsewhere(run: Run, stated: Mapping[int, str], branch: str) -> bool:

@@ -46,6 +46,7 @@ class FileOperation:
     ``added``: names it defines, ``within``: of the definitions that it changes. ``lines``: the most telling of those
     that it wrote, with which it ``replaced`` what.
     ``is_try``: the file is a script that was only run to try something.
+    ``undoes``, ``undone_by``: the position of the edit that it takes back to the letter, or that takes it back.
     """
 
     action: FileAction
@@ -59,6 +60,13 @@ class FileOperation:
     replaced: tuple[tuple[str, str], ...] = ()
     is_rewrite: bool = False
     is_try: bool = False
+    undoes: int = -1
+    undone_by: int = -1
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether nothing is left of it: it takes an earlier edit back, or a later one took it back."""
+        return self.undoes >= 0 or self.undone_by >= 0
 
     @property
     def is_in_passing(self) -> bool:
@@ -121,6 +129,8 @@ def file_operations(events: Sequence[Event], directory: str = "") -> tuple[FileO
             shown = viewed_file(result.text) if result else ""
             one = _operations(event, number, result, shown, windows.get(shown, ""))
             one = (_placed(operation, texts, result) for operation in one if _is_path(operation.path))
+            if result and _WROTE_OVER.search(result.text[:_ABOUT_CHARS]):
+                one = (replace(operation, is_rewrite=operation.action is FileAction.CREATE) for operation in one)
             shows = result.text if result else ""
             found += (step for step in one if f"{step.path}: No such file" not in shows or step.action in WRITING)
             if shown and result:
@@ -128,14 +138,31 @@ def file_operations(events: Sequence[Event], directory: str = "") -> tuple[FileO
         elif event.kind is EventKind.RESULT and event.call >= 0 and short_name(event.name) in _SUBAGENTS:
             known = {one.path for one in found if one.event > event.call}
             found += (one for one in _reported(event, number, events[event.call]) if one.path not in known)
-    return tuple(_with_rewrites(_seen_from(directory, one) for one in found))
+    return _with_undone(_with_rewrites(_seen_from(directory, one) for one in found))
+
+
+def _with_undone(operations: Iterable[FileOperation]) -> tuple[FileOperation, ...]:
+    """The operations, with each edit that a later one takes back to the letter, both marked."""
+    found: list[FileOperation] = []
+    standing: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
+    for place, one in enumerate(operations):
+        found.append(one)
+        if one.action is not FileAction.EDIT or not one.replaced:
+            continue
+        back = tuple((new, old) for old, new in one.replaced)
+        if (before := standing.pop((one.path, back), None)) is None:
+            standing[one.path, one.replaced] = place
+        else:
+            found[before] = replace(found[before], undone_by=one.event)
+            found[place] = replace(one, undoes=found[before].event)
+    return tuple(found)
 
 
 def _with_rewrites(operations: Iterable[FileOperation]) -> Iterator[FileOperation]:
     """The operations, each creation of a file that another call worked on, or the same deletes, marked as a rewrite."""
     there, deleted = set[str](), dict[str, int]()
     for one in operations:
-        is_there = one.path in there or deleted.get(one.path) == one.event
+        is_there = one.is_rewrite or one.path in there or deleted.get(one.path) == one.event
         yield replace(one, is_rewrite=is_there) if one.action is FileAction.CREATE else one
         if one.action is FileAction.DELETE:
             there.discard(one.path)
@@ -195,6 +222,8 @@ def _reported(event: Event, number: int, call: Event) -> Iterator[FileOperation]
 # Tools that answer with the report of somebody who may have changed files.
 _SUBAGENTS = REPORTING_TOOLS - {"webfetch", "fetch", "taskoutput"}
 _REVIEWS, _ABOUT_CHARS = re.compile(r"review|audit", re.IGNORECASE), 200
+# What a tool says of a file that was there before it wrote the whole of it.
+_WROTE_OVER = re.compile(r"\b(?:has been|was|successfully) (?:updated|overwritten)\b|\boverwrote\b", re.IGNORECASE)
 
 
 def _is_path(path: str) -> bool:
@@ -342,7 +371,7 @@ def _apply(state: FileState, operation: FileOperation) -> None:
         is_new = not is_known or (state.is_deleted and not operation.is_rewrite)
         state.is_created, state.edits = state.is_created or is_new, state.edits + (not is_new)
     elif operation.action is FileAction.EDIT:
-        state.edits += 1
+        state.edits += 1 if operation.undoes < 0 else -1
     is_anew = operation.action is FileAction.CREATE
     gone = state.added if is_anew else added_names(((new, old) for old, new in operation.replaced), operation.path)
     for name in (*gone, *operation.added):
@@ -357,7 +386,8 @@ def _apply(state: FileState, operation: FileOperation) -> None:
     replaced = [pair for pair in operation.replaced if pair[0] or operation.action is FileAction.CREATE]
     standing = (line for line in state.lines if not any(_overwrites(line, *pair) for pair in replaced))
     state.lines = tuple(dict.fromkeys((*standing, *operation.lines)))[-MAX_SHOWN_LINES:]
-    state.is_reverted = operation.action is FileAction.REVERT
+    is_undone = operation.undoes >= 0 and not (state.edits or state.is_created)
+    state.is_reverted = operation.action is FileAction.REVERT or is_undone
     if state.is_reverted:
         state.lines, state.added, state.within = (), {}, {}
     state.is_deleted = operation.action is FileAction.DELETE

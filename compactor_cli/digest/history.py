@@ -265,10 +265,22 @@ def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | N
     marks = _marks(groups.values(), analysis) if analysis else {}
     endings = _endings(analysis) if analysis and runs else {}
     items = [
-        _item(f"{short.get(label, label)}{endings.get(at, '') if label else ''}", group, depth, marks)
+        _item(
+            f"{_seen(group, analysis)}{short.get(label, label)}{endings.get(at, '') if label else ''}",
+            group,
+            depth,
+            marks,
+        )
         for (at, label), group in groups.items()
     ]
     return [item for item in items if item.text]
+
+
+def _seen(group: Sequence[Statement], analysis: Analysis | None) -> str:
+    """That lines of a file were only read, where they are: others are those that an edit wrote."""
+    is_read = analysis is not None and all(one.form is StatementForm.LOOKED for one in group)
+    is_file = is_read and analysis is not None and analysis.labels[group[0].event].is_file
+    return f"{analysis.words.read} " if is_file and analysis is not None else ""
 
 
 def _runs_apart(statements: Iterable[Statement], analysis: Analysis) -> dict[int, int]:

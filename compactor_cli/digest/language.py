@@ -72,6 +72,7 @@ class FixedWords:
     overruled = _Word("questioned or overruled later", "之后被质疑或否定", "その後疑問視または否定")
     unresolved = _Word("not edited since", "此后未编辑", "その後未編集")
     stashed = _Word("Put away by git stash", "已被 git stash 收起", "git stash で退避済み")
+    no_commit = _Word("no commit in these records", "这些记录中没有提交", "この記録にコミットなし")
     reverted = _Word("changes thrown away", "改动已撤销", "変更は破棄済み")
     branch = _Word("branch", "分支", "ブランチ")
     skills = _Word("Skills loaded", "已加载的技能", "読み込まれたスキル")

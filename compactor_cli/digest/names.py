@@ -24,7 +24,7 @@ from compactor_cli.digest.events import (
     command_of,
     parameters,
 )
-from compactor_cli.digest.files import contents, patched_files
+from compactor_cli.digest.files import contents, is_search, patched_files
 from compactor_cli.digest.salience import FILE_KINDS, KINDS, Lines, Table
 from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import TokenCache, head
@@ -137,6 +137,7 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
     likely = {row for row, chance in enumerate(rows) if chance >= _MIN_CHANCE}
     lines = analysis.table.lines
     likely -= _only_in(lines, analysis.progress, likely)
+    likely -= _only_in(lines, _not_done(analysis), likely)
     likely -= _only_in(lines, _long_listings(lines), likely)
     carried = {analysis.table.atoms.get(name, -1) for name, _ in analysis.memory.names}
     likely -= _wordy(analysis.table, likely) - carried
@@ -149,6 +150,15 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
     named = list(islice((name for name in found if any(map(str.isalpha, name))), 2 * number))
     taken = _taken_out(analysis, named)
     return [name for name in named if name not in taken][:number]
+
+
+def _not_done(analysis: Analysis) -> frozenset[str]:
+    """The lines of calls that the user turned down, and of what was only searched for."""
+    events, refused = analysis.events, {event.call for event in analysis.events if event.is_refusal}
+    calls = {at for at, event in enumerate(events) if event.kind is EventKind.CALL}
+    left_out = {at for at in calls if at in refused or (events[at].tool is ToolKind.READ and is_search(events[at]))}
+    lines = analysis.table.lines
+    return frozenset(text for text, last in zip(lines.numbers, lines.last, strict=True) if last in left_out)
 
 
 def _wordy(table: Table, rows: set[int]) -> set[int]:

@@ -336,15 +336,20 @@ def _passes_over(question: str, answer: str, options: Iterable[str], *, is_brief
     is_short = len(answer.split()) <= _MAX_SHORT_ANSWER_WORDS and not _OFFERS.match(question)
     # A yes takes neither of two.
     agrees = begins_with_assent(answer) and not _EITHER.search(question)
-    if agrees or declines(answer) or (is_brief and is_short):
-        return False
     offered = " ".join((question, *options))
+    goes_on = offered == question and _GOES_ON.search(question) is not None
+    if agrees or declines(answer) or (is_brief and is_short and not goes_on):
+        return False
+    if goes_on:
+        return True
     if is_brief and _IS_OPEN.search(question):
         asks_which = offered != question and _ASKS_WHICH.search(question) is not None
         return asks_which and set(terms(offered)).isdisjoint(terms(answer))
     return len(set(terms(question)).intersection(terms(answer))) < (1 if is_brief else 2)
 
 
+# An offer to go on with the next thing: what is neither yes nor no is another request.
+_GOES_ON = re.compile(r"\bnext\W*\?$|^\W*next\b", re.IGNORECASE)
 _ASKS_WHICH = re.compile(r"\b(?:which|prefer)\b", re.IGNORECASE)
 _EITHER = re.compile(r"\bor (?:would|should|shall|do|is|are|can|could|maybe|just)\b", re.IGNORECASE)
 _OBJECTS = re.compile(r"\W*(?:but|however|hm+)\b|但是|でも", re.IGNORECASE)

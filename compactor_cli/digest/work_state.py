@@ -101,10 +101,12 @@ def work_state(
     states: Sequence[FileState],
     directory: str = "",
     before: WorkState | None = None,
+    branch_of_records: str = "",
 ) -> WorkState:
     """The state at the end; sets each file state's ``commit`` where a commit holds its last change.
 
-    ``directory``: where the session works, as its records name it. ``before``: what was known at the beginning.
+    ``directory``, ``branch_of_records``: where the session works, as its records name it, which counts where git named
+    no branch. ``before``: what was known at the beginning.
     """
     before = before or WorkState()
     results = results_of(events)
@@ -123,7 +125,7 @@ def work_state(
     # What became of changes that a commit without a result may have taken, nobody has seen.
     if any(run.event in without_result and re.search(r"\bgit commit\b", run.key) for run in here):
         uncommitted, listed = [], {}
-    branch, branch_record = _branch(here) or (before.branch, -1)
+    branch, branch_record = _branch(here) or (branch_of_records or before.branch, -1)
     _place(states, commits, here, branch)
     stash = _last_stash(here)
     stashed_at = stash.event if stash else 0

@@ -169,6 +169,12 @@ def named_directory(value: Any) -> str:
     return ""
 
 
+def named_branch(value: Any) -> str:
+    """The branch of the work tree in which a record says that it was written; empty where it does not."""
+    branch = at(value, ("gitBranch",)) or at(value, ("payload", "git", "branch"))
+    return branch if isinstance(branch, str) and branch != "HEAD" else ""
+
+
 def _is_absolute(path: str) -> bool:
     return path.startswith("/") or path[1:3] in (":\\", ":/")
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, summary, user
+from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, summary, texts, user
 
 from compactor_cli.digest.corrections import overturned
 from compactor_cli.digest.statements import statements_of
+from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message
 
 DOUBT = "(questioned or overruled later)"
@@ -261,3 +262,26 @@ def test_what_names_lines_that_were_moved_is_not_marked() -> None:
     back = call("Edit", "y", file_path="src/run.py", old_string="pass", new_string=line), answer("ok", "y")
     assert f"{found.text} (edited later)" in shown(found, *AFTER, *out, says("They are gone."))
     assert f"{found.text} (edited later)" not in shown(found, *AFTER, *out, *back, says("They are moved."))
+
+
+def test_a_fix_that_a_later_turn_takes_back_to_the_letter_is_none_and_what_was_said_of_it_is_marked() -> None:
+    def edit(number: int, old: str, new: str) -> tuple[Message, Message]:
+        made = call("Edit", f"e{number}", file_path="src/registry.py", old_string=old, new_string=new)
+        return made, answer("ok", f"e{number}")
+
+    found = "The root cause is that `detect()` in `registry.py` walks a map in no order: it is sorted now, and stable."
+    one = digest(
+        conversation(
+            user("metadata.json shows the wrong agent, why is that?"),
+            *edit(1, "for name in names:", "for name in sorted(names):"),
+            says(found),
+            user("but the hook knows its agent, why do we not use that to find it?"),
+            *edit(2, "for name in sorted(names):", "for name in names:"),
+            says("The hook gives its agent now."),
+            user("and add a test of that"),
+        ),
+        1_500,
+    )
+    assert texts(one, Section.FILES) == ["src/registry.py — changes thrown away"]
+    assert not any("fixed" in text or "edited" in text for text in texts(one, Section.ERRORS))
+    assert DOUBT in next(text for text in texts(one, Section.HISTORY) if "root cause" in text)

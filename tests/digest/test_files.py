@@ -415,3 +415,11 @@ def test_files_that_were_only_read_take_no_room_of_the_users_words_where_there_a
     session = conversation(user("look at the harbours"), *looked)
     found = texts(digest(session, 1_500, covered=range(1, len(session.records))), Section.FILES)
     assert 0 < sum(text.count("tide_") for text in found) < 20
+
+
+def test_a_file_that_a_tool_says_it_wrote_over_was_not_created() -> None:
+    emptied = (
+        call("Write", "w", file_path="REVIEW.md", content="x"),
+        answer("The file REVIEW.md has been updated.", "w"),
+    )
+    assert states(*emptied) == {"REVIEW.md": "edited"}

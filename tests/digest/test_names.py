@@ -117,3 +117,15 @@ def test_a_short_chinese_dialogue_keeps_its_last_exchange_whole() -> None:
     assert one.summary.language == "zh"
     told = ("请改签,发票寄到杭州。", "已改签到后天上午 9:40,发票会寄到杭州。", "W8855135")
     assert all(text in shown for text in told)
+
+
+def test_names_of_a_call_that_was_turned_down_and_of_a_search_are_not_indexed() -> None:
+    refused = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+    edit = call(
+        "Edit", "e", file_path="src/part_1.py", old_string="a = 1", new_string="isOnMainBranch = wanted_branch(1)"
+    )
+    searched = call("Grep", "g", pattern="getHeadOf|PhaseIdle"), answer("No matches found", "g")
+    session = conversation(*SESSION.messages, edit, answer(refused, "e", is_error=True), *searched, user("go on"))
+    index = " ".join(texts(digest(session, 3_000), Section.NAMES))
+    assert "load_item" in index
+    assert not any(name in index for name in ("isOnMainBranch", "wanted_branch", "getHeadOf", "PhaseIdle"))

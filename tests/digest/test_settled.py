@@ -502,3 +502,10 @@ def test_words_that_have_nothing_of_the_options_choose_none_of_them() -> None:
     asked = says("Two ways:\n\n1. a lock on the table\n2. refuse the second gauge\n\nWhich approach do you prefer?")
     assert decided(asked, user("the harbour page is empty since today")) == []
     assert decided(asked, user("the lock, but only while the table is read")) != []
+
+
+def test_what_is_asked_for_after_an_offer_to_go_on_with_the_next_thing_is_no_answer_to_it() -> None:
+    asked = user("review the stack"), says("The comments are answered. Move to PR #91 next?")
+    for reply, shown in (("respond to the PR comments", []), ("no, #93", ['Move to PR #91 next? → "no, #93"'])):
+        one = digest(conversation(*asked, user(reply), says("I do."), user("and then?")), 1_500)
+        assert texts(one, Section.DECISIONS) == shown

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from conversation import answer, call, conversation, digest, ran, rendered, says, texts, user
 
 from compactor_cli.digest import work_state
 from compactor_cli.model.summary import Section
+from compactor_cli.model.transcript import Message
 
 STORE = (call("Edit", "s", file_path="store.py", old_string="a", new_string="b"), answer("ok", "s"))
 CLOCK = (call("Edit", "c", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "c"))
@@ -97,7 +100,7 @@ def test_what_git_says_in_another_folder_is_nothing_of_this_work_tree() -> None:
     page = (call("Edit", "p", file_path="lib/page.py", old_string="a", new_string="b"), answer("ok", "p"))
     beside = ran("cd ../lib && git status", "On branch of-lib\nnothing to commit")
     one = digest(conversation(user("store the times in UTC"), STORE, page, beside), 3_000)
-    assert "branch of-lib" in texts(one, Section.COMMANDS)
+    assert "branch of-lib, no commit in these records" in texts(one, Section.COMMANDS)
 
 
 def test_what_is_committed_in_a_folder_for_tries_is_no_outcome_of_the_request_and_holds_none_of_its_files() -> None:
@@ -237,7 +240,7 @@ def test_a_command_that_names_the_work_tree_itself_is_one_of_the_work() -> None:
     edit = (call("Edit", "e", file_path="/data/app/src/a.py", old_string="a", new_string="b"), answer("ok", "e"))
     entered = ran("git -C /data/app checkout -b drift", "Switched to a new branch 'drift'")
     one = digest(conversation(user("mend the clock"), edit, entered, cwd="/data/app"), 1_500)
-    assert "branch drift" in texts(one, Section.COMMANDS)
+    assert "branch drift, no commit in these records" in texts(one, Section.COMMANDS)
 
 
 def test_a_file_that_git_passes_over_is_not_called_uncommitted() -> None:
@@ -358,3 +361,14 @@ def test_where_more_commits_are_not_pushed_than_are_named_it_says_so() -> None:
     pushed = ran("git push", "To host\n   d2b81e4..9e00b6e  utc-times -> utc-times")
     made = [ran("git commit -am x", f"[utc-times 4f1c2a{n}] Step {n}\n 1 file changed") for n in range(4)]
     assert is_open(STORE, pushed, *made)[-1].startswith('Not pushed since: …, 4f1c2a1 "Step 1", ')
+
+
+def test_where_git_named_no_branch_the_records_do_and_that_no_commit_is_shown_is_stated_of_changes_alone() -> None:
+    def branch_in(*messages: Message | tuple[Message, ...]) -> list[str]:
+        session = conversation(user("store the times in UTC"), *messages)
+        named = tuple(replace(record, value={"gitBranch": "utc-times"}) for record in session.records)
+        return texts(digest(replace(session, records=named), 1_500), Section.COMMANDS)
+
+    assert branch_in(STORE) == ["branch utc-times, no commit in these records"]
+    assert branch_in(says("I only looked.")) == ["branch utc-times"]
+    assert branch_in(STORE, COMMIT)[0] == "branch utc-times"
