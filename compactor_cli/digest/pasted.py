@@ -11,6 +11,8 @@ from compactor_cli.digest.statements import ELLIPSIS
 # A line with this many names of members is data, and so are this many lines of one each, or of brackets, in a row.
 _MEMBERS_OF_DATA, _LINES_OF_DATA = 3, 6
 _DATA_LINE = re.compile(r'\s*(?:"[^"]*"\s*(?::|,?$)|[\[\]{}]+,?$)')
+# What somebody says before an object, in the line in which it begins.
+_BEFORE_DATA = re.compile(r'(\w[^{}"]*\s[^{}"]*?)\s*\{"')
 # From this length and number of lines on, a message that does not list requests was pasted for the most part.
 _PASTED_CHARS, _PASTED_LINES, _MIN_STRUCTURE = 1_500, 12, 6
 _STRUCTURE = re.compile(r"^[ \t]*(?:#{1,6} |[-*•] |\d+[.)] )", re.MULTILINE)
@@ -91,8 +93,9 @@ def without_data(text: str) -> str:
         run = list(found)
         is_data = may_be and len(run) >= _LINES_OF_DATA
         for line in run:
-            if not is_data and line.count('":') < _MEMBERS_OF_DATA:
-                lines.append(line)
+            said = line if line.count('":') < _MEMBERS_OF_DATA else _BEFORE_DATA.match(line)
+            if said and not is_data:
+                lines.append(said if isinstance(said, str) else f"{said[1].rstrip()} {ELLIPSIS}")
             elif lines and not lines[-1].endswith(ELLIPSIS):
                 lines[-1] += f" {ELLIPSIS}"
     return "\n".join(lines)

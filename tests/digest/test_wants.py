@@ -409,6 +409,11 @@ def test_a_long_paragraph_of_the_user_stays_whole() -> None:
     assert own_words(LONG * 40) == LONG * 40
 
 
+def test_what_is_said_in_the_line_in_which_a_pasted_log_begins_is_kept() -> None:
+    log = "\n".join(f'{{"time":"20:46","level":"INFO","msg":"hook {n}"}}' for n in range(60))
+    assert own_words(f"this one is still failing: {log}\n/var/tide") == "this one is still failing: …"
+
+
 def test_a_request_that_does_not_fit_keeps_its_title_and_headings_and_is_cut_between_clauses() -> None:
     filler = "We talked about that for a long time and it is as it is, so the gauges of the north stay. " * 20
     plan = user(f"Implement the following plan:\n\n# Move the clock\n\n## Context\n{filler}\n{filler}")
