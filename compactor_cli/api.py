@@ -19,11 +19,19 @@ from compactor_cli.model import settings as model_settings
 from compactor_cli.model.errors import CompactError, InputError, UsageError
 from compactor_cli.model.plan import Action
 from compactor_cli.model.report import Compaction, Outcome, TranscriptReport
-from compactor_cli.model.settings import Size, Strategy, unarchived
+from compactor_cli.model.settings import (
+    Size,
+    Strategy,
+    nearest,
+    read_choice,
+    read_target,
+    read_tokens,
+    settings_from,
+    unarchived,
+)
 from compactor_cli.model.transcript import Container, Transcript
 from compactor_cli.model.value import dataclass
-from compactor_cli.presets import DEFAULT, load_preset, values
-from compactor_cli.presets.values import nearest, settings_from
+from compactor_cli.presets import DEFAULT, load_preset
 from compactor_cli.run.columns import compact_columns
 from compactor_cli.run.in_memory import GivenConversation, conversation_in, conversations_in
 from compactor_cli.run.rows import RowMaker, mapped
@@ -189,7 +197,7 @@ def make_digest(
 
     tables = {"keep_tail": but_newest, "focus": focus}
     settings = settings_from(tables, load_preset(preset).settings, "options")
-    limit = SizeLimit(tokens=values.tokens(size, "size"), chars=chars)
+    limit = SizeLimit(tokens=read_tokens(size, "size"), chars=chars)
     return digest_session(conversation_in(source, format).transcript, settings, limit=limit)
 
 
@@ -209,7 +217,7 @@ def iter_compact(
     One that fails raises `CompactError`; with ``on_error="keep"`` it is given unchanged, with the outcome ``failed``
     and the reason in its report. A line that is not JSON raises in any case.
     """
-    values.choice(on_error, ("raise", "keep"), "on_error")
+    read_choice(on_error, ("raise", "keep"), "on_error")
     return _results(source, _Call(target, options), keeps_failed=on_error == "keep")
 
 
@@ -323,7 +331,7 @@ def _settings(target: Amount | None, options: Options) -> model_settings.Setting
     plain = model_settings.Settings(**{item.name: getattr(base, item.name) for item in fields(model_settings.Settings)})
     tables_given: dict[str, Any] = {name: value for name, value in options.items() if name in _TABLES}
     if target is not None:
-        tables_given["target"] = values.target(target, "target")
+        tables_given["target"] = read_target(target, "target")
     settings = settings_from(tables_given, plain, "options")
     if options.get("model") and settings.strategy is not Strategy.SUMMARY:
         what = f"nothing is summed up by the strategy {settings.strategy.value}, so no model can write it"

@@ -159,10 +159,10 @@ def stats() -> int:
 def prune(older_than: str, max_bytes: int | None) -> int:
     """Remove replies that were not used for long."""
     from compactor_cli.llm.model_client import ReplyCache, replies_file
-    from compactor_cli.presets import values
+    from compactor_cli.model.settings import read_seconds
 
     store = ReplyCache(replies_file())
-    gone = store.prune(older_than_seconds=values.seconds(older_than, "--older-than"), max_bytes=max_bytes)
+    gone = store.prune(older_than_seconds=read_seconds(older_than, "--older-than"), max_bytes=max_bytes)
     click.echo(f"{gone:,} replies removed")
     return _trouble(store)
 

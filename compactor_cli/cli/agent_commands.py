@@ -13,8 +13,8 @@ import click
 from compactor_cli.cli.console import Console, print_quoted
 from compactor_cli.cli.program import READ_AS
 from compactor_cli.model.errors import UsageError
-from compactor_cli.presets import DEFAULT, load_preset, values
-from compactor_cli.presets.values import settings_from
+from compactor_cli.model.settings import read_tokens, settings_from
+from compactor_cli.presets import DEFAULT, load_preset
 from compactor_cli.read.streams import STDIN
 
 
@@ -38,7 +38,7 @@ def digest(file: str, as_json: bool, **given: Any) -> int:
     from compactor_cli.agents.session_digest import SizeLimit, digest_session, read_session
     from compactor_cli.archive.store import Archive
 
-    limit = SizeLimit(tokens=values.tokens(given["size"], "--size") if given["size"] else 0, chars=given["chars"] or 0)
+    limit = SizeLimit(tokens=read_tokens(given["size"], "--size") if given["size"] else 0, chars=given["chars"] or 0)
     tables = {"keep_tail": given["but_newest"], "focus": given["focus"]}
     settings = settings_from(tables, load_preset(given["preset"]).settings, "options")
     if given["source"] and not given["archive_dir"]:

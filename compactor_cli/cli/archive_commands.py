@@ -45,8 +45,8 @@ from compactor_cli.formats.detect import transcripts_of
 from compactor_cli.group.exchanges import Half, group
 from compactor_cli.model.errors import CompactError, InputError, OutputError, UsageError
 from compactor_cli.model.marker import Marker, find_marker
+from compactor_cli.model.settings import read_seconds
 from compactor_cli.model.transcript import Role, Text, Thinking, ToolCall, ToolResult, Transcript
-from compactor_cli.presets import values
 from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.sources import is_folder
 from compactor_cli.schema import faults, schema_names
@@ -254,7 +254,7 @@ def prune(older_than: str, dry_run: bool, force: bool, archive_dir: str | None) 
     could not be undone or looked up. Of outputs written elsewhere (-o, a pipe) nobody knows whether they are in use.
     """
     console = Console("compactor")
-    seconds = values.seconds(older_than, "--older-than")
+    seconds = read_seconds(older_than, "--older-than")
     found = old_originals(archives(archive_dir), moment(time.time() - seconds))
     going = [item for item, used_by in found if force or not used_by]
     for item, used_by in found:
@@ -397,7 +397,7 @@ def _moment(text: str | None, where: str) -> int | None:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        return int(time.time() - values.seconds(text, where))
+        return int(time.time() - read_seconds(text, where))
     return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
 
 

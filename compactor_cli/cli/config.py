@@ -22,10 +22,31 @@ from compactor_cli.cli.console import Level
 from compactor_cli.cli.options import BY_NAME, OPTIONS, SET, DeclaredOptions, Group, Option, OptionKind, Scope
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plugins import WhenFailing
-from compactor_cli.model.settings import KEPT_BY, NEWEST, Settings
+from compactor_cli.model.settings import (
+    KEPT_BY,
+    NEWEST,
+    Settings,
+    nearest,
+    read_budget,
+    read_choice,
+    read_count,
+    read_head,
+    read_money,
+    read_ratio,
+    read_seconds,
+    read_size_bytes,
+    read_switch,
+    read_tail,
+    read_target,
+    read_text,
+    read_texts,
+    read_tokens,
+    settings_from,
+    with_head,
+    with_tail,
+)
 from compactor_cli.model.value import dataclass
-from compactor_cli.presets import DEFAULT, is_preset_file, load_preset, values
-from compactor_cli.presets.values import nearest, read_head, read_tail, settings_from, with_head, with_tail
+from compactor_cli.presets import DEFAULT, is_preset_file, load_preset
 from compactor_cli.read.sources import Walk, config_folder
 from compactor_cli.read.streams import ReadLimits
 from compactor_cli.run.jobs import Originals, Purpose
@@ -174,9 +195,9 @@ def _unknown(name: str, written: str, where: str) -> UsageError:
 def read_value(option: Option, value: Any, where: str) -> Any:
     """The value in the type of its kind. Raises UsageError that names ``where`` and what to write."""
     if option.kind is OptionKind.CHOICE:
-        return values.choice(value, option.choices, where)
+        return read_choice(value, option.choices, where)
     value = [value] if option.kind is OptionKind.LIST and isinstance(value, str) else value
-    return _READERS.get(option.kind, values.text)(value, where)
+    return _READERS.get(option.kind, read_text)(value, where)
 
 
 def setting(option: Option, value: Any, settings: Settings) -> Settings:
@@ -193,20 +214,20 @@ def setting(option: Option, value: Any, settings: Settings) -> Settings:
 
 
 _READERS: Mapping[OptionKind, Callable[[Any, str], Any]] = {
-    OptionKind.LIST: values.texts,
-    OptionKind.FLAG: values.switch,
-    OptionKind.PAIR: values.switch,
-    OptionKind.TALLY: values.count,
-    OptionKind.COUNT: values.count,
-    OptionKind.TOKENS: values.tokens,
-    OptionKind.TARGET: values.target,
+    OptionKind.LIST: read_texts,
+    OptionKind.FLAG: read_switch,
+    OptionKind.PAIR: read_switch,
+    OptionKind.TALLY: read_count,
+    OptionKind.COUNT: read_count,
+    OptionKind.TOKENS: read_tokens,
+    OptionKind.TARGET: read_target,
     OptionKind.HEAD: read_head,
     OptionKind.TAIL: read_tail,
-    OptionKind.RATIO: values.ratio,
-    OptionKind.SECONDS: values.seconds,
-    OptionKind.BUDGET: values.budget,
-    OptionKind.MONEY: values.money,
-    OptionKind.BYTES: values.size_bytes,
+    OptionKind.RATIO: read_ratio,
+    OptionKind.SECONDS: read_seconds,
+    OptionKind.BUDGET: read_budget,
+    OptionKind.MONEY: read_money,
+    OptionKind.BYTES: read_size_bytes,
 }
 
 

@@ -124,7 +124,7 @@ def _measure(paths: tuple[str, ...], given: dict[str, Any]) -> int:
     from compactor_cli.evaluate.cuts import CutRule
     from compactor_cli.evaluate.run_eval import DEFAULT_BUDGETS, EvalOptions, run_eval
     from compactor_cli.evaluate.tables import render_table, to_json, write_plot
-    from compactor_cli.presets import values
+    from compactor_cli.model.settings import read_count
 
     tail_tokens, parts = _tails(given["tails"], CutRule().tail_tokens)
     if parts:
@@ -135,7 +135,7 @@ def _measure(paths: tuple[str, ...], given: dict[str, Any]) -> int:
         commands=tuple(given["commands"]),
         budgets=_sizes(given["budgets"]) or DEFAULT_BUDGETS,
         tail_tokens=tail_tokens,
-        rounds=tuple(values.count(item, "--rounds") for item in rounds),
+        rounds=tuple(read_count(item, "--rounds") for item in rounds),
         **{name: given[name] for name in ("dialect", "limit", "jobs", "seed")},
     )
     with _progress("file") as progress:
@@ -168,19 +168,19 @@ def _names(baselines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _sizes(budgets: str | None) -> tuple[Size, ...]:
-    from compactor_cli.presets import values
+    from compactor_cli.model.settings import read_size
 
-    return tuple(values.size(item, "--budgets") for item in budgets.split(",")) if budgets else ()
+    return tuple(read_size(item, "--budgets") for item in budgets.split(",")) if budgets else ()
 
 
 def _tails(given: Sequence[str], everywhere: int) -> tuple[int, tuple[tuple[str, int], ...]]:
     """The tail's tokens, and those for paths that hold a part: ``8k``, ``chat=500``."""
-    from compactor_cli.presets import values
+    from compactor_cli.model.settings import read_tokens
 
     parts: list[tuple[str, int]] = []
     for item in given:
         part, is_part, size = item.rpartition("=")
-        tokens = values.tokens(size, "--tail")
+        tokens = read_tokens(size, "--tail")
         if is_part:
             parts.append((part, tokens))
         else:

@@ -411,7 +411,7 @@ SETTINGS = (
         "Summary size: scaled, tiered, N or N%.",
         "--budget",
         _ANY,
-        values="presets.values:CURVES",
+        values="model.settings:CURVES",
     ),
     _setting("focus", "focus", _K.TEXT, "Keep details about this first.", "--focus TEXT", Scope.WORDS),
     _setting("model_window", "trigger.window_model", _K.TEXT, "The window of this model.", "MODEL", _ANY),

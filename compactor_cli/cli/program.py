@@ -402,7 +402,7 @@ class Toolbox(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The tool; an unknown one is answered with the nearest."""
         if args[0] not in TOOLS and not args[0].startswith("-"):
-            from compactor_cli.presets.values import nearest
+            from compactor_cli.model.settings import nearest
 
             advice = nearest(args[0], TOOLS) or f"one of {', '.join(TOOLS)}"
             raise click.UsageError(f"no command is called {args[0]} ({advice})", ctx)

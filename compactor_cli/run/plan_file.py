@@ -15,9 +15,8 @@ from typing import Any
 from compactor_cli import __version__
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plan import Action, Edit, Mode, Plan, Span, Tier
-from compactor_cli.model.settings import Settings
+from compactor_cli.model.settings import Settings, settings_from
 from compactor_cli.model.value import dataclass
-from compactor_cli.presets.values import settings_from
 
 FORMAT = 1
 
