@@ -70,7 +70,7 @@ def formats(as_json: bool) -> int:
 @AS_JSON
 def schema(name: str | None, as_json: bool) -> int:
     """List the JSON Schemas, or print one."""
-    from compactor_cli.schema import schema_names, schema_text
+    from compactor_cli.run.documents import schema_names, schema_text
 
     if name:
         click.echo(schema_text(name), nl=False)

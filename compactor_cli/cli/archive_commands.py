@@ -49,7 +49,7 @@ from compactor_cli.model.settings import read_seconds
 from compactor_cli.model.transcript import Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.sources import is_folder
-from compactor_cli.schema import faults, schema_names
+from compactor_cli.run.documents import faults, schema_names
 
 if TYPE_CHECKING:
     from compactor_cli.digest.loss import Dropped

@@ -103,7 +103,7 @@ def client_names() -> tuple[str, ...]:
 _NAMES: Mapping[str, str] = {
     **{option.name: option.values for option in OPTIONS if option.values},
     "presets name": "presets:preset_names",
-    "schema name": "schema:schema_names",
+    "schema name": "run.documents:schema_names",
     "format_name": "formats.registry:names",
     "sessions names": "cli.completion:client_names",
 }

@@ -31,11 +31,10 @@ from compactor_cli.read.sources import find_sources, is_folder
 from compactor_cli.read.streams import STDIN, Compression, reads_within
 from compactor_cli.run.jobs import PASSED_OVER, Job, Originals, Outputs, Purpose, RunConfig
 from compactor_cli.run.outputs import STDOUT, Destination, Target, TargetKind, plan_targets
-from compactor_cli.run.runner import AfterFailure, run_batch
+from compactor_cli.run.runner import AfterFailure, UnchangedCache, run_batch, seen_file
 
 if TYPE_CHECKING:
-    from compactor_cli.run.plan_file import PlanFile
-    from compactor_cli.run.resume import UnchangedCache
+    from compactor_cli.run.documents import PlanFile
 
 WOULD_CHANGE = 1
 FELL_BACK = 4
@@ -95,7 +94,7 @@ def _run(
     console.why(f"settings from: {', '.join(configuration.sources)}")
     plan_file: PlanFile | None = None
     if run_options.plan:
-        from compactor_cli.run.plan_file import read_plan_file
+        from compactor_cli.run.documents import read_plan_file
 
         plan_file = read_plan_file(run_options.plan)
     settings = plan_file.settings if plan_file else configuration.settings
@@ -332,7 +331,7 @@ def _outputs(
         run_report.wants_all = True
         outputs.page = page.add_session if is_single else None
     if run_options.plan_out:
-        from compactor_cli.run.plan_file import header_line
+        from compactor_cli.run.documents import header_line
 
         outputs.save = _private(run_options.plan_out, stack).write
         outputs.save(header_line(run_config.settings))
@@ -359,7 +358,6 @@ def _seen(jobs: Sequence[Job], run_config: RunConfig, run_options: RunOptions) -
     if not stays or run_options.plan or run_options.interactive or any(others) or run_config.redacts_output:
         return None
     from compactor_cli.llm.model_client import replies_file
-    from compactor_cli.run.resume import UnchangedCache, seen_file
 
     return UnchangedCache(seen_file(replies_file().parent, run_config, jobs[0].target.kind))
 

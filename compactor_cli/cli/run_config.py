@@ -16,7 +16,7 @@ from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plugins import PluginGroup, load_plugin, plugin_names
 from compactor_cli.model.settings import KEPT_BY, SEMANTIC, Settings, Strategy
 from compactor_cli.read.jsonl import OnInvalid
-from compactor_cli.run.jobs import Purpose, RunConfig
+from compactor_cli.run.jobs import Hooks, Purpose, RunConfig
 from compactor_cli.run.outputs import STDOUT
 from compactor_cli.run.rows import NOTE_NAME, LazyDigest, View, note_of
 
@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from compactor_cli.llm.prompts import Stage
     from compactor_cli.model.report import Listener
     from compactor_cli.model.summary import Summariser
-    from compactor_cli.run.hooks import Hooks
+    from compactor_cli.run.documents import PlanFile
     from compactor_cli.run.model_run import ModelConfig, ModelRun
-    from compactor_cli.run.plan_file import PlanFile
 
 
 def run_config_of(
@@ -106,8 +105,6 @@ def _hooks(run_options: RunOptions) -> Hooks | None:
     if not (before or after):
         return None
     import shlex
-
-    from compactor_cli.run.hooks import Hooks
 
     for where, command in (("--hook-before", before), ("--hook-after", after)):
         try:

@@ -102,7 +102,7 @@ class RunReport:
 
     def _write(self, exit_code: int, error: str) -> None:
         """The report (to standard output for ``-``) as JSON by the schema ``report``, an input a line."""
-        from compactor_cli.schema import faults
+        from compactor_cli.run.documents import faults
 
         finished = time.time()
         report = {

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import field, replace
+from dataclasses import asdict, field, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from compactor_cli import __version__
 from compactor_cli.formats.detect import find_row, open_transcripts
@@ -24,6 +25,8 @@ from compactor_cli.model.errors import (
     InputError,
     InUse,
     InvalidLine,
+    KeptAsIs,
+    OutputError,
     Place,
     UnknownShape,
 )
@@ -65,9 +68,8 @@ if TYPE_CHECKING:
     from compactor_cli.model.summary import Summariser
     from compactor_cli.plugged import PluginEngine
     from compactor_cli.render.shape import OutputShape
-    from compactor_cli.run.hooks import Hooks
+    from compactor_cli.run.documents import Saved
     from compactor_cli.run.model_run import ModelConfig, ModelRun
-    from compactor_cli.run.plan_file import Saved
 
 
 # Why a file of a tree is skipped whose name might be that of a transcript, and whose content is not.
@@ -316,7 +318,7 @@ def _rows(
 
 
 def _plan_line(path: str, transcript: Transcript, row: Compaction) -> bytes:
-    from compactor_cli.run.plan_file import plan_line
+    from compactor_cli.run.documents import plan_line
 
     return plan_line(path, row.plan, row.summary_text, row.report.summary_source)
 
@@ -456,3 +458,85 @@ class PlanEvents:
             self._emit(Planned(path=self._path, report=report))
         self._announced.discard(report.sha256)
         self._emit(TranscriptEnded(path=self._path, report=report))
+
+
+# A program of the user's that takes longer is ended.
+_HOOK_SECONDS = 60.0
+# Of the output of a hook, this much is taken as instructions or shown as its complaint.
+_MOST_CHARS = 8_000
+_SHOWN_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """The user's programs, run before and after; empty: none. ``seconds``: how long one may take.
+
+    Each gets one JSON object on its standard input. No shell is involved: the command is split into words as a shell
+    would, and run as it is.
+    """
+
+    before: str = ""
+    after: str = ""
+    seconds: float = _HOOK_SECONDS
+
+    def ask(self, path: str, output: str, transcript: Transcript, plan: Plan) -> str:
+        """Run the hook before: its standard output, as instructions for the summary.
+
+        Raises KeptAsIs where it ends with another code than 0, OutputError where it cannot be run or takes too long.
+        """
+        if not self.before:
+            return ""
+        payload = {
+            "hook": "before",
+            "path": path,
+            "output": output,
+            "dialect": transcript.dialect,
+            "sha256": transcript.sha256,
+            "tokens_before": plan.tokens_before,
+            "tokens_after": plan.tokens_kept + plan.summary_tokens,
+            "plan": asdict(plan),
+        }
+        code, answer, complaint = _run_hook(self.before, payload, self.seconds)
+        if code:
+            raise KeptAsIs(f"the hook before it ended with code {code}{complaint}")
+        return answer[:_MOST_CHARS].strip()
+
+    def emit(self, report: InputReport) -> str:
+        """Run the hook after; what went wrong with it, empty if nothing did. The output stays in any case."""
+        if not self.after:
+            return ""
+        names = ("path", "output", "archive", "sha256", "tokens_before", "tokens_after", "bytes_before", "bytes_after")
+        payload = {"hook": "after", **{name: getattr(report, name) for name in names}}
+        try:
+            code, _, complaint = _run_hook(self.after, payload, self.seconds)
+        except OutputError as error:
+            return error.what
+        return f"the hook after it ended with code {code}{complaint}" if code else ""
+
+
+def _run_hook(command: str, payload: Mapping[str, Any], seconds: float) -> tuple[int, str, str]:
+    """Exit code, standard output, and the first line of standard error for people. Raises OutputError."""
+    import shlex
+    import signal
+    import subprocess
+
+    words = shlex.split(command)
+    given = json.dumps(payload).encode() + b"\n"
+    try:
+        process = subprocess.Popen(  # noqa: S603 -- what the user named
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
+    except OSError as error:
+        step = "check the command; it is run without a shell"
+        raise OutputError(f"the hook {words[0]} cannot be run: {error.strerror}", next_step=step) from error
+    with process:
+        try:
+            answer, complaint = process.communicate(given, timeout=seconds)
+        except subprocess.TimeoutExpired as error:
+            step = "give it more time: --set hook-timeout=5m"
+            raise OutputError(f"the hook {words[0]} took more than {seconds:g} seconds", next_step=step) from error
+        finally:
+            if process.poll() is None:  # it and what it started are ended where they still run
+                os.killpg(process.pid, signal.SIGKILL)
+    first = complaint.decode(errors="replace").strip().partition("\n")[0][:_SHOWN_CHARS]
+    return process.returncode, answer.decode(errors="replace"), f": {first}" if first else ""

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from compactor_cli.model.summary import Answer, Estimate, LoadState, Request, Summariser
     from compactor_cli.plugged import PluginEngine
     from compactor_cli.render.shape import OutputShape
+    from compactor_cli.run.documents import Saved
     from compactor_cli.run.model_run import ModelRun
-    from compactor_cli.run.plan_file import Saved
     from compactor_cli.run.workers import Item, Result
 
 

@@ -13,7 +13,7 @@ import pytest
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.settings import Settings, Size, read_ratio, read_seconds, read_tokens, settings_from
 from compactor_cli.presets import load_preset, preset_names
-from compactor_cli.schema import faults
+from compactor_cli.run.documents import faults
 
 
 @pytest.mark.parametrize("name", preset_names())

@@ -17,8 +17,7 @@ from compactor_cli.read.sources import InputSource
 from compactor_cli.run import jobs as jobs_module
 from compactor_cli.run.jobs import Job, RunConfig
 from compactor_cli.run.outputs import Target, TargetKind
-from compactor_cli.run.resume import REASON, UnchangedCache, seen_file
-from compactor_cli.run.runner import run_batch
+from compactor_cli.run.runner import REASON, UnchangedCache, run_batch, seen_file
 
 LONG_AGO = 1_700_000_000
 
