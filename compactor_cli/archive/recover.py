@@ -48,15 +48,7 @@ from compactor_cli.archive.store import (
 )
 from compactor_cli.model.errors import CompactError, OutputError, Unreadable
 from compactor_cli.model.value import dataclass
-from compactor_cli.read.streams import (
-    BUFFER_BYTES,
-    Compression,
-    Look,
-    compression_of,
-    open_stream,
-    packing,
-    unreadable,
-)
+from compactor_cli.read.streams import BUFFER_BYTES, Compression, Look, compression_of, open_stream, packing, unreadable
 
 _NOT_WRITTEN = "is not what a compaction wrote here"
 JOURNAL_START = "append-"

@@ -16,12 +16,7 @@ from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, holds_temporaries, lock, make_folders, system_errors
 from compactor_cli.cli.config import Configuration, RunOptions, check, configure
 from compactor_cli.cli.console import Console, Level, Progress, counted, is_terminal
-from compactor_cli.cli.run_config import (
-    account_for,
-    check_memory,
-    run_config_of,
-    with_models,
-)
+from compactor_cli.cli.run_config import account_for, check_memory, run_config_of, with_models
 from compactor_cli.cli.run_report import RunReport, output_file
 from compactor_cli.cli.views import PageFile, ResultLines, warn_of_fallbacks
 from compactor_cli.model.errors import CompactError, UsageError

@@ -28,16 +28,7 @@ from compactor_cli.formats.jsontext import dumped, with_key
 from compactor_cli.formats.located import LocatedPart, RecordDialect, like_keys, parts_of
 from compactor_cli.formats.sessions import LinkedSite, ParentTree, derived_hex, derived_uuid
 from compactor_cli.formats.spec_rules import PLACEHOLDER, Test, condition, lookup, place_of, places, reader, steps
-from compactor_cli.model.transcript import (
-    Message,
-    Part,
-    PreviousSummary,
-    Record,
-    Role,
-    ToolResult,
-    Transcript,
-    text_of,
-)
+from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, ToolResult, Transcript, text_of
 
 if TYPE_CHECKING:
     from compactor_cli.formats.base import Capabilities, JsonPath

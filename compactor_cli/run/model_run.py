@@ -24,16 +24,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from compactor_cli.llm import llm
 from compactor_cli.llm.importance import LOCAL_PREFIX, EmbeddingSimilarity, embedder
-from compactor_cli.llm.limits import (
-    Breaker,
-    Charge,
-    RateLimiter,
-    RateLimits,
-    Reservation,
-    Spend,
-    SpendLimits,
-    Spent,
-)
+from compactor_cli.llm.limits import Breaker, Charge, RateLimiter, RateLimits, Reservation, Spend, SpendLimits, Spent
 from compactor_cli.llm.model import AUTO, SAME, ModelOptions, ModelSummariser
 from compactor_cli.llm.model_calls import (
     NO_KEYS,
