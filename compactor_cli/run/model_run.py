@@ -14,7 +14,7 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import asdict, field, replace
 from functools import partial
@@ -220,8 +220,6 @@ class ModelRun:
         if self.threads == 1:
             yield from map(work, items)
             return
-        from concurrent.futures import ThreadPoolExecutor
-
         with self._lock:
             self._pool = self._pool or ThreadPoolExecutor(self.threads, thread_name_prefix="transcript")
         yield from in_order(self._pool, work, items, _AHEAD * self.threads)
