@@ -53,7 +53,7 @@ from compactor_cli.run.jobs import Originals, Purpose
 from compactor_cli.run.outputs import STDOUT, check_folder
 
 if TYPE_CHECKING:
-    from compactor_cli.render.shape import OutputShape
+    from compactor_cli.render.convert import OutputShape
 
 # With -i and -r nobody looks at each file, so those that an agent may still be writing are left alone.
 DEFAULT_MIN_AGE_SECONDS = 600.0
@@ -374,7 +374,7 @@ class RunOptions(DeclaredOptions):
         """How outputs are written, where that is not as they were. Raises UsageError for what cannot be written."""
         if not self.to and not self.arrow:
             return None
-        from compactor_cli.render.shape import Cells, OutputShape, Parts
+        from compactor_cli.render.convert import Cells, OutputShape, Parts
 
         return OutputShape.checked(
             dialect=self.to,

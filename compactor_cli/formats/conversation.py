@@ -103,7 +103,7 @@ def spoken_parts(message: Message) -> Iterator[Text | Media]:
     return (part for part in message.parts if isinstance(part, (Text, Media)))
 
 
-def arguments_text(call: ToolCall) -> str:
+def arguments_json(call: ToolCall) -> str:
     """Arguments as JSON; a text stays as it is."""
     return call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
 
@@ -256,7 +256,7 @@ def openai_lines(message: Message) -> Iterator[dict[str, Any]]:
     line: dict[str, Any] = {"role": message.role.value, "content": openai_content(message)}
     if message.calls:
         line["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments_text(call)}}
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments_json(call)}}
             for call in message.calls
         ]
     yield line

@@ -18,7 +18,7 @@ from compactor_cli.formats.base import REQUEST, Capabilities, Insertion, Inserti
 from compactor_cli.formats.chat import ROW_MODELS
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import arguments, listed, media_count, result_text, shortened_result, string
-from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_text, spoken_parts
+from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_json, spoken_parts
 from compactor_cli.formats.jsontext import dumped
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, content_parts, like_keys, parts_of
 from compactor_cli.formats.sessions import Value
@@ -245,7 +245,7 @@ def written(message: Message) -> Iterator[dict[str, Any]]:
     if words:
         yield {"type": "message", "role": message.role.value, "content": words}
     for call in message.calls:
-        yield {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments_text(call)}
+        yield {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments_json(call)}
     for result in message.results:
         yield {"type": "function_call_output", "call_id": result.id, "output": result.text}
 

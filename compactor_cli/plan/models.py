@@ -6,8 +6,8 @@ read without importing it; for vocabularies, the folder in ``TIKTOKEN_CACHE_DIR`
 The tokens of small texts are counted without loading a vocabulary: tiktoken takes 0.15 s in each process to build what
 it looks tokens up in; a `VocabularyTable` is a hash table with open addressing, read from the disk as it is. It is made
 when a run of the command loads a vocabulary for the first time, in the user's cache folder, private, held to its
-own hash. Texts are parted by the vocabulary's pattern, its classes written out for Latin, Greek and common signs; those of
-other characters, and pieces that would take long to be merged here, are left to tiktoken.
+own hash. Texts are parted by the vocabulary's pattern, its classes written out for Latin, Greek and common signs; those
+of other characters, and pieces that would take long to be merged here, are left to tiktoken.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from compactor_cli.model.plan import Importance
     from compactor_cli.model.summary import Summariser
     from compactor_cli.plugged import PluginEngine
-    from compactor_cli.render.shape import OutputShape
+    from compactor_cli.render.convert import OutputShape
     from compactor_cli.run.documents import Saved
     from compactor_cli.run.model_run import ModelConfig, ModelRun
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from compactor_cli.model.plan import Importance
     from compactor_cli.model.summary import Answer, Estimate, LoadState, Request, Summariser
     from compactor_cli.plugged import PluginEngine
-    from compactor_cli.render.shape import OutputShape
+    from compactor_cli.render.convert import OutputShape
     from compactor_cli.run.documents import Saved
     from compactor_cli.run.model_run import ModelRun
     from compactor_cli.run.workers import Item, Result
@@ -240,7 +240,7 @@ class RowMaker:
             return self.passed(transcript, transcript.fault)
         if self.shape is None or not self.shape.is_split:
             return self._whole(transcript)
-        from compactor_cli.render.shape import windows
+        from compactor_cli.render.convert import windows
 
         return merge_windows(transcript, [self._whole(window) for window in windows(transcript)])
 
