@@ -8,7 +8,6 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from compactor_cli.apply import marker_for
 from compactor_cli.archive.index import text_of
 from compactor_cli.archive.restore import remember
 from compactor_cli.archive.store import Archive
@@ -16,6 +15,7 @@ from compactor_cli.archive.verify import store_session
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.digest import Digest
 from compactor_cli.digest.loss import Dropped, dropped
+from compactor_cli.engine import marker_for
 from compactor_cli.formats.client_view import sent, sent_messages
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.group.exchanges import group

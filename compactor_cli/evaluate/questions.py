@@ -32,8 +32,7 @@ from compactor_cli.evaluate.tables import NOTHING, columns, mean, percent
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.llm.check_reply import CheckInput, Verdict, check
 from compactor_cli.llm.model_calls import Reply
-from compactor_cli.llm.outline import headings_of, own_words
-from compactor_cli.llm.prompts import written_headings
+from compactor_cli.llm.prompts import headings_of, own_words, written_headings
 from compactor_cli.llm.quoting import Strand
 from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, RecordFacts, completed
 from compactor_cli.model.errors import InputError, Place, UsageError

@@ -29,8 +29,7 @@ from compactor_cli.llm.model_calls import (
     UnknownModel,
 )
 from compactor_cli.llm.model_client import SHRINK_ROUNDS
-from compactor_cli.llm.outline import as_text, joined_outline
-from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage
+from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage, as_text, joined_outline
 from compactor_cli.llm.quoting import Earlier, Strand, quoter
 from compactor_cli.llm.supplement import RecordFacts
 from compactor_cli.model.summary import Estimate, Request

@@ -114,7 +114,7 @@ class SessionNote:
         """The summary, within ``request.budget_tokens`` and without a call of any model if the note fits."""
         # Here, so that a run without a note does not load the digest before it knows that it needs one.
         from compactor_cli.digest.language import LANGUAGES, detect
-        from compactor_cli.llm.outline import heading_lines
+        from compactor_cli.llm.prompts import heading_lines
         from compactor_cli.llm.quoting import quoter
         from compactor_cli.llm.supplement import CompletedText, completed
         from compactor_cli.model.summary import Section, Source, Summary
