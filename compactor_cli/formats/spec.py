@@ -144,7 +144,7 @@ _LOOKED_AT = 50
 def load(name: str) -> SpecDialect:
     """The built-in dialect of this name, or that of a file of one's own. Raises UsageError for what is wrong in it."""
     if name.endswith(_SUFFIX):
-        from compactor_cli.formats.spec_check import read_spec
+        from compactor_cli.formats.spec_rules import read_spec
 
         spec = read_spec(Path(name))
     else:
