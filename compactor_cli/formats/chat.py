@@ -21,10 +21,17 @@ from typing import Any, NamedTuple
 from compactor_cli.formats import contents, located
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, objects, of_words, pad_missing_results
 from compactor_cli.formats.client_signs import previous_summary, summary_of
-from compactor_cli.formats.contents import CALL_LISTS, listed, result_text, shortened_result, string, text_key, time_of
-from compactor_cli.formats.jsontext import dumped
-from compactor_cli.formats.located import LocatedPart, RecordDialect
-from compactor_cli.formats.sessions import Value, derived_hex
+from compactor_cli.formats.contents import (
+    CALL_LISTS,
+    dumped,
+    listed,
+    result_text,
+    shortened_result,
+    string,
+    text_key,
+    time_of,
+)
+from compactor_cli.formats.located import LocatedPart, RecordDialect, Value, derived_hex
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, ToolResult, Transcript
 
 # With a hyphen in smolagents.

@@ -15,10 +15,8 @@ from typing import Any
 from compactor_cli.formats import located
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, of_words, pad_missing_results
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import ROLES, listed, string, time_of
-from compactor_cli.formats.jsontext import with_key
-from compactor_cli.formats.located import RecordDialect, at
-from compactor_cli.formats.sessions import ParentTree, derived_uuid
+from compactor_cli.formats.contents import ROLES, listed, string, time_of, with_key
+from compactor_cli.formats.located import ParentTree, RecordDialect, at, derived_uuid
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.read.jsonl import parse_record
 

@@ -36,17 +36,15 @@ from compactor_cli.formats.claude_tree import (
     superseded,
 )
 from compactor_cli.formats.client_signs import marked_summary, summary_of
-from compactor_cli.formats.contents import role_of, string
+from compactor_cli.formats.contents import dump, dumped, parse, role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, anthropic_content, merged
-from compactor_cli.formats.jsontext import dump, dumped, parse
-from compactor_cli.formats.located import LocatedPart, RecordDialect, at, content_parts, parts_of
-from compactor_cli.formats.sessions import LinkedSite, Value, derived_uuid, derived_uuids, is_shown, usage_of
+from compactor_cli.formats.located import RecordDialect, Value, at, content_parts, derived_uuid, derived_uuids, usage_of
 from compactor_cli.model.transcript import Message, Record, Role, Transcript
 
 _COPIED = ("isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "agentId")
 
 
-class _ClaudeSite(LinkedSite):
+class _ClaudeSite(located.LinkedSite):
     """Where the insertion goes: the uuids and the envelope around it."""
 
     def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
@@ -64,7 +62,7 @@ class _ClaudeSite(LinkedSite):
 
     def _is_linked(self, i: int) -> bool:
         """Whether others can link to a record that is sent: prompts of the queue have no uuid."""
-        return is_shown(self.transcript.messages[i]) and bool(self.tree.id(i))
+        return located.is_shown(self.transcript.messages[i]) and bool(self.tree.id(i))
 
     def envelope(self) -> dict[str, Any]:
         """What neighbours say about the session, the client and the folder."""
@@ -312,7 +310,7 @@ def _message(tree: Tree, i: int, *, is_superseded: bool, is_queued: bool) -> Mes
     if i not in tree.is_main:
         is_of_others = tree.is_of_subagent(i) or is_of_conversation(value)
         is_held = is_of_others or (value.get("type") == "queue-operation" and not is_queued)
-        parts = () if is_held else parts_of(_pieces(value))
+        parts = () if is_held else located.parts_of(_pieces(value))
         role = Role.USER if parts else Role.META
         # A boundary that stayed after a new one would be the one in force: it goes with what it replaced.
         is_gone = is_boundary(value) or (is_superseded and bool(parts))
@@ -331,7 +329,7 @@ def _message(tree: Tree, i: int, *, is_superseded: bool, is_queued: bool) -> Mes
     )
 
 
-def _pieces(value: Value) -> list[LocatedPart]:
+def _pieces(value: Value) -> list[located.LocatedPart]:
     """What is sent of a record with the places of its texts: of a message, of a prompt queued while the model worked,
     of the output of a command that the user ran."""
     if is_of_conversation(value):

@@ -12,9 +12,8 @@ from typing import Protocol, runtime_checkable
 from compactor_cli.formats.base import objects
 from compactor_cli.formats.claude_tree import Tree
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.located import at
+from compactor_cli.formats.located import Value, at, is_shown
 from compactor_cli.formats.registry import find
-from compactor_cli.formats.sessions import Value, is_shown
 from compactor_cli.model.errors import Place
 from compactor_cli.model.marker import find_marker
 from compactor_cli.model.transcript import Container, Media, Message, Part, Role, Text, Thinking, Transcript

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 from compactor_cli.formats import chat, located
 from compactor_cli.formats.base import CHAT, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import listed, string
-from compactor_cli.formats.jsontext import parse
+from compactor_cli.formats.contents import listed, parse, string
 from compactor_cli.formats.located import RecordDialect
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
 

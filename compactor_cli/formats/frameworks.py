@@ -20,14 +20,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats import chat, located
+from compactor_cli.formats import chat, contents, located
 from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, objects, of_words
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import ROLES, listed, role_of, string
+from compactor_cli.formats.contents import LEFT_OUT, ROLES, dumped, gone_lines, listed, role_of, string, with_key
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, openai_content, thinking_of
-from compactor_cli.formats.jsontext import LEFT_OUT, dumped, gone_lines, scrubbed, with_key
-from compactor_cli.formats.located import LocatedPart, RecordDialect, at, first_string, like_keys, parts_of
-from compactor_cli.formats.sessions import derived_hex, derived_uuid
+from compactor_cli.formats.located import LocatedPart, RecordDialect, at, derived_hex, derived_uuid, like_keys, parts_of
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, ToolCall, Transcript, text_of
 
 _CLASSES = {
@@ -286,7 +284,7 @@ class InspectAI(RecordDialect):
         frame = composed.frame
         for key in ("events", "attachments"):
             old = row.get(key)
-            new = scrubbed(old, gone)
+            new = contents.scrubbed(old, gone)
             if key == "attachments" and isinstance(new, dict):
                 new |= dict.fromkeys(unused & new.keys(), LEFT_OUT)
             frame = with_key(frame, key, new, old) if new != old else frame
@@ -407,7 +405,7 @@ class Letta(RecordDialect):
         """The model that the agent is configured with, else the last message's."""
         messages = (at(record.value, ("model",)) for record in reversed(records))
         names = (at(row, ("llm_config", "model")), at(row, ("model",)), *messages)
-        return first_string(names)
+        return located.first_string(names)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with all keys of their neighbours: the importer wants them."""

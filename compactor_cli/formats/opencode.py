@@ -17,10 +17,8 @@ from typing import Any
 from compactor_cli.formats import located
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.formats.client_signs import marked_summary, summary_of
-from compactor_cli.formats.contents import arguments, listed, string, time_of
-from compactor_cli.formats.jsontext import dump, dumped, parse
-from compactor_cli.formats.located import LocatedPart, at, parts_of
-from compactor_cli.formats.sessions import SessionDialect
+from compactor_cli.formats.contents import arguments, dump, dumped, listed, parse, string, time_of
+from compactor_cli.formats.located import LocatedPart, SessionDialect, at, parts_of
 from compactor_cli.model.transcript import Message, Record, Role, ToolCall, ToolResult, Transcript
 
 # Ids are a kind, 12 hex digits that grow with time, and 14 letters and digits.

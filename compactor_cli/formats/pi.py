@@ -14,14 +14,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from compactor_cli.formats import located, sessions
+from compactor_cli.formats import located
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.formats.client_signs import marked_summary
-from compactor_cli.formats.contents import string
+from compactor_cli.formats.contents import dump, dumped, parse, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, image_of
-from compactor_cli.formats.jsontext import dump, dumped, parse
-from compactor_cli.formats.located import LocatedPart, at, content_parts, first_string, parts_of
-from compactor_cli.formats.sessions import LinkedSite, ParentTree, SessionDialect, Value, is_shown, usage_of
+from compactor_cli.formats.located import LinkedSite, LocatedPart, ParentTree, SessionDialect, Value, at, usage_of
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, Transcript
 
 
@@ -96,8 +94,8 @@ class _PiSite(LinkedSite):
         self.path = path = _path_of(transcript.records)
         newest_first = sorted(set(cut.after).intersection(path.entries), key=lambda i: (i in path.unread, -i))
         super().__init__(transcript, cut, path, next(iter(newest_first), None))
-        self.covered = sessions.covered(cut, len(transcript.records))
-        self.head = [i for i in cut.before if is_shown(transcript.messages[i])]
+        self.covered = located.covered(cut, len(transcript.records))
+        self.head = [i for i in cut.before if located.is_shown(transcript.messages[i])]
         self.tail = [i for i in cut.after if path.values[i].get("type") != "session"]
 
     def bridge(self, own: str, parent: str) -> dict[str, Any]:
@@ -139,7 +137,7 @@ def _is_answer(value: Value) -> bool:
 
 
 def _ids(transcript: Transcript, insertions: Sequence[Insertion]) -> list[str]:
-    return [sessions.derived_uuid(transcript.sha256, i)[:8] for i in range(len(insertions))]
+    return [located.derived_uuid(transcript.sha256, i)[:8] for i in range(len(insertions))]
 
 
 # What the client wants of an answer: nobody counted its tokens.
@@ -219,7 +217,7 @@ class Pi(SessionDialect):
         values = [record.value for record in reversed(records) if isinstance(record.value, dict)]
         answers = (value["message"].get("model") for value in values if isinstance(value.get("message"), dict))
         chosen = (value.get("modelId") for value in values)
-        return first_string((*answers, *chosen))
+        return located.first_string((*answers, *chosen))
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """A ``compaction`` entry, in the place of the removed entry that the tail links to.
@@ -308,7 +306,7 @@ class Pi(SessionDialect):
 
 def _message(value: Value, is_superseded: bool) -> Message:
     role, pieces = _role_and_pieces(value)
-    parts = parts_of(pieces)
+    parts = located.parts_of(pieces)
     timestamp = string(value.get("timestamp"))
     if role is Role.META:
         return Message(role=role, timestamp=timestamp)
@@ -325,7 +323,7 @@ def _role_and_pieces(value: Value) -> tuple[Role, list[LocatedPart]]:
     kind = value.get("type")
     if kind in _SUMMARIES or kind == "custom_message":
         content = value.get("content" if kind == "custom_message" else "summary")
-        return Role.USER, [LocatedPart(part) for part in content_parts(content)]
+        return Role.USER, [LocatedPart(part) for part in located.content_parts(content)]
     message = value.get("message") if kind == "message" else None
     if not isinstance(message, dict):
         return Role.META, []

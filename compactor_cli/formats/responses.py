@@ -17,11 +17,9 @@ from compactor_cli.formats import contents, located
 from compactor_cli.formats.base import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath, first_object
 from compactor_cli.formats.chat import ROW_MODELS
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import arguments, listed, media_count, result_text, shortened_result, string
+from compactor_cli.formats.contents import arguments, dumped, listed, media_count, result_text, shortened_result, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_json, spoken_parts
-from compactor_cli.formats.jsontext import dumped
-from compactor_cli.formats.located import LocatedPart, RecordDialect, at, content_parts, like_keys, parts_of
-from compactor_cli.formats.sessions import Value
+from compactor_cli.formats.located import LocatedPart, RecordDialect, Value, at, content_parts, like_keys, parts_of
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript, text_of
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}

@@ -13,13 +13,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats import chat
+from compactor_cli.formats import chat, contents
 from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, pad_missing_results
 from compactor_cli.formats.chat import BRIDGE, alternating
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import TextPiece, json_value, named_call, result_text, rewritten, shortened_call
+from compactor_cli.formats.contents import TextPiece, dump, json_value, named_call, parse, result_text, rewritten
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
-from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located import RecordDialect
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 
@@ -85,7 +84,7 @@ def _shortened(part: Part, written: str, text: str) -> str:
     if isinstance(part, Thinking):
         return written
     if isinstance(part, ToolCall):
-        return shortened_call(written, text)
+        return contents.shortened_call(written, text)
     is_wrapped = isinstance(part, ToolResult) and part.text != written
     return dumps({**json_value(written), "content": text}) if is_wrapped else text
 

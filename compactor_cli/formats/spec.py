@@ -23,10 +23,8 @@ from compactor_cli.formats import chat, located
 from compactor_cli.formats.base import Insertion, InsertionPoint, first_object, objects, of_words, pad_missing_results
 from compactor_cli.formats.chat import alternating
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import role_of, string, time_of
-from compactor_cli.formats.jsontext import dumped, with_key
-from compactor_cli.formats.located import LocatedPart, RecordDialect, like_keys, parts_of
-from compactor_cli.formats.sessions import LinkedSite, ParentTree, derived_hex, derived_uuid
+from compactor_cli.formats.contents import dumped, role_of, string, time_of, with_key
+from compactor_cli.formats.located import LinkedSite, LocatedPart, ParentTree, RecordDialect, like_keys, parts_of
 from compactor_cli.formats.spec_rules import PLACEHOLDER, Test, condition, lookup, place_of, places, reader, steps
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, ToolResult, Transcript, text_of
 
@@ -74,7 +72,7 @@ class _Templates:
             known[name] = _named(rule, known, messages)
         _, _, digits = self._spec.get("ids", "sha256:24").partition(":")
         seeds = [(transcript.sha256, item.text) for item in insertions]
-        ids = [derived_hex(*seed, int(digits)) if digits else derived_uuid(*seed) for seed in seeds]
+        ids = [located.derived_hex(*seed, int(digits)) if digits else located.derived_uuid(*seed) for seed in seeds]
         parents: Sequence[Any] = [None] * len(ids)
         if ids and (chain := self._spec.get("chain")):
             tree = ParentTree(values, (chain["id"], chain["parent"]))

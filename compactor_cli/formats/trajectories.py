@@ -27,29 +27,9 @@ from typing import Any
 from compactor_cli.formats import chat, contents, located
 from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, objects, of_words
 from compactor_cli.formats.client_signs import marked_summary, previous_summary, summary_of
-from compactor_cli.formats.contents import (
-    TextPiece,
-    arguments,
-    has_calls,
-    listed,
-    rewritten,
-    shortened_result,
-    size_bytes,
-    string,
-)
+from compactor_cli.formats.contents import TextPiece, arguments, dump, dumped, has_calls, listed, parse, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, thinking_of
-from compactor_cli.formats.jsontext import (
-    dump,
-    dumped,
-    gone_lines,
-    lines_between,
-    number_replaced,
-    parse,
-    scrubbed,
-    with_key,
-)
-from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of, shorten
-from compactor_cli.formats.sessions import time_near
+from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of, shorten, time_near
 from compactor_cli.model.transcript import Media, Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
 
 # What the digest and people know a command line by.
@@ -160,14 +140,14 @@ class SweAgent(RecordDialect):
             return shorten(record, texts, _step_pieces)
         if action := _action(value):
             old = _action_pieces(value)
-            words, fence, command, following = rewritten(old, texts, _shortened)
+            words, fence, command, following = contents.rewritten(old, texts, _shortened)
             # With the copies of thought and action next to the words.
             copies = {"action": command} if command != action else {}
             copies |= {"thought": words + fence} if "thought" in value and words != old[0].written else {}
             content = _with_text(value.get("content"), f"{words}{fence}{command}{following}")
             return dump({**value, "content": content, **copies}, record.raw)
         if value.get("role") == "tool":
-            return dump({**value, "content": shortened_result(value.get("content"), texts[0])}, record.raw)
+            return dump({**value, "content": contents.shortened_result(value.get("content"), texts[0])}, record.raw)
         return chat.shorten(record, texts)
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
@@ -175,14 +155,14 @@ class SweAgent(RecordDialect):
         steps = source.row.get("trajectory") if isinstance(source.row, dict) else None
         if not isinstance(steps, list) or not source.records or _is_swe_step(source.records[0].value):
             return composed
-        gone = gone_lines(source, composed)
+        gone = contents.gone_lines(source, composed)
         # Every step repeats the whole prompt.
         bare = (
             {**step, **{key: [] for key in _PROMPTS if step.get(key)}} if isinstance(step, dict) else step
             for step in steps
         )
-        new = [scrubbed(step, gone) for step in bare]
-        frame = with_key(composed.frame, "trajectory", new, steps) if new != steps else composed.frame
+        new = [contents.scrubbed(step, gone) for step in bare]
+        frame = contents.with_key(composed.frame, "trajectory", new, steps) if new != steps else composed.frame
         return replace(composed, frame=frame)
 
 
@@ -305,12 +285,12 @@ class MiniSwe(RecordDialect):
         """The message with these texts replaced within its words; ``extra`` without the copies of what is cut."""
         old = parse(record.raw)
         if found := _mini_pieces(old):
-            new = {**old, "content": _with_text(old["content"], "".join(rewritten(found, texts, _shortened)))}
+            new = {**old, "content": _with_text(old["content"], "".join(contents.rewritten(found, texts, _shortened)))}
         else:
             new = parse(chat.shorten(record, texts))
         if "extra" in new:
             bare = {key: new[key] for key in new if key != "extra"}
-            new["extra"] = scrubbed(new["extra"], lines_between(old.get("content"), bare))
+            new["extra"] = contents.scrubbed(new["extra"], contents.lines_between(old.get("content"), bare))
         return dump(new, record.raw)
 
 
@@ -389,11 +369,11 @@ class Atif(RecordDialect):
         records = list(composed.records)
         for i, record in enumerate(records):
             if _is_atif_step(record.value) and record.value["step_id"] != i + 1:
-                raw = number_replaced(record.raw, "step_id", i + 1)
+                raw = contents.number_replaced(record.raw, "step_id", i + 1)
                 records[i] = replace(record, raw=raw, value={**record.value, "step_id": i + 1})
         frame = composed.frame
         if isinstance(at(composed.row, ("final_metrics", "total_steps")), int):
-            frame = with_key(frame, "total_steps", len(records))
+            frame = contents.with_key(frame, "total_steps", len(records))
         return replace(composed, records=tuple(records), frame=frame)
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
@@ -493,7 +473,7 @@ def _atif_pieces(value: Any) -> list[LocatedPart]:
 def _atif_block(block: Any) -> LocatedPart:
     piece = located.block(block)
     media = piece.part
-    return LocatedPart(replace(media, size_bytes=size_bytes(block))) if isinstance(media, Media) else piece
+    return LocatedPart(replace(media, size_bytes=contents.size_bytes(block))) if isinstance(media, Media) else piece
 
 
 def _atif_step(item: Insertion, number: int, time: str, *, has_head: bool) -> dict[str, Any]:
