@@ -26,14 +26,8 @@ from enum import Enum, auto
 from functools import cache, partial
 from pathlib import Path
 
-from compactor_cli.archive.atomic import (
-    PRIVATE_FILE_MODE,
-    atomic_writer,
-    new_temporary,
-    output_error,
-    system_errors,
-    temporary_name,
-)
+from compactor_cli.archive import atomic
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, atomic_writer, new_temporary, output_error, system_errors
 from compactor_cli.model.errors import Changed, CompactError, InUse
 from compactor_cli.read.streams import BUFFER_BYTES, Look
 
@@ -299,7 +293,7 @@ def _replace_without_exchange(swap: Path, target: Path, *, old: int, look: Look,
         return
     # It was written to in the last moment: its bytes get a name again, with what was appended to ours meanwhile.
     os.lseek(old, 0, os.SEEK_SET)
-    temporary = temporary_name(target.parent)
+    temporary = atomic.temporary_name(target.parent)
     with os.fdopen(new_temporary(str(temporary), PRIVATE_FILE_MODE), "wb") as file:
         while piece := os.read(old, BUFFER_BYTES):
             file.write(piece)

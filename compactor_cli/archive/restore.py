@@ -19,20 +19,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
+from compactor_cli.archive import store
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, Existing, atomic_writer, make_folders
-from compactor_cli.archive.store import (
-    MANIFEST,
-    WHEN_ARCHIVED,
-    ManifestEntry,
-    content,
-    default_archive_dir,
-    is_hex,
-    open_stored,
-    read_entries,
-    read_parts,
-    stored_blobs,
-    stored_sidecars,
-)
+from compactor_cli.archive.store import MANIFEST, WHEN_ARCHIVED, ManifestEntry, content, stored_blobs
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import CompactError, InputError, UnknownShape, Unreadable, UsageError
 from compactor_cli.model.marker import Reference, find_marker, parse_id, parse_ranges, record_id
@@ -68,7 +57,7 @@ def find(folders: Iterable[str | Path], prefix: str) -> FoundOriginal:
     Raises `UsageError` for too few hex digits, `InputError` if there is none, or more than one.
     """
     prefix = prefix.lower()
-    if len(prefix) < MIN_PREFIX_CHARS or not is_hex(prefix):
+    if len(prefix) < MIN_PREFIX_CHARS or not store.is_hex(prefix):
         advice = "copy it from the summary's marker, or from MANIFEST.jsonl"
         raise UsageError(f"{prefix!r} is not the start (at least 8 hex digits) of a hash", next_step=advice)
     places = [Path(folder) for folder in folders]
@@ -131,8 +120,8 @@ def restore_to(
 
 def _inside(folder: Path, prefix: str) -> Iterator[FoundOriginal]:
     """The transcripts inside originals."""
-    for original, sidecar in stored_sidecars(folder):
-        parts = [part for part in read_parts(sidecar) if part.sha256.startswith(prefix)]
+    for original, sidecar in store.stored_sidecars(folder):
+        parts = [part for part in store.read_parts(sidecar) if part.sha256.startswith(prefix)]
         for _, path in stored_blobs(folder, original) if parts else ():
             for part in parts:
                 yield FoundOriginal(path=path, **asdict(part))
@@ -185,7 +174,7 @@ def known_archives() -> tuple[Path, ...]:
     except OSError:
         lines = []
     folders = [Path(os.fsdecode(line)) for line in lines if line]
-    return each_once([*folders, default_archive_dir(STDIN, in_place=False)])
+    return each_once([*folders, store.default_archive_dir(STDIN, in_place=False)])
 
 
 def each_once(folders: Iterable[Path]) -> tuple[Path, ...]:
@@ -201,7 +190,7 @@ def listed(archives: Iterable[Path]) -> Iterator[Listed]:
     """What the manifests of these archives name. One that cannot be read is left out."""
     for archive in archives:
         with suppress(OSError, CompactError):
-            yield from (Listed(archive=archive, entry=entry) for _, entry in read_entries(archive) if entry)
+            yield from (Listed(archive=archive, entry=entry) for _, entry in store.read_entries(archive) if entry)
 
 
 def original_of(path: str, archives: Iterable[Path]) -> FoundOriginal:
@@ -247,7 +236,7 @@ def stored_size(archive: Path) -> int:
 
 def transcripts_in(path: Path, on_invalid: OnInvalid = OnInvalid.KEEP) -> Iterator[Transcript]:
     """All transcripts of a stored file, one at a time. Raises InputError."""
-    with open_stored(path) as stream:
+    with store.open_stored(path) as stream:
         yield from open_transcripts(records_in(stream, on_invalid))
 
 

@@ -14,27 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from compactor_cli.archive import store
 from compactor_cli.archive.atomic import system_errors
 from compactor_cli.archive.recover import JOURNAL_START, find_leftovers
 from compactor_cli.archive.restore import Listed, listed, markers_in
-from compactor_cli.archive.store import (
-    INDEX,
-    LOCAL_ARCHIVE,
-    MANIFEST,
-    SIDECAR_ENDING,
-    STATE_FOLDER,
-    Archive,
-    ManifestEntry,
-    Part,
-    content,
-    open_inside,
-    opened_folder,
-    read_entries,
-    read_parts,
-    stored_blobs,
-    stored_name,
-    stored_sidecars,
-)
+from compactor_cli.archive.store import MANIFEST, SIDECAR_ENDING, Archive, ManifestEntry, Part, content, opened_folder
 from compactor_cli.model.errors import CompactError, InputError, Unreadable
 from compactor_cli.model.marker import SHOWN_HASH_CHARS
 from compactor_cli.model.transcript import Transcript
@@ -74,9 +58,9 @@ def verify(folder: str | Path) -> Verification:
     with opened_folder(root):  # raises for one that is not the user's own
         pass
     # Read first: what a run adds meanwhile is stored before it is listed, and so is no longer missing.
-    entries = tuple(read_entries(root))
-    checked = {path: _original(root, sha256, path) for sha256, path in stored_blobs(root)}
-    states = sorted((root / STATE_FOLDER).glob("*.zst"))
+    entries = tuple(store.read_entries(root))
+    checked = {path: _original(root, sha256, path) for sha256, path in store.stored_blobs(root)}
+    states = sorted((root / store.STATE_FOLDER).glob("*.zst"))
     found = [problem for item in checked.values() for problem in item.problems]
     for path in states:
         try:
@@ -86,11 +70,11 @@ def verify(folder: str | Path) -> Verification:
             found.append(_damaged(path, error.what))
     found += (
         InputError("lists transcripts of an original that is not here", place=str(path), next_step=_COPY)
-        for sha256, path in stored_sidecars(root)
-        if next(stored_blobs(root, sha256), None) is None
+        for sha256, path in store.stored_sidecars(root)
+        if next(store.stored_blobs(root, sha256), None) is None
     )
     originals = {path.relative_to(root).as_posix(): item for path, item in checked.items()}
-    folders = (root, root.absolute().parent) if root.name == LOCAL_ARCHIVE else (root,)
+    folders = (root, root.absolute().parent) if root.name == store.LOCAL_ARCHIVE else (root,)
     left = [path for folder in folders for path in find_leftovers(folder)]
     return Verification(
         originals=len(checked),
@@ -116,7 +100,7 @@ def _original(root: Path, sha256: str, path: Path) -> _Checked:
         return _Checked(problems=(_damaged(path, error.what),))
     if found != sha256:
         return _Checked(problems=(_damaged(path, "its hash is not its name"),))
-    sidecar = root / stored_name(sha256, SIDECAR_ENDING)
+    sidecar = root / store.stored_name(sha256, SIDECAR_ENDING)
     problems = (_damaged(sidecar, f"no transcript {part.sha256[:16]}… at {part.offset}") for part in wrong)
     return _Checked(size_bytes=size_bytes, transcripts=len(parts), problems=tuple(problems))
 
@@ -196,7 +180,7 @@ def remove(items: Iterable[Listed], *, with_index: bool = True) -> None:
                 # May be deleted at any time; the next search makes it anew, without the words of what is gone.
                 with suppress(FileNotFoundError):
                     if with_index:
-                        os.unlink(INDEX, dir_fd=root)
+                        os.unlink(store.INDEX, dir_fd=root)
 
 
 def _in_use(items: dict[tuple[Path, str], Listed]) -> dict[str, str]:
@@ -221,9 +205,9 @@ def _in_use(items: dict[tuple[Path, str], Listed]) -> dict[str, str]:
 
 def _parts(archive: Path, sha256: str) -> Iterator[Part]:
     """The transcripts inside an original that holds several. Raises `Unreadable`."""
-    sidecar = archive / stored_name(sha256, SIDECAR_ENDING)
+    sidecar = archive / store.stored_name(sha256, SIDECAR_ENDING)
     if sidecar.exists():
-        yield from read_parts(sidecar)
+        yield from store.read_parts(sidecar)
 
 
 def _unlist(archive: Path, hashes: set[str]) -> None:
@@ -233,7 +217,7 @@ def _unlist(archive: Path, hashes: set[str]) -> None:
     """
     import fcntl
 
-    with os.fdopen(open_inside(archive, MANIFEST, os.O_RDWR), "r+b") as file:
+    with os.fdopen(store.open_inside(archive, MANIFEST, os.O_RDWR), "r+b") as file:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX)
         lines = file.readlines()
         kept = b"".join(line for line in lines if not any(f'"{sha256}"'.encode() in line for sha256 in hashes))
@@ -268,7 +252,7 @@ def store_session(archive: Archive, transcript: Transcript, source: str) -> None
 
 def _earlier(archive: Archive, data: bytes, source: str) -> Iterator[ManifestEntry]:
     """The originals that were only ever archived from here, and that the session goes on from."""
-    entries = [entry for _, entry in read_entries(archive.folder) if entry]
+    entries = [entry for _, entry in store.read_entries(archive.folder) if entry]
     others = {entry.sha256 for entry in entries if entry.source != source or entry.written_sha256}
     own = {entry.sha256: entry for entry in entries if entry.sha256 not in others and entry.bytes < len(data)}
     digest, at = hashlib.sha256(), 0

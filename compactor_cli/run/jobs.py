@@ -47,19 +47,10 @@ from compactor_cli.model.transcript import Container, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.planner import planned_report
 from compactor_cli.plan.tokens import AMOUNT
+from compactor_cli.read import streams
 from compactor_cli.read.jsonl import OnInvalid, RecordReader, parse, records_in
 from compactor_cli.read.sources import InputSource
-from compactor_cli.read.streams import (
-    DEFAULT_LIMITS,
-    STDIN,
-    Compression,
-    ReadLimits,
-    Slice,
-    Stream,
-    look_at,
-    open_stream,
-    shown_name,
-)
+from compactor_cli.read.streams import DEFAULT_LIMITS, STDIN, Compression, ReadLimits, Slice, open_stream, shown_name
 from compactor_cli.run.outputs import ArchiveOnChange, InputTally, Output, Target, TargetKind
 from compactor_cli.run.rows import FinishedRow, Review, RowMaker, SessionNote, View, mapped, note_of
 
@@ -197,7 +188,11 @@ def run_job(job: Job, run_config: RunConfig, outputs: Outputs, processes: int = 
     if outputs.emit:
         outputs.emit(InputBegan(path=path))
     try:
-        if path != STDIN and run_config.min_age_seconds and look_at(path).age_seconds() < run_config.min_age_seconds:
+        if (
+            path != STDIN
+            and run_config.min_age_seconds
+            and streams.look_at(path).age_seconds() < run_config.min_age_seconds
+        ):
             return InputReport(path=path, outcome=Outcome.SKIPPED, reason="live")
         report = compact_input(job, run_config, outputs, processes).report()
         hooks = run_config.hooks
@@ -417,7 +412,7 @@ def write_rows(
     rows: Iterable[FinishedRow],
     tally: InputTally,
     on_change: ArchiveOnChange,
-    stream: Stream,
+    stream: streams.Stream,
 ) -> str:
     """Write the rows: archive durable, then output, then the source replaced. The path written.
 

@@ -18,36 +18,16 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from compactor_cli.archive.atomic import (
-    DEFAULT_MODE,
-    Existing,
-    already_there,
-    atomic_writer,
-    followed,
-    is_special,
-    make_folders,
-    system_errors,
-)
+from compactor_cli.archive import atomic
+from compactor_cli.archive.atomic import DEFAULT_MODE, Existing, atomic_writer, followed, is_special, system_errors
 from compactor_cli.archive.live_file import append, check_no_writer, check_unchanged, replace
 from compactor_cli.model.errors import Changed, CompactError, OutputError, UsageError
 from compactor_cli.model.report import LISTED, InputReport, Outcome, TranscriptReport
 from compactor_cli.model.value import dataclass
+from compactor_cli.read import streams
 from compactor_cli.read.jsonl import OnInvalid, RecordReader
 from compactor_cli.read.sources import InputSource
-from compactor_cli.read.streams import (
-    BUFFER_BYTES,
-    NO_LIMITS,
-    STDIN,
-    Compression,
-    ContentHash,
-    Look,
-    Stream,
-    compression_named,
-    look_at,
-    open_stream,
-    packing,
-    unreadable,
-)
+from compactor_cli.read.streams import BUFFER_BYTES, NO_LIMITS, STDIN, Compression, ContentHash, Look, Stream
 from compactor_cli.run.rows import LEFT_AS_IT_WAS
 
 if TYPE_CHECKING:
@@ -135,7 +115,7 @@ def _to_file(source: InputSource, destination: Destination) -> Target:
         path = Path(destination.output_dir, "stdin.jsonl" if source.path == STDIN else source.name)
     else:
         check_folder(destination.output)
-    compression = compression_named(path.name)
+    compression = streams.compression_named(path.name)
     if compression is Compression.NONE:
         compression = destination.compress
         path = path.with_name(path.name + compression.suffix) if destination.output_dir else path
@@ -165,7 +145,7 @@ def _check_apart(sources: Sequence[InputSource], targets: Sequence[Target]) -> N
             advice = "name the inputs so that their paths differ, or run them one by one"
             raise UsageError(f"both {taken[key]} and {source.path} go here", place=target.path, next_step=advice)
         if target.existing is Existing.REFUSE and Path(target.path).exists():
-            refusal = already_there(target.path)
+            refusal = atomic.already_there(target.path)
             raise UsageError(refusal.what, place=target.path, next_step=refusal.next_step)
         taken[key] = source.path
 
@@ -173,7 +153,7 @@ def _check_apart(sources: Sequence[InputSource], targets: Sequence[Target]) -> N
 def _identity(path: str) -> object:
     """Equal for two names of one file; of a file that is not there yet, its full path."""
     try:
-        look = look_at(path)
+        look = streams.look_at(path)
     except CompactError:
         return str(followed(path))
     return (look.device, look.inode)
@@ -219,9 +199,9 @@ def open_target(target: Target, source: Stream, ready: Ready = _ignore, warn: Wa
             # What only its owner may read stays so.
             mode &= stat.S_IMODE(os.fstat(source.file.fileno()).st_mode) | stat.S_IWUSR
         if not is_special(target.path):
-            make_folders(followed(target.path).parent)
+            atomic.make_folders(followed(target.path).parent)
         opened = atomic_writer(target.path, existing=target.existing, mode=mode, warn=warn)
-    with opened as file, packing(file, compression) as packer:
+    with opened as file, streams.packing(file, compression) as packer:
         yield packer
 
 
@@ -337,7 +317,7 @@ class ArchiveOnChange:
             archive = Archive(folder)
             writer = self._stack.enter_context(archive.writer())
             if missing := self.content.size_bytes:
-                with open_stream(self._path, limits=NO_LIMITS) as again:  # no more than was read before
+                with streams.open_stream(self._path, limits=NO_LIMITS) as again:  # no more than was read before
                     while missing and (piece := again.reader.read(min(missing, _PIECE_BYTES))):
                         writer(piece)
                         missing -= len(piece)
@@ -366,7 +346,7 @@ def added_bytes(path: str, whole: bytes, look: Look) -> bytes:
                     break
                 at += len(piece)
     except OSError as error:
-        raise unreadable(error, path) from error
+        raise streams.unreadable(error, path) from error
     check_unchanged(path, look)
     if at != look.size_bytes:
         advice = "use -i: the archive keeps the original"

@@ -103,5 +103,5 @@ def test_an_original_that_is_added_meanwhile_is_no_problem(tmp_path: Path, monke
         archive.record(add(archive, b"later"), records=1, dialect="", source="")
         return iter(found)
 
-    monkeypatch.setattr("compactor_cli.archive.verify.stored_blobs", found_before)
+    monkeypatch.setattr("compactor_cli.archive.store.stored_blobs", found_before)
     assert problems(tmp_path) == []
