@@ -16,7 +16,7 @@ from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.digest import Digest
 from compactor_cli.digest.loss import Dropped, dropped
 from compactor_cli.engine import marker_for
-from compactor_cli.formats.client_view import sent, sent_messages
+from compactor_cli.formats.clients import sent, sent_messages
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError, UsageError

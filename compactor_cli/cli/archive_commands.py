@@ -40,7 +40,7 @@ from compactor_cli.cli.console import (
     wants_color,
 )
 from compactor_cli.cli.program import AS_JSON, READ_AS
-from compactor_cli.formats.client_view import RESUMED_WHEN_INTERRUPTED, find_problems
+from compactor_cli.formats.clients import RESUMED_WHEN_INTERRUPTED, find_problems
 from compactor_cli.formats.detect import transcripts_of
 from compactor_cli.group.exchanges import Half, group
 from compactor_cli.model.errors import CompactError, InputError, OutputError, UsageError

@@ -507,7 +507,7 @@ def languages() -> tuple[str, ...]:
 
 def client_names() -> tuple[str, ...]:
     """What ``--last`` takes."""
-    from compactor_cli.formats.session_places import clients
+    from compactor_cli.formats.clients import clients
 
     return (*(client.names[1] for client in clients(os.environ, Path.home())), "any")
 

@@ -141,7 +141,7 @@ def _last_session(
     operands: Sequence[str], run_options: RunOptions, console: Console, run_report: RunReport
 ) -> tuple[str, ...]:
     """The path of the newest session of this folder, of the client that --last names or of any. Raises UsageError."""
-    from compactor_cli.formats.session_places import belongs_to, clients_named, find_sessions
+    from compactor_cli.formats.clients import belongs_to, clients_named, find_sessions
 
     if operands or run_options.files_from:
         raise UsageError("--last is the input, and others are named too", next_step="leave one of them out")

@@ -30,9 +30,16 @@ from compactor_cli.cli.console import (
 )
 from compactor_cli.cli.program import AS_JSON, READ_AS, parameters
 from compactor_cli.engine import plan_transcript
-from compactor_cli.formats.client_view import OPAQUE_KINDS, sent_messages
+from compactor_cli.formats.clients import (
+    OPAQUE_KINDS,
+    Client,
+    SessionFile,
+    belongs_to,
+    clients_named,
+    find_sessions,
+    sent_messages,
+)
 from compactor_cli.formats.detect import open_transcripts, transcripts_of
-from compactor_cli.formats.session_places import Client, SessionFile, belongs_to, clients_named, find_sessions
 from compactor_cli.group.exchanges import group, turns
 from compactor_cli.model.errors import CompactError, InvalidLine, UnknownShape, UsageError
 from compactor_cli.model.plan import Mode

@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from compactor_cli.formats.base import NAMES, Capabilities, objects, read_messages
-from compactor_cli.formats.client_view import sent
+from compactor_cli.formats.clients import sent
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.conversation import (
     Conversation,

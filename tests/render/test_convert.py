@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compactor_cli.formats.base import Capabilities
-from compactor_cli.formats.client_view import sent
+from compactor_cli.formats.clients import sent
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.registry import all_dialects, get
 from compactor_cli.group.exchanges import group
