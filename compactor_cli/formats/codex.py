@@ -12,13 +12,13 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats import located, responses
+from compactor_cli.formats import located, openai
 from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import dump, dumped, listed, parse, string
 from compactor_cli.formats.conversation import SIGNED, Conversation
 from compactor_cli.formats.located import LocatedPart, SessionDialect, Value, at, covered, insertion_time, parsed
-from compactor_cli.formats.responses import ITEM_TYPES, is_context, is_opaque, item_parts, item_role, item_type, written
+from compactor_cli.formats.openai import ITEM_TYPES, is_context, is_opaque, item_parts, item_role, item_type, written
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, Transcript, text_of
 
@@ -246,7 +246,7 @@ class Codex(SessionDialect):
         """One message per record; what the last compaction replaced is ``superseded``."""
         values = objects(records)
         history = History(values)
-        groups = responses.answers([_item_of(value) for value in values])
+        groups = openai.answers([_item_of(value) for value in values])
         return tuple(_message(history, i, group) for i, group in enumerate(groups))
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
@@ -355,7 +355,7 @@ def _message(history: History, i: int, group: str) -> Message:
 def _pieces(value: Mapping[str, Any]) -> list[LocatedPart]:
     item = _item_of(value)
     inside = ("payload",) if isinstance(value.get("payload"), dict) else ()
-    return [piece.below(*inside) for piece in responses.item_pieces(item)] if item else []
+    return [piece.below(*inside) for piece in openai.item_pieces(item)] if item else []
 
 
 DIALECT = Codex(_pieces)
