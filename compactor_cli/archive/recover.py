@@ -24,9 +24,17 @@ from pathlib import Path
 
 import orjson
 
-from compactor_cli.archive import live_file
-from compactor_cli.archive.atomic import atomic_writer, followed, output_error
-from compactor_cli.archive.live_file import append, append_late, check_no_writer, check_unchanged, remove_pieces
+from compactor_cli.archive import atomic
+from compactor_cli.archive.atomic import (
+    append,
+    append_late,
+    atomic_writer,
+    check_no_writer,
+    check_unchanged,
+    followed,
+    output_error,
+    remove_pieces,
+)
 from compactor_cli.archive.restore import FoundOriginal, restore, restored
 from compactor_cli.archive.store import (
     LOCAL_ARCHIVE,
@@ -106,7 +114,7 @@ def put_back(path: str, compacted: Compacted, archive: Path) -> tuple[int, Path]
         packed = compression_of(os.pread(file.fileno(), 16, 0))
 
         def take(temporary: Path, target: Path) -> None:
-            live_file.replace(
+            atomic.replace(
                 temporary, target, old=file.fileno(), look=compacted.look, ready=lambda sha256, size_bytes: None
             )
 

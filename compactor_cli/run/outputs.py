@@ -19,8 +19,18 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from compactor_cli.archive import atomic
-from compactor_cli.archive.atomic import DEFAULT_MODE, Existing, atomic_writer, followed, is_special, system_errors
-from compactor_cli.archive.live_file import append, check_no_writer, check_unchanged, replace
+from compactor_cli.archive.atomic import (
+    DEFAULT_MODE,
+    Existing,
+    append,
+    atomic_writer,
+    check_no_writer,
+    check_unchanged,
+    followed,
+    is_special,
+    replace,
+    system_errors,
+)
 from compactor_cli.model.errors import Changed, CompactError, OutputError, UsageError
 from compactor_cli.model.report import LISTED, InputReport, Outcome, TranscriptReport
 from compactor_cli.model.value import dataclass
