@@ -20,7 +20,7 @@ from compactor_cli.cli.run_config import account_for, check_memory, run_config_o
 from compactor_cli.cli.run_report import RunReport, output_file
 from compactor_cli.cli.views import PageFile, ResultLines, warn_of_fallbacks
 from compactor_cli.model.errors import CompactError, UsageError
-from compactor_cli.model.report import Event, InputEnded, InputReport, Outcome, RunBegan
+from compactor_cli.model.plan import Event, InputEnded, InputReport, Outcome, RunBegan
 from compactor_cli.model.settings import Settings, untouched
 from compactor_cli.read.sources import find_sources, is_folder
 from compactor_cli.read.streams import STDIN, Compression, reads_within

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from compactor_cli.llm.limits import Spent
     from compactor_cli.llm.model import ModelOptions
     from compactor_cli.llm.prompts import Stage
-    from compactor_cli.model.report import Listener
+    from compactor_cli.model.plan import Listener
     from compactor_cli.model.summary import Summariser
     from compactor_cli.run.documents import PlanFile
     from compactor_cli.run.model_run import ModelConfig, ModelRun

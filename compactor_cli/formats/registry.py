@@ -138,10 +138,9 @@ def get(name: str) -> Dialect:
     """
     module, _ = _DIALECTS.get(name, (None, None))
     if name.endswith(".toml") or module == _SPEC:
-        # Imported only here: most files are of a dialect that needs no interpreter.
-        from compactor_cli.formats.spec import load
-
-        return load(name)
+        # Most files are of a dialect that needs no interpreter.
+        specified: Dialect = import_module("compactor_cli.formats.spec").load(name)
+        return specified
     if module:
         module, _, attribute = module.partition(":")
         built_in: Dialect = getattr(import_module(f"compactor_cli.formats.{module}"), attribute or "DIALECT")

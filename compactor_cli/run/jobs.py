@@ -30,14 +30,15 @@ from compactor_cli.model.errors import (
     Place,
     UnknownShape,
 )
-from compactor_cli.model.plan import Mode, Plan
-from compactor_cli.model.report import (
+from compactor_cli.model.plan import (
     BytesRead,
     Compaction,
     InputBegan,
     InputReport,
     Listener,
+    Mode,
     Outcome,
+    Plan,
     Planned,
     TranscriptEnded,
     TranscriptReport,

@@ -32,7 +32,7 @@ from compactor_cli.archive.atomic import (
     system_errors,
 )
 from compactor_cli.model.errors import Changed, CompactError, OutputError, UsageError
-from compactor_cli.model.report import LISTED, InputReport, Outcome, TranscriptReport
+from compactor_cli.model.plan import LISTED, InputReport, Outcome, TranscriptReport
 from compactor_cli.model.value import dataclass
 from compactor_cli.read import streams
 from compactor_cli.read.jsonl import OnInvalid, RecordReader
