@@ -12,8 +12,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from compactor_cli.formats.base import Appending, Dialect, Insertion, InsertionPoint, Refreshing, reread, settled
-from compactor_cli.formats.registry import get
+from compactor_cli.formats import registry
+from compactor_cli.formats.registry import Appending, Dialect, Insertion, InsertionPoint, Refreshing, get, reread
 from compactor_cli.group.exchanges import Grouping, group, orphans
 from compactor_cli.model.errors import InvariantError, UsageError
 from compactor_cli.model.marker import PLACEHOLDER_HASH, Marker
@@ -310,7 +310,7 @@ def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Se
     if pieces:
         joined[-1] = replace(pieces[-1], ending=transcript.records[-1].ending)
     composed = replace(transcript, records=tuple(joined), messages=(), sha256="")
-    composed = settled(dialect, transcript, composed)
+    composed = registry.settled(dialect, transcript, composed)
     return replace(composed, messages=reread(dialect, transcript, composed.records, composed.row))
 
 

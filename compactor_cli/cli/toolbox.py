@@ -55,9 +55,8 @@ def formats(as_json: bool) -> int:
     output: the client whose sessions these are, the library whose format it is, or nothing but this program. Those
     of plug-ins come last.
     """
-    from compactor_cli.formats.base import NAMES, SHORT_NAMES, names_of
     from compactor_cli.formats.conversation import Writing
-    from compactor_cli.formats.registry import all_dialects, known
+    from compactor_cli.formats.registry import NAMES, SHORT_NAMES, all_dialects, known, names_of
     from compactor_cli.model.plugins import PluginGroup, plugin_names
 
     objects: list[dict[str, Any]] = []

@@ -19,7 +19,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from compactor_cli.formats import contents, located
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, objects, of_words, pad_missing_results
 from compactor_cli.formats.client_signs import previous_summary, summary_of
 from compactor_cli.formats.contents import (
     CALL_LISTS,
@@ -32,6 +31,7 @@ from compactor_cli.formats.contents import (
     time_of,
 )
 from compactor_cli.formats.located import LocatedPart, RecordDialect, Value, derived_hex
+from compactor_cli.formats.registry import Insertion, InsertionPoint, JsonPath, objects, of_words, pad_missing_results
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, ToolResult, Transcript
 
 # With a hyphen in smolagents.

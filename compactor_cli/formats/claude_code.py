@@ -25,12 +25,12 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats import claude_tree, located
-from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.formats.claude_tree import Tree, interjections, is_of_conversation, message_id, superseded
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import dump, dumped, parse, role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, anthropic_content, merged
 from compactor_cli.formats.located import RecordDialect, Value, at, content_parts, derived_uuid, derived_uuids, usage_of
+from compactor_cli.formats.registry import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.model.transcript import Message, Record, Role, Transcript
 
 _COPIED = ("isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "agentId")

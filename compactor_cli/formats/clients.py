@@ -22,11 +22,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import orjson
 
-from compactor_cli.formats.base import objects
 from compactor_cli.formats.claude_tree import Tree
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.located import Value, at, is_shown
-from compactor_cli.formats.registry import find
+from compactor_cli.formats.registry import find, objects
 from compactor_cli.model.errors import CompactError, Place, UsageError
 from compactor_cli.model.marker import find_marker
 from compactor_cli.model.transcript import Container, Media, Message, Part, Role, Text, Thinking, Transcript

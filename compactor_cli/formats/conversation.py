@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Protocol, runtime_checkable
 
-from compactor_cli.formats.base import Capabilities
 from compactor_cli.formats.chat import BRIDGE
 from compactor_cli.formats.contents import json_value, string
 from compactor_cli.formats.located import EPOCH, at, derived_uuid
+from compactor_cli.formats.registry import Capabilities
 from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult
 from compactor_cli.model.value import dataclass
 

@@ -21,11 +21,11 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats import chat, contents, located
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, objects, of_words
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import LEFT_OUT, ROLES, dumped, gone_lines, listed, role_of, string, with_key
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, openai_content, thinking_of
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, derived_hex, derived_uuid, like_keys, parts_of
+from compactor_cli.formats.registry import Insertion, InsertionPoint, JsonPath, objects, of_words
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, ToolCall, Transcript, text_of
 
 _CLASSES = {

@@ -19,12 +19,12 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats import conversation, located
-from compactor_cli.formats.base import REQUEST, SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.formats.chat import ROW_MODELS, alternating
 from compactor_cli.formats.client_signs import summary_among, summary_of
 from compactor_cli.formats.contents import dumped, listed, role_of, string
 from compactor_cli.formats.conversation import Conversation, arguments_object, merged, spoken_parts, without_system
 from compactor_cli.formats.located import LocatedPart, RecordDialect, SessionDialect, Value, at, derived_uuids, parts_of
+from compactor_cli.formats.registry import REQUEST, SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 
 # Requests, tuning rows of Vertex AI, and the reports that Gemini CLI writes of errors (``context``).

@@ -19,8 +19,8 @@ from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from compactor_cli.formats import contents
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, first_object
 from compactor_cli.formats.contents import arguments, dump, listed, parse, read_call, result_text, size_bytes, string
+from compactor_cli.formats.registry import Insertion, InsertionPoint, JsonPath, first_object
 from compactor_cli.model.transcript import (
     Media,
     Message,

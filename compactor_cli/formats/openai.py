@@ -20,17 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats import contents, located
-from compactor_cli.formats.base import (
-    REQUEST,
-    Capabilities,
-    Insertion,
-    InsertionPoint,
-    JsonPath,
-    first_object,
-    of_words,
-    pad_missing_results,
-)
+from compactor_cli.formats import contents, located, registry
 from compactor_cli.formats.chat import ROW_MODELS
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import (
@@ -57,6 +47,7 @@ from compactor_cli.formats.located import (
     like_keys,
     parts_of,
 )
+from compactor_cli.formats.registry import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath, first_object
 from compactor_cli.model.transcript import (
     Message,
     Part,
@@ -390,7 +381,7 @@ class ChatGPT(RecordDialect):
 
     name = "chatgpt"
     title = "ChatGPT export"
-    holds = of_words("system calls thinking images times model metadata".split())
+    holds = registry.of_words("system calls thinking images times model metadata".split())
     models = (("message", "metadata", "model_slug"),)
     row_models = (("default_model_slug",),)
 
@@ -409,7 +400,9 @@ class ChatGPT(RecordDialect):
         tree = ParentTree(nodes, ("id", "parent"))
         current = tree.index.get(string(at(row, ("current_node",))), next(reversed(tree.index.values()), None))
         path = set(tree.ancestors(current))
-        return pad_missing_results(tuple(_chatgpt_message(node, i not in path) for i, node in enumerate(nodes)))
+        return registry.pad_missing_results(
+            tuple(_chatgpt_message(node, i not in path) for i, node in enumerate(nodes))
+        )
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Nodes one after another; `settle` links them between what is left."""

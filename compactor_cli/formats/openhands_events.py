@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats import located
-from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, of_words
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import ROLES, arguments, dumped, listed, string
 from compactor_cli.formats.located import LocatedPart, RecordDialect, Value, at, like_keys, parts_of, time_near
+from compactor_cli.formats.registry import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, of_words
 from compactor_cli.model.transcript import Message, Record, Role, ToolCall, Transcript
 
 # Actions and observations of the client itself: no model is shown them.

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from compactor_cli.formats import located
-from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.formats.client_signs import summary_among, summary_of
 from compactor_cli.formats.contents import dump, dumped, listed, parse, role_of, string
 from compactor_cli.formats.gemini import pieces as content_pieces
 from compactor_cli.formats.located import LinkedSite, LocatedPart, ParentTree, SessionDialect, Value, at, parts_of
+from compactor_cli.formats.registry import SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Transcript
 
 _MESSAGE_TYPES = ("user", "assistant", "tool_result")

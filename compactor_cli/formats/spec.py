@@ -19,18 +19,18 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.formats import chat, located
-from compactor_cli.formats.base import Insertion, InsertionPoint, first_object, objects, of_words, pad_missing_results
+from compactor_cli.formats import chat, located, registry
 from compactor_cli.formats.chat import alternating
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import dumped, role_of, string, time_of, with_key
 from compactor_cli.formats.located import LinkedSite, LocatedPart, ParentTree, RecordDialect, like_keys, parts_of
+from compactor_cli.formats.registry import Insertion, InsertionPoint, first_object, objects, of_words
 from compactor_cli.formats.spec_rules import PLACEHOLDER, Test, condition, lookup, place_of, places, reader, steps
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, ToolResult, Transcript, text_of
 
 if TYPE_CHECKING:
-    from compactor_cli.formats.base import Capabilities, JsonPath
     from compactor_cli.formats.conversation import Conversation
+    from compactor_cli.formats.registry import Capabilities, JsonPath
 
 _RoleRule = tuple[Test, Mapping[str, Any]]
 
@@ -316,7 +316,7 @@ class ChatSpec(SpecDialect):
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; a user message that only brings results is a tool's."""
-        return pad_missing_results(tuple(map(self.read_one, records)))
+        return registry.pad_missing_results(tuple(map(self.read_one, records)))
 
     def read_one(self, record: Record) -> Message:
         """What one message says, whatever stands around it."""

@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from compactor_cli.formats import gemini, located
-from compactor_cli.formats.base import WORDS, JsonPath
 from compactor_cli.formats.contents import arguments, listed, string
 from compactor_cli.formats.located import LocatedPart, at
+from compactor_cli.formats.registry import WORDS, JsonPath
 from compactor_cli.model.errors import Place, UsageError
 from compactor_cli.model.transcript import Role, Text, ToolCall
 

@@ -24,7 +24,6 @@ from string import hexdigits
 from typing import Any
 
 from compactor_cli.formats import located
-from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import arguments, dump, dumped, listed, parse, string, time_of
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, image_of
@@ -38,6 +37,7 @@ from compactor_cli.formats.located import (
     parts_of,
     usage_of,
 )
+from compactor_cli.formats.registry import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 
 

@@ -20,8 +20,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
-from compactor_cli.formats import chat, contents, located
-from compactor_cli.formats.base import CHAT, RUN, Capabilities, Insertion, InsertionPoint, JsonPath, pad_missing_results
+from compactor_cli.formats import chat, contents, located, registry
 from compactor_cli.formats.chat import BRIDGE, alternating
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import (
@@ -37,6 +36,7 @@ from compactor_cli.formats.contents import (
 )
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
 from compactor_cli.formats.located import RecordDialect
+from compactor_cli.formats.registry import CHAT, RUN, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 
 _TAGS = {Role.ASSISTANT: ("think", "scratch_pad", "tool_call"), Role.TOOL: ("tool_response",)}
@@ -135,7 +135,7 @@ class ShareGPT(RecordDialect):
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per turn; the results of a turn's calls are made as many as the calls."""
-        return pad_missing_results([_turn_message(record.value) for record in records])
+        return registry.pad_missing_results([_turn_message(record.value) for record in records])
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Turns with the keys of the file's own, alternating where these do."""

@@ -25,11 +25,11 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats import chat, contents, located
-from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, objects, of_words
 from compactor_cli.formats.client_signs import marked_summary, previous_summary, summary_of
 from compactor_cli.formats.contents import TextPiece, arguments, dump, dumped, has_calls, listed, parse, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, thinking_of
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of, shorten, time_near
+from compactor_cli.formats.registry import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, objects, of_words
 from compactor_cli.model.transcript import Media, Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
 
 # What the digest and people know a command line by.

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.formats.base import Appending, Refreshing
 from compactor_cli.formats.client_signs import path_stripper, working_directory
-from compactor_cli.formats.registry import find, get
+from compactor_cli.formats.registry import Appending, Refreshing, find, get
 from compactor_cli.group.exchanges import Grouping, newest_request
 from compactor_cli.model.errors import InvariantError, UsageError
 from compactor_cli.model.plan import (

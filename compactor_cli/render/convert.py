@@ -15,7 +15,6 @@ from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any, Self
 
-from compactor_cli.formats.base import NAMES, Capabilities, objects, read_messages
 from compactor_cli.formats.clients import sent
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.conversation import (
@@ -28,7 +27,7 @@ from compactor_cli.formats.conversation import (
     with_images,
 )
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.formats.registry import all_dialects, get
+from compactor_cli.formats.registry import NAMES, Capabilities, all_dialects, get, objects, read_messages
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError, InvariantError, UsageError
 from compactor_cli.model.transcript import (

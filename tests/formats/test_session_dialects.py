@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, from_file, made
 
 from compactor_cli.formats import claude_code, codex, gemini, kimi, qwen_code, summary_first
-from compactor_cli.formats.base import Appending, Dialect, InsertionPoint, Refreshing
 from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.formats.registry import Appending, Dialect, InsertionPoint, Refreshing
 from compactor_cli.model.errors import UsageError
 from compactor_cli.read.jsonl import read_records
 
