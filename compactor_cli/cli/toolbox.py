@@ -25,8 +25,8 @@ from compactor_cli.read.streams import STDIN
 
 if TYPE_CHECKING:
     from compactor_cli.cli.console import Progress
-    from compactor_cli.evaluate.baselines import Baseline
     from compactor_cli.evaluate.cuts import EvalCase
+    from compactor_cli.evaluate.methods import Baseline
     from compactor_cli.model.settings import Size
 
 
@@ -493,7 +493,7 @@ def _output_of(preset: str, case: EvalCase, budget_tokens: int) -> bytes:
 
 def _preset_methods(baselines: Sequence[str]) -> tuple[Baseline, ...]:
     """The presets among the baselines."""
-    from compactor_cli.evaluate.baselines import filter_baseline
+    from compactor_cli.evaluate.methods import filter_baseline
 
     names = [name.removeprefix(_PRESET) for name in baselines if name.startswith(_PRESET)]
     for name in names:

@@ -23,10 +23,9 @@ from typing import Any, TypeVar
 import orjson
 
 from compactor_cli.digest.events import EventKind
-from compactor_cli.evaluate.baselines import Baseline, Count, choose
 from compactor_cli.evaluate.cuts import CutRule, EvalCase, file_records, locate, plain_events, read_cut, schema_words
-from compactor_cli.evaluate.digested import EMPTY, DigestMethod, body, frame_tokens, framed
 from compactor_cli.evaluate.measures import Measure, SummaryView, forget, needs_of, score
+from compactor_cli.evaluate.methods import EMPTY, Baseline, Count, DigestMethod, body, choose, frame_tokens, framed
 from compactor_cli.evaluate.run_eval import DIGEST, Advance, label
 from compactor_cli.evaluate.tables import NOTHING, columns, mean, percent
 from compactor_cli.formats.detect import open_transcripts

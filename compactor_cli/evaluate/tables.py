@@ -12,8 +12,8 @@ from xml.sax.saxutils import escape
 
 from compactor_cli.evaluate import run_eval
 from compactor_cli.evaluate.cuts import CutProtocol
-from compactor_cli.evaluate.digested import Carry
 from compactor_cli.evaluate.measures import Measure, Share
+from compactor_cli.evaluate.methods import Carry
 from compactor_cli.evaluate.run_eval import CaseGroup, EvalResult, budgets_of, cell, groups_of, label, shares, used
 from compactor_cli.model.settings import Size
 from compactor_cli.model.value import dataclass
