@@ -25,16 +25,7 @@ from pathlib import Path
 import orjson
 
 from compactor_cli.archive import atomic
-from compactor_cli.archive.atomic import (
-    append,
-    append_late,
-    atomic_writer,
-    check_no_writer,
-    check_unchanged,
-    followed,
-    output_error,
-    remove_pieces,
-)
+from compactor_cli.archive.atomic import append, append_late, atomic_writer, check_no_writer, check_unchanged, followed
 from compactor_cli.archive.restore import FoundOriginal, restore, restored
 from compactor_cli.archive.store import (
     LOCAL_ARCHIVE,
@@ -247,9 +238,9 @@ def finish_append(path: str, archive: Path) -> bool:
         if 0 < len(added) < len(begun.data) and begun.data.startswith(added):
             append(path, begun.data[len(added) :], look)
         elif torn := _torn(added, begun.data):
-            remove_pieces(path, [(begun.size_bytes, begun.size_bytes + torn)])
+            atomic.remove_pieces(path, [(begun.size_bytes, begun.size_bytes + torn)])
     except OSError as error:
-        raise output_error(error, path) from error
+        raise atomic.output_error(error, path) from error
     _remove_journal(archive, name)
     return True
 

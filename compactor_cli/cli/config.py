@@ -20,31 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from compactor_cli.cli.console import Level
 from compactor_cli.cli.options import BY_NAME, OPTIONS, SET, DeclaredOptions, Group, Option, OptionKind, Scope
+from compactor_cli.model import settings as model_settings
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plugins import WhenFailing
-from compactor_cli.model.settings import (
-    KEPT_BY,
-    NEWEST,
-    Settings,
-    nearest,
-    read_budget,
-    read_choice,
-    read_count,
-    read_head,
-    read_money,
-    read_ratio,
-    read_seconds,
-    read_size_bytes,
-    read_switch,
-    read_tail,
-    read_target,
-    read_text,
-    read_texts,
-    read_tokens,
-    settings_from,
-    with_head,
-    with_tail,
-)
+from compactor_cli.model.settings import KEPT_BY, NEWEST, Settings, nearest, settings_from, with_head, with_tail
 from compactor_cli.model.value import dataclass
 from compactor_cli.presets import DEFAULT, is_preset_file, load_preset
 from compactor_cli.read.sources import Walk, config_folder
@@ -195,9 +174,9 @@ def _unknown(name: str, written: str, where: str) -> UsageError:
 def read_value(option: Option, value: Any, where: str) -> Any:
     """The value in the type of its kind. Raises UsageError that names ``where`` and what to write."""
     if option.kind is OptionKind.CHOICE:
-        return read_choice(value, option.choices, where)
+        return model_settings.read_choice(value, option.choices, where)
     value = [value] if option.kind is OptionKind.LIST and isinstance(value, str) else value
-    return _READERS.get(option.kind, read_text)(value, where)
+    return _READERS.get(option.kind, model_settings.read_text)(value, where)
 
 
 def setting(option: Option, value: Any, settings: Settings) -> Settings:
@@ -214,20 +193,20 @@ def setting(option: Option, value: Any, settings: Settings) -> Settings:
 
 
 _READERS: Mapping[OptionKind, Callable[[Any, str], Any]] = {
-    OptionKind.LIST: read_texts,
-    OptionKind.FLAG: read_switch,
-    OptionKind.PAIR: read_switch,
-    OptionKind.TALLY: read_count,
-    OptionKind.COUNT: read_count,
-    OptionKind.TOKENS: read_tokens,
-    OptionKind.TARGET: read_target,
-    OptionKind.HEAD: read_head,
-    OptionKind.TAIL: read_tail,
-    OptionKind.RATIO: read_ratio,
-    OptionKind.SECONDS: read_seconds,
-    OptionKind.BUDGET: read_budget,
-    OptionKind.MONEY: read_money,
-    OptionKind.BYTES: read_size_bytes,
+    OptionKind.LIST: model_settings.read_texts,
+    OptionKind.FLAG: model_settings.read_switch,
+    OptionKind.PAIR: model_settings.read_switch,
+    OptionKind.TALLY: model_settings.read_count,
+    OptionKind.COUNT: model_settings.read_count,
+    OptionKind.TOKENS: model_settings.read_tokens,
+    OptionKind.TARGET: model_settings.read_target,
+    OptionKind.HEAD: model_settings.read_head,
+    OptionKind.TAIL: model_settings.read_tail,
+    OptionKind.RATIO: model_settings.read_ratio,
+    OptionKind.SECONDS: model_settings.read_seconds,
+    OptionKind.BUDGET: model_settings.read_budget,
+    OptionKind.MONEY: model_settings.read_money,
+    OptionKind.BYTES: model_settings.read_size_bytes,
 }
 
 

@@ -17,17 +17,7 @@ from statistics import fmean, stdev
 
 from compactor_cli.evaluate import measures, methods
 from compactor_cli.evaluate.cuts import CutProtocol, CutRule, EvalCase, file_records, find_cases
-from compactor_cli.evaluate.measures import (
-    Gates,
-    Measure,
-    Share,
-    SummaryView,
-    artefacts_of,
-    forget,
-    gates_of,
-    needs_of,
-    retrieval,
-)
+from compactor_cli.evaluate.measures import Gates, Measure, Share, SummaryView, artefacts_of, forget, gates_of, needs_of
 from compactor_cli.evaluate.methods import Baseline, Carry, Count, DigestMethod, Repeat, choose, frame_tokens, repeat
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import InputError
@@ -370,7 +360,7 @@ def _evaluate(case: EvalCase, bench: _Bench) -> Iterator[CaseResult]:
         summary = SummaryView(text)
         return {
             **measures.score(needs, summary),
-            Measure.RETRIEVAL: retrieval(needs.uses, summary),
+            Measure.RETRIEVAL: measures.retrieval(needs.uses, summary),
             **measures.score_artefacts(artefacts, summary),
             Measure.CHAT: measures.score_facts(facts, summary),
         }

@@ -23,30 +23,9 @@ from typing import Any
 from compactor_cli.formats import contents, located, registry
 from compactor_cli.formats.chat import ROW_MODELS
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import (
-    ROLES,
-    arguments,
-    dumped,
-    listed,
-    media_count,
-    result_text,
-    shortened_result,
-    string,
-    time_of,
-    with_key,
-)
+from compactor_cli.formats.contents import ROLES, arguments, dumped, listed, media_count, result_text, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_json, spoken_parts
-from compactor_cli.formats.located import (
-    LocatedPart,
-    ParentTree,
-    RecordDialect,
-    Value,
-    at,
-    content_parts,
-    derived_uuid,
-    like_keys,
-    parts_of,
-)
+from compactor_cli.formats.located import LocatedPart, ParentTree, RecordDialect, Value, at, content_parts, derived_uuid
 from compactor_cli.formats.registry import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath, first_object
 from compactor_cli.model.transcript import (
     Message,
@@ -169,7 +148,7 @@ def item_pieces(item: Value) -> list[LocatedPart]:
 
 def item_parts(item: Value) -> tuple[Part, ...]:
     """The parts of an item."""
-    return parts_of(item_pieces(item))
+    return located.parts_of(item_pieces(item))
 
 
 def _block(block: Any) -> LocatedPart:
@@ -218,7 +197,7 @@ def _shortened_output(output: Any, text: str) -> Any:
     wrapped = _wrapped(output)
     if wrapped is not None:
         return json.dumps({**wrapped, "output": text}, ensure_ascii=False, separators=(",", ":"))
-    return shortened_result(output, text)
+    return contents.shortened_result(output, text)
 
 
 def _client_result(item: Value) -> ToolResult:
@@ -365,7 +344,7 @@ def _item(insertion: Insertion, records: Sequence[Record]) -> dict[str, Any]:
     }
     if messages and not any("type" in found for found in messages):
         del message["type"]
-    return like_keys(message, next(iter(messages), {}))
+    return located.like_keys(message, next(iter(messages), {}))
 
 
 RESPONSES = OpenAIResponses(lambda item: item_pieces(item) if _is_item(item) else [])
@@ -447,7 +426,9 @@ class ChatGPT(RecordDialect):
             return replace(composed, records=records)
         last = next(reversed(parents))
         row = {**source.row, "current_node": last}
-        return replace(composed, records=records, frame=with_key(composed.frame, "current_node", last), row=row)
+        return replace(
+            composed, records=records, frame=contents.with_key(composed.frame, "current_node", last), row=row
+        )
 
 
 def _is_node(value: Any) -> bool:
@@ -467,7 +448,7 @@ def _chatgpt_message(node: Mapping[str, Any], is_off_path: bool) -> Message:
     if role is Role.META or not parts:
         return Message(role=Role.META)
     own = "" if at(message, ("metadata", "is_visually_hidden_from_conversation")) is True else None
-    time, summary = time_of(message.get("create_time")), summary_of(role, parts)
+    time, summary = contents.time_of(message.get("create_time")), summary_of(role, parts)
     return Message(role=role, parts=parts, timestamp=time, summary=summary, superseded=is_off_path, own_words=own)
 
 

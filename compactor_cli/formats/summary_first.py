@@ -27,16 +27,7 @@ from compactor_cli.formats import located
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import arguments, dump, dumped, listed, parse, string, time_of
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, image_of
-from compactor_cli.formats.located import (
-    LinkedSite,
-    LocatedPart,
-    ParentTree,
-    SessionDialect,
-    Value,
-    at,
-    parts_of,
-    usage_of,
-)
+from compactor_cli.formats.located import LinkedSite, LocatedPart, ParentTree, SessionDialect, Value, at, usage_of
 from compactor_cli.formats.registry import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 
@@ -524,7 +515,7 @@ def _opencode_message(value: Any, is_superseded: bool, asked: set[str]) -> Messa
     if _compaction(value) is not None and string(info.get("id")) in asked:
         # It goes with its answer: without that, the client would send it as a question.
         return Message(role=Role.META, superseded=True)
-    found = parts_of(_opencode_pieces(value))
+    found = located.parts_of(_opencode_pieces(value))
     role = _OPENCODE_ROLES[info["role"]]
     summary = marked_summary("opencode", found) if _summarised(value) else summary_of(role, found)
     texts = [part for part in value["parts"] if isinstance(part, dict) and part.get("type") == "text"]

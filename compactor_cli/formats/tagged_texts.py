@@ -23,17 +23,7 @@ from typing import Any, NamedTuple
 from compactor_cli.formats import chat, contents, located, registry
 from compactor_cli.formats.chat import BRIDGE, alternating
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import (
-    TextPiece,
-    dump,
-    json_value,
-    listed,
-    named_call,
-    parse,
-    result_text,
-    rewritten,
-    string,
-)
+from compactor_cli.formats.contents import TextPiece, dump, json_value, listed, named_call, parse, result_text, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
 from compactor_cli.formats.located import RecordDialect
 from compactor_cli.formats.registry import CHAT, RUN, Capabilities, Insertion, InsertionPoint, JsonPath
@@ -147,7 +137,9 @@ class ShareGPT(RecordDialect):
         role = _ROLES.get(value["from"], Role.META) if _is_turn(value) else Role.META
         if role is Role.META or not texts:
             return record.raw
-        return dump({**value, "value": "".join(rewritten(_pieces(value, role), texts, _shortened))}, record.raw)
+        return dump(
+            {**value, "value": "".join(contents.rewritten(_pieces(value, role), texts, _shortened))}, record.raw
+        )
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A row of alternating turns; ``tools`` as the JSON string that trainers read."""

@@ -19,18 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from compactor_cli.archive import atomic
-from compactor_cli.archive.atomic import (
-    DEFAULT_MODE,
-    Existing,
-    append,
-    atomic_writer,
-    check_no_writer,
-    check_unchanged,
-    followed,
-    is_special,
-    replace,
-    system_errors,
-)
+from compactor_cli.archive.atomic import Existing, append, atomic_writer, followed, is_special, replace, system_errors
 from compactor_cli.model.errors import Changed, CompactError, OutputError, UsageError
 from compactor_cli.model.plan import LISTED, InputReport, Outcome, TranscriptReport
 from compactor_cli.model.value import dataclass
@@ -204,7 +193,7 @@ def open_target(target: Target, source: Stream, ready: Ready = _ignore, warn: Wa
         take = partial(replace, old=source.file.fileno(), look=source.look, ready=ready)
         opened, compression = atomic_writer(target.path, take=take, warn=warn), source.compression
     else:
-        mode = DEFAULT_MODE
+        mode = atomic.DEFAULT_MODE
         if source.look is not None:
             # What only its owner may read stays so.
             mode &= stat.S_IMODE(os.fstat(source.file.fileno()).st_mode) | stat.S_IWUSR
@@ -357,7 +346,7 @@ def added_bytes(path: str, whole: bytes, look: Look) -> bytes:
                 at += len(piece)
     except OSError as error:
         raise streams.unreadable(error, path) from error
-    check_unchanged(path, look)
+    atomic.check_unchanged(path, look)
     if at != look.size_bytes:
         advice = "use -i: the archive keeps the original"
         raise OutputError("holds several conversations: no end to append to", place=path, next_step=advice)
@@ -432,7 +421,7 @@ class Output:
             raise OutputError("nothing can be appended to it: compressed, or no file", place=path, next_step=advice)
         whole = b"".join(self._held)
         added = added_bytes(path, whole, look)
-        check_no_writer(self._stream.file.fileno(), path)
+        atomic.check_no_writer(self._stream.file.fileno(), path)
         self._on_change.record(hashlib.sha256(whole).hexdigest(), len(whole))
         with self._on_change.journal(added):
             append(path, added, look)
