@@ -17,7 +17,7 @@ from compactor_cli.formats.registry import Appending, Dialect, Insertion, Insert
 from compactor_cli.group.exchanges import Grouping, group, orphans
 from compactor_cli.model.errors import InvariantError, UsageError
 from compactor_cli.model.marker import PLACEHOLDER_HASH, Marker
-from compactor_cli.model.plan import EXCERPTS, NOTICE, USAGE, Action, Mode, Outcome, Plan, Tier
+from compactor_cli.model.plan import EXCERPTS, NOTICE, USAGE, Action, Importance, Mode, Outcome, Plan, Tier
 from compactor_cli.model.plan import Compaction as Compaction
 from compactor_cli.model.settings import NEWEST, UNBROKEN, Keep, Settings, Size
 from compactor_cli.model.transcript import Container, Message, Record, Role, Transcript
@@ -28,7 +28,6 @@ from compactor_cli.plan.trigger import asked_focus, base_tokens, end_hash, previ
 from compactor_cli.read.jsonl import parse_record
 
 if TYPE_CHECKING:
-    from compactor_cli.model.plan import Importance
     from compactor_cli.model.summary import Answer, LoadState, Request, Summariser
 
 

@@ -24,10 +24,8 @@ from compactor_cli.presets import DEFAULT, load_preset, preset_names
 from compactor_cli.read.streams import STDIN
 
 if TYPE_CHECKING:
-    from compactor_cli.cli.console import Progress
     from compactor_cli.evaluate.cuts import EvalCase
     from compactor_cli.evaluate.methods import Baseline
-    from compactor_cli.model.settings import Size
 
 
 @click.command()

@@ -24,13 +24,20 @@ from compactor_cli.formats.chat import alternating
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import dumped, role_of, string, time_of, with_key
 from compactor_cli.formats.located import LinkedSite, LocatedPart, ParentTree, RecordDialect, like_keys, parts_of
-from compactor_cli.formats.registry import Insertion, InsertionPoint, first_object, objects, of_words
+from compactor_cli.formats.registry import (
+    Capabilities,
+    Insertion,
+    InsertionPoint,
+    JsonPath,
+    first_object,
+    objects,
+    of_words,
+)
 from compactor_cli.formats.spec_rules import PLACEHOLDER, Test, condition, lookup, place_of, places, reader, steps
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, ToolResult, Transcript, text_of
 
 if TYPE_CHECKING:
     from compactor_cli.formats.conversation import Conversation
-    from compactor_cli.formats.registry import Capabilities, JsonPath
 
 _RoleRule = tuple[Test, Mapping[str, Any]]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from compactor_cli.llm import check_reply, model_calls, prompts, quoting
 from compactor_cli.llm.check_reply import CheckInput, Essential, ReplyFault, Verdict, check, coverage, cut_to_budget
 from compactor_cli.llm.model_calls import Call, ChatMessage, ContextTooLong, GaveUp, ModelFailure, Reply, Speaker
-from compactor_cli.llm.model_client import SHRINK_ROUNDS
+from compactor_cli.llm.model_client import SHRINK_ROUNDS, BackgroundEventLoop, ModelClient
 from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage, as_text, joined_outline
 from compactor_cli.llm.quoting import Earlier, Strand, quoter
 from compactor_cli.llm.supplement import RecordFacts
@@ -19,7 +19,6 @@ from compactor_cli.plan.layout import FLOOR_TOKENS, scaled_tokens
 from compactor_cli.plan.models import table_entry
 
 if TYPE_CHECKING:
-    from compactor_cli.llm.model_client import BackgroundEventLoop, ModelClient
     from compactor_cli.llm.redact import Redactor
 
 # What a reply may take of tokens beyond what was asked: models count by feel. Cut off is worse than long.

@@ -23,6 +23,7 @@ from compactor_cli.model.plan import (
     Action,
     Compaction,
     Edit,
+    Importance,
     Mark,
     Mode,
     Outcome,
@@ -38,7 +39,6 @@ from compactor_cli.plan.tokens import Counter, bound_message, count_message, cou
 from compactor_cli.plan.trigger import Way, asked_focus, base_tokens, decide, ended_phase, is_settled, left_alone_tokens
 
 if TYPE_CHECKING:
-    from compactor_cli.model.plan import Importance
     from compactor_cli.plan.shorten import Shortening
 
 

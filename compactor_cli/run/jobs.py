@@ -33,6 +33,7 @@ from compactor_cli.model.errors import (
 from compactor_cli.model.plan import (
     BytesRead,
     Compaction,
+    Importance,
     InputBegan,
     InputReport,
     Listener,
@@ -56,7 +57,6 @@ from compactor_cli.run.outputs import ArchiveOnChange, InputTally, Output, Targe
 from compactor_cli.run.rows import FinishedRow, Review, RowMaker, SessionNote, View, mapped, note_of
 
 if TYPE_CHECKING:
-    from compactor_cli.model.plan import Importance
     from compactor_cli.model.summary import Summariser
     from compactor_cli.plugged import PluginEngine
     from compactor_cli.render.convert import OutputShape

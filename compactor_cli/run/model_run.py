@@ -37,7 +37,6 @@ from compactor_cli.model.value import dataclass
 from compactor_cli.plan.models import is_provider, nearest_models
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
     from multiprocessing.connection import Connection
     from multiprocessing.connection import Listener as SocketListener
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from compactor_cli.engine import compact_transcript, plan_transcript, summary_request
 from compactor_cli.model.errors import CompactError, InvariantError, KeptAsIs, OutputError, PluginFailed, UsageError
 from compactor_cli.model.marker import without_preface
-from compactor_cli.model.plan import Action, Compaction, Mode, Outcome, Plan, Span, TranscriptReport
+from compactor_cli.model.plan import Action, Compaction, Importance, Mode, Outcome, Plan, Span, TranscriptReport
 from compactor_cli.model.plugins import WhenFailing
 from compactor_cli.model.settings import UNBROKEN, Settings, Size
 from compactor_cli.model.transcript import Container, Transcript
@@ -27,7 +27,6 @@ from compactor_cli.plan.trigger import base_tokens, is_settled, previous_marker
 
 if TYPE_CHECKING:
     from compactor_cli.llm.redact import Redactor
-    from compactor_cli.model.plan import Importance
     from compactor_cli.model.summary import Answer, Estimate, LoadState, Request, Summariser
     from compactor_cli.plugged import PluginEngine
     from compactor_cli.render.convert import OutputShape
