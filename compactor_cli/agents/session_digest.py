@@ -9,9 +9,9 @@ from itertools import islice
 from typing import Any
 
 from compactor_cli.archive.index import text_of
+from compactor_cli.archive.maintenance import store_session
 from compactor_cli.archive.restore import remember
 from compactor_cli.archive.store import Archive
-from compactor_cli.archive.verify import store_session
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.digest import Digest
 from compactor_cli.digest.loss import Dropped, dropped

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.archive import store
 from compactor_cli.archive.atomic import PRIVATE_FOLDER_MODE, make_folders
-from compactor_cli.archive.recover import sweep
+from compactor_cli.archive.maintenance import sweep
 from compactor_cli.archive.restore import transcripts_in
 from compactor_cli.archive.store import INDEX, SIDECAR_ENDING, check_plain, is_hex, open_inside, opened_folder
 from compactor_cli.llm.quoting import call_text, tool_names

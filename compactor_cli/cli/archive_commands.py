@@ -16,11 +16,18 @@ import click
 
 from compactor_cli.archive import restore as originals
 from compactor_cli.archive.atomic import Existing, followed
-from compactor_cli.archive.recover import clear, find_compacted, lines_from, put_back
-from compactor_cli.archive.restore import MIN_PREFIX_CHARS, ExpandedRecord, each_once, is_archive
+from compactor_cli.archive.maintenance import clear, old_originals, remove
+from compactor_cli.archive.maintenance import verify as verify_archive
+from compactor_cli.archive.restore import (
+    MIN_PREFIX_CHARS,
+    ExpandedRecord,
+    each_once,
+    find_compacted,
+    is_archive,
+    lines_from,
+    put_back,
+)
 from compactor_cli.archive.store import LOCAL_ARCHIVE, default_archive_dir, is_hex, moment
-from compactor_cli.archive.verify import old_originals, remove
-from compactor_cli.archive.verify import verify as verify_archive
 from compactor_cli.cli.config import configure
 from compactor_cli.cli.console import (
     Color,

@@ -15,7 +15,7 @@ from typing import Any
 
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, lock, make_folders
-from compactor_cli.archive.recover import clear
+from compactor_cli.archive.maintenance import clear
 from compactor_cli.cli.config import RunOptions, check, configure
 from compactor_cli.cli.console import Console, Progress, counted, table
 from compactor_cli.cli.options import BY_NAME, NOT_FOR_SHARDS

@@ -253,7 +253,7 @@ def _sweep(jobs: Sequence[Job], run_options: RunOptions, console: Console) -> No
         swept = [(folders, archive)]
     for places, archive in swept:
         if any(map(holds_temporaries, (*places, archive))):
-            from compactor_cli.archive.recover import clear
+            from compactor_cli.archive.maintenance import clear
 
             clear(places, (archive,), console.warn)
 

@@ -273,7 +273,7 @@ def compact_input(job: Job, run_config: RunConfig, outputs: Outputs, processes: 
 def _prepare(job: Job, run_config: RunConfig) -> None:
     """Leave a file that somebody has open to the next run; complete what a killed run began to append to it."""
     from compactor_cli.archive.atomic import check_no_writer
-    from compactor_cli.archive.recover import finish_append
+    from compactor_cli.archive.maintenance import finish_append
 
     path = job.source.path
     with suppress(OSError), Path(path).open("rb") as file:  # what cannot be read is reported later

@@ -297,7 +297,7 @@ class ArchiveOnChange:
 
     def journal(self, data: bytes) -> AbstractContextManager[None]:
         """While ``data`` is being appended to the file, the archive holds it: a run that is killed is made good."""
-        from compactor_cli.archive.recover import journal
+        from compactor_cli.archive.maintenance import journal
 
         if self._archive is None or self._committed is None:
             return nullcontext()

@@ -12,7 +12,7 @@ from archived import add
 
 from compactor_cli.archive import atomic
 from compactor_cli.archive.atomic import append
-from compactor_cli.archive.recover import finish_append, journal
+from compactor_cli.archive.maintenance import finish_append, journal
 from compactor_cli.archive.store import Archive
 from compactor_cli.model.errors import Changed, OutputError
 from compactor_cli.read.streams import look_at

@@ -16,7 +16,7 @@ import pytest
 from archived import add
 
 from compactor_cli.archive import atomic
-from compactor_cli.archive.recover import find_leftovers, sweep
+from compactor_cli.archive.maintenance import find_leftovers, sweep
 from compactor_cli.archive.store import Archive
 from compactor_cli.model.errors import Changed, InUse
 from compactor_cli.read.streams import open_stream

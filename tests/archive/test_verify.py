@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from archived import add
 
+from compactor_cli.archive.maintenance import verify
 from compactor_cli.archive.store import MANIFEST, Archive, Blob, Part, stored_blobs
-from compactor_cli.archive.verify import verify
 from compactor_cli.model.errors import Unreadable
 
 ROWS = (b'{"row":1}\n', b'{"row":2}\n')

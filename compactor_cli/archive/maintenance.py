@@ -1,30 +1,41 @@
-"""Verify and prune: whether an archive has everything, with the hashes it is named by; and old originals taken out.
+"""Maintenance: an archive verified, old originals taken out, and what killed runs left behind finished or removed.
 
-None is taken out that a compacted file still depends on. A session that is archived again and again while it grows
-takes the room of one: an earlier state that the bytes of a later one begin with is listed as a transcript inside that,
-by its own hash, and its own file is taken out; it is restored, expanded and verified as before.
+No original is taken out that a compacted file still depends on. A session that is archived again and again while it
+grows takes the room of one: an earlier state that the bytes of a later one begin with is listed as a transcript inside
+that, by its own hash, and its own file is taken out; it is restored, expanded and verified as before.
+
+- **Journal**: what is being appended to a file, kept in the archive until it is done. A run that is killed while it
+  writes leaves the beginning of its records at the end of a session, where the next line of the agent would be glued
+  to them. The next run finds the journal and finishes what was begun.
+- **Leftovers**: a run holds its temporary files locked (flock). One that nobody holds was left behind. A draft
+  (``.tmp``) is removed. A ``.swap`` file is either the new file that did not get its place, or the one that lost it:
+  the first is known by its hash, which is part of its name, the second is removed if the archive holds its bytes. What
+  another program wrote to it in the last moment is first appended to the file that has the name now.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
+import stat
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from compactor_cli.archive import store
-from compactor_cli.archive.atomic import system_errors
-from compactor_cli.archive.recover import JOURNAL_START, find_leftovers
-from compactor_cli.archive.restore import Listed, listed, markers_in
+import orjson
+
+from compactor_cli.archive import atomic, store
+from compactor_cli.archive.atomic import append, append_late, check_no_writer, followed, system_errors
+from compactor_cli.archive.restore import Listed, holds, listed, markers_in, prefix_hashes
 from compactor_cli.archive.store import MANIFEST, SIDECAR_ENDING, Archive, ManifestEntry, Part, content, opened_folder
 from compactor_cli.model.errors import CompactError, InputError, Unreadable
 from compactor_cli.model.marker import SHOWN_HASH_CHARS
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import OnInvalid
-from compactor_cli.read.streams import STDIN
+from compactor_cli.read.streams import STDIN, Compression, Look, unreadable
 
 _COPY = "look for another copy of the archive"
 
@@ -261,3 +272,218 @@ def _earlier(archive: Archive, data: bytes, source: str) -> Iterator[ManifestEnt
         at = entry.bytes
         if digest.hexdigest() == entry.sha256:
             yield entry
+
+
+JOURNAL_START = "append-"
+_NAME_CHARS = 16
+# A summary and its boundary have some KB.
+_MOST_JOURNAL_BYTES = 256 << 20
+_LEFTOVER = re.compile(r"\.compact-[0-9a-f]{16}(?:\.tmp|-([0-9a-f]{16})\.swap)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Begun:
+    """An append that was begun."""
+
+    sha256: str  # of the file before it
+    size_bytes: int
+    # The file's. Whoever makes a tree with a journal in it may know path and bytes of the file that goes with it, but
+    # not the number it gets where the tree is unpacked: such a journal is not believed.
+    inode: int
+    data: bytes  # what is appended
+
+
+@contextmanager
+def journal(archive: Path, path: str, original: store.Blob, data: bytes) -> Iterator[None]:
+    """While the block appends ``data`` to the file at ``path``, which holds ``original``, the archive knows of it.
+
+    It is durable before the block begins, and stays only if the process dies. Raises `OutputError`, `Unreadable`.
+    """
+    name = _journal_name(path)
+    try:
+        head = {"sha256": original.sha256, "bytes": original.size_bytes, "inode": Path(path).stat().st_ino}
+    except OSError as error:
+        raise unreadable(error, path) from error
+    with store.PartialFile(archive, Compression.NONE) as draft:
+        draft.write(orjson.dumps(head, option=orjson.OPT_APPEND_NEWLINE) + data)
+        draft.take_name(archive / name)
+    try:
+        yield
+    finally:
+        _remove_journal(archive, name)
+
+
+def finish_append(path: str, archive: Path) -> bool:
+    """Finish what a killed run began to append to this file; whether there was anything of that kind.
+
+    If its beginning is at the end of the file, the rest is appended. If others wrote after it, it is taken out:
+    what they wrote is then in lines of its own. Anything else is left as it is. Raises `Changed`, `InUse`,
+    `OutputError`, `Unreadable`.
+    """
+    name = _journal_name(path)
+    if (begun := _read_journal(archive, name)) is None:
+        return False
+    try:
+        with Path(path).open("rb") as file:
+            look = Look.of(os.fstat(file.fileno()))
+            hashes = prefix_hashes(file.fileno(), [begun.size_bytes])
+            added = b""
+            if look.inode == begun.inode and hashes.get(begun.size_bytes) == begun.sha256:
+                check_no_writer(file.fileno(), path)
+                file.seek(begun.size_bytes)
+                added = file.read()
+        if 0 < len(added) < len(begun.data) and begun.data.startswith(added):
+            append(path, begun.data[len(added) :], look)
+        elif torn := _torn(added, begun.data):
+            atomic.remove_pieces(path, [(begun.size_bytes, begun.size_bytes + torn)])
+    except OSError as error:
+        raise atomic.output_error(error, path) from error
+    _remove_journal(archive, name)
+    return True
+
+
+def _torn(added: bytes, data: bytes) -> int:
+    """How many of the first bytes are the beginning of ``data``, torn, with the record of another program after it.
+
+    Only where the line that the two share is not JSON, and what comes after the torn part is.
+    """
+    shared = next((at for at, pair in enumerate(zip(added, data, strict=False)) if pair[0] != pair[1]), 0)
+    for at in range(shared, 0, -1):
+        start = added.rfind(b"\n", 0, at) + 1
+        if at == start or added[at : at + 1] not in (b"{", b"["):
+            continue
+        line = added[start:].partition(b"\n")[0]
+        if not _is_json(line) and _is_json(line[at - start :]):
+            return at
+    return 0
+
+
+def _is_json(line: bytes) -> bool:
+    with suppress(ValueError):
+        orjson.loads(line)
+        return True
+    return False
+
+
+def _journal_name(path: str) -> str:
+    """One journal for each file."""
+    return JOURNAL_START + hashlib.sha256(os.fsencode(followed(path))).hexdigest()[:_NAME_CHARS]
+
+
+def _remove_journal(archive: Path, name: str) -> None:
+    with suppress(OSError, Unreadable), opened_folder(archive) as root:
+        os.unlink(name, dir_fd=root)
+
+
+def _read_journal(archive: Path, name: str) -> _Begun | None:
+    """The journal of this name; None without one, or if it is not a journal."""
+    try:
+        with os.fdopen(store.open_inside(archive, name), "rb") as file:
+            if os.fstat(file.fileno()).st_size > _MOST_JOURNAL_BYTES:
+                return None
+            head, data = orjson.loads(file.readline()), file.read()
+        return _Begun(sha256=str(head["sha256"]), size_bytes=int(head["bytes"]), inode=int(head["inode"]), data=data)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def find_leftovers(folder: Path) -> Iterator[Path]:
+    """The files in a folder that were left behind by runs which have ended."""
+    for path in _named(folder):
+        with _held(path) as descriptor:
+            if descriptor is not None:
+                yield path
+
+
+def sweep(folder: Path, archives: Iterable[Path] = ()) -> tuple[Path, ...]:
+    """Remove what killed runs left in a folder; what cannot be removed without a loss of bytes is returned."""
+    kept = []
+    for path in _named(folder):
+        with suppress(OSError), _held(path) as descriptor:
+            if descriptor is None:
+                continue
+            if _is_needless(path, descriptor, archives):
+                path.unlink()
+            else:
+                kept.append(path)
+    return tuple(kept)
+
+
+def clear(folders: Iterable[Path], archives: Iterable[Path], warn: Callable[[str], object]) -> None:
+    """`sweep` the folders and the archives; ``warn`` of what has to stay."""
+    archives = tuple(archives)
+    for folder in (*folders, *archives):
+        for path in sweep(folder, archives):
+            warn(f"{path}: was written to while a run that was killed replaced it: look at it, then remove it")
+
+
+def _named(folder: Path) -> list[Path]:
+    if folder.name == store.LOCAL_ARCHIVE and folder.is_symlink():
+        return []
+    try:
+        with os.scandir(folder) as entries:
+            return [folder / entry.name for entry in entries if _LEFTOVER.fullmatch(entry.name)]
+    except OSError:
+        return []
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[int | None]:
+    """The file, held; None if a process has it, if it is gone, or if it is not a file of this user's."""
+    import fcntl
+
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        yield None
+        return
+    try:
+        status = os.fstat(descriptor)
+        is_own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            is_own = False
+        yield descriptor if is_own and os.fstat(descriptor).st_nlink else None
+    finally:
+        os.close(descriptor)
+
+
+def _is_needless(path: Path, descriptor: int, archives: Iterable[Path]) -> bool:
+    """Whether a leftover may go; what another program appended to it has found its place then."""
+    found = _LEFTOVER.fullmatch(path.name)
+    if not found or not found[1]:
+        return True
+    size_bytes = os.fstat(descriptor).st_size
+    if prefix_hashes(descriptor, [size_bytes])[size_bytes].startswith(found[1]):
+        return True
+    for archive in archives:
+        entries: set[ManifestEntry] = set()
+        with suppress(OSError, CompactError):
+            entries = {entry for _, entry in store.read_entries(archive) if entry and 0 <= entry.bytes <= size_bytes}
+        hashes = prefix_hashes(descriptor, [entry.bytes for entry in entries])
+        for entry in sorted(entries, key=lambda entry: entry.bytes, reverse=True):
+            # The original that the file begins with, the longest first.
+            if hashes[entry.bytes] == entry.sha256 and holds(archive, entry):
+                late = os.pread(descriptor, size_bytes - entry.bytes, entry.bytes)
+                if entry.bytes == size_bytes or (late and _appended(path.parent, entry, late)):
+                    return True
+    return False
+
+
+def _appended(folder: Path, entry: ManifestEntry, late: bytes) -> bool:
+    """Append what came late to the file that has the original's name, in this folder alone."""
+    name = Path(entry.source).name
+    if not name:
+        return False
+    target = folder / name
+    try:
+        with target.open("rb") as file:
+            if hashlib.sha256(file.read(entry.written_bytes)).hexdigest() != entry.written_sha256:
+                return False
+            if late in file.read():
+                return True
+        append_late(target, late)
+    except OSError:
+        return False
+    return True
