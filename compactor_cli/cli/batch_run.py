@@ -19,9 +19,8 @@ from compactor_cli.archive.maintenance import clear
 from compactor_cli.cli.config import RunOptions, check, configure
 from compactor_cli.cli.console import Console, Progress, counted, table
 from compactor_cli.cli.options import BY_NAME, NOT_FOR_SHARDS
-from compactor_cli.cli.run_command import FELL_BACK, check_names
-from compactor_cli.cli.run_config import model_config, print_models, print_spent
-from compactor_cli.cli.run_report import output_file
+from compactor_cli.cli.run_command import FELL_BACK, check_names, model_config
+from compactor_cli.cli.run_report import output_file, print_models, print_spent
 from compactor_cli.llm.llm import ENDED
 from compactor_cli.model.errors import TryLater, UsageError
 from compactor_cli.model.settings import Settings, read_count, read_size_bytes, settings_from
