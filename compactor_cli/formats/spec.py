@@ -1,7 +1,7 @@
 """Dialects as data: a TOML file says how a format is known, read and written, and this module follows it.
 
 The built-in ones stand in ``specs/``, a file per format; ``--format my.toml`` brings one from outside. The keys
-are shown in docs/formats.md and held by `spec_check`; paths, conditions and rules for parts are those of `spec_rules`.
+are shown in docs/formats.md; `spec_rules` holds them, and has the paths, conditions and rules for parts.
 
 New records are templates: the record as it is to be written. ``{text}``, ``{id}`` and ``{parent}`` in it are replaced,
 ``{near.PATH}`` by what the record before says, ``{first.PATH}`` by the first message, ``{NAME}`` by a value of

@@ -1,4 +1,4 @@
-"""Paths, conditions and rules for parts of a format's specification.
+"""Paths, conditions and rules for parts of a format's specification, and the check of all its keys.
 
 A *path* is dotted (``data.toolRequests``, ``parts.0.text``); ``a|b`` is the first of two that is there and not null,
 ``""`` the value itself; a key with dots in it stands in quotes (``attributes."gen_ai.input.messages"``). A *condition*

@@ -2,6 +2,7 @@
 
 The order is the guarantee: the archive is durable before the output takes effect, and the output before
 the source is replaced. Whatever fails leaves the source as it was. Rows of a dataset pass one by one.
+The user's hooks are programs that are run before and after an input is compacted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""A run over many inputs: results in the order of the inputs, however many processes work."""
+"""A run over many inputs: results in the order of the inputs, however many processes work.
+
+Inputs that need nothing are not read again. What is known of one is its path, device, inode, size, time of change and
+hash, by the configuration under which it was looked at. It lies in a file of its own for each kind of configuration,
+which may be deleted at any time.
+"""
 
 from __future__ import annotations
 
