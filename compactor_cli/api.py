@@ -381,11 +381,11 @@ class GivenConversation:
 def conversation_in(source: Any, dialect: str = "") -> GivenConversation:
     """The one conversation that there is. Raises InputError where there is none, UsageError where there are several."""
     if isinstance(source, Mapping):
-        return _row(source, dialect)
+        return _given_row(source, dialect)
     if not isinstance(source, _TEXTS):
         source = list(source)
         if not source or not isinstance(source[0], str | bytes | list | tuple):
-            return _messages(source, dialect)
+            return _given_messages(source, dialect)
     found = list(islice(conversations_in(source, dialect), 2))
     if not found:
         raise InputError("there is no conversation", next_step="give its messages, its lines or its path")
@@ -397,7 +397,7 @@ def conversation_in(source: Any, dialect: str = "") -> GivenConversation:
 def conversations_in(source: Any, dialect: str = "") -> Iterator[GivenConversation]:
     """The conversations, read as they are asked for."""
     if isinstance(source, Mapping):
-        yield _row(source, dialect)
+        yield _given_row(source, dialect)
         return
     if not isinstance(source, _TEXTS):
         yield from _in_items(iter(source), dialect)
@@ -424,7 +424,7 @@ def _in_items(items: Iterator[Any], dialect: str) -> Iterator[GivenConversation]
         return
     for item in items:
         try:
-            yield _row(item, dialect) if isinstance(item, Mapping) else _messages(item, dialect)
+            yield _given_row(item, dialect) if isinstance(item, Mapping) else _given_messages(item, dialect)
         except InputError as error:
             # Whoever compacts it decides what becomes of it.
             frame = Frame(container=Container.ARRAY)
@@ -454,8 +454,8 @@ def _in_lines(items: Iterator[Any], dialect: str, *, is_text: bool, is_ended: bo
         yield GivenConversation(transcript, rebuilt)
 
 
-def _row(row: Mapping[str, Any], dialect: str) -> GivenConversation:
-    transcript = _only(_encoded(row) + b"\n", dialect)
+def _given_row(row: Mapping[str, Any], dialect: str) -> GivenConversation:
+    transcript = _one_transcript(_encoded(row) + b"\n", dialect)
 
     def rebuilt(made: Compaction) -> Any:
         return parse(made.output) if made.changed else row
@@ -463,7 +463,7 @@ def _row(row: Mapping[str, Any], dialect: str) -> GivenConversation:
     return GivenConversation(transcript, rebuilt)
 
 
-def _messages(messages: Any, dialect: str) -> GivenConversation:
+def _given_messages(messages: Any, dialect: str) -> GivenConversation:
     """Messages read as the records of a session, else as those of a row, under a name that rows commonly have."""
     if not isinstance(messages, Sequence) or isinstance(messages, str | bytes):
         raise InputError(f"not a list of messages ({type(messages).__name__})", next_step="give lists", place=_PLACE)
@@ -473,17 +473,17 @@ def _messages(messages: Any, dialect: str) -> GivenConversation:
     failures: list[InputError] = []
     for text, container in ((session, Container.LINES), *((row, Container.ARRAY) for row in rows)):
         try:
-            transcript = _only(text, dialect)
+            transcript = _one_transcript(text, dialect)
         except InputError as error:
             failures.append(error)
             continue
         # A list of one row is not a list of messages.
         if transcript.frame.container is container and len(transcript.records) == len(messages):
-            return GivenConversation(transcript, partial(_list, messages, transcript))
-    raise failures[0] if failures else _several()
+            return GivenConversation(transcript, partial(_given_list, messages, transcript))
+    raise failures[0] if failures else _not_one()
 
 
-def _list(messages: Sequence[Any], source: Transcript, row: Compaction) -> list[Any]:
+def _given_list(messages: Sequence[Any], source: Transcript, row: Compaction) -> list[Any]:
     """The messages of the output; those that stayed are the objects that were given."""
     if not row.changed or row.transcript is None:
         return list(messages)
@@ -497,17 +497,17 @@ def _list(messages: Sequence[Any], source: Transcript, row: Compaction) -> list[
     return made
 
 
-def _only(text: bytes, dialect: str) -> Transcript:
+def _one_transcript(text: bytes, dialect: str) -> Transcript:
     """The one transcript of a text. Raises InputError for none, or several."""
     found = list(islice(open_transcripts(read_records(io.BytesIO(text), _PLACE), dialect=dialect), 2))
     if len(found) != 1:
-        raise _several()
+        raise _not_one()
     if found[0].fault:
         raise found[0].fault
     return found[0]
 
 
-def _several() -> UnknownShape:
+def _not_one() -> UnknownShape:
     advice = "rows of a dataset are given to iter_compact"
     return UnknownShape("these are not the messages of one conversation", next_step=advice, place=_PLACE)
 

@@ -460,8 +460,8 @@ class PlanEvents:
 # A program of the user's that takes longer is ended.
 _HOOK_SECONDS = 60.0
 # Of the output of a hook, this much is taken as instructions or shown as its complaint.
-_MOST_CHARS = 8_000
-_SHOWN_CHARS = 200
+_HOOK_CHARS = 8_000
+_COMPLAINT_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -496,7 +496,7 @@ class Hooks:
         code, answer, complaint = _run_hook(self.before, payload, self.seconds)
         if code:
             raise KeptAsIs(f"the hook before it ended with code {code}{complaint}")
-        return answer[:_MOST_CHARS].strip()
+        return answer[:_HOOK_CHARS].strip()
 
     def emit(self, report: InputReport) -> str:
         """Run the hook after; what went wrong with it, empty if nothing did. The output stays in any case."""
@@ -535,5 +535,5 @@ def _run_hook(command: str, payload: Mapping[str, Any], seconds: float) -> tuple
         finally:
             if process.poll() is None:  # it and what it started are ended where they still run
                 os.killpg(process.pid, signal.SIGKILL)
-    first = complaint.decode(errors="replace").strip().partition("\n")[0][:_SHOWN_CHARS]
+    first = complaint.decode(errors="replace").strip().partition("\n")[0][:_COMPLAINT_CHARS]
     return process.returncode, answer.decode(errors="replace"), f": {first}" if first else ""

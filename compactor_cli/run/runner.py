@@ -277,11 +277,11 @@ def _stops(report: InputReport, after_failure: AfterFailure) -> bool:
     return after_failure is AfterFailure.STOP and report.exit_code not in (0, TryLater.exit_code)
 
 
-REASON = "the same as when it was last looked at"
+UNCHANGED_REASON = "the same as when it was last looked at"
 # A file may be written to twice within one tick of its clock; file systems' ticks are at most this long.
 _TICK_SECONDS = 2.0
 # Of more inputs than these the ones looked at longest ago are forgotten; an entry takes some 250 bytes.
-_MOST = 200_000
+_MOST_SEEN = 200_000
 
 
 _SEEN_TYPES = (int, int, int, int, str, int, int, int)
@@ -344,7 +344,7 @@ class UnchangedCache:
         return InputReport(
             path=job.source.path,
             outcome=Outcome.UNCHANGED,
-            reason=REASON,
+            reason=UNCHANGED_REASON,
             sha256=entry.sha256,
             counts={Outcome.UNCHANGED.value: entry.transcripts},
             tokens_before=entry.tokens,
@@ -369,7 +369,7 @@ class UnchangedCache:
         """Keep what was learnt. Where that cannot be done, the next run looks again."""
         if not self._changed:
             return
-        newest = list(self._entries.items())[-_MOST:]
+        newest = list(self._entries.items())[-_MOST_SEEN:]
         with suppress(CompactError):
             # In ASCII: names of files may hold bytes that are not UTF-8.
             write_private(self._file, json.dumps(dict(newest), separators=(",", ":")))
