@@ -22,9 +22,8 @@ from compactor_cli.evaluate.measures import Measure, Share, SummaryView, forget,
 from compactor_cli.evaluate.run_eval import INCLUDE
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.plan import Action
-from compactor_cli.model.settings import KEPT_BY, Keep, Settings, Size
+from compactor_cli.model.settings import KEPT_BY, Keep, Settings, Size, read_size
 from compactor_cli.plan.tokens import count_message, counter_for
-from compactor_cli.presets.values import size
 from compactor_cli.read.jsonl import read_records
 from compactor_cli.read.sources import Walk, find_sources
 from compactor_cli.read.streams import open_stream
@@ -83,7 +82,7 @@ def main() -> None:
 
 
 def wishes_of(by: str, target: str) -> Settings:
-    wanted = size(target, "--target") if target else Size()
+    wanted = read_size(target, "--target") if target else Size()
     return Settings(target=wanted, keep=Keep(by=by), prune=())
 
 

@@ -30,8 +30,8 @@ from compactor_cli.evaluate.cuts import (
     schema_words,
     segments,
 )
-from compactor_cli.evaluate.digested import DigestMethod, framed
 from compactor_cli.evaluate.measures import Measure, SummaryView, forget, needs_of, score
+from compactor_cli.evaluate.methods import DigestMethod, framed
 from compactor_cli.evaluate.questions import is_misled, questions_by_cut, score_answer
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import CompactError, InputError

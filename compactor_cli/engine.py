@@ -5,20 +5,30 @@ What only a transcript that changes needs is imported when one does: most runs o
 
 from __future__ import annotations
 
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from compactor_cli.group.exchanges import group
-from compactor_cli.model.errors import UsageError
-from compactor_cli.model.plan import Mode, Plan
-from compactor_cli.model.report import Compaction as Compaction
-from compactor_cli.model.settings import NEWEST, Keep, Settings
-from compactor_cli.model.transcript import Transcript
-from compactor_cli.plan.planner import check_plan, make_plan, unchanged
-from compactor_cli.plan.tokens import Counter, OnceCounter
+from compactor_cli.formats import registry
+from compactor_cli.formats.registry import Appending, Dialect, Insertion, InsertionPoint, Refreshing, get, reread
+from compactor_cli.group.exchanges import Grouping, group, orphans
+from compactor_cli.model.errors import InvariantError, UsageError
+from compactor_cli.model.marker import PLACEHOLDER_HASH, Marker
+from compactor_cli.model.plan import EXCERPTS, NOTICE, USAGE, Action, Importance, Mode, Outcome, Plan, Tier
+from compactor_cli.model.plan import Compaction as Compaction
+from compactor_cli.model.settings import NEWEST, UNBROKEN, Keep, Settings, Size
+from compactor_cli.model.transcript import Container, Message, Record, Role, Transcript
+from compactor_cli.model.value import dataclass
+from compactor_cli.plan.planner import check_plan, make_plan, newest_request_warning, unchanged, unchanged_report
+from compactor_cli.plan.tokens import Counter, OnceCounter, count_messages
+from compactor_cli.plan.trigger import asked_focus, base_tokens, end_hash, previous_marker
+from compactor_cli.read.jsonl import parse_record
 
 if TYPE_CHECKING:
-    from compactor_cli.model.plan import Importance
-    from compactor_cli.model.summary import LoadState, Request, Summariser
+    from compactor_cli.model.summary import Answer, LoadState, Request, Summariser
 
 
 def plan_transcript(
@@ -75,15 +85,16 @@ def compact_transcript(
             raise UsageError(f"the plan was made for {how}", next_step="make a new plan with the same options")
     if not plan.changes:
         return unchanged(transcript, plan, counter, grouping)
-    from compactor_cli.apply import NO_SUMMARY, WRITTEN, CompactionWork
-
     work = CompactionWork(
         transcript=transcript, settings=settings, counter=counter, grouping=grouping, plan=plan, archived=archived
     )
-    if summary_text:
-        return work.applied(WRITTEN, work.planned_text(summary_text))
-    answer, text = work.summary(summariser, load_state) if plan.summary_tokens else (NO_SUMMARY, "")
-    return work.applied(answer, text)
+    if plan.summary_tokens and not summary_text:
+        return work.applied(*work.summary(summariser, load_state))
+    from compactor_cli.model.summary import Answer, Source, Summary
+
+    source = Source.MODEL if summary_text else Source.DIGEST
+    answer = Answer(summary=Summary(source=source, sections=()))
+    return work.applied(answer, work.planned_text(summary_text) if summary_text else "")
 
 
 def summary_request(
@@ -92,8 +103,248 @@ def summary_request(
     """What a summariser would be asked by this plan; None if it needs no summary."""
     if not plan.changes or not plan.summary_tokens:
         return None
-    from compactor_cli.apply import CompactionWork
-
     grouping, counter = group(transcript.messages), OnceCounter(counter)
     work = CompactionWork(transcript=transcript, settings=settings, counter=counter, grouping=grouping, plan=plan)
     return work.request(load_state)[0]
+
+
+def marker_for(transcript: Transcript, covered: Sequence[int], *, tokens: int, end: str = "") -> Marker:
+    """The marker of a summary of these records; for ``tokens`` and ``end`` see `Marker`."""
+    return Marker(
+        transcript=transcript.sha256[:16],
+        first=covered[0] + 1,
+        last=covered[-1] + 1,
+        records=len(transcript.records),
+        tokens=tokens,
+        end=end,
+    )
+
+
+def kept_outside(transcript: Transcript, plan: Plan) -> str:
+    """The records that stay between covered ones, in words; empty where none do."""
+    covered = plan.indices(Action.COVER)
+    messages = transcript.messages
+    kept = [i for i in plan.indices(Action.KEEP) if plan.summary_at <= i < covered[-1] and not messages[i].is_meta]
+    if not kept:
+        return ""
+    return f"{len(kept)} of the records {kept[0] + 1}-{kept[-1] + 1}, with gaps between them, then the newest messages"
+
+
+def check_output(compacted: Transcript, plan: Plan, tokens_after: int) -> None:
+    """Raises `InvariantError` unless every call has its results, and the whole is within the plan's target."""
+    messages = compacted.messages
+    if plan.mode is Mode.APPEND:
+        # What the client does not send any more is emptied. What was appended holds no call, and a call in flight is
+        # not an orphan because of it.
+        source = messages[: plan.spans[-1].stop]
+        messages = tuple(Message(role=Role.META) if message.superseded else message for message in source)
+    if orphans(messages):
+        raise InvariantError("the output would hold a tool call without its result")
+    if tokens_after > plan.target_tokens and not plan.over_target:
+        raise InvariantError(f"the output would take {tokens_after} tokens, over its target {plan.target_tokens}")
+
+
+# What the last digits of hashes may add when the digest's state is named after the summary was fitted.
+_MARKER_SLACK_TOKENS = 8
+# Set in place of the summary once, to see what the dialect and the acknowledgement put around it, and which record is
+# then the last of the conversation: known for a summary in every dialect.
+_TRIAL = str(Marker(transcript="0" * 16, first=1, last=1, records=1, tokens=0, end=""))
+# A summary may turn out smaller than what the plan set aside for it.
+_PLANNED_OVER = re.compile(r"^[\d,]+(?= tokens over)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionWork:
+    """One transcript with the plan that is being applied to it. ``archived``: whether its original is kept."""
+
+    transcript: Transcript
+    settings: Settings
+    counter: Counter
+    grouping: Grouping
+    plan: Plan
+    archived: bool = True
+
+    def summary(self, summariser: Summariser, load_state: LoadState) -> tuple[Answer, str]:
+        """The answer of the summariser, and the text it is written as."""
+        from compactor_cli.render.template import load_template, render
+
+        request, marker = self.request(load_state)
+        # Who writes it: the given summariser, unless the plan wants something else.
+        names = {span.name for span in self.plan.spans if span.action is Action.COVER}
+        if EXCERPTS in names:
+            from compactor_cli.archive.search import Retrieval
+
+            summariser = Retrieval()
+        elif NOTICE in names:
+            from compactor_cli.archive.search import OmissionNotice
+
+            summariser = OmissionNotice()
+        answer = summariser.summarise(request)
+        state = hashlib.sha256(answer.state).hexdigest()[:16] if answer.state else ""
+        # Fitted under the longer preface either way, so that a summary is the same wherever the original goes.
+        template = load_template(self.settings.template).sized(self.plan.summary_tokens, archived=self.archived)
+        return answer, render(answer.summary, template, replace(marker, state=state))
+
+    def planned_text(self, text: str) -> str:
+        """The text of a summary written for this plan, which may promise an archive that there is not."""
+        from compactor_cli.render.template import load_template
+
+        return text if self.archived else load_template(self.settings.template).without_promise(text)
+
+    def request(self, load_state: LoadState) -> tuple[Request, Marker]:
+        """What the summariser is asked, and the marker of the summary, except for its state."""
+        from compactor_cli.model.summary import Request
+        from compactor_cli.render.template import heading_names, load_template, read_client, read_ours, render
+
+        previous = previous_marker(self.transcript)
+        trial = self._composed(_TRIAL)
+        around_tokens = self._tokens(trial) - self.plan.tokens_kept - self.counter.count(_TRIAL)
+        tokens = self.plan.tokens_before
+        if previous:
+            tokens = base_tokens(self.transcript, count_messages(self.counter, self.transcript.messages))
+        covered = self.plan.indices(Action.COVER)
+        marker = marker_for(self.transcript, covered, tokens=tokens, end=end_hash(trial))
+        is_apart = self.settings.keep.by not in UNBROKEN
+        marker = replace(marker, kept_outside=kept_outside(self.transcript, self.plan)) if is_apart else marker
+        template = load_template(self.settings.template).sized(self.plan.summary_tokens)
+        request = Request(
+            transcript=self.transcript,
+            covered=covered,
+            kept=self.plan.indices(Action.KEEP),
+            budget_tokens=self.plan.summary_tokens - around_tokens - _MARKER_SLACK_TOKENS,
+            render=partial(render, template=template, marker=replace(marker, state=PLACEHOLDER_HASH)),
+            count=self.counter.count,
+            focus=self.settings.focus or asked_focus(self.transcript.messages, self.settings.trigger.tool) or "",
+            language=self.settings.language,
+            state=load_state(previous.state) if previous and previous.state else None,
+            read=read_ours,
+            read_client=read_client,
+            restore_files=self.settings.restore_files,
+            kept_by=self.settings.keep.by,
+            heading_names=partial(heading_names, self.settings.template),
+        )
+        return request, marker
+
+    def _composed(self, text: str) -> Transcript:
+        answer = self.settings.acknowledgement
+        insertions = [Insertion(role=Role.USER, text=text, is_summary=True)] if text else []
+        insertions += [Insertion(role=Role.ASSISTANT, text=answer)] if text and answer else []
+        return compose(self.transcript, self.plan, get(self.transcript.dialect), insertions)
+
+    def _tokens(self, transcript: Transcript) -> int:
+        return sum(count_messages(self.counter, transcript.messages))
+
+    def applied(self, answer: Answer, text: str) -> Compaction:
+        """The compaction with this summary, checked; or none, where it would be no smaller."""
+        transcript, plan = self.transcript, self.plan
+        compacted = self._composed(text)
+        tokens_after = self._tokens(compacted)
+        output = compacted.source()
+        report = unchanged_report(transcript, plan, self.grouping, self.counter)
+        grows = plan.mode is Mode.REWRITE and len(output) >= report.bytes_before
+        if grows or tokens_after >= plan.tokens_before:
+            reason, over_tokens = "a summary would be no smaller", plan.tokens_before - plan.target_tokens
+            has_target = self.settings.target != Size() or plan.tier in (Tier.COMPACT, Tier.EMERGENCY)
+            over_target = f"{over_tokens:,} tokens over: {reason}" if has_target and over_tokens > 0 else ""
+            plan = replace(plan, reason=reason, over_target=over_target)
+            return unchanged(transcript, plan, self.counter, self.grouping)
+        check_output(compacted, plan, tokens_after)
+        lost_request = newest_request_warning(transcript, plan, self.counter, text)
+        over_tokens = tokens_after - plan.target_tokens
+        report = replace(
+            report,
+            outcome=Outcome.COMPACTED,
+            tokens_after=tokens_after,
+            over_target=_PLANNED_OVER.sub(f"{over_tokens:,}", plan.over_target) if over_tokens > 0 else "",
+            bytes_after=len(output),
+            summary_source=answer.summary.source.value if text else "",
+            summary_tokens=self.counter.count(text) if text else 0,
+            state_used=answer.summary.state_used,
+            lost=dict(answer.summary.lost),
+            retention=dict(answer.summary.retention),
+            fell_back=answer.fell_back,
+            invented=answer.invented,
+            redacted=answer.redacted,
+            refused=answer.refused,
+            refused_tokens=answer.refused_tokens,
+            notes=(*plan.notes, *answer.notes),
+            warnings=(*answer.warnings, *filter(None, (lost_request,))),
+        )
+        return Compaction(
+            output=output, report=report, plan=plan, state=answer.state, summary_text=text, transcript=compacted
+        )
+
+
+def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Sequence[Insertion]) -> Transcript:
+    """The transcript after the plan: its ``source()`` is what is to be written.
+
+    Kept records keep their bytes; only their separators may change, where a neighbour went, and the numbers of
+    dialects that number their records. In append mode the source is a prefix of the result. The messages are
+    read anew where a record may be read in another way than before, so that they can be checked as they will be read.
+    """
+    edits: dict[int, dict[int, str]] = {}
+    for edit in plan.edits:
+        edits.setdefault(edit.record, {})[edit.part] = edit.text
+    left_out = {i for i in plan.indices(Action.PRUNE) if i not in edits} | set(plan.indices(Action.COVER))
+    staying = [i for i in range(len(transcript.records)) if i not in left_out]
+    cut = InsertionPoint(
+        before=tuple(i for i in staying if i < plan.summary_at), after=tuple(i for i in staying if i >= plan.summary_at)
+    )
+    if plan.mode is Mode.APPEND:
+        records = _appended(transcript, plan, dialect, cut, insertions)
+        messages = reread(dialect, transcript, records, transcript.row)
+        return replace(transcript, records=records, messages=messages, sha256="")
+    # Shortened first: dialects that repeat kept records in what they insert repeat them as they will stand.
+    shortened = tuple(_shortened(record, edits.get(i), dialect) for i, record in enumerate(transcript.records))
+    edited = replace(transcript, records=shortened)
+    new = dialect.insert(edited, cut, insertions) if insertions else ()
+    pieces = [
+        *(shortened[i] for i in cut.before),
+        *(_inserted(raw, transcript) for raw in new),
+        *(shortened[i] for i in cut.after),
+    ]
+    # With separators that fit their container, in the style of the source.
+    mark, separator = _separator(transcript)
+    joined = [piece if mark in piece.ending else replace(piece, ending=separator) for piece in pieces]
+    if pieces:
+        joined[-1] = replace(pieces[-1], ending=transcript.records[-1].ending)
+    composed = replace(transcript, records=tuple(joined), messages=(), sha256="")
+    composed = registry.settled(dialect, transcript, composed)
+    return replace(composed, messages=reread(dialect, transcript, composed.records, composed.row))
+
+
+def _appended(
+    transcript: Transcript, plan: Plan, dialect: Dialect, cut: InsertionPoint, insertions: Sequence[Insertion]
+) -> tuple[Record, ...]:
+    """All records, and after them the client's own boundary."""
+    if not isinstance(dialect, Appending) or transcript.frame.container is not Container.LINES:
+        what = f"nothing can be appended to this transcript ({dialect.title})"
+        raise UsageError(what, next_step="use -i: the archive keeps the original")
+    *others, last = transcript.records
+    _, separator = _separator(transcript)
+    new = dialect.append(transcript, cut, insertions, plan.tokens_kept + plan.summary_tokens)
+    ended = last if b"\n" in last.ending else replace(last, ending=last.ending + separator)
+    return (*others, ended, *(replace(_inserted(raw, transcript), ending=separator) for raw in new))
+
+
+def _shortened(record: Record, texts: dict[int, str] | None, dialect: Dialect) -> Record:
+    if not texts:
+        return record
+    parts = {part: text for part, text in texts.items() if part != USAGE}
+    if parts:
+        raw = dialect.shorten(record, parts)
+        record = replace(record, raw=raw, value=parse_record(raw))
+    if USAGE in texts and isinstance(dialect, Refreshing):
+        raw = dialect.recount(record, int(texts[USAGE]))
+        record = replace(record, raw=raw, value=parse_record(raw))
+    return record
+
+
+def _inserted(raw: bytes, transcript: Transcript) -> Record:
+    return Record(raw=raw, ending=b"", value=parse_record(raw), place=transcript.records[0].place)
+
+
+def _separator(transcript: Transcript) -> tuple[bytes, bytes]:
+    """What parts two records in their container, and all the bytes between two of them in the source."""
+    mark = b"," if transcript.frame.container is Container.ARRAY else b"\n"
+    return mark, next((record.ending for record in transcript.records if mark in record.ending), mark)

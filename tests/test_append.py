@@ -9,7 +9,7 @@ import pytest
 
 from compactor_cli.digest.digest import Digest
 from compactor_cli.engine import Compaction, compact_transcript, plan_transcript
-from compactor_cli.formats.client_view import find_problems, sent
+from compactor_cli.formats.clients import find_problems, sent
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import InvariantError, UnknownShape, UsageError
 from compactor_cli.model.plan import Action, Mode

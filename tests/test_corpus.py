@@ -22,7 +22,7 @@ from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.tokens import counter_for
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream
-from compactor_cli.schema import faults
+from compactor_cli.run.documents import faults
 
 FOLDERS = (
     "anthropic-request",

@@ -11,9 +11,8 @@ import pytest
 
 from compactor_cli.digest.digest import Digest
 from compactor_cli.engine import Compaction, compact_transcript
-from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.formats.registry import get
+from compactor_cli.formats.registry import Insertion, InsertionPoint, get
 from compactor_cli.model.marker import find_marker
 from compactor_cli.model.plan import Action, Mode
 from compactor_cli.model.settings import SEMANTIC, SMART, Keep, Settings, Size

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from compactor_cli.api import Amount, Options, compact
-from compactor_cli.presets import values
+from compactor_cli.model.settings import read_tokens
 
 
 class StableCompactor:
@@ -20,7 +20,7 @@ class StableCompactor:
     """
 
     def __init__(self, limit: Amount, *, share: float = 0.5, **options: Unpack[Options]) -> None:
-        threshold = values.tokens(limit, "limit")
+        threshold = read_tokens(limit, "limit")
         self._options = options | Options(trigger={"threshold_tokens": threshold, "target_ratio": share})
         self._given: list[Any] = []
         self._sent: list[Any] = []

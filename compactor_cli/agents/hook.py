@@ -96,9 +96,9 @@ def _before(payload: Mapping[str, Any], note: Path) -> str:
     """
     from compactor_cli.agents.session_digest import SizeLimit, digest_session, read_session
     from compactor_cli.archive.store import Archive, default_archive_dir
+    from compactor_cli.model.settings import settings_from
     from compactor_cli.plan.tokens import ESTIMATE
     from compactor_cli.presets import DEFAULT, load_preset
-    from compactor_cli.presets.values import settings_from
     from compactor_cli.read.streams import STDIN
 
     path = str(payload["transcript_path"])

@@ -27,8 +27,8 @@ from typing import Any
 
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, atomic_writer, followed, make_folders, write_private
 from compactor_cli.model.errors import InputError, UsageError
+from compactor_cli.model.settings import nearest
 from compactor_cli.model.value import dataclass
-from compactor_cli.presets.values import nearest
 from compactor_cli.read.sources import state_folder
 
 # A place in a text, and what is put in there.

@@ -8,27 +8,26 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from compactor_cli.apply import marker_for
 from compactor_cli.archive.index import text_of
+from compactor_cli.archive.maintenance import store_session
 from compactor_cli.archive.restore import remember
 from compactor_cli.archive.store import Archive
-from compactor_cli.archive.verify import store_session
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.digest import Digest
 from compactor_cli.digest.loss import Dropped, dropped
-from compactor_cli.formats.client_view import sent, sent_messages
+from compactor_cli.engine import marker_for
+from compactor_cli.formats.clients import sent, sent_messages
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.model.marker import PLACEHOLDER_HASH, record_id
-from compactor_cli.model.settings import Settings
+from compactor_cli.model.settings import Settings, with_head
 from compactor_cli.model.summary import Request, Source, Summary
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.layout import LayoutSearch, budget_for, measure_limits
 from compactor_cli.plan.tokens import BYTES_PER_TOKEN, Counter, OnceCounter, count_messages, counter_for
 from compactor_cli.plan.trigger import base_tokens, previous_marker
-from compactor_cli.presets.values import with_head
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream, shown_name
 from compactor_cli.render.template import bare_request, heading_names, load_template, render

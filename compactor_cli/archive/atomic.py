@@ -1,22 +1,38 @@
-"""Atomic: a file is there as a whole or not at all; and one run at a time in a folder.
+"""Atomic: a file is there as a whole or not at all, one run at a time in a folder, no byte of others is lost.
 
-A writer fills a new file next to the target; only when everything is on the disk does it take the target's
-name. Whatever happens before (an error, Ctrl-C, a full disk), the target is as it was and nothing is left.
+A writer fills a new file next to the target; only when everything is on the disk does it take the target's name.
+Whatever happens before (an error, Ctrl-C, a full disk), the target is as it was and nothing is left.
+
+Three things happen between a look at a live file, which other programs write to, and its replacement: a program appends
+to it, replaces it itself, or keeps it open and writes later. Against them stand, where the system has them:
+
+- a read lease (Linux): it is refused while anybody has the file open for writing, and while it is held the system
+  lets everyone wait who opens it for writing;
+- an exchange of names (``renameat2``): what had the name until then stays in hand, is looked at again, and gets its
+  name back if it is not what was read;
+- appending (``O_APPEND``) with a look at where the bytes came to stand.
+
+Without leases, open writers are looked for in ``/proc``, where only the user's own processes are seen; without that
+they cannot be known.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
+import signal
 import stat
+import time
 from collections.abc import Callable, Iterator
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
+from functools import cache, partial
 from pathlib import Path
 from typing import IO
 
-from compactor_cli.model.errors import OutputError, TryLater
-from compactor_cli.read.streams import BUFFER_BYTES
+from compactor_cli.model.errors import Changed, CompactError, InUse, OutputError, TryLater
+from compactor_cli.read.streams import BUFFER_BYTES, Look
 
 PRIVATE_FILE_MODE = 0o600
 PRIVATE_FOLDER_MODE = 0o700
@@ -270,3 +286,313 @@ def lock(root: str | Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+# A file that has, or is to have, another's place: `.compact-RANDOM-HASH.swap`, by the start of the new file's hash.
+SWAP_END = ".swap"
+HASH_CHARS = 16
+
+_RENAME_EXCHANGE = 2
+_AT_FDCWD = -100
+_NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
+# How often another program may replace the file while its own version is put back.
+_MOST_EXCHANGES = 100
+# How long a program that opened our file in the moment it had the name is waited for.
+_SETTLE_SECONDS = 1.0
+_ADVICE = "run again later, nothing was written"
+
+
+class _Lease(Enum):
+    HELD = auto()
+    REFUSED = auto()
+    UNKNOWN = auto()
+
+
+def check_no_writer(descriptor: int, path: str, *, quick: bool = False) -> None:
+    """Raise `InUse` if the file, open for reading as ``descriptor``, is open for writing or locked anywhere.
+
+    Whoever is not seen (another user's process where there are no leases, another machine) is not known of.
+    ``quick``: for files that are most likely left as they are; without leases, nobody is looked for.
+    """
+    _lock_shared(descriptor, path)
+    with _leased(descriptor, path, quick=quick):
+        pass
+
+
+def replace(temporary: Path, target: Path, *, old: int, look: Look, ready: Callable[[str, int], object]) -> None:
+    """Let a complete file take the place of ``target``, which was read through the descriptor ``old``.
+
+    ``ready`` is called before, with SHA-256 and size of the new file. Raises `Changed` and `InUse` if other programs
+    write to the file, replace it or have it open for that: their file then has its name, with every byte that they
+    wrote. Raises `OSError` with the target as it was.
+    """
+    ours = Look.of(temporary.stat())
+    with temporary.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    ready(sha256, ours.size_bytes)
+    swap = temporary.with_name(f"{temporary.name.partition('.tmp')[0]}-{sha256[:HASH_CHARS]}{SWAP_END}")
+    temporary.rename(swap)
+    try:
+        _lock_shared(old, str(target))
+        with _leased(old, str(target)) as undisturbed:
+            check_unchanged(str(target), look)
+            if not exchange(swap, target):
+                _replace_without_exchange(swap, target, old=old, look=look, ours=ours)
+                return
+            if not (_is(swap, look) and undisturbed()):
+                _put_back(swap, target, ours)
+                raise Changed("was written to while it was replaced", place=str(target), next_step=_ADVICE)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            if _is(swap, ours):
+                swap.unlink()
+        raise
+    # The original is in the archive; what cannot be removed now, the next run removes.
+    with contextlib.suppress(OSError):
+        swap.unlink()
+
+
+def check_unchanged(path: str, look: Look) -> None:
+    """Raise `Changed` if the file is no longer what it was at ``look``."""
+    if not _is(Path(path), look):
+        raise Changed("the file changed while it was read", place=path, next_step=_ADVICE)
+
+
+def append(path: str, data: bytes, look: Look) -> None:
+    """Write ``data`` after the file's last byte; durable on return.
+
+    Raises `Changed` if others wrote to the file since ``look``, `OutputError` if it cannot be written. Then the file
+    holds what it held, and all that others wrote, but nothing of ``data``; at the worst its beginning, at the end.
+    """
+    with system_errors(path):
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+    pieces: list[tuple[int, int]] = []
+    try:
+        if Look.of(os.fstat(descriptor)) != look:
+            raise Changed("the file changed while it was read", place=path, next_step=_ADVICE)
+        _write(descriptor, data, pieces)
+        os.fsync(descriptor)
+    except OSError as error:
+        _take_back(descriptor, path, look.size_bytes, pieces)
+        raise output_error(error, path) from error
+    except BaseException:
+        _take_back(descriptor, path, look.size_bytes, pieces)
+        raise
+    finally:
+        os.close(descriptor)
+    if not _stands_at(look.size_bytes, pieces):
+        remove_pieces(path, pieces)
+        raise Changed("was written to while it was appended to", place=path, next_step=_ADVICE)
+
+
+def append_late(path: Path, data: bytes) -> None:
+    """Append what another program wrote to the file that had this name before; durable on return. Raises OSError."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        _write(descriptor, data, [])
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_pieces(path: str, pieces: list[tuple[int, int]]) -> None:
+    """Take these byte ranges out of the file, which other programs may write to. Raises as `replace`, and OSError."""
+    target = Path(path).resolve()
+    with target.open("rb") as file:
+        look = Look.of(os.fstat(file.fileno()))
+        whole = file.read(look.size_bytes)
+        for start, stop in sorted(pieces, reverse=True):
+            whole = whole[:start] + whole[stop:]
+        take = partial(replace, old=file.fileno(), look=look, ready=lambda sha256, size_bytes: None)
+        with atomic_writer(target, take=take) as draft:
+            draft.write(whole)
+
+
+def _writers(status: os.stat_result) -> list[str]:
+    """The processes that have the file open for writing, of those that this user may look at (Linux; else none)."""
+    found: list[str] = []
+    if not Path("/proc/self/fdinfo").is_dir():
+        return found
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit() and _has_open(entry.path, status):
+            with contextlib.suppress(OSError):
+                name = Path(entry.path, "comm").read_text(errors="replace").strip()
+                found.append(f"{name} (process {entry.name})")
+    return found
+
+
+def _has_open(process: str, status: os.stat_result) -> bool:
+    try:
+        names = os.listdir(f"{process}/fd")  # noqa: PTH208 -- very many: a Path each would cost more than the look
+    except OSError:
+        return False
+    for name in names:
+        with contextlib.suppress(OSError, ValueError):
+            link = f"{process}/fd/{name}"
+            # Sockets and pipes have no path; devices may be slow to answer.
+            where = os.readlink(link)  # noqa: PTH115
+            if not where.startswith("/") or where.startswith("/dev/"):
+                continue
+            if os.path.samestat(os.stat(link), status):  # noqa: PTH116
+                opened = Path(process, "fdinfo", name).read_text()
+                flags = int(opened.partition("flags:")[2].split()[0], 8)
+                if flags & os.O_ACCMODE != os.O_RDONLY:
+                    return True
+    return False
+
+
+@contextlib.contextmanager
+def _leased(descriptor: int, path: str, *, quick: bool = False) -> Iterator[Callable[[], bool]]:
+    """The file without writers as long as the block lasts; the value is whether nobody tried meanwhile.
+
+    Where there are no leases, only those are known who had it open before. Raises `InUse`.
+    """
+    lease = _take_lease(descriptor)
+    if lease is not _Lease.HELD:
+        found = [] if quick and lease is _Lease.UNKNOWN else _writers(os.fstat(descriptor))
+        if found or lease is _Lease.REFUSED:
+            who = ", ".join(found[:3]) or "another program"
+            raise InUse(f"is open for writing in {who}", place=path, next_step=_ADVICE)
+        yield lambda: True
+        return
+    import fcntl
+
+    try:
+        yield lambda: fcntl.fcntl(descriptor, fcntl.F_GETLEASE) == fcntl.F_RDLCK
+    finally:
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+
+
+def _take_lease(descriptor: int) -> _Lease:
+    import fcntl
+
+    if not hasattr(fcntl, "F_SETLEASE"):
+        return _Lease.UNKNOWN
+    try:
+        # Who wants to write is announced by a signal: one that is ignored unless it is asked for.
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except OSError as error:
+        return _Lease.REFUSED if error.errno == errno.EAGAIN else _Lease.UNKNOWN
+    return _Lease.HELD
+
+
+def _lock_shared(descriptor: int, path: str) -> None:
+    """Hold the file (flock) until the descriptor is closed. Raises `InUse` if somebody has locked it."""
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno == errno.EWOULDBLOCK:
+            raise InUse("another program has locked it", place=path, next_step=_ADVICE) from error
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two files change names at once; False where that cannot be done. Raises `OSError`."""
+    import ctypes
+
+    call = _renameat2()
+    if call is None:
+        return False
+    if not call(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE):
+        return True
+    number = ctypes.get_errno()
+    if number in _NO_EXCHANGE:
+        return False
+    raise OSError(number, os.strerror(number), str(other))
+
+
+@cache
+def _renameat2() -> Callable[..., int] | None:
+    """The exchange of two names by the C library; None where it has none."""
+    import ctypes
+
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):
+        return None
+    call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+    return call
+
+
+def _put_back(swap: Path, target: Path, ours: Look) -> None:
+    """The name back to the file that other programs wrote; what they wrote to ours meanwhile is appended to it."""
+    for _ in range(_MOST_EXCHANGES):
+        try:
+            exchange(swap, target)
+        except FileNotFoundError:
+            # Whoever removed the file meant the one that had the name before.
+            swap.rename(target)
+            return
+        if swap.stat().st_ino == ours.inode:
+            break
+    # Those who opened it for writing in the last moment are waited for, within reason.
+    deadline = time.monotonic() + _SETTLE_SECONDS
+    while time.monotonic() < deadline:
+        with swap.open("rb") as file, contextlib.suppress(InUse):
+            check_no_writer(file.fileno(), str(swap))
+            break
+        time.sleep(0.01)
+    with swap.open("rb") as file:
+        file.seek(ours.size_bytes)
+        late = file.read()
+    if late:
+        append_late(target, late)
+    swap.unlink()
+
+
+def _replace_without_exchange(swap: Path, target: Path, *, old: int, look: Look, ours: Look) -> None:
+    """Replace, then look at the old file again. A program that itself replaces it in between would not be noticed."""
+    check_unchanged(str(target), look)
+    swap.replace(target)
+    if Look.of(os.fstat(old)) == look:
+        return
+    # It was written to in the last moment: its bytes get a name again, with what was appended to ours meanwhile.
+    os.lseek(old, 0, os.SEEK_SET)
+    temporary = temporary_name(target.parent)
+    with os.fdopen(new_temporary(str(temporary), PRIVATE_FILE_MODE), "wb") as file:
+        while piece := os.read(old, BUFFER_BYTES):
+            file.write(piece)
+        with target.open("rb") as appended:
+            appended.seek(ours.size_bytes)
+            file.write(appended.read())
+        file.flush()
+        os.fchmod(file.fileno(), os.fstat(old).st_mode & 0o7777)
+        os.fsync(file.fileno())
+        temporary.replace(target)
+    raise Changed("was written to while it was replaced", place=str(target), next_step=_ADVICE)
+
+
+def _is(path: Path, look: Look) -> bool:
+    try:
+        return Look.of(path.stat()) == look
+    except OSError:
+        return False
+
+
+def _write(descriptor: int, data: bytes, pieces: list[tuple[int, int]]) -> None:
+    """Write everything; ``pieces`` gets where it came to stand: others may write in between."""
+    while data:
+        count = os.write(descriptor, data)
+        stop = os.lseek(descriptor, 0, os.SEEK_CUR)
+        pieces.append((stop - count, stop))
+        data = data[count:]
+
+
+def _stands_at(start: int, pieces: list[tuple[int, int]]) -> bool:
+    """Whether the pieces follow each other from ``start`` on."""
+    starts = [start, *(stop for _, stop in pieces[:-1])]
+    return [piece[0] for piece in pieces] == starts
+
+
+def _take_back(descriptor: int, path: str, size_bytes: int, pieces: list[tuple[int, int]]) -> None:
+    """Leave nothing of what was appended, if that can be done: what stays, the next run finds in the archive."""
+    if not pieces:
+        return
+    with contextlib.suppress(OSError, CompactError):
+        if _stands_at(size_bytes, pieces) and os.fstat(descriptor).st_size == pieces[-1][1]:
+            os.ftruncate(descriptor, size_bytes)
+            os.fsync(descriptor)
+        else:
+            remove_pieces(path, pieces)

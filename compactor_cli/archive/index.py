@@ -26,20 +26,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from compactor_cli.archive import store
 from compactor_cli.archive.atomic import PRIVATE_FOLDER_MODE, make_folders
-from compactor_cli.archive.recover import sweep
+from compactor_cli.archive.maintenance import sweep
 from compactor_cli.archive.restore import transcripts_in
-from compactor_cli.archive.store import (
-    INDEX,
-    SIDECAR_ENDING,
-    check_plain,
-    is_hex,
-    open_inside,
-    opened_folder,
-    read_entries,
-    read_parts,
-    stored_sha256,
-)
+from compactor_cli.archive.store import INDEX, SIDECAR_ENDING, check_plain, is_hex, open_inside, opened_folder
 from compactor_cli.llm.quoting import call_text, tool_names
 from compactor_cli.model.errors import CompactError, OutputError, Unreadable, UsageError
 from compactor_cli.model.transcript import Message, Text, Thinking, ToolCall, ToolResult, Transcript
@@ -172,7 +163,7 @@ def add_original(database: sqlite3.Connection, original: IndexedOriginal) -> int
     try:
         wanted = {original.sha256: OnInvalid.KEEP}
         if original.sidecar:
-            wanted = {part.sha256: part.on_invalid for part in read_parts(original.sidecar)}
+            wanted = {part.sha256: part.on_invalid for part in store.read_parts(original.sidecar)}
         on_invalid = OnInvalid.DROP if OnInvalid.DROP in wanted.values() else OnInvalid.KEEP
         for transcript in transcripts_in(original.path, on_invalid):
             if transcript.sha256 in wanted:
@@ -381,7 +372,7 @@ def _stored(shard: Path) -> Iterator[IndexedOriginal]:
     with os.scandir(shard) as entries:
         names = {entry.name: entry for entry in entries}
     for name in sorted(names):
-        if not (sha256 := stored_sha256(name)):
+        if not (sha256 := store.stored_sha256(name)):
             continue
         sidecar = names.get(f"{sha256}{SIDECAR_ENDING}")
         status = sidecar.stat() if sidecar else None
@@ -400,7 +391,7 @@ def _add(database: sqlite3.Connection, archive: Path, new: list[IndexedOriginal]
     if new:
         # By the newest entries of the manifest.
         with suppress(OSError):
-            entries = [entry for _, entry in read_entries(archive) if entry]
+            entries = [entry for _, entry in store.read_entries(archive) if entry]
             listed = {entry.sha256: (entry.source, unix_seconds(entry.compacted_at)) for entry in entries}
     waiting = deque(new)
     while waiting:

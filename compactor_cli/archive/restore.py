@@ -1,7 +1,11 @@
-"""Restore: what an archive holds, found by a hash, a file or a record's name, and read as it was.
+"""Restore: what an archive holds, found by a hash, a file or a record's name, read as it was, and put back.
 
 The archives of this user are listed in the state folder, a path a line. The list is only a help to find them: what it
 names and is gone is left out, and an archive that it does not name is found by its folder as before.
+
+An original is put back in the place of the file that a compaction wrote where nothing else would be lost. What is
+believed is bytes alone: the file must be, by its hash, exactly what a compaction wrote there, and the archive must hold
+the original, with the hash that it is known by. A line in a manifest only names the place.
 """
 
 from __future__ import annotations
@@ -19,28 +23,20 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
-from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, Existing, atomic_writer, make_folders
-from compactor_cli.archive.store import (
-    MANIFEST,
-    WHEN_ARCHIVED,
-    ManifestEntry,
-    content,
-    default_archive_dir,
-    is_hex,
-    open_stored,
-    read_entries,
-    read_parts,
-    stored_blobs,
-    stored_sidecars,
-)
+import orjson
+
+from compactor_cli.archive import atomic, store
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, Existing, atomic_writer, check_unchanged
+from compactor_cli.archive.store import MANIFEST, WHEN_ARCHIVED, Archive, ManifestEntry, content, stored_blobs
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.model.errors import CompactError, InputError, UnknownShape, Unreadable, UsageError
+from compactor_cli.model.errors import CompactError, InputError, OutputError, UnknownShape, Unreadable, UsageError
 from compactor_cli.model.marker import Reference, find_marker, parse_id, parse_ranges, record_id
 from compactor_cli.model.transcript import Message, Record, Transcript
 from compactor_cli.model.value import dataclass
+from compactor_cli.read import streams
 from compactor_cli.read.jsonl import OnInvalid, read_records, records_in
 from compactor_cli.read.sources import is_folder, state_folder
-from compactor_cli.read.streams import BUFFER_BYTES, STDIN, compression_named, open_stream, packing
+from compactor_cli.read.streams import BUFFER_BYTES, STDIN, Look, compression_named, open_stream, packing, unreadable
 
 MIN_PREFIX_CHARS = 8
 _SHOWN = 5
@@ -68,7 +64,7 @@ def find(folders: Iterable[str | Path], prefix: str) -> FoundOriginal:
     Raises `UsageError` for too few hex digits, `InputError` if there is none, or more than one.
     """
     prefix = prefix.lower()
-    if len(prefix) < MIN_PREFIX_CHARS or not is_hex(prefix):
+    if len(prefix) < MIN_PREFIX_CHARS or not store.is_hex(prefix):
         advice = "copy it from the summary's marker, or from MANIFEST.jsonl"
         raise UsageError(f"{prefix!r} is not the start (at least 8 hex digits) of a hash", next_step=advice)
     places = [Path(folder) for folder in folders]
@@ -131,8 +127,8 @@ def restore_to(
 
 def _inside(folder: Path, prefix: str) -> Iterator[FoundOriginal]:
     """The transcripts inside originals."""
-    for original, sidecar in stored_sidecars(folder):
-        parts = [part for part in read_parts(sidecar) if part.sha256.startswith(prefix)]
+    for original, sidecar in store.stored_sidecars(folder):
+        parts = [part for part in store.read_parts(sidecar) if part.sha256.startswith(prefix)]
         for _, path in stored_blobs(folder, original) if parts else ():
             for part in parts:
                 yield FoundOriginal(path=path, **asdict(part))
@@ -170,7 +166,7 @@ def remember(archive: Path) -> None:
     with suppress(OSError, CompactError):
         if path.exists() and line in path.read_bytes().split(b"\n"):
             return
-        make_folders(path.parent, PRIVATE_FOLDER_MODE)
+        atomic.make_folders(path.parent, atomic.PRIVATE_FOLDER_MODE)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE_FILE_MODE)
         try:
             os.write(descriptor, line + b"\n")
@@ -185,7 +181,7 @@ def known_archives() -> tuple[Path, ...]:
     except OSError:
         lines = []
     folders = [Path(os.fsdecode(line)) for line in lines if line]
-    return each_once([*folders, default_archive_dir(STDIN, in_place=False)])
+    return each_once([*folders, store.default_archive_dir(STDIN, in_place=False)])
 
 
 def each_once(folders: Iterable[Path]) -> tuple[Path, ...]:
@@ -201,7 +197,7 @@ def listed(archives: Iterable[Path]) -> Iterator[Listed]:
     """What the manifests of these archives name. One that cannot be read is left out."""
     for archive in archives:
         with suppress(OSError, CompactError):
-            yield from (Listed(archive=archive, entry=entry) for _, entry in read_entries(archive) if entry)
+            yield from (Listed(archive=archive, entry=entry) for _, entry in store.read_entries(archive) if entry)
 
 
 def original_of(path: str, archives: Iterable[Path]) -> FoundOriginal:
@@ -247,7 +243,7 @@ def stored_size(archive: Path) -> int:
 
 def transcripts_in(path: Path, on_invalid: OnInvalid = OnInvalid.KEEP) -> Iterator[Transcript]:
     """All transcripts of a stored file, one at a time. Raises InputError."""
-    with open_stored(path) as stream:
+    with store.open_stored(path) as stream:
         yield from open_transcripts(records_in(stream, on_invalid))
 
 
@@ -337,3 +333,139 @@ def references(names: Iterable[str]) -> tuple[Reference, ...]:
         else:
             raise UsageError(f"“{name}” names no record", next_step=_FORMS)
     return tuple(found)
+
+
+_NOT_WRITTEN = "is not what a compaction wrote here"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """A file that begins with what a compaction wrote."""
+
+    entry: ManifestEntry
+    original: FoundOriginal
+    look: Look
+    added_bytes: int  # written after that
+
+
+def find_compacted(path: str, archives: Sequence[Path]) -> Compacted:
+    """What the last compaction of this file replaced.
+
+    Raises `OutputError` if the file does not begin with what a compaction wrote, as far as these archives know;
+    `Unreadable` if it cannot be read, or the archive is damaged.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            look = Look.of(os.fstat(file.fileno()))
+            entries = [(folder, entry) for folder in archives for entry in _entries(folder, look.size_bytes)]
+            sizes = {size for _, entry in entries for size in (entry.written_bytes, entry.bytes)}
+            hashes = prefix_hashes(file.fileno(), [size for size in sizes if size <= look.size_bytes])
+    except OSError as error:
+        raise unreadable(error, path) from error
+    found = [item for item in entries if hashes.get(item[1].written_bytes) == item[1].written_sha256 != ""]
+    if not found:
+        known = [entry for _, entry in entries if hashes.get(entry.bytes) == entry.sha256]
+        raise _refusal(path, look, max(known, key=lambda entry: entry.bytes, default=None))
+    # Of several compactions that wrote the same, the last.
+    folder, entry = max(reversed(found), key=lambda item: item[1].written_bytes)
+    added_bytes = look.size_bytes - entry.written_bytes
+    return Compacted(entry=entry, original=_verified(folder, entry), look=look, added_bytes=added_bytes)
+
+
+def put_back(path: str, compacted: Compacted, archive: Path) -> tuple[int, Path]:
+    """Archive the whole file, then let the original take its place, durably: its size, and where what was here lies.
+
+    Raises `Changed` and `InUse` if others write to the file, `OutputError` and `Unreadable`; then it is as it was.
+    """
+    check_unchanged(path, compacted.look)
+    with Path(path).open("rb") as file:
+        atomic.check_no_writer(file.fileno(), path)
+        kept = Archive(archive)
+        with open_stream(path) as stream, kept.writer() as writer:
+            records = 0
+            while piece := stream.reader.read1(BUFFER_BYTES):
+                writer(piece)
+                records += piece.count(b"\n")
+            blob = writer.commit()
+        check_unchanged(path, compacted.look)
+        kept.record(blob, records=records, dialect="", source=str(Path(path).absolute()))
+        packed = streams.compression_of(os.pread(file.fileno(), 16, 0))
+
+        def take(temporary: Path, target: Path) -> None:
+            atomic.replace(
+                temporary, target, old=file.fileno(), look=compacted.look, ready=lambda sha256, size_bytes: None
+            )
+
+        with atomic_writer(path, take=take) as draft, packing(draft, packed) as packer:
+            size_bytes = restore(compacted.original, packer)
+    return size_bytes, archive / blob.stored
+
+
+def holds(archive: Path, entry: ManifestEntry) -> bool:
+    """Whether an archive holds the original of this entry, undamaged."""
+    try:
+        _verified(archive, entry)
+    except CompactError:
+        return False
+    return True
+
+
+def prefix_hashes(descriptor: int, sizes: Iterable[int]) -> dict[int, str]:
+    """The SHA-256 of the first bytes of a file, for each of these sizes that it has; one pass."""
+    content = hashlib.sha256()
+    hashes: dict[int, str] = {}
+    at = 0
+    for size in sorted(set(sizes)):
+        while at < size and (piece := os.pread(descriptor, min(size - at, BUFFER_BYTES), at)):
+            content.update(piece)
+            at += len(piece)
+        if at == size:
+            hashes[size] = content.copy().hexdigest()
+    return hashes
+
+
+def _entries(folder: Path, size_bytes: int) -> Iterator[ManifestEntry]:
+    """The entries of originals that may have been in a file of this size."""
+    try:
+        for _, entry in store.read_entries(folder):
+            if entry and (0 < entry.written_bytes <= size_bytes or 0 < entry.bytes < size_bytes):
+                yield entry
+    except OSError as error:
+        raise unreadable(error, str(folder)) from error
+
+
+def _verified(folder: Path, entry: ManifestEntry) -> FoundOriginal:
+    """The stored original, once its bytes were found to have the hash. Raises `Unreadable`."""
+    for sha256, path in stored_blobs(folder, entry.sha256):
+        found = FoundOriginal(sha256=sha256, path=path)
+        if sum(map(len, restored(found))) == entry.bytes:
+            return found
+    advice = "name the archive that holds it with --archive-dir"
+    raise Unreadable(f"the original {entry.sha256[:16]} is not here", place=str(folder), next_step=advice)
+
+
+def _refusal(path: str, look: Look, original: ManifestEntry | None) -> OutputError:
+    if original is None or original.bytes >= look.size_bytes:
+        advice = "name its archive with --archive-dir, or fetch an original by its hash: compactor restore"
+        return OutputError(f"{_NOT_WRITTEN} ({WHEN_ARCHIVED})", place=path, next_step=advice)
+    count, first = lines_from(path, original.bytes)
+    records = "record" if count == 1 else "records"
+    what = f"{_NOT_WRITTEN}: it is an archived original with {count:,} later {records} (the first: {first})"
+    advice = f"compactor restore {original.sha256[:16]} -o FILE fetches the original"
+    return OutputError(what, place=path, next_step=advice)
+
+
+def lines_from(path: str, start: int) -> tuple[int, str]:
+    """How many lines a file has from this byte on, and what the first is."""
+    with Path(path).open("rb") as file:
+        file.seek(start)
+        lines = [line for line in file if line.strip()]
+    if not lines:
+        return 0, "nothing"
+    try:
+        value = orjson.loads(lines[0])
+    except ValueError:
+        return len(lines), "no JSON"
+    # What the record calls itself.
+    named = (value.get("type") or value.get("role")) if isinstance(value, dict) else ""
+    return len(lines), str(named or "a record")[:40]

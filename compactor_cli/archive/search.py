@@ -16,19 +16,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.archive.index import (
-    DENSE_RUN,
-    ODD_VALUES,
-    Advance,
-    add_words,
-    create_words,
-    is_damage,
-    opened,
-    passages,
-    searched_text,
-    spaced,
-    text_of,
-)
+from compactor_cli.archive import index
+from compactor_cli.archive.index import DENSE_RUN, ODD_VALUES, Advance, add_words, opened, passages, text_of
 from compactor_cli.archive.restore import load_transcript
 from compactor_cli.digest.language import STOP_WORDS, detect, terms
 from compactor_cli.group.exchanges import is_user_words
@@ -119,7 +108,7 @@ def _phrase(term: str) -> str:
     """One word or quoted phrase of a query; empty if nothing in it is indexed."""
     is_beginning = term.endswith("*")
     text = term.rstrip("*").strip('"')
-    words = spaced(text).split()
+    words = index.spaced(text).split()
     if text and DENSE_RUN.fullmatch(text[-1]):
         if len(words) > 1 and words[-2][1:] == words[-1]:
             words.pop()
@@ -205,7 +194,7 @@ def search(
     for at, hit in enumerate(best):
         # Without one where the archive cannot be read any more.
         with suppress(CompactError, IndexError):
-            text = searched_text(load(hit.archive, hit.sha256).messages[hit.record])
+            text = index.searched_text(load(hit.archive, hit.sha256).messages[hit.record])
             best[at] = replace(hit, snippet=snippet(text, query))
     return SearchResult(
         hits=tuple(best),
@@ -237,7 +226,7 @@ def _asked(archive: Path, wanted: _Wanted, advance: Advance, *, anew: bool) -> _
             return _answer(database, archive, wanted)
     except (sqlite3.DatabaseError, *ODD_VALUES) as error:
         # A damaged file may also answer with values of any type.
-        if isinstance(error, sqlite3.DatabaseError) and not is_damage(error):
+        if isinstance(error, sqlite3.DatabaseError) and not index.is_damage(error):
             raise
         with opened(archive, anew=True, advance=advance) as database:
             return _answer(database, archive, wanted)
@@ -387,7 +376,7 @@ def _ranked(found: list[Excerpt], query: str) -> Iterator[int]:
     if not (wanted := match_any(query)):
         return
     with closing(sqlite3.connect(":memory:")) as database:
-        create_words(database)
+        index.create_words(database)
         for number, passage in enumerate(found):
             add_words(database, number, passage.text)
         rows = database.execute("SELECT rowid FROM words WHERE words MATCH ? ORDER BY bm25(words), rowid", (wanted,))

@@ -31,34 +31,14 @@ from typing import IO, Self
 
 import orjson
 
-from compactor_cli.archive.atomic import (
-    PRIVATE_FILE_MODE,
-    PRIVATE_FOLDER_MODE,
-    followed,
-    make_folders,
-    new_temporary,
-    output_error,
-    sync_folder,
-    sync_opened,
-    system_errors,
-    temporary_name,
-)
+from compactor_cli.archive import atomic
+from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, followed, sync_opened, system_errors
 from compactor_cli.model.errors import OutputError, Unreadable
 from compactor_cli.model.value import dataclass
+from compactor_cli.read import streams
 from compactor_cli.read.jsonl import OnInvalid, records_in
 from compactor_cli.read.sources import data_folder
-from compactor_cli.read.streams import (
-    BUFFER_BYTES,
-    DEFAULT_LIMITS,
-    STDIN,
-    Compression,
-    ContentHash,
-    Opener,
-    ReadLimits,
-    Stream,
-    open_stream,
-    packing,
-)
+from compactor_cli.read.streams import BUFFER_BYTES, DEFAULT_LIMITS, Compression, ContentHash, ReadLimits, open_stream
 
 LOCAL_ARCHIVE = ".transcripts"
 INDEX = "INDEX.sqlite3"
@@ -194,7 +174,7 @@ WHEN_ARCHIVED = (
 
 def default_archive_dir(path: str, *, in_place: bool) -> Path:
     """``.transcripts/`` next to the file that is replaced; otherwise ``$XDG_DATA_HOME/compact/archive``."""
-    if in_place and path != STDIN:
+    if in_place and path != streams.STDIN:
         return followed(path).parent / LOCAL_ARCHIVE
     return data_folder() / "archive"
 
@@ -230,7 +210,7 @@ def stored_sidecars(folder: Path) -> Iterator[tuple[str, Path]]:
         yield path.name.partition(".")[0], path
 
 
-def open_stored(path: Path, limits: ReadLimits | None = None) -> Stream:
+def open_stored(path: Path, limits: ReadLimits | None = None) -> streams.Stream:
     """A stored file, ``ARCHIVE/folder/file``. Raises `Unreadable`, also for a link, and for what `open_stream` does."""
     return open_stream(str(path), opener=stored_opener, limits=limits)
 
@@ -324,9 +304,9 @@ def append_entry(folder: Path, entry: ManifestEntry) -> None:
                 raise
         finally:
             os.close(descriptor)
-        sync_folder(folder)
+        atomic.sync_folder(folder)
     except OSError as error:
-        raise output_error(error, str(path)) from error
+        raise atomic.output_error(error, str(path)) from error
 
 
 def read_entries(folder: Path) -> Iterator[tuple[int, ManifestEntry | None]]:
@@ -473,7 +453,7 @@ class ArchiveWriter:
         return Blob(sha256=sha256, size_bytes=self.content.size_bytes, stored=stored)
 
 
-def _lines(path: Path, opener: Opener = stored_opener) -> set[bytes]:
+def _lines(path: Path, opener: streams.Opener = stored_opener) -> set[bytes]:
     """The lines of a sidecar; none if it is missing or damaged, so that it is written anew."""
     try:
         with open_stream(str(path), opener=opener) as stream:
@@ -486,7 +466,7 @@ class PartialFile:
     """A file of the archive without its name yet: complete and on the disk before it takes it."""
 
     def __init__(self, folder: Path, compression: Compression = Compression.ZSTD) -> None:
-        self.path = temporary_name(folder)
+        self.path = atomic.temporary_name(folder)
         self._compression = compression
         self._stack = contextlib.ExitStack()
         self._folders = contextlib.ExitStack()
@@ -495,11 +475,11 @@ class PartialFile:
 
     def __enter__(self) -> Self:
         try:
-            make_folders(self.path.parent, PRIVATE_FOLDER_MODE)
+            atomic.make_folders(self.path.parent, PRIVATE_FOLDER_MODE)
             with system_errors(self.path):
                 self._root = self._folders.enter_context(opened_folder(self.path.parent))
                 file = self._stack.enter_context(_synced(self.path.name, self._root))
-                self._packer = self._stack.enter_context(packing(file, self._compression))
+                self._packer = self._stack.enter_context(streams.packing(file, self._compression))
         except BaseException:
             self.discard()
             raise
@@ -546,7 +526,7 @@ class PartialFile:
 @contextlib.contextmanager
 def _synced(name: str, folder: int) -> Iterator[IO[bytes]]:
     """A new private file that is on the disk when the block ends well."""
-    with os.fdopen(new_temporary(name, folder=folder), "wb", BUFFER_BYTES) as file:
+    with os.fdopen(atomic.new_temporary(name, folder=folder), "wb", BUFFER_BYTES) as file:
         yield file
         file.flush()
         os.fsync(file.fileno())

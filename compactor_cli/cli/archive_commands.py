@@ -16,11 +16,18 @@ import click
 
 from compactor_cli.archive import restore as originals
 from compactor_cli.archive.atomic import Existing, followed
-from compactor_cli.archive.recover import clear, find_compacted, lines_from, put_back
-from compactor_cli.archive.restore import MIN_PREFIX_CHARS, ExpandedRecord, each_once, is_archive
+from compactor_cli.archive.maintenance import clear, old_originals, remove
+from compactor_cli.archive.maintenance import verify as verify_archive
+from compactor_cli.archive.restore import (
+    MIN_PREFIX_CHARS,
+    ExpandedRecord,
+    each_once,
+    find_compacted,
+    is_archive,
+    lines_from,
+    put_back,
+)
 from compactor_cli.archive.store import LOCAL_ARCHIVE, default_archive_dir, is_hex, moment
-from compactor_cli.archive.verify import old_originals, remove
-from compactor_cli.archive.verify import verify as verify_archive
 from compactor_cli.cli.config import configure
 from compactor_cli.cli.console import (
     Color,
@@ -40,16 +47,16 @@ from compactor_cli.cli.console import (
     wants_color,
 )
 from compactor_cli.cli.program import AS_JSON, READ_AS
-from compactor_cli.formats.client_view import RESUMED_WHEN_INTERRUPTED, find_problems
+from compactor_cli.formats.clients import RESUMED_WHEN_INTERRUPTED, find_problems
 from compactor_cli.formats.detect import transcripts_of
 from compactor_cli.group.exchanges import Half, group
 from compactor_cli.model.errors import CompactError, InputError, OutputError, UsageError
 from compactor_cli.model.marker import Marker, find_marker
+from compactor_cli.model.settings import read_seconds
 from compactor_cli.model.transcript import Role, Text, Thinking, ToolCall, ToolResult, Transcript
-from compactor_cli.presets import values
 from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.sources import is_folder
-from compactor_cli.schema import faults, schema_names
+from compactor_cli.run.documents import faults, schema_names
 
 if TYPE_CHECKING:
     from compactor_cli.digest.loss import Dropped
@@ -254,7 +261,7 @@ def prune(older_than: str, dry_run: bool, force: bool, archive_dir: str | None) 
     could not be undone or looked up. Of outputs written elsewhere (-o, a pipe) nobody knows whether they are in use.
     """
     console = Console("compactor")
-    seconds = values.seconds(older_than, "--older-than")
+    seconds = read_seconds(older_than, "--older-than")
     found = old_originals(archives(archive_dir), moment(time.time() - seconds))
     going = [item for item, used_by in found if force or not used_by]
     for item, used_by in found:
@@ -397,7 +404,7 @@ def _moment(text: str | None, where: str) -> int | None:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        return int(time.time() - values.seconds(text, where))
+        return int(time.time() - read_seconds(text, where))
     return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
 
 

@@ -15,19 +15,16 @@ from typing import Any
 
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, lock, make_folders
-from compactor_cli.archive.recover import clear
+from compactor_cli.archive.maintenance import clear
 from compactor_cli.cli.config import RunOptions, check, configure
 from compactor_cli.cli.console import Console, Progress, counted, table
 from compactor_cli.cli.options import BY_NAME, NOT_FOR_SHARDS
-from compactor_cli.cli.run_command import FELL_BACK, check_names
-from compactor_cli.cli.run_config import model_config, print_models, print_spent
-from compactor_cli.cli.run_report import output_file
+from compactor_cli.cli.run_command import FELL_BACK, check_names, model_config
+from compactor_cli.cli.run_report import output_file, print_models, print_spent
 from compactor_cli.llm.llm import ENDED
 from compactor_cli.model.errors import TryLater, UsageError
-from compactor_cli.model.settings import Settings
+from compactor_cli.model.settings import Settings, read_count, read_size_bytes, settings_from
 from compactor_cli.model.value import dataclass
-from compactor_cli.presets import values
-from compactor_cli.presets.values import settings_from
 from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.sources import find_sources
 from compactor_cli.read.streams import Slice, reads_within
@@ -139,7 +136,7 @@ def planned(operands: Sequence[str], run_options: RunOptions, batch: BatchOption
         files_from=run_options.files_from,
         null_separated=run_options.null,
     )
-    split_bytes = values.size_bytes(batch.split, "--split") if batch.split else DEFAULT_SPLIT_BYTES
+    split_bytes = read_size_bytes(batch.split, "--split") if batch.split else DEFAULT_SPLIT_BYTES
     with reads_within(lambda: run_options.limits):
         shards = plan_shards(sources, run_options.output_dir, split_bytes)
     if not batch.shard:
@@ -261,7 +258,7 @@ class BatchJob:
 
 def submit(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOptions) -> int:
     """Set down what is asked for and begin the first round; the exit code. The options are as of `run`."""
-    rounds = values.count(batch.rounds, "--rounds") if batch.rounds else DEFAULT_ROUNDS
+    rounds = read_count(batch.rounds, "--rounds") if batch.rounds else DEFAULT_ROUNDS
     run_options, settings, _ = read(given, batch)
     if not run_options.model:
         raise UsageError("batch jobs are for summaries by a model", next_step="name one with -m MODEL")

@@ -20,19 +20,19 @@ from typing import TYPE_CHECKING, Any
 
 from compactor_cli.cli.console import Level
 from compactor_cli.cli.options import BY_NAME, OPTIONS, SET, DeclaredOptions, Group, Option, OptionKind, Scope
+from compactor_cli.model import settings as model_settings
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plugins import WhenFailing
-from compactor_cli.model.settings import KEPT_BY, NEWEST, Settings
+from compactor_cli.model.settings import KEPT_BY, NEWEST, Settings, nearest, settings_from, with_head, with_tail
 from compactor_cli.model.value import dataclass
-from compactor_cli.presets import DEFAULT, is_preset_file, load_preset, values
-from compactor_cli.presets.values import nearest, read_head, read_tail, settings_from, with_head, with_tail
+from compactor_cli.presets import DEFAULT, is_preset_file, load_preset
 from compactor_cli.read.sources import Walk, config_folder
 from compactor_cli.read.streams import ReadLimits
 from compactor_cli.run.jobs import Originals, Purpose
 from compactor_cli.run.outputs import STDOUT, check_folder
 
 if TYPE_CHECKING:
-    from compactor_cli.render.shape import OutputShape
+    from compactor_cli.render.convert import OutputShape
 
 # With -i and -r nobody looks at each file, so those that an agent may still be writing are left alone.
 DEFAULT_MIN_AGE_SECONDS = 600.0
@@ -174,9 +174,9 @@ def _unknown(name: str, written: str, where: str) -> UsageError:
 def read_value(option: Option, value: Any, where: str) -> Any:
     """The value in the type of its kind. Raises UsageError that names ``where`` and what to write."""
     if option.kind is OptionKind.CHOICE:
-        return values.choice(value, option.choices, where)
+        return model_settings.read_choice(value, option.choices, where)
     value = [value] if option.kind is OptionKind.LIST and isinstance(value, str) else value
-    return _READERS.get(option.kind, values.text)(value, where)
+    return _READERS.get(option.kind, model_settings.read_text)(value, where)
 
 
 def setting(option: Option, value: Any, settings: Settings) -> Settings:
@@ -193,20 +193,20 @@ def setting(option: Option, value: Any, settings: Settings) -> Settings:
 
 
 _READERS: Mapping[OptionKind, Callable[[Any, str], Any]] = {
-    OptionKind.LIST: values.texts,
-    OptionKind.FLAG: values.switch,
-    OptionKind.PAIR: values.switch,
-    OptionKind.TALLY: values.count,
-    OptionKind.COUNT: values.count,
-    OptionKind.TOKENS: values.tokens,
-    OptionKind.TARGET: values.target,
-    OptionKind.HEAD: read_head,
-    OptionKind.TAIL: read_tail,
-    OptionKind.RATIO: values.ratio,
-    OptionKind.SECONDS: values.seconds,
-    OptionKind.BUDGET: values.budget,
-    OptionKind.MONEY: values.money,
-    OptionKind.BYTES: values.size_bytes,
+    OptionKind.LIST: model_settings.read_texts,
+    OptionKind.FLAG: model_settings.read_switch,
+    OptionKind.PAIR: model_settings.read_switch,
+    OptionKind.TALLY: model_settings.read_count,
+    OptionKind.COUNT: model_settings.read_count,
+    OptionKind.TOKENS: model_settings.read_tokens,
+    OptionKind.TARGET: model_settings.read_target,
+    OptionKind.HEAD: model_settings.read_head,
+    OptionKind.TAIL: model_settings.read_tail,
+    OptionKind.RATIO: model_settings.read_ratio,
+    OptionKind.SECONDS: model_settings.read_seconds,
+    OptionKind.BUDGET: model_settings.read_budget,
+    OptionKind.MONEY: model_settings.read_money,
+    OptionKind.BYTES: model_settings.read_size_bytes,
 }
 
 
@@ -353,7 +353,7 @@ class RunOptions(DeclaredOptions):
         """How outputs are written, where that is not as they were. Raises UsageError for what cannot be written."""
         if not self.to and not self.arrow:
             return None
-        from compactor_cli.render.shape import Cells, OutputShape, Parts
+        from compactor_cli.render.convert import Cells, OutputShape, Parts
 
         return OutputShape.checked(
             dialect=self.to,

@@ -9,16 +9,14 @@ import sys
 import time
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never, Self, TextIO
 
-from compactor_cli.model.report import BytesRead, Event, InputEnded
+from compactor_cli.model.plan import BytesRead, Event, InputEnded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from tqdm import tqdm
 
 

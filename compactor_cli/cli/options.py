@@ -156,7 +156,7 @@ class DeclaredOptions:
         "Take the newest session of this folder: of claude, codex, …, or of any (see: compactor sessions).",
         "--last CLIENT",
         _ONLY,
-        values="cli.completion:client_names",
+        values="cli.program:client_names",
     )
     files_from: str = option(_IN, "", "Read more operands from FILE (- is stdin).", "--files-from FILE", _ONLY)
     null: bool = option(_IN, False, "Names in --files-from end with NUL.", "-0 --null", _ONLY)
@@ -207,7 +207,7 @@ class DeclaredOptions:
         "Write as this format (see: compactor formats), or as markdown or text.",
         "--to NAME",
         _ONLY,
-        values="cli.completion:written_dialects",
+        values="cli.program:written_dialects",
     )
     arrow: bool = option(_OUT, False, "Rows for Arrow: tools, arguments, objects as JSON strings.", "", _ONLY)
     split_at_boundaries: bool = option(
@@ -411,7 +411,7 @@ SETTINGS = (
         "Summary size: scaled, tiered, N or N%.",
         "--budget",
         _ANY,
-        values="presets.values:CURVES",
+        values="model.settings:CURVES",
     ),
     _setting("focus", "focus", _K.TEXT, "Keep details about this first.", "--focus TEXT", Scope.WORDS),
     _setting("model_window", "trigger.window_model", _K.TEXT, "The window of this model.", "MODEL", _ANY),
@@ -430,7 +430,7 @@ SETTINGS = (
         "Language of the summary: auto, en, zh, …",
         "LANG",
         _ANY,
-        values="cli.completion:languages",
+        values="cli.program:languages",
     ),
     _setting(
         "template", "template", _K.TEXT, "Shape of the summary.", "NAME", _ANY, values="render.template:template_names"

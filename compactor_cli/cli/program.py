@@ -7,20 +7,24 @@ code 1; this does not.
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
+from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from compactor_cli.cli.options import BY_NAME, COMMON, OPTIONS, SECTIONS, Option, OptionKind
+from compactor_cli.cli.options import BY_NAME, COMMON, OPTIONS, SECTIONS, SET, Option, OptionKind
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from compactor_cli.read.streams import ReadLimits
+
 
 USAGE = 2
 # What people look for at the filter.
@@ -101,8 +105,6 @@ def _complete(command: click.Command, program: str) -> None:
     """Answer a shell that asks for completions (``_COMPACT_COMPLETE=bash_complete compact``)."""
     if not any(name.endswith("_COMPLETE") for name in os.environ):
         return
-    from compactor_cli.cli.completion import prepare, variable_of
-
     if instruction := os.environ.get(variable_of(program)):
         from click.shell_completion import shell_complete
 
@@ -334,26 +336,26 @@ TOOLS = {
     "batch": ("batch:batch", "Compact datasets in shards, on one machine or many."),
     "sessions": ("session_commands:sessions", "List the sessions of agents on this machine."),
     "show": ("session_commands:show", "Look at what compacting makes of a transcript, as a page too."),
-    "digest": ("agent_commands:digest", "Print the summary of a session alone."),
+    "digest": ("toolbox:digest", "Print the summary of a session alone."),
     "stats": ("session_commands:stats", "Count records, tokens, turns and exchanges."),
     "expand": ("archive_commands:expand", "Print archived records in full, by the ids that summaries name."),
     "search": ("archive_commands:search", "Find archived records by what they say."),
     "dropped": ("archive_commands:dropped", "List what a compacted file no longer says, by need."),
-    "install": ("agent_commands:install", "Set compact up in an agent's client, or take it out."),
-    "mcp": ("agent_commands:mcp", "Serve the archive to an agent, as tools it can call."),
-    "hook": ("agent_commands:hook", "Answer the hook of a client that compacts."),
+    "install": ("toolbox:install", "Set compact up in an agent's client, or take it out."),
+    "mcp": ("toolbox:mcp", "Serve the archive to an agent, as tools it can call."),
+    "hook": ("toolbox:hook", "Answer the hook of a client that compacts."),
     "restore": ("archive_commands:restore", "Fetch the original of a file from the archive."),
     "archive": ("archive_commands:archive", "List archived originals, count them, take old ones out."),
     "undo": ("archive_commands:undo", "Take back the last compact -i or --append."),
     "view": ("session_commands:view", "Print what a session's client would send."),
     "verify": ("archive_commands:verify", "Check an archive or transcripts."),
-    "eval": ("evaluation:evaluation", "Measure what compaction keeps, against baselines."),
-    "cache": ("about:cache", "Look at, or prune, the stored replies of models."),
-    "presets": ("about:presets", "List the presets, or print one."),
-    "tool-schema": ("about:tool_schema", "Print the tool by which a model asks for a compaction."),
-    "formats": ("about:formats", "List the formats that are read and written."),
-    "schema": ("about:schema", "List the JSON Schemas, or print one."),
-    "completion": ("completion:completion", "Print what makes a shell complete commands and values."),
+    "eval": ("toolbox:evaluation", "Measure what compaction keeps, against baselines."),
+    "cache": ("toolbox:cache", "Look at, or prune, the stored replies of models."),
+    "presets": ("toolbox:presets", "List the presets, or print one."),
+    "tool-schema": ("toolbox:tool_schema", "Print the tool by which a model asks for a compaction."),
+    "formats": ("toolbox:formats", "List the formats that are read and written."),
+    "schema": ("toolbox:schema", "List the JSON Schemas, or print one."),
+    "completion": ("program:completion", "Print what makes a shell complete commands and values."),
 }
 
 
@@ -385,8 +387,6 @@ class Toolbox(click.Group):
         module, attribute = TOOLS[cmd_name][0].split(":")
         found: click.Command = getattr(import_module(f"compactor_cli.cli.{module}"), attribute)
         if ctx.resilient_parsing:
-            from compactor_cli.cli.completion import prepare
-
             return prepare(found)
         return found
 
@@ -402,7 +402,7 @@ class Toolbox(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The tool; an unknown one is answered with the nearest."""
         if args[0] not in TOOLS and not args[0].startswith("-"):
-            from compactor_cli.presets.values import nearest
+            from compactor_cli.model.settings import nearest
 
             advice = nearest(args[0], TOOLS) or f"one of {', '.join(TOOLS)}"
             raise click.UsageError(f"no command is called {args[0]} ({advice})", ctx)
@@ -424,3 +424,124 @@ def run_toolbox(arguments: Sequence[str]) -> int:
         no_args_is_help=True,
     )
     return invoke(toolbox, "compactor", arguments)
+
+
+PROGRAMS = ("compact", "compactor")
+_PATH = re.compile(r"FILE|DIR|FOLDER|PATH|ARCHIVE")
+
+
+class Values(click.ParamType[Any]):
+    """Names or paths that may stand for a parameter; every other word is taken as well."""
+
+    name = "values"
+
+    def __init__(self, names: Callable[[], Iterable[str]], paths: str = "") -> None:
+        """``paths``: "file" or "dir" where the shell adds paths of its own."""
+        self._names = names
+        self._paths = paths
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The names that begin with the word, and paths."""
+        from click.shell_completion import CompletionItem
+
+        found = [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
+        # click's script for bash forgets what came before a path.
+        return [CompletionItem(incomplete, type=self._paths), *found] if self._paths else found
+
+
+def prepare(command: click.Command) -> click.Command:
+    """The same command, its parameters with the values to complete by; commands below it as well."""
+    for param in command.params:
+        if isinstance(param.type, click.Choice) or (isinstance(param, click.Option) and param.is_flag):
+            continue
+        if values := _values(command.name or "", param):
+            param.type = values
+    for below in command.commands.values() if isinstance(command, click.Group) else ():
+        prepare(below)
+    return command
+
+
+def _values(command: str, param: click.Parameter) -> Values | None:
+    name = param.name or ""
+    metavar = str(param.metavar or "")
+    if name == SET.name:
+        return Values(_assignments)
+    if name == "operands" or _PATH.search(metavar):
+        return Values(tuple, "dir" if metavar in ("DIR", "FOLDER") else "file")
+    if "|" in metavar and metavar.islower():
+        return Values(lambda: metavar.split("|"))
+    if found := _NAMES.get(f"{command} {name}") or _NAMES.get(name):
+        return Values(partial(_names, found), "file" if name == "preset" else "")
+    return None
+
+
+def _names(place: str) -> Iterable[str]:
+    """The names at ``module:attribute`` of the package, or those that a function there gives."""
+    module, attribute = place.split(":")
+    found = getattr(import_module(f"compactor_cli.{module}"), attribute)
+    names: Iterable[str] = found() if callable(found) else found
+    return names
+
+
+def _assignments() -> Iterator[str]:
+    """What --set takes, as far as it can be known: every key, with its values where they have names."""
+    for option in OPTIONS:
+        known = option.choices or (_names(option.values) if option.values else ())
+        yield from (f"{option.key}={value}" for value in known or ("",))
+
+
+def written_dialects() -> tuple[str, ...]:
+    """What ``--to`` takes."""
+    from compactor_cli.formats.conversation import Writing
+    from compactor_cli.formats.registry import all_dialects
+
+    return (*(dialect.name for dialect in all_dialects() if isinstance(dialect, Writing)), "markdown", "text")
+
+
+def languages() -> tuple[str, ...]:
+    """What the key lang takes, without a model."""
+    from compactor_cli.digest.language import LANGUAGES
+
+    return ("auto", *LANGUAGES)
+
+
+def client_names() -> tuple[str, ...]:
+    """What ``--last`` takes."""
+    from compactor_cli.formats.clients import clients
+
+    return (*(client.names[1] for client in clients(os.environ, Path.home())), "any")
+
+
+# Where the names are that a parameter takes: by its name, or by the command's and its own.
+_NAMES: Mapping[str, str] = {
+    **{option.name: option.values for option in OPTIONS if option.values},
+    "presets name": "presets:preset_names",
+    "schema name": "run.documents:schema_names",
+    "format_name": "formats.registry:names",
+    "sessions names": "cli.program:client_names",
+}
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+def completion(shell: str) -> int:
+    """Print what makes a shell complete commands, options and their values.
+
+    bash, in ~/.bashrc: eval "$(compactor completion bash)". zsh, in ~/.zshrc: eval "$(compactor completion zsh)".
+    fish: compactor completion fish > ~/.config/fish/completions/compactor.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    if kind is None:  # click has all three
+        raise click.UsageError(f"no completion for {shell}")
+    nothing: dict[str, Any] = {}
+    for program in PROGRAMS:
+        made = kind(click.Command(program), nothing, program, variable_of(program))
+        click.echo(made.source_template % made.source_vars())
+    return 0
+
+
+def variable_of(program: str) -> str:
+    """The variable by which a shell asks this program for completions."""
+    return f"_{program.replace('-', '_').upper()}_COMPLETE"

@@ -1,4 +1,7 @@
-"""A run of the filter: configuration, inputs, the batch, and what is printed about it."""
+"""A run of the filter: configuration, inputs, the batch, and what is printed about it.
+
+The options become the values that a run takes here, with models, plug-ins, hooks and notes.
+"""
 
 from __future__ import annotations
 
@@ -6,36 +9,39 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, holds_temporaries, lock, make_folders, system_errors
+from compactor_cli.cli import views
 from compactor_cli.cli.config import Configuration, RunOptions, check, configure
-from compactor_cli.cli.console import Console, Level, Progress, counted, is_terminal
-from compactor_cli.cli.run_config import (
-    account_for,
-    check_memory,
-    run_config_of,
-    with_models,
-)
-from compactor_cli.cli.run_report import RunReport, output_file
-from compactor_cli.cli.views import PageFile, ResultLines, warn_of_fallbacks
+from compactor_cli.cli.console import Console, Level, Progress, counted, is_terminal, wants_color
+from compactor_cli.cli.run_report import RunReport, output_file, print_models
+from compactor_cli.cli.views import PageFile, ResultLines, diff_view, plan_view, result_view, warn_of_fallbacks
 from compactor_cli.model.errors import CompactError, UsageError
-from compactor_cli.model.report import Event, InputEnded, InputReport, Outcome, RunBegan
-from compactor_cli.model.settings import Settings, untouched
+from compactor_cli.model.plan import Event, InputEnded, InputReport, Listener, Outcome, RunBegan
+from compactor_cli.model.plugins import PluginGroup, load_plugin, plugin_names
+from compactor_cli.model.settings import KEPT_BY, SEMANTIC, Settings, Strategy, untouched
+from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.sources import find_sources, is_folder
 from compactor_cli.read.streams import STDIN, Compression, reads_within
-from compactor_cli.run.jobs import PASSED_OVER, Job, Originals, Outputs, Purpose, RunConfig
+from compactor_cli.run.jobs import PASSED_OVER, Hooks, Job, Originals, Outputs, Purpose, RunConfig
 from compactor_cli.run.outputs import STDOUT, Destination, Target, TargetKind, plan_targets
-from compactor_cli.run.runner import AfterFailure, run_batch
+from compactor_cli.run.rows import NOTE_NAME, LazyDigest, View, note_of
+from compactor_cli.run.runner import AfterFailure, UnchangedCache, run_batch, seen_file
 
 if TYPE_CHECKING:
-    from compactor_cli.run.plan_file import PlanFile
-    from compactor_cli.run.resume import UnchangedCache
+    from compactor_cli.llm.model import ModelOptions
+    from compactor_cli.llm.prompts import Stage
+    from compactor_cli.model.summary import Summariser
+    from compactor_cli.run.documents import PlanFile
+    from compactor_cli.run.model_run import ModelConfig
+
 
 WOULD_CHANGE = 1
 FELL_BACK = 4
@@ -95,7 +101,7 @@ def _run(
     console.why(f"settings from: {', '.join(configuration.sources)}")
     plan_file: PlanFile | None = None
     if run_options.plan:
-        from compactor_cli.run.plan_file import read_plan_file
+        from compactor_cli.run.documents import read_plan_file
 
         plan_file = read_plan_file(run_options.plan)
     settings = plan_file.settings if plan_file else configuration.settings
@@ -147,7 +153,7 @@ def _last_session(
     operands: Sequence[str], run_options: RunOptions, console: Console, run_report: RunReport
 ) -> tuple[str, ...]:
     """The path of the newest session of this folder, of the client that --last names or of any. Raises UsageError."""
-    from compactor_cli.formats.session_places import belongs_to, clients_named, find_sessions
+    from compactor_cli.formats.clients import belongs_to, clients_named, find_sessions
 
     if operands or run_options.files_from:
         raise UsageError("--last is the input, and others are named too", next_step="leave one of them out")
@@ -259,7 +265,7 @@ def _sweep(jobs: Sequence[Job], run_options: RunOptions, console: Console) -> No
         swept = [(folders, archive)]
     for places, archive in swept:
         if any(map(holds_temporaries, (*places, archive))):
-            from compactor_cli.archive.recover import clear
+            from compactor_cli.archive.maintenance import clear
 
             clear(places, (archive,), console.warn)
 
@@ -332,7 +338,7 @@ def _outputs(
         run_report.wants_all = True
         outputs.page = page.add_session if is_single else None
     if run_options.plan_out:
-        from compactor_cli.run.plan_file import header_line
+        from compactor_cli.run.documents import header_line
 
         outputs.save = _private(run_options.plan_out, stack).write
         outputs.save(header_line(run_config.settings))
@@ -359,7 +365,6 @@ def _seen(jobs: Sequence[Job], run_config: RunConfig, run_options: RunOptions) -
     if not stays or run_options.plan or run_options.interactive or any(others) or run_config.redacts_output:
         return None
     from compactor_cli.llm.model_client import replies_file
-    from compactor_cli.run.resume import UnchangedCache, seen_file
 
     return UnchangedCache(seen_file(replies_file().parent, run_config, jobs[0].target.kind))
 
@@ -372,3 +377,223 @@ def _show(text: str) -> None:
 def _private(path: str, stack: ExitStack) -> IO[bytes]:
     """A file for what comes out of transcripts: a new one is the user's alone, as sessions are."""
     return stack.enter_context(output_file(path, mode=PRIVATE_FILE_MODE))
+
+
+def run_config_of(
+    run_options: RunOptions, settings: Settings, plan_file: PlanFile | None, console: Console
+) -> RunConfig:
+    """The configuration of a run of the filter, without models. Raises UsageError for names that nothing has."""
+    importance = engine = page = None
+    if settings.keep.by not in KEPT_BY:
+        from compactor_cli.llm.importance import PluginImportance
+
+        importance = PluginImportance(settings.keep.by, run_options.when_failing, console.warn)
+    if run_options.engine:
+        from compactor_cli.plugged import load_engine
+
+        engine = load_engine(run_options.engine, run_options.when_failing)
+    if run_options.html:
+        page = partial(views.session_view, settings=settings)
+    return RunConfig(
+        settings=settings,
+        purpose=run_options.purpose,
+        dialect=run_options.format,
+        on_invalid=OnInvalid(run_options.on_invalid),
+        min_age_seconds=run_options.min_age_seconds,
+        originals=run_options.originals,
+        archive_dir=run_options.archive_dir,
+        limits=run_options.limits,
+        plans=plan_file.by_sha256 if plan_file else None,
+        view=_view(run_options),
+        page=page,
+        summariser=_summariser(run_options),
+        engine=engine,
+        importance=importance,
+        shape=run_options.shape,
+        hooks=_hooks(run_options),
+        memory=run_options.memory,
+        redacts_output=run_options.redact_output,
+    )
+
+
+def _view(run_options: RunOptions) -> View | None:
+    """What is shown of each transcript, in a run that only looks."""
+    if run_options.purpose is Purpose.ACT:
+        return None
+    color = wants_color(run_options.color, sys.stdout, os.environ)
+    if run_options.shows_result:
+        return None if run_options.only_look and run_options.html else partial(result_view, color=color)
+    if run_options.diff:
+        return partial(diff_view, color=color)
+    if run_options.dry_run and run_options.plan_out != STDOUT:
+        return partial(plan_view, model=run_options.model)
+    return None
+
+
+def _summariser(run_options: RunOptions) -> Callable[[str], Summariser] | None:
+    """What makes the plug-in that writes the summaries, for guidance; None where no plug-in does."""
+    name = run_options.summariser
+    if name in ("", "digest"):
+        return None
+    if name not in plugin_names(PluginGroup.SUMMARISERS):
+        load_plugin(PluginGroup.SUMMARISERS, name)
+    from compactor_cli.plugged import PluginSummariser
+
+    return lambda guidance: PluginSummariser(name, run_options.when_failing, LazyDigest(guidance))
+
+
+def _hooks(run_options: RunOptions) -> Hooks | None:
+    """The user's programs. Raises UsageError for what is not a command line."""
+    before, after = run_options.hook_before, run_options.hook_after
+    if not (before or after):
+        return None
+    import shlex
+
+    for where, command in (("--hook-before", before), ("--hook-after", after)):
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            what = f"the command cannot be read ({error})"
+            raise UsageError(what, next_step="mind the quotes", place=where) from error
+        if command and not words:
+            raise UsageError("the command is empty", next_step="leave it out", place=where)
+    return Hooks(before=before, after=after, seconds=run_options.hook_timeout)
+
+
+def check_memory(run_options: RunOptions, *, inputs: int) -> None:
+    """Raises UsageError for a note that is not there, and for one note for several sessions."""
+    if not run_options.memory:
+        return
+    if NOTE_NAME not in run_options.memory:
+        note_of(run_options.memory, "")
+        if inputs > 1:
+            advice = f"name each session's own: notes/{NOTE_NAME}.md"
+            raise UsageError("one note cannot be the summary of several sessions", next_step=advice, place="memory")
+
+
+def with_models(
+    run_config: RunConfig, run_options: RunOptions, stack: ExitStack, emit: Listener | None = None
+) -> RunConfig:
+    """The configuration with the connection to the models, where one is named, and with the person to be asked.
+
+    ``emit`` gets an event for each call. Raises UsageError where a model is named and nothing is to be summed up.
+    """
+    if run_options.model and run_config.settings.strategy is not Strategy.SUMMARY:
+        what = f"nothing is summed up by the strategy {run_config.settings.strategy.value}, so no model can write it"
+        raise UsageError(what, next_step="leave -m out, or take another preset")
+    if run_options.interactive:
+        views.check_terminal()
+        run_config = replace(run_config, review=views.review)
+    run_config = _with_embeddings(run_config, run_options)
+    if not (run_options.model or run_options.embedding_model) or run_options.plan:
+        return run_config
+    from compactor_cli.run.model_run import ModelRun, check_setup
+
+    asked = model_config(run_options, run_config.settings)
+    asked = replace(asked, embedding_model=run_options.embedding_model)
+    check_setup(asked)
+    embedding_model = "" if run_config.importance else run_options.embedding_model
+    if not (run_options.model or embedding_model):
+        return run_config
+    asked = replace(asked, embedding_model=embedding_model)
+    run = stack.enter_context(ModelRun(asked, emit))
+    importance = run.importance() if embedding_model else run_config.importance
+    return replace(run_config, models=asked, model_run=run, importance=importance)
+
+
+def _with_embeddings(run_config: RunConfig, run_options: RunOptions) -> RunConfig:
+    """The configuration with what ranks by embeddings and sends nothing: a local model, or nothing for a plan alone."""
+    name = run_options.embedding_model
+    if not name:
+        return run_config
+    if run_config.settings.keep.by != SEMANTIC:
+        raise UsageError("embedding-model is about --keep semantic", next_step="add --keep semantic")
+    from compactor_cli.llm.importance import LOCAL_PREFIX, EmbeddingSimilarity, local_embedder, not_asked
+
+    if name.startswith(LOCAL_PREFIX):
+        embed = local_embedder(name.removeprefix(LOCAL_PREFIX))
+    elif run_config.purpose is Purpose.PLAN:
+        embed = not_asked(name)
+    else:
+        return run_config
+    return replace(run_config, importance=EmbeddingSimilarity(embed))
+
+
+def account_for(run_config: RunConfig, console: Console, *, inputs: int) -> Mapping[str, Any] | None:
+    """Print what was asked of models, or would be; the same for the report."""
+    run = run_config.model_run
+    if run is None:
+        return None
+    print_models(run, console)
+    if run_config.view and run.writes and run_config.purpose is Purpose.PLAN and inputs > 1:
+        sys.stdout.write(f"in all:\n{views.estimate_line(run.planned, run.config.model_options.model)}\n")
+    spent = asdict(run.client.spend.spent)
+    return {"model": run.name, **spent, "requests_planned": run.planned.requests}
+
+
+def model_config(run_options: RunOptions, settings: Settings) -> ModelConfig:
+    """The configuration of models. Raises UsageError for files that cannot be read, and for unknown tasks."""
+    from compactor_cli.llm.limits import RateLimits, SpendLimits
+    from compactor_cli.llm.model_calls import NO_KEYS, read_keys
+    from compactor_cli.llm.model_client import Fallback, breaker_file, replies_file
+    from compactor_cli.run.model_run import ModelConfig
+
+    fallback = run_options.fallback_model
+    return ModelConfig(
+        model_options=_model_options(run_options, settings),
+        limits=SpendLimits(
+            cost_usd=run_options.max_cost, requests=run_options.max_requests, tokens_sent=run_options.max_tokens_sent
+        ),
+        rate_limits=RateLimits(
+            concurrency=1 if run_options.interactive else max(1, run_options.llm_concurrency),
+            requests_per_minute=run_options.rpm,
+            tokens_per_minute=run_options.tpm,
+        ),
+        keys=read_keys(Path(run_options.key_file), run_options.model) if run_options.key_file else NO_KEYS,
+        fallback=Fallback(model=fallback, api_base=run_options.api_base) if fallback else None,
+        cache_file=replies_file() if run_options.cache else None,
+        breaker_file=breaker_file(),
+        resets_breaker=run_options.reset_breaker,
+        redacts=run_options.redact,
+    )
+
+
+def _model_options(run_options: RunOptions, settings: Settings) -> ModelOptions:
+    from compactor_cli.llm.model import OnFailure
+    from compactor_cli.llm.model_calls import read_price
+    from compactor_cli.llm.quoting import Previous
+    from compactor_cli.run.model_run import model_options
+
+    instructions, path = "", run_options.instructions
+    try:
+        instructions = Path(path).read_text(encoding="utf-8-sig") if path else ""
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a text file"
+        what = f"the instructions cannot be read ({reason})"
+        raise UsageError(what, next_step="check the path after instructions=", place=path) from error
+    return model_options(
+        settings,
+        model=run_options.model,
+        models=_by_stage(run_options.model_for),
+        api_base=run_options.api_base,
+        price=read_price(run_options.price),
+        previous=Previous(run_options.previous),
+        on_failure=OnFailure(run_options.on_failure),
+        timeout_seconds=run_options.timeout,
+        max_reply_bytes=run_options.max_reply,
+        instructions=instructions,
+        verifies=run_options.verify_pass,
+    )
+
+
+def _by_stage(text: str) -> Mapping[Stage, str]:
+    from compactor_cli.llm.prompts import Stage
+
+    found: dict[Stage, str] = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        task, equals, model = entry.partition("=")
+        if not equals or not model.strip() or task.strip() not in tuple(Stage):
+            advice = f"write TASK=MODEL; tasks: {', '.join(Stage)}"
+            raise UsageError(f"“{entry}” names no model for a task", next_step=advice, place="model-for")
+        found[Stage(task.strip())] = model.strip()
+    return found

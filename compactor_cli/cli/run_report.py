@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import field
-from typing import IO, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 import orjson
 
@@ -21,9 +21,9 @@ from compactor_cli import __version__
 from compactor_cli.archive.atomic import DEFAULT_MODE, PRIVATE_FILE_MODE, atomic_writer
 from compactor_cli.archive.store import moment
 from compactor_cli.cli.config import RunOptions
-from compactor_cli.cli.console import Console
+from compactor_cli.cli.console import Console, counted
 from compactor_cli.model.errors import InvariantError, UsageError
-from compactor_cli.model.report import (
+from compactor_cli.model.plan import (
     BytesRead,
     Event,
     InputBegan,
@@ -43,6 +43,10 @@ from compactor_cli.model.report import (
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.value import dataclass
 from compactor_cli.run.outputs import STDOUT, standard_output
+
+if TYPE_CHECKING:
+    from compactor_cli.llm.limits import Spent
+    from compactor_cli.run.model_run import ModelRun
 
 # Inputs of a report that are checked by its schema: the others are written as these are, and checking ten
 # thousand takes longer than working on them.
@@ -102,7 +106,7 @@ class RunReport:
 
     def _write(self, exit_code: int, error: str) -> None:
         """The report (to standard output for ``-``) as JSON by the schema ``report``, an input a line."""
-        from compactor_cli.schema import faults
+        from compactor_cli.run.documents import faults
 
         finished = time.time()
         report = {
@@ -359,3 +363,25 @@ def _percentiles(values: Sequence[float]) -> dict[str, float]:
     ordered = sorted(values)
     ranks = {f"p{percent}": -(-percent * len(ordered) // 100) - 1 for percent in _PERCENTILES}
     return {name: round(ordered[max(rank, 0)], 4) for name, rank in ranks.items()} if ordered else {}
+
+
+def print_models(run: ModelRun, console: Console) -> None:
+    """Say what was asked and what it cost; and whatever is wrong with keys or the reply cache."""
+    for warning in run.config.warnings:
+        console.warn(warning)
+    if run.cache and run.cache.trouble:
+        console.warn(f"the reply cache: {run.cache.trouble}; replies are paid for again")
+    print_spent(run.client.spend.spent, run.name, console)
+
+
+def print_spent(spent: Spent, model: str, console: Console) -> None:
+    """Say what was asked and what it cost."""
+    if not spent.requests and not spent.cache_hits:
+        return
+    cost = f", ${spent.cost_usd:.4f}" if spent.cost_usd else ""
+    unknown = f" ({spent.unpriced:,} replies of unknown price)" if spent.unpriced else ""
+    console.done(
+        f"{model}: {counted(spent.requests, 'request')} ({spent.retries:,} again, {spent.failures:,} failed),"
+        f" {spent.input_tokens:,} tokens in, {spent.output_tokens:,} out{cost}{unknown};"
+        f" {spent.cache_hits:,} from the cache"
+    )

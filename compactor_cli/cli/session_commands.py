@@ -30,9 +30,9 @@ from compactor_cli.cli.console import (
 )
 from compactor_cli.cli.program import AS_JSON, READ_AS, parameters
 from compactor_cli.engine import plan_transcript
-from compactor_cli.formats.client_view import OPAQUE_KINDS, sent_messages
+from compactor_cli.formats import clients
+from compactor_cli.formats.clients import OPAQUE_KINDS, Client, SessionFile, belongs_to, clients_named, find_sessions
 from compactor_cli.formats.detect import open_transcripts, transcripts_of
-from compactor_cli.formats.session_places import Client, SessionFile, belongs_to, clients_named, find_sessions
 from compactor_cli.group.exchanges import group, turns
 from compactor_cli.model.errors import CompactError, InvalidLine, UnknownShape, UsageError
 from compactor_cli.model.plan import Mode
@@ -315,7 +315,7 @@ def view(file: str, dialect: str) -> int:
     those in results).
     """
     for transcript in transcripts_of(file, dialect):
-        for i, message in sent_messages(transcript):
+        for i, message in clients.sent_messages(transcript):
             print_quoted(json.dumps({"record": i + 1, **message_fields(message)}, ensure_ascii=False) + "\n")
     return 0
 

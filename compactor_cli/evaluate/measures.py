@@ -4,6 +4,8 @@ The needs are worked out once for a case; scoring a summary against them is chea
 items, decisions and errors. A fact, where there are no files to name, is a value that the agent uses in the future,
 that somebody gave in the middle and nobody repeated before the agent needed it: an argument of a call, an amount, a
 number, a name. A line counts where it can be found by what the future asks (BM25).
+
+Gates are what every digest is held to: its budget, nothing invented, sections that read back.
 """
 
 from __future__ import annotations
@@ -13,14 +15,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from enum import StrEnum
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, FileAction, ToolKind, argument, command_of, objects
 from compactor_cli.digest.files import patched_files
 from compactor_cli.evaluate.cuts import EvalCase
 from compactor_cli.llm.importance import Index
+from compactor_cli.model.settings import Settings
+from compactor_cli.model.summary import Summary
 from compactor_cli.model.value import dataclass
+from compactor_cli.plan.tokens import shown_texts
+from compactor_cli.render.template import load_template, read_sections
+
+if TYPE_CHECKING:
+    from compactor_cli.evaluate.methods import Count, Digested
 
 # A longer line shows no neighbourhood: minified code and data would pair everything with everything.
 LINE_CHARS = 240
@@ -461,3 +470,70 @@ def retrieval(uses: Iterable[Use], summary: SummaryView) -> Share:
             nearest = heapq.nsmallest(TOP, scores, key=lambda i: (-scores[i], i))
             found.append(any(summary.short_lines[i] in holders for i in nearest))
     return _share(found)
+
+
+TEMPLATE = Settings().template
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gates:
+    """The hard gates of one digest."""
+
+    budget_ratio: float
+    invented: tuple[str, ...]  # atoms that no record of the transcript holds
+    malformed: tuple[str, ...]  # what is wrong with the sections
+
+    @property
+    def hold(self) -> bool:
+        """Whether all of them hold."""
+        return self.budget_ratio <= 1 and not self.invented and not self.malformed
+
+
+def gates_of(case: EvalCase, budget_tokens: int, count: Count, found: Digested) -> Gates:
+    """The gates of ``found``, a digest of this case at this budget."""
+    cleaned = (event.text for event in case.prefix_events)
+    shown = (text for message in case.prefix.messages for text in shown_texts(message))
+    both = zip(case.prefix.records, case.prefix.messages, strict=False)
+    unshown = (record.raw.decode("utf-8", "replace") for record, message in both if message.is_meta)
+    return Gates(
+        budget_ratio=count(found.text) / budget_tokens,
+        invented=invented(found.answer.summary, (*cleaned, *shown, *unshown)),
+        malformed=tuple(malformed(found, case.middle)),
+    )
+
+
+def invented(summary: Summary, texts: Iterable[str]) -> tuple[str, ...]:
+    """The atoms of the summary's items that stand nowhere in these texts, sorted.
+
+    A path may be joined of the folder that a command ran in and of the path in it.
+    """
+    named = {atom for part in summary.sections for item in part.items for atom in atom_texts(item.text)}
+    source = "\n".join(texts)
+    return tuple(sorted(atom for atom in named - atom_texts(source) if not _stands_in(source, atom)))
+
+
+def _stands_in(source: str, atom: str) -> bool:
+    slashes = (at for at, sign in enumerate(atom) if sign == "/")
+    return atom in source or any(atom[:at] in source and atom[at + 1 :] in source for at in slashes)
+
+
+def malformed(found: Digested, covered: Iterable[int]) -> Iterable[str]:
+    """What is wrong with the sections, in words; nothing where all is well."""
+    sections = found.answer.summary.sections
+    names = [part.section for part in sections]
+    if len(set(names)) < len(names):
+        yield "a section comes twice"
+    known = frozenset(covered)
+    for part in sections:
+        if not part.items:
+            yield f"{part.section} is empty"
+        for item in part.items:
+            if not item.text.strip():
+                yield f"{part.section}: an item without text"
+            if list(item.records) != sorted(set(item.records)):
+                yield f"{part.section}: the records of an item are not ascending"
+            if not known.issuperset(item.records):
+                yield f"{part.section}: an item names a record that is not covered"
+    read = {part.section: len(part.items) for part in read_sections(found.text, load_template(TEMPLATE))}
+    if read != {part.section: len(part.items) for part in sections}:
+        yield "the text does not read back to its sections"

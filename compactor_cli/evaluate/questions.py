@@ -23,17 +23,15 @@ from typing import Any, TypeVar
 import orjson
 
 from compactor_cli.digest.events import EventKind
-from compactor_cli.evaluate.baselines import Baseline, Count, choose
 from compactor_cli.evaluate.cuts import CutRule, EvalCase, file_records, locate, plain_events, read_cut, schema_words
-from compactor_cli.evaluate.digested import EMPTY, DigestMethod, body, frame_tokens, framed
 from compactor_cli.evaluate.measures import Measure, SummaryView, forget, needs_of, score
+from compactor_cli.evaluate.methods import EMPTY, Baseline, Count, DigestMethod, body, choose, frame_tokens, framed
 from compactor_cli.evaluate.run_eval import DIGEST, Advance, label
 from compactor_cli.evaluate.tables import NOTHING, columns, mean, percent
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.llm.check_reply import CheckInput, Verdict, check
 from compactor_cli.llm.model_calls import Reply
-from compactor_cli.llm.outline import headings_of, own_words
-from compactor_cli.llm.prompts import written_headings
+from compactor_cli.llm.prompts import headings_of, own_words, written_headings
 from compactor_cli.llm.quoting import Strand
 from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, RecordFacts, completed
 from compactor_cli.model.errors import InputError, Place, UsageError

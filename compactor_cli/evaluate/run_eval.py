@@ -15,31 +15,10 @@ from itertools import product
 from pathlib import Path
 from statistics import fmean, stdev
 
-from compactor_cli.evaluate.baselines import Baseline, Count, choose, external_baseline
+from compactor_cli.evaluate import measures, methods
 from compactor_cli.evaluate.cuts import CutProtocol, CutRule, EvalCase, file_records, find_cases
-from compactor_cli.evaluate.digested import (
-    Carry,
-    DigestMethod,
-    Gates,
-    Repeat,
-    frame_tokens,
-    gates_of,
-    last_summary,
-    repeat,
-)
-from compactor_cli.evaluate.measures import (
-    Measure,
-    Share,
-    SummaryView,
-    artefacts_of,
-    forget,
-    needs_of,
-    retrieval,
-    reused_facts,
-    score,
-    score_artefacts,
-    score_facts,
-)
+from compactor_cli.evaluate.measures import Gates, Measure, Share, SummaryView, artefacts_of, forget, gates_of, needs_of
+from compactor_cli.evaluate.methods import Baseline, Carry, Count, DigestMethod, Repeat, choose, frame_tokens, repeat
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import InputError
 from compactor_cli.model.settings import Size
@@ -322,7 +301,7 @@ def run_eval(
     """
     bench = _Bench(
         options=options,
-        baselines=(*choose(options.baselines, extra), *map(external_baseline, options.commands)),
+        baselines=(*choose(options.baselines, extra), *map(methods.external_baseline, options.commands)),
         counter=counter_for(options.tokenizer),
     )
     sources = find_sources(paths, recursive=True, walk=Walk(include=INCLUDE))
@@ -375,15 +354,15 @@ def evaluate_file(source: InputSource, bench: _Bench | None = None) -> FileResul
 def _evaluate(case: EvalCase, bench: _Bench) -> Iterator[CaseResult]:
     digest, count = DigestMethod(), bench.counter.count
     needs, artefacts = needs_of(case), artefacts_of(case.middle_events)
-    facts = reused_facts(case) if case.is_chat else ()
+    facts = measures.reused_facts(case) if case.is_chat else ()
 
     def shares_of(text: str) -> dict[Measure, Share]:
         summary = SummaryView(text)
         return {
-            **score(needs, summary),
-            Measure.RETRIEVAL: retrieval(needs.uses, summary),
-            **score_artefacts(artefacts, summary),
-            Measure.CHAT: score_facts(facts, summary),
+            **measures.score(needs, summary),
+            Measure.RETRIEVAL: measures.retrieval(needs.uses, summary),
+            **measures.score_artefacts(artefacts, summary),
+            Measure.CHAT: measures.score_facts(facts, summary),
         }
 
     def scored(method: str, budget: str, text: str) -> CaseScore:
@@ -401,7 +380,7 @@ def _evaluate(case: EvalCase, bench: _Bench) -> Iterator[CaseResult]:
         scores += (scored(baseline.name, name, write(size)) for name, size in budgets.items())
     drift: list[DriftPoint] = []
     for carry, rounds in product(Carry, bench.options.rounds) if once else ():
-        text = last_summary(digest, case, rounds, carry, once, count)
+        text = methods.last_summary(digest, case, rounds, carry, once, count)
         drift.append(DriftPoint(rounds=rounds, carry=carry, shares=shares_of(text)))
     yield CaseResult(
         name=case.name,

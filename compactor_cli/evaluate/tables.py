@@ -10,25 +10,11 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
+from compactor_cli.evaluate import run_eval
 from compactor_cli.evaluate.cuts import CutProtocol
-from compactor_cli.evaluate.digested import Carry
 from compactor_cli.evaluate.measures import Measure, Share
-from compactor_cli.evaluate.run_eval import (
-    DIGEST,
-    TOTAL,
-    CaseGroup,
-    CaseResult,
-    Difference,
-    EvalResult,
-    ScoreCell,
-    budgets_of,
-    cell,
-    differences,
-    groups_of,
-    label,
-    shares,
-    used,
-)
+from compactor_cli.evaluate.methods import Carry
+from compactor_cli.evaluate.run_eval import CaseGroup, EvalResult, budgets_of, cell, groups_of, label, shares, used
 from compactor_cli.model.settings import Size
 from compactor_cli.model.value import dataclass
 
@@ -57,7 +43,7 @@ def mean(values: Iterable[float]) -> float:
     return sum(every) / len(every) if every else 0.0
 
 
-def figure(found: ScoreCell | None) -> str:
+def figure(found: run_eval.ScoreCell | None) -> str:
     """``micro/macro±error`` in per cent; no error where there is one session."""
     if found is None:
         return NOTHING
@@ -65,7 +51,7 @@ def figure(found: ScoreCell | None) -> str:
     return f"{percent(found.micro)}/{percent(found.macro)}{error}"
 
 
-def change(difference: Difference | None) -> str:
+def change(difference: run_eval.Difference | None) -> str:
     """``+12.3 [+8.1,+16.0]**`` in points, with stars for p below 0.05 and 0.01."""
     if difference is None:
         return NOTHING
@@ -139,14 +125,14 @@ def render_table(result: EvalResult) -> str:
     blocks = [f"{head}; {result.token_method}", _NOTE]
     groups = list(groups_of(result.cases))
     for group in groups:
-        if group.dialect == TOTAL:
+        if group.dialect == run_eval.TOTAL:
             blocks += _group_blocks(result, group)
     rows = [["digest by dialect", "cuts", "at", *_BY_DIALECT]]
-    dialects = [group for group in groups if group.dialect != TOTAL]
+    dialects = [group for group in groups if group.dialect != run_eval.TOTAL]
     for group in dialects:
         for budget in _shares_only(budgets_of(result, group.cases)):
             name = f"{group.dialect} ({group.protocol})"
-            rows.append([name, str(len(group.cases)), budget, *_cells(group, DIGEST, budget, _BY_DIALECT)])
+            rows.append([name, str(len(group.cases)), budget, *_cells(group, run_eval.DIGEST, budget, _BY_DIALECT)])
     blocks += [columns(rows) if len(dialects) > 1 else "", drift_table(result), gate_table(result)]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
@@ -165,7 +151,7 @@ def _group_blocks(result: EvalResult, group: CaseGroup) -> Iterator[str]:
         compared = [measure for measure in _COMPARED if _is_measured(group, measure)]
         rows = [["digest minus", "at", *compared]]
         for budget in _shares_only(budgets_of(result, group.cases)):
-            found = differences(result, group, budget)
+            found = run_eval.differences(result, group, budget)
             for method in result.methods[1:]:
                 rows.append([method, budget, *(change(found.get((method, measure))) for measure in compared)])
         yield f"{_BOOTSTRAP}\n\n{columns(rows)}"
@@ -219,7 +205,7 @@ def _group(result: EvalResult, group: CaseGroup) -> dict[str, Any]:
         "digest_minus": [
             {"method": method, "budget": budget, "measure": measure.value, **_rounded(dataclasses.asdict(difference))}
             for budget in budgets_of(result, group.cases)
-            for (method, measure), difference in differences(result, group, budget).items()
+            for (method, measure), difference in run_eval.differences(result, group, budget).items()
         ],
     }
 
@@ -238,7 +224,7 @@ def _rounded(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: round(value, _DIGITS) if isinstance(value, float) else value for key, value in values.items()}
 
 
-def _case(case: CaseResult) -> dict[str, Any]:
+def _case(case: run_eval.CaseResult) -> dict[str, Any]:
     return {
         "name": case.name,
         "dialect": case.dialect,
@@ -347,7 +333,7 @@ def _curve(panel: _Panel, group: CaseGroup, methods: Sequence[str], method: str,
 
 
 def _style(methods: Sequence[str], method: str) -> tuple[str, float]:
-    if method == DIGEST:
+    if method == run_eval.DIGEST:
         return "#000000", 3
     return COLOURS[(methods.index(method) - 1) % len(COLOURS)], 1.5
 

@@ -19,12 +19,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from compactor_cli.formats import contents, located
-from compactor_cli.formats.base import Insertion, InsertionPoint, JsonPath, objects, of_words, pad_missing_results
 from compactor_cli.formats.client_signs import previous_summary, summary_of
-from compactor_cli.formats.contents import CALL_LISTS, listed, result_text, shortened_result, string, text_key, time_of
-from compactor_cli.formats.jsontext import dumped
-from compactor_cli.formats.located import LocatedPart, RecordDialect
-from compactor_cli.formats.sessions import Value, derived_hex
+from compactor_cli.formats.contents import CALL_LISTS, dumped, listed, result_text, string, text_key, time_of
+from compactor_cli.formats.located import LocatedPart, RecordDialect, Value, derived_hex
+from compactor_cli.formats.registry import Insertion, InsertionPoint, JsonPath, objects, of_words, pad_missing_results
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, ToolResult, Transcript
 
 # With a hyphen in smolagents.
@@ -114,7 +112,7 @@ def pieces(value: Any) -> list[LocatedPart]:
 def _pieces(value: Value, role: Role) -> list[LocatedPart]:
     content = value.get("content")
     if role is Role.TOOL and isinstance(content, str):
-        return [LocatedPart(_result(value), (("content",),), shortened_result)]
+        return [LocatedPart(_result(value), (("content",),), contents.shortened_result)]
     if value["role"] in _CALL_ROLES:
         call = contents.named_call(result_text(content))
         inside = [LocatedPart(call, (("content",),), lambda old, text: contents.shortened_call(result_text(old), text))]
@@ -123,7 +121,7 @@ def _pieces(value: Value, role: Role) -> list[LocatedPart]:
     if role is Role.TOOL:
         # The blocks that are results, with what stands next to them; else the whole content is one result.
         has_results = isinstance(content, list) and any(isinstance(piece.part, ToolResult) for piece in inside)
-        return inside if has_results else [LocatedPart(_result(value), (("content",),), shortened_result)]
+        return inside if has_results else [LocatedPart(_result(value), (("content",),), contents.shortened_result)]
     found = [*_reasoning(value), *inside]
     if (refusal := value.get("refusal")) and isinstance(refusal, str):
         found.append(located.text(refusal, ("refusal",)))
@@ -243,10 +241,10 @@ def _keys(peers: Sequence[Value], transcript: Transcript, shape: TurnShape) -> l
 
 def _content(text: str, peers: Sequence[Value], shape: TurnShape) -> Any:
     """The text as a string, or as a block where all peers write blocks."""
-    contents = [peer[shape.text_key] for peer in peers]
-    if not contents or not all(isinstance(content, list) and content for content in contents):
+    held = [peer[shape.text_key] for peer in peers]
+    if not held or not all(isinstance(content, list) and content for content in held):
         return text
-    written = [block for content in contents for block in content]
+    written = [block for content in held for block in content]
     if all(isinstance(block, str) for block in written):
         return [text]
     own = [block for block in written if isinstance(block, dict)]

@@ -25,28 +25,18 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats import claude_tree, located
-from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
-from compactor_cli.formats.claude_tree import (
-    Tree,
-    interjections,
-    is_boundary,
-    is_of_conversation,
-    main_of,
-    message_id,
-    superseded,
-)
+from compactor_cli.formats.claude_tree import Tree, interjections, is_of_conversation, message_id, superseded
 from compactor_cli.formats.client_signs import marked_summary, summary_of
-from compactor_cli.formats.contents import role_of, string
+from compactor_cli.formats.contents import dump, dumped, parse, role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, anthropic_content, merged
-from compactor_cli.formats.jsontext import dump, dumped, parse
-from compactor_cli.formats.located import LocatedPart, RecordDialect, at, content_parts, parts_of
-from compactor_cli.formats.sessions import LinkedSite, Value, derived_uuid, derived_uuids, is_shown, usage_of
+from compactor_cli.formats.located import RecordDialect, Value, at, content_parts, derived_uuid, derived_uuids, usage_of
+from compactor_cli.formats.registry import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.model.transcript import Message, Record, Role, Transcript
 
 _COPIED = ("isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "agentId")
 
 
-class _ClaudeSite(LinkedSite):
+class _ClaudeSite(located.LinkedSite):
     """Where the insertion goes: the uuids and the envelope around it."""
 
     def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
@@ -64,7 +54,7 @@ class _ClaudeSite(LinkedSite):
 
     def _is_linked(self, i: int) -> bool:
         """Whether others can link to a record that is sent: prompts of the queue have no uuid."""
-        return is_shown(self.transcript.messages[i]) and bool(self.tree.id(i))
+        return located.is_shown(self.transcript.messages[i]) and bool(self.tree.id(i))
 
     def envelope(self) -> dict[str, Any]:
         """What neighbours say about the session, the client and the folder."""
@@ -192,7 +182,7 @@ class ClaudeCode(RecordDialect):
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model of the last answer that a model gave."""
         values = objects(records)
-        names = (string(values[i]["message"].get("model")) for i in reversed(main_of(values)))
+        names = (string(values[i]["message"].get("model")) for i in reversed(claude_tree.main_of(values)))
         return next((name for name in names if name and not name.startswith("<")), "")
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
@@ -237,7 +227,7 @@ class ClaudeCode(RecordDialect):
     def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
         """The lines of the last answer that stays, with the size in their ``usage``."""
         values = objects(records)
-        is_main = frozenset(main_of(values))
+        is_main = frozenset(claude_tree.main_of(values))
         answers = [i for i in staying if i in is_main and usage_of(values[i])]
         last = message_id(values[answers[-1]]) if answers else ""
         lines = [i for i in answers if i == answers[-1] or (last and message_id(values[i]) == last)]
@@ -257,7 +247,7 @@ class ClaudeCode(RecordDialect):
         tree = Tree(values)
         in_force = claude_tree.last_boundary(tree)
         for i, value in enumerate(values):
-            if is_boundary(value) and (in_force is None or i > in_force):
+            if claude_tree.is_boundary(value) and (in_force is None or i > in_force):
                 yield i, "this compaction is ignored: nothing that follows links to it"
         if in_force is not None:
             missing = [uuid for uuid in claude_tree.named_uuids(values[in_force]) if uuid not in tree.index]
@@ -312,10 +302,10 @@ def _message(tree: Tree, i: int, *, is_superseded: bool, is_queued: bool) -> Mes
     if i not in tree.is_main:
         is_of_others = tree.is_of_subagent(i) or is_of_conversation(value)
         is_held = is_of_others or (value.get("type") == "queue-operation" and not is_queued)
-        parts = () if is_held else parts_of(_pieces(value))
+        parts = () if is_held else located.parts_of(_pieces(value))
         role = Role.USER if parts else Role.META
         # A boundary that stayed after a new one would be the one in force: it goes with what it replaced.
-        is_gone = is_boundary(value) or (is_superseded and bool(parts))
+        is_gone = claude_tree.is_boundary(value) or (is_superseded and bool(parts))
         return Message(role=role, parts=parts, timestamp=timestamp, superseded=is_gone, own_words=own_words)
     parts = content_parts(value["message"].get("content"))
     role = Role.ASSISTANT if value["type"] == "assistant" else role_of(Role.USER, parts)
@@ -331,7 +321,7 @@ def _message(tree: Tree, i: int, *, is_superseded: bool, is_queued: bool) -> Mes
     )
 
 
-def _pieces(value: Value) -> list[LocatedPart]:
+def _pieces(value: Value) -> list[located.LocatedPart]:
     """What is sent of a record with the places of its texts: of a message, of a prompt queued while the model worked,
     of the output of a command that the user ran."""
     if is_of_conversation(value):

@@ -15,8 +15,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from compactor_cli.formats.contents import listed, string
-from compactor_cli.formats.located import at, content_parts
-from compactor_cli.formats.sessions import ParentTree, Value
+from compactor_cli.formats.located import ParentTree, Value, at, content_parts
 from compactor_cli.model.transcript import text_of
 
 

@@ -12,15 +12,13 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.formats import responses
-from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
+from compactor_cli.formats import located, openai
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import listed, string
+from compactor_cli.formats.contents import dump, dumped, listed, parse, string
 from compactor_cli.formats.conversation import SIGNED, Conversation
-from compactor_cli.formats.jsontext import dump, dumped, parse
-from compactor_cli.formats.located import LocatedPart, at
-from compactor_cli.formats.responses import ITEM_TYPES, is_context, is_opaque, item_parts, item_role, item_type, written
-from compactor_cli.formats.sessions import SessionDialect, Value, covered, insertion_time, matched, parsed
+from compactor_cli.formats.located import LocatedPart, SessionDialect, Value, at, covered, insertion_time, parsed
+from compactor_cli.formats.openai import ITEM_TYPES, is_context, is_opaque, item_parts, item_role, item_type, written
+from compactor_cli.formats.registry import SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, Transcript, text_of
 
@@ -42,7 +40,9 @@ class History:
         items = ((i, _item_of(value)) for i, value in enumerate(values) if self.boundaries)
         keys = [(i, _key(item)) for i, item in items if item]
         self.copies = {
-            end: matched([_key(item) for item in _replacement(values[end])], [(i, key) for i, key in keys if i < end])
+            end: located.matched(
+                [_key(item) for item in _replacement(values[end])], [(i, key) for i, key in keys if i < end]
+            )
             for end in self.boundaries
         }
         last = self.boundaries[-1] if self.boundaries else 0
@@ -246,7 +246,7 @@ class Codex(SessionDialect):
         """One message per record; what the last compaction replaced is ``superseded``."""
         values = objects(records)
         history = History(values)
-        groups = responses.answers([_item_of(value) for value in values])
+        groups = openai.answers([_item_of(value) for value in values])
         return tuple(_message(history, i, group) for i, group in enumerate(groups))
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
@@ -355,7 +355,7 @@ def _message(history: History, i: int, group: str) -> Message:
 def _pieces(value: Mapping[str, Any]) -> list[LocatedPart]:
     item = _item_of(value)
     inside = ("payload",) if isinstance(value.get("payload"), dict) else ()
-    return [piece.below(*inside) for piece in responses.item_pieces(item)] if item else []
+    return [piece.below(*inside) for piece in openai.item_pieces(item)] if item else []
 
 
 DIALECT = Codex(_pieces)

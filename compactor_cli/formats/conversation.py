@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Protocol, runtime_checkable
 
-from compactor_cli.formats.base import Capabilities
 from compactor_cli.formats.chat import BRIDGE
 from compactor_cli.formats.contents import json_value, string
-from compactor_cli.formats.located import at
-from compactor_cli.formats.sessions import EPOCH, derived_uuid
+from compactor_cli.formats.located import EPOCH, at, derived_uuid
+from compactor_cli.formats.registry import Capabilities
 from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult
 from compactor_cli.model.value import dataclass
 
@@ -103,7 +102,7 @@ def spoken_parts(message: Message) -> Iterator[Text | Media]:
     return (part for part in message.parts if isinstance(part, (Text, Media)))
 
 
-def arguments_text(call: ToolCall) -> str:
+def arguments_json(call: ToolCall) -> str:
     """Arguments as JSON; a text stays as it is."""
     return call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
 
@@ -256,7 +255,7 @@ def openai_lines(message: Message) -> Iterator[dict[str, Any]]:
     line: dict[str, Any] = {"role": message.role.value, "content": openai_content(message)}
     if message.calls:
         line["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments_text(call)}}
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments_json(call)}}
             for call in message.calls
         ]
     yield line

@@ -13,13 +13,13 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
-from compactor_cli.formats.base import Dialect, JsonPath, read_messages
+from compactor_cli.formats import registry
 from compactor_cli.formats.contents import json_value, listed
 from compactor_cli.formats.located import at
-from compactor_cli.formats.registry import dialects_for, get, plain_scores, plugin_dialect
+from compactor_cli.formats.registry import Dialect, JsonPath, dialects_for, get, plain_scores, read_messages
 from compactor_cli.model.errors import CompactError, UnknownShape
+from compactor_cli.model.plan import LISTED
 from compactor_cli.model.plugins import PluginGroup, plugin_failed, plugin_names
-from compactor_cli.model.report import LISTED
 from compactor_cli.model.transcript import Container, Frame, Record, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import INVALID, OnInvalid, element_spans, records_in
@@ -278,7 +278,7 @@ class _TranscriptReader:
         """The dialect of the session that begins here; None: that of a plug-in is taken from now on, for rows too."""
         found = self._surest(chain((first,), self._ahead())) or self.last
         if found is None and self.forced is None:
-            self.forced = plugin_dialect(first.value)
+            self.forced = registry.plugin_dialect(first.value)
             if self.forced:
                 return None
         if found is None:

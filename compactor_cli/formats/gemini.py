@@ -19,14 +19,12 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats import conversation, located
-from compactor_cli.formats.base import REQUEST, SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.formats.chat import ROW_MODELS, alternating
 from compactor_cli.formats.client_signs import summary_among, summary_of
-from compactor_cli.formats.contents import listed, role_of, string
+from compactor_cli.formats.contents import dumped, listed, role_of, string
 from compactor_cli.formats.conversation import Conversation, arguments_object, merged, spoken_parts, without_system
-from compactor_cli.formats.jsontext import dumped
-from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of
-from compactor_cli.formats.sessions import SessionDialect, Value, derived_uuids, is_shown, later, newest_time, parsed
+from compactor_cli.formats.located import LocatedPart, RecordDialect, SessionDialect, Value, at, derived_uuids, parts_of
+from compactor_cli.formats.registry import REQUEST, SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 
 # Requests, tuning rows of Vertex AI, and the reports that Gemini CLI writes of errors (``context``).
@@ -74,7 +72,7 @@ class GeminiContents(RecordDialect):
         speaker, names = "type" if _is_entry(like) else "role", {Role.ASSISTANT: "model"}
         placed = alternating(transcript, cut, insertions)
         contents = ({speaker: names.get(item.role, "user"), "parts": [{"text": item.text}]} for item in placed)
-        return dumped(transcript, (like_keys(content, like) for content in contents))
+        return dumped(transcript, (located.like_keys(content, like) for content in contents))
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A request: ``systemInstruction`` and ``tools`` next to the contents, contents of one side as one."""
@@ -319,10 +317,12 @@ class GeminiCli(SessionDialect):
         self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
         """A ``$set`` of the whole list: head, insertions and tail."""
-        values = parsed(transcript)
-        newest = newest_time(values)
-        times = [later(newest, n) for n in range(1, len(insertions) + 1)]
-        head, tail = ([values[i] for i in side if is_shown(transcript.messages[i])] for side in (cut.before, cut.after))
+        values = located.parsed(transcript)
+        newest = located.newest_time(values)
+        times = [located.later(newest, n) for n in range(1, len(insertions) + 1)]
+        head, tail = (
+            [values[i] for i in side if located.is_shown(transcript.messages[i])] for side in (cut.before, cut.after)
+        )
         messages = [*head, *_new(transcript, insertions, times), *tail]
         line = {"$set": {"messages": messages, "lastUpdated": times[-1] if times else newest}}
         return dumped(transcript, (line,))

@@ -18,13 +18,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from compactor_cli.formats import chat, located
-from compactor_cli.formats.base import CHAT, SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.formats.client_signs import marked_summary, summary_of
-from compactor_cli.formats.contents import ROLES, listed, string, time_of
+from compactor_cli.formats.contents import ROLES, dump, dumped, listed, parse, string, time_of
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, openai_lines, thinking_of, without_system
-from compactor_cli.formats.jsontext import dump, dumped, parse
-from compactor_cli.formats.located import LocatedPart, at, first_string, parts_of
-from compactor_cli.formats.sessions import SessionDialect, Value
+from compactor_cli.formats.located import LocatedPart, SessionDialect, Value, at, first_string, parts_of
+from compactor_cli.formats.registry import CHAT, SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.model.transcript import Message, Record, Role, Text, Transcript
 
 APPEND = "context.append_message"

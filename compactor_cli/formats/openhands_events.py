@@ -15,12 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats import located
-from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, of_words
 from compactor_cli.formats.client_signs import marked_summary, summary_of
-from compactor_cli.formats.contents import ROLES, arguments, listed, string
-from compactor_cli.formats.jsontext import dumped
-from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of
-from compactor_cli.formats.sessions import Value, derived_uuid, is_shown, time_near
+from compactor_cli.formats.contents import ROLES, arguments, dumped, listed, string
+from compactor_cli.formats.located import LocatedPart, RecordDialect, Value, at, like_keys, parts_of, time_near
+from compactor_cli.formats.registry import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, of_words
 from compactor_cli.model.transcript import Message, Record, Role, ToolCall, Transcript
 
 # Actions and observations of the client itself: no model is shown them.
@@ -282,10 +280,10 @@ class OpenHandsV1(RecordDialect):
         forgotten = [string(value.get("id")) for value in removed if value.get("id")]
         like: Any = next((value for value in values if _kind(value)), {})
         time = time_near(transcript, cut)
-        offset = sum(is_shown(transcript.messages[i]) for i in cut.before)
+        offset = sum(located.is_shown(transcript.messages[i]) for i in cut.before)
         written = []
         for item in insertions:
-            own_id = derived_uuid(transcript.sha256, item.text)
+            own_id = located.derived_uuid(transcript.sha256, item.text)
             if item.is_summary:
                 words = {"summary": item.text, "summary_offset": offset, "llm_response_id": own_id}
                 event = {"source": "environment", "forgotten_event_ids": forgotten, **words, "kind": "Condensation"}

@@ -12,14 +12,12 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from compactor_cli.formats import sessions
-from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
+from compactor_cli.formats import located
 from compactor_cli.formats.client_signs import summary_among, summary_of
-from compactor_cli.formats.contents import listed, role_of, string
+from compactor_cli.formats.contents import dump, dumped, listed, parse, role_of, string
 from compactor_cli.formats.gemini import pieces as content_pieces
-from compactor_cli.formats.jsontext import dump, dumped, parse
-from compactor_cli.formats.located import LocatedPart, at, parts_of
-from compactor_cli.formats.sessions import LinkedSite, ParentTree, SessionDialect, Value, matched, parsed
+from compactor_cli.formats.located import LinkedSite, LocatedPart, ParentTree, SessionDialect, Value, at, parts_of
+from compactor_cli.formats.registry import SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Transcript
 
 _MESSAGE_TYPES = ("user", "assistant", "tool_result")
@@ -44,7 +42,7 @@ class Chain(ParentTree):
         if marks:
             before = (i for i in self.sent if i < self.boundary and is_of_conversation(values[i]))
             held = [(i, _key(values[i]["message"])) for i in before]
-            found = matched([_key(content) for content in history(values[self.boundary])], held)
+            found = located.matched([_key(content) for content in history(values[self.boundary])], held)
             self.copies = {number: i for number, i in enumerate(found) if i >= 0}
 
     def superseded(self) -> frozenset[int]:
@@ -81,7 +79,7 @@ class _QwenSite(LinkedSite):
     """Where the insertion goes: the uuids and the envelope around it."""
 
     def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
-        self.tree = tree = Chain(parsed(transcript))
+        self.tree = tree = Chain(located.parsed(transcript))
         after = set(cut.after)
         super().__init__(transcript, cut, tree, next((i for i in reversed(tree.sent) if i in after), None))
 
@@ -104,7 +102,7 @@ class _QwenSite(LinkedSite):
 
     def contents(self, indices: Sequence[int]) -> Iterator[Value]:
         """The messages of these records that the client sends."""
-        for i in (i for i in indices if sessions.is_shown(self.transcript.messages[i])):
+        for i in (i for i in indices if located.is_shown(self.transcript.messages[i])):
             value = self.tree.values[i]
             yield from (value["message"],) if is_of_conversation(value) else history(value)
 
@@ -147,7 +145,7 @@ class QwenCode(SessionDialect):
         """Messages in the chain between head and tail."""
         if not insertions:
             return ()
-        site, ids = _QwenSite(transcript, cut), sessions.derived_uuids(transcript, insertions)
+        site, ids = _QwenSite(transcript, cut), located.derived_uuids(transcript, insertions)
         ids[-1] = site.taken or ids[-1]
         sent = set(site.tree.sent)
         parents = [site.head_id([i for i in cut.before if i in sent]) or None, *ids[:-1]]
@@ -170,7 +168,7 @@ class QwenCode(SessionDialect):
         counts = {"originalTokenCount": before, "newTokenCount": size_tokens}
         info = {**counts, "compressionStatus": 1, "triggerReason": "manual"}
         record = {
-            "uuid": sessions.derived_uuid(transcript.sha256, "compression"),
+            "uuid": located.derived_uuid(transcript.sha256, "compression"),
             "parentUuid": site.tree.id(site.tree.sent[-1]) if site.tree.sent else None,
             **site.envelope(),
             "timestamp": site.later(1),

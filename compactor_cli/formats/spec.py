@@ -1,7 +1,7 @@
 """Dialects as data: a TOML file says how a format is known, read and written, and this module follows it.
 
 The built-in ones stand in ``specs/``, a file per format; ``--format my.toml`` brings one from outside. The keys
-are shown in docs/formats.md and held by `spec_check`; paths, conditions and rules for parts are those of `spec_rules`.
+are shown in docs/formats.md; `spec_rules` holds them, and has the paths, conditions and rules for parts.
 
 New records are templates: the record as it is to be written. ``{text}``, ``{id}`` and ``{parent}`` in it are replaced,
 ``{near.PATH}`` by what the record before says, ``{first.PATH}`` by the first message, ``{NAME}`` by a value of
@@ -19,28 +19,24 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.formats import chat, located
-from compactor_cli.formats.base import Insertion, InsertionPoint, first_object, objects, of_words, pad_missing_results
+from compactor_cli.formats import chat, located, registry
 from compactor_cli.formats.chat import alternating
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import role_of, string, time_of
-from compactor_cli.formats.jsontext import dumped, with_key
-from compactor_cli.formats.located import LocatedPart, RecordDialect, like_keys, parts_of
-from compactor_cli.formats.sessions import LinkedSite, ParentTree, derived_hex, derived_uuid
-from compactor_cli.formats.spec_rules import PLACEHOLDER, Test, condition, lookup, place_of, places, reader, steps
-from compactor_cli.model.transcript import (
-    Message,
-    Part,
-    PreviousSummary,
-    Record,
-    Role,
-    ToolResult,
-    Transcript,
-    text_of,
+from compactor_cli.formats.contents import dumped, role_of, string, time_of, with_key
+from compactor_cli.formats.located import LinkedSite, LocatedPart, ParentTree, RecordDialect, like_keys, parts_of
+from compactor_cli.formats.registry import (
+    Capabilities,
+    Insertion,
+    InsertionPoint,
+    JsonPath,
+    first_object,
+    objects,
+    of_words,
 )
+from compactor_cli.formats.spec_rules import PLACEHOLDER, Test, condition, lookup, place_of, places, reader, steps
+from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, ToolResult, Transcript, text_of
 
 if TYPE_CHECKING:
-    from compactor_cli.formats.base import Capabilities, JsonPath
     from compactor_cli.formats.conversation import Conversation
 
 _RoleRule = tuple[Test, Mapping[str, Any]]
@@ -83,7 +79,7 @@ class _Templates:
             known[name] = _named(rule, known, messages)
         _, _, digits = self._spec.get("ids", "sha256:24").partition(":")
         seeds = [(transcript.sha256, item.text) for item in insertions]
-        ids = [derived_hex(*seed, int(digits)) if digits else derived_uuid(*seed) for seed in seeds]
+        ids = [located.derived_hex(*seed, int(digits)) if digits else located.derived_uuid(*seed) for seed in seeds]
         parents: Sequence[Any] = [None] * len(ids)
         if ids and (chain := self._spec.get("chain")):
             tree = ParentTree(values, (chain["id"], chain["parent"]))
@@ -153,7 +149,7 @@ _LOOKED_AT = 50
 def load(name: str) -> SpecDialect:
     """The built-in dialect of this name, or that of a file of one's own. Raises UsageError for what is wrong in it."""
     if name.endswith(_SUFFIX):
-        from compactor_cli.formats.spec_check import read_spec
+        from compactor_cli.formats.spec_rules import read_spec
 
         spec = read_spec(Path(name))
     else:
@@ -327,7 +323,7 @@ class ChatSpec(SpecDialect):
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; a user message that only brings results is a tool's."""
-        return pad_missing_results(tuple(map(self.read_one, records)))
+        return registry.pad_missing_results(tuple(map(self.read_one, records)))
 
     def read_one(self, record: Record) -> Message:
         """What one message says, whatever stands around it."""

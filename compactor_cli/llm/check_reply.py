@@ -24,7 +24,7 @@ from compactor_cli.digest.open import plan_state
 from compactor_cli.formats.harness import user_text
 from compactor_cli.group.todos import State
 from compactor_cli.llm.model_calls import Reply
-from compactor_cli.llm.outline import Outline, OutlineHeading, as_text, read_reply
+from compactor_cli.llm.prompts import Outline, OutlineHeading, as_text, read_reply
 from compactor_cli.llm.quoting import call_text
 from compactor_cli.model.summary import Item, Section, SectionItems
 from compactor_cli.model.transcript import Role, Text, ToolCall, ToolResult, Transcript

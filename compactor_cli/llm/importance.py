@@ -26,17 +26,8 @@ from compactor_cli.digest.events import events
 from compactor_cli.digest.language import is_term, terms
 from compactor_cli.digest.salience import build, score
 from compactor_cli.formats.harness import user_text
-from compactor_cli.llm.model_calls import (
-    Broken,
-    Call,
-    ChatMessage,
-    ModelFailure,
-    Price,
-    Reply,
-    Speaker,
-    Wanted,
-    served_name,
-)
+from compactor_cli.llm import model_calls
+from compactor_cli.llm.model_calls import Broken, Call, ChatMessage, ModelFailure, Price, Reply, Speaker, Wanted
 from compactor_cli.model.errors import PluginFailed, UsageError
 from compactor_cli.model.plan import Importance, Middle, Ranking
 from compactor_cli.model.plugins import PluginGroup, WhenFailing, load_plugin, plugin_failed, plugin_names
@@ -240,7 +231,7 @@ def embedder(
     new_redactor: Callable[[], Redactor] | None = None,
 ) -> Embed:
     """A function from texts to the vectors that this model gives them."""
-    name = served_name(model, api_base)
+    name = model_calls.served_name(model, api_base)
 
     async def replies_to(calls: Sequence[Call]) -> Sequence[Reply]:
         import asyncio

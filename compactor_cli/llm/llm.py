@@ -22,24 +22,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.llm.model_calls import (
-    Broken,
-    Call,
-    ContextTooLong,
-    ModelFailure,
-    RateLimited,
-    Refused,
-    Reply,
-    ServerTrouble,
-    Speaker,
-    TimedOut,
-    UnknownModel,
-    Unusable,
-    Wanted,
-    environment_names,
-    environment_secrets,
-    provider_of,
-)
+from compactor_cli.llm import model_calls
+from compactor_cli.llm.model_calls import Broken, Call, ModelFailure, Refused, Reply, TimedOut, Unusable, Wanted
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.model.value import dataclass
 
@@ -58,19 +42,19 @@ def failure_of(error: Exception, call: Call) -> ModelFailure:
     # The provider's words, without litellm's names in front of them.
     reason = scrubbed(_PREFIX.sub("", str(error).strip()) or type(error).__name__, call)
     if "ContextWindowExceededError" in names or status == 413:
-        return ContextTooLong(reason)
+        return model_calls.ContextTooLong(reason)
     if "Timeout" in names or "APITimeoutError" in names:
         return TimedOut(f"no reply within {call.timeout_seconds:g} seconds")
     if status == 429:
         if "insufficient_quota" in str(error):
             return Unusable(reason)
-        return RateLimited(reason, retry_after_seconds=_retry_after(error))
+        return model_calls.RateLimited(reason, retry_after_seconds=_retry_after(error))
     if _is_broken(error):
         return Broken(reason)
     if status >= 500 or status in (408, 409, 425):  # timeout, conflict, too early: asking again is of use
-        return ServerTrouble(reason, retry_after_seconds=_retry_after(error))
+        return model_calls.ServerTrouble(reason, retry_after_seconds=_retry_after(error))
     if status == 404:
-        return UnknownModel(reason)
+        return model_calls.UnknownModel(reason)
     if status in (401, 403):
         return Unusable(reason)
     return Refused(reason) if status else Broken(f"{type(error).__name__}: {reason}")
@@ -78,7 +62,7 @@ def failure_of(error: Exception, call: Call) -> ModelFailure:
 
 def scrubbed(text: str, call: Call) -> str:
     """One line of at most 300 characters, without this call's key, keys of the environment or what looks like one."""
-    secrets = (call.key, *environment_secrets())
+    secrets = (call.key, *model_calls.environment_secrets())
     clean = Redactor(secret.reveal() for secret in secrets if secret).redact(text)
     clean = " ".join(_MASKED.sub("[REDACTED]", clean).split())
     return clean if len(clean) <= REASON_CHARS else clean[: REASON_CHARS - 1] + "…"
@@ -225,7 +209,7 @@ class Batches:
     def __init__(self, template: Call) -> None:
         self._template = template
         self._common = {
-            "custom_llm_provider": provider_of(template.model),
+            "custom_llm_provider": model_calls.provider_of(template.model),
             "timeout": template.timeout_seconds,
             **_server(template),
         }
@@ -365,7 +349,11 @@ def _common(call: Call) -> dict[str, Any]:
 def _server(call: Call) -> dict[str, str]:
     """Where a call goes, and the key to it where litellm is not to look in the environment."""
     key = call.key.reveal()
-    if not key and call.api_base and not any(os.environ.get(name) for name in environment_names(call.model)):
+    if (
+        not key
+        and call.api_base
+        and not any(os.environ.get(name) for name in model_calls.environment_names(call.model))
+    ):
         key = "none"  # the user's own servers often want no key, but the client insists on one
     return {name: value for name, value in (("api_base", call.api_base), ("api_key", key)) if value}
 
@@ -380,7 +368,11 @@ def _messages(call: Call) -> list[dict[str, Any]]:
     for one in call.messages:
         text = _sendable(one.text)
         content: Any = text
-        if one.speaker is Speaker.SYSTEM and len(text) >= _MARKED_FROM_CHARS and provider_of(call.model) == "anthropic":
+        if (
+            one.speaker is model_calls.Speaker.SYSTEM
+            and len(text) >= _MARKED_FROM_CHARS
+            and model_calls.provider_of(call.model) == "anthropic"
+        ):
             content = [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]
         messages.append({"role": one.speaker.value, "content": content})
     return messages

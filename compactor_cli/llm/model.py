@@ -14,15 +14,8 @@ from compactor_cli.digest.digest import Digest
 from compactor_cli.digest.language import LANGUAGES, detect
 from compactor_cli.formats.harness import user_text
 from compactor_cli.llm import prompts
-from compactor_cli.llm.model_calls import (
-    Call,
-    ModelFailure,
-    Price,
-    UnknownModel,
-    served_name,
-)
-from compactor_cli.llm.outline import heading_lines, headings_of
-from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage, written_headings
+from compactor_cli.llm.model_calls import Call, ModelFailure, Price, UnknownModel, served_name
+from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage, heading_lines, headings_of, written_headings
 from compactor_cli.llm.quoting import Earlier, LoadOriginal, Previous, earlier, flatten, quoter
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, RecordFacts, completed

@@ -18,28 +18,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from compactor_cli.llm import llm
+from compactor_cli.llm import llm, model_calls
 from compactor_cli.llm.limits import Breaker, Charge, RateLimiter, Sleep, Spend, sleep_seconds
-from compactor_cli.llm.model_calls import (
-    NO_KEYS,
-    NO_SECRET,
-    Broken,
-    Call,
-    CircuitOpen,
-    GaveUp,
-    Keys,
-    Passing,
-    Refused,
-    Reply,
-    TimedOut,
-    UnknownModel,
-    Unusable,
-    Wanted,
-    price_of,
-    server_of,
-)
+from compactor_cli.llm.model_calls import Call, CircuitOpen, GaveUp, Passing, Reply, UnknownModel, Unusable, Wanted
 from compactor_cli.llm.redact import Redactor
-from compactor_cli.model.report import Answered, Listener, ModelCalled
+from compactor_cli.model.plan import Answered, Listener, ModelCalled
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.sources import cache_folder, state_folder
 
@@ -96,7 +79,7 @@ class ModelClient:
         retries: Retries | None = None,
         breaker: Breaker | None = None,
         cache: ReplyCache | None = None,
-        keys: Keys = NO_KEYS,
+        keys: model_calls.Keys = model_calls.NO_KEYS,
         fallback: Fallback | None = None,
         complete: Complete = llm.complete,
         sleep: Sleep = sleep_seconds,
@@ -133,7 +116,7 @@ class ModelClient:
                 return stored
             try:
                 return await self._answer(asked, redactor)
-            except (Passing, Refused, CircuitOpen) as failure:
+            except (Passing, model_calls.Refused, CircuitOpen) as failure:
                 if isinstance(failure, CircuitOpen | UnknownModel) and len(calls) == 1:
                     raise
                 reasons.append(f"{asked.model}: {failure.reason}")
@@ -147,13 +130,15 @@ class ModelClient:
         if (other.model, other.api_base) == (call.model, call.api_base):
             return None
         # The user's price is meant for the first model, and serves another only where the table has none.
-        price = None if price_of(other.model) else call.price
+        price = None if model_calls.price_of(other.model) else call.price
         # Extra parameters are meant for the first model; another provider may refuse them.
-        return replace(call, model=other.model, api_base=other.api_base, key=NO_SECRET, price=price, extra={})
+        return replace(
+            call, model=other.model, api_base=other.api_base, key=model_calls.NO_SECRET, price=price, extra={}
+        )
 
     async def _answer(self, call: Call, redactor: Redactor | None) -> Reply:
         call = call if call.key else replace(call, key=self._keys.for_model(call.model))
-        server = server_of(call)
+        server = model_calls.server_of(call)
         async with self._breaker.admitted(server):
             reply = await self._repeated(call, server)
         if redactor and call.wanted is Wanted.TEXT:
@@ -190,7 +175,9 @@ class ModelClient:
             try:
                 reply = await self._complete(call)
             except BaseException as failure:  # a cancelled request was sent as well
-                is_free = isinstance(failure, Exception) and not isinstance(failure, TimedOut | Broken)
+                is_free = isinstance(failure, Exception) and not isinstance(
+                    failure, model_calls.TimedOut | model_calls.Broken
+                )
                 self.spend.failed(reservation, Charge.NONE if is_free else Charge.POSSIBLE)
                 if isinstance(failure, Passing) and not self._is_far_off(failure):
                     self._rate_limiter.pause(failure.retry_after_seconds)

@@ -17,8 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats.base import reread
-from compactor_cli.formats.registry import get
+from compactor_cli.formats.registry import get, reread
 from compactor_cli.llm.secret_contexts import contexts, is_mixed
 from compactor_cli.llm.secret_forms import Found, Scan, begins, forms_in, known_forms, piece_after
 from compactor_cli.model.summary import Answer, Request, Summariser

@@ -33,7 +33,7 @@ from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm, 
 from compactor_cli.digest.wants import newest_request
 from compactor_cli.formats.client_signs import path_stripper, working_directory
 from compactor_cli.llm.check_reply import MOST_RANKED, Essential, SourceRecords, essentials_of
-from compactor_cli.llm.outline import Outline, OutlineHeading, as_text, joined_outline
+from compactor_cli.llm.prompts import Outline, OutlineHeading, as_text, joined_outline
 from compactor_cli.llm.quoting import Strand
 from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
 from compactor_cli.model.transcript import Transcript

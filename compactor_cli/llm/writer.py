@@ -6,31 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from compactor_cli.llm import prompts, quoting
-from compactor_cli.llm.check_reply import (
-    CheckInput,
-    Essential,
-    ReplyFault,
-    Verdict,
-    check,
-    coverage,
-    cut_to_budget,
-    is_enough,
-    not_shown,
-)
-from compactor_cli.llm.model_calls import (
-    Call,
-    ChatMessage,
-    ContextTooLong,
-    GaveUp,
-    ModelFailure,
-    Reply,
-    Speaker,
-    UnknownModel,
-)
-from compactor_cli.llm.model_client import SHRINK_ROUNDS
-from compactor_cli.llm.outline import as_text, joined_outline
-from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage
+from compactor_cli.llm import check_reply, model_calls, prompts, quoting
+from compactor_cli.llm.check_reply import CheckInput, Essential, ReplyFault, Verdict, check, coverage, cut_to_budget
+from compactor_cli.llm.model_calls import Call, ChatMessage, ContextTooLong, GaveUp, ModelFailure, Reply, Speaker
+from compactor_cli.llm.model_client import SHRINK_ROUNDS, BackgroundEventLoop, ModelClient
+from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage, as_text, joined_outline
 from compactor_cli.llm.quoting import Earlier, Strand, quoter
 from compactor_cli.llm.supplement import RecordFacts
 from compactor_cli.model.summary import Estimate, Request
@@ -39,7 +19,6 @@ from compactor_cli.plan.layout import FLOOR_TOKENS, scaled_tokens
 from compactor_cli.plan.models import table_entry
 
 if TYPE_CHECKING:
-    from compactor_cli.llm.model_client import BackgroundEventLoop, ModelClient
     from compactor_cli.llm.redact import Redactor
 
 # What a reply may take of tokens beyond what was asked: models count by feel. Cut off is worse than long.
@@ -219,7 +198,7 @@ class SummaryWriter:
             stage=Stage.MERGE,
             texts=texts,
             tokens=self._budget(Stage.MERGE, tokens, is_whole=is_last),
-            check_list=not_shown(self._check_list(blocks, unnamed), texts),
+            check_list=check_reply.not_shown(self._check_list(blocks, unnamed), texts),
             previous=task.previous if is_last else "",
             goal=task.goal,
             latest=task.latest,
@@ -342,7 +321,7 @@ class SummaryWriter:
         if isinstance(verdict, Verdict):
             if not verdict.fault:
                 return self._draft(verdict, job)
-            if verdict.fault is ReplyFault.TOO_LONG or is_enough(verdict, job.check_input):
+            if verdict.fault is ReplyFault.TOO_LONG or check_reply.is_enough(verdict, job.check_input):
                 return self._draft(cut_to_budget(verdict, job.check_input, self.task.count), job)
         if job.joins:
             return self._side_by_side(job, failure.reason if failure else str(verdict))
@@ -413,7 +392,7 @@ async def _all(
             return await client.ask(call, redactor)
         except ContextTooLong:
             return None
-        except UnknownModel:
+        except model_calls.UnknownModel:
             raise
         except ModelFailure as failure:
             return failure

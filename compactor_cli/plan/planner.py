@@ -11,20 +11,34 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.formats.base import Appending, Refreshing
 from compactor_cli.formats.client_signs import path_stripper, working_directory
-from compactor_cli.formats.registry import find, get
+from compactor_cli.formats.registry import Appending, Refreshing, find, get
 from compactor_cli.group.exchanges import Grouping, newest_request
 from compactor_cli.model.errors import InvariantError, UsageError
-from compactor_cli.model.plan import ORPHAN, SUPERSEDED, USAGE, Action, Edit, Mark, Mode, Plan, Span, Tier, spans_of
-from compactor_cli.model.report import LISTED, Compaction, Outcome, TranscriptReport
+from compactor_cli.model.plan import (
+    LISTED,
+    ORPHAN,
+    SUPERSEDED,
+    USAGE,
+    Action,
+    Compaction,
+    Edit,
+    Importance,
+    Mark,
+    Mode,
+    Outcome,
+    Plan,
+    Span,
+    Tier,
+    TranscriptReport,
+    spans_of,
+)
 from compactor_cli.model.settings import Settings, Size, When
 from compactor_cli.model.transcript import Container, Message, Role, Transcript
 from compactor_cli.plan.tokens import Counter, bound_message, count_message, count_messages
 from compactor_cli.plan.trigger import Way, asked_focus, base_tokens, decide, ended_phase, is_settled, left_alone_tokens
 
 if TYPE_CHECKING:
-    from compactor_cli.model.plan import Importance
     from compactor_cli.plan.shorten import Shortening
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 
+from compactor_cli.formats.openai import OPAQUE
 from compactor_cli.formats.registry import find
-from compactor_cli.formats.responses import OPAQUE
 from compactor_cli.group.exchanges import Grouping, newest_request
 from compactor_cli.model.plan import (
     BOOKKEEPING,

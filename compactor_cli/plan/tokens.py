@@ -20,14 +20,8 @@ import orjson
 
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.transcript import Media, Message, Text, Thinking, ToolCall, ToolResult
-from compactor_cli.plan.models import (
-    VOCABULARIES,
-    encoding_of,
-    load_encoding,
-    load_table,
-    loaded_once,
-    vocabulary_folder,
-)
+from compactor_cli.plan import models
+from compactor_cli.plan.models import VOCABULARIES, encoding_of, load_encoding, load_table, vocabulary_folder
 
 if TYPE_CHECKING:
     import tiktoken
@@ -94,7 +88,7 @@ class Amount:
 AMOUNT = Amount()
 
 
-@loaded_once
+@models.loaded_once
 def fast_count(vocabulary: str) -> Callable[[str], int] | None:
     """Counts the tokens of a text that `is_covered`; None where nothing faster is there, or it fails a probe."""
     try:

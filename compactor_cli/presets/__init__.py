@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from compactor_cli.model.errors import UsageError
-from compactor_cli.model.settings import Settings
+from compactor_cli.model.settings import Settings, nearest, read_switch, settings_from
 from compactor_cli.model.value import dataclass
-from compactor_cli.presets import values
-from compactor_cli.presets.values import nearest, settings_from
 
 DEFAULT = "default"
 # Not importlib.resources: importing that takes longer than reading a preset.
@@ -42,7 +40,7 @@ class Preset:
         for variable, rule in self.environment.items():
             setting = environ.get(variable, "")
             to = str(rule.get("to", "{value}"))
-            if setting and ("{value}" in to or values.switch(setting, variable)):
+            if setting and ("{value}" in to or read_switch(setting, variable)):
                 table: Any = to.replace("{value}", setting)
                 for key in reversed(str(rule["set"]).split(".")):
                     table = {key: table}

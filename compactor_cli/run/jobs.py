@@ -2,19 +2,21 @@
 
 The order is the guarantee: the archive is durable before the output takes effect, and the output before
 the source is replaced. Whatever fails leaves the source as it was. Rows of a dataset pass one by one.
+The user's hooks are programs that are run before and after an input is compacted.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import field, replace
+from dataclasses import asdict, field, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from compactor_cli import __version__
 from compactor_cli.formats.detect import find_row, open_transcripts
@@ -24,17 +26,21 @@ from compactor_cli.model.errors import (
     InputError,
     InUse,
     InvalidLine,
+    KeptAsIs,
+    OutputError,
     Place,
     UnknownShape,
 )
-from compactor_cli.model.plan import Mode, Plan
-from compactor_cli.model.report import (
+from compactor_cli.model.plan import (
     BytesRead,
     Compaction,
+    Importance,
     InputBegan,
     InputReport,
     Listener,
+    Mode,
     Outcome,
+    Plan,
     Planned,
     TranscriptEnded,
     TranscriptReport,
@@ -44,30 +50,19 @@ from compactor_cli.model.transcript import Container, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.planner import planned_report
 from compactor_cli.plan.tokens import AMOUNT
+from compactor_cli.read import streams
 from compactor_cli.read.jsonl import OnInvalid, RecordReader, parse, records_in
 from compactor_cli.read.sources import InputSource
-from compactor_cli.read.streams import (
-    DEFAULT_LIMITS,
-    STDIN,
-    Compression,
-    ReadLimits,
-    Slice,
-    Stream,
-    look_at,
-    open_stream,
-    shown_name,
-)
+from compactor_cli.read.streams import DEFAULT_LIMITS, STDIN, Compression, ReadLimits, Slice, open_stream, shown_name
 from compactor_cli.run.outputs import ArchiveOnChange, InputTally, Output, Target, TargetKind
 from compactor_cli.run.rows import FinishedRow, Review, RowMaker, SessionNote, View, mapped, note_of
 
 if TYPE_CHECKING:
-    from compactor_cli.model.plan import Importance
     from compactor_cli.model.summary import Summariser
     from compactor_cli.plugged import PluginEngine
-    from compactor_cli.render.shape import OutputShape
-    from compactor_cli.run.hooks import Hooks
+    from compactor_cli.render.convert import OutputShape
+    from compactor_cli.run.documents import Saved
     from compactor_cli.run.model_run import ModelConfig, ModelRun
-    from compactor_cli.run.plan_file import Saved
 
 
 # Why a file of a tree is skipped whose name might be that of a transcript, and whose content is not.
@@ -195,7 +190,11 @@ def run_job(job: Job, run_config: RunConfig, outputs: Outputs, processes: int = 
     if outputs.emit:
         outputs.emit(InputBegan(path=path))
     try:
-        if path != STDIN and run_config.min_age_seconds and look_at(path).age_seconds() < run_config.min_age_seconds:
+        if (
+            path != STDIN
+            and run_config.min_age_seconds
+            and streams.look_at(path).age_seconds() < run_config.min_age_seconds
+        ):
             return InputReport(path=path, outcome=Outcome.SKIPPED, reason="live")
         report = compact_input(job, run_config, outputs, processes).report()
         hooks = run_config.hooks
@@ -274,8 +273,8 @@ def compact_input(job: Job, run_config: RunConfig, outputs: Outputs, processes: 
 
 def _prepare(job: Job, run_config: RunConfig) -> None:
     """Leave a file that somebody has open to the next run; complete what a killed run began to append to it."""
-    from compactor_cli.archive.live_file import check_no_writer
-    from compactor_cli.archive.recover import finish_append
+    from compactor_cli.archive.atomic import check_no_writer
+    from compactor_cli.archive.maintenance import finish_append
 
     path = job.source.path
     with suppress(OSError), Path(path).open("rb") as file:  # what cannot be read is reported later
@@ -316,7 +315,7 @@ def _rows(
 
 
 def _plan_line(path: str, transcript: Transcript, row: Compaction) -> bytes:
-    from compactor_cli.run.plan_file import plan_line
+    from compactor_cli.run.documents import plan_line
 
     return plan_line(path, row.plan, row.summary_text, row.report.summary_source)
 
@@ -415,7 +414,7 @@ def write_rows(
     rows: Iterable[FinishedRow],
     tally: InputTally,
     on_change: ArchiveOnChange,
-    stream: Stream,
+    stream: streams.Stream,
 ) -> str:
     """Write the rows: archive durable, then output, then the source replaced. The path written.
 
@@ -456,3 +455,85 @@ class PlanEvents:
             self._emit(Planned(path=self._path, report=report))
         self._announced.discard(report.sha256)
         self._emit(TranscriptEnded(path=self._path, report=report))
+
+
+# A program of the user's that takes longer is ended.
+_HOOK_SECONDS = 60.0
+# Of the output of a hook, this much is taken as instructions or shown as its complaint.
+_HOOK_CHARS = 8_000
+_COMPLAINT_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """The user's programs, run before and after; empty: none. ``seconds``: how long one may take.
+
+    Each gets one JSON object on its standard input. No shell is involved: the command is split into words as a shell
+    would, and run as it is.
+    """
+
+    before: str = ""
+    after: str = ""
+    seconds: float = _HOOK_SECONDS
+
+    def ask(self, path: str, output: str, transcript: Transcript, plan: Plan) -> str:
+        """Run the hook before: its standard output, as instructions for the summary.
+
+        Raises KeptAsIs where it ends with another code than 0, OutputError where it cannot be run or takes too long.
+        """
+        if not self.before:
+            return ""
+        payload = {
+            "hook": "before",
+            "path": path,
+            "output": output,
+            "dialect": transcript.dialect,
+            "sha256": transcript.sha256,
+            "tokens_before": plan.tokens_before,
+            "tokens_after": plan.tokens_kept + plan.summary_tokens,
+            "plan": asdict(plan),
+        }
+        code, answer, complaint = _run_hook(self.before, payload, self.seconds)
+        if code:
+            raise KeptAsIs(f"the hook before it ended with code {code}{complaint}")
+        return answer[:_HOOK_CHARS].strip()
+
+    def emit(self, report: InputReport) -> str:
+        """Run the hook after; what went wrong with it, empty if nothing did. The output stays in any case."""
+        if not self.after:
+            return ""
+        names = ("path", "output", "archive", "sha256", "tokens_before", "tokens_after", "bytes_before", "bytes_after")
+        payload = {"hook": "after", **{name: getattr(report, name) for name in names}}
+        try:
+            code, _, complaint = _run_hook(self.after, payload, self.seconds)
+        except OutputError as error:
+            return error.what
+        return f"the hook after it ended with code {code}{complaint}" if code else ""
+
+
+def _run_hook(command: str, payload: Mapping[str, Any], seconds: float) -> tuple[int, str, str]:
+    """Exit code, standard output, and the first line of standard error for people. Raises OutputError."""
+    import shlex
+    import signal
+    import subprocess
+
+    words = shlex.split(command)
+    given = json.dumps(payload).encode() + b"\n"
+    try:
+        process = subprocess.Popen(  # noqa: S603 -- what the user named
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
+    except OSError as error:
+        step = "check the command; it is run without a shell"
+        raise OutputError(f"the hook {words[0]} cannot be run: {error.strerror}", next_step=step) from error
+    with process:
+        try:
+            answer, complaint = process.communicate(given, timeout=seconds)
+        except subprocess.TimeoutExpired as error:
+            step = "give it more time: --set hook-timeout=5m"
+            raise OutputError(f"the hook {words[0]} took more than {seconds:g} seconds", next_step=step) from error
+        finally:
+            if process.poll() is None:  # it and what it started are ended where they still run
+                os.killpg(process.pid, signal.SIGKILL)
+    first = complaint.decode(errors="replace").strip().partition("\n")[0][:_COMPLAINT_CHARS]
+    return process.returncode, answer.decode(errors="replace"), f": {first}" if first else ""

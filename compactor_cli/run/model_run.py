@@ -14,7 +14,7 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import asdict, field, replace
 from functools import partial
@@ -22,45 +22,21 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
-from compactor_cli.llm import llm
+from compactor_cli.llm import llm, model_calls
 from compactor_cli.llm.importance import LOCAL_PREFIX, EmbeddingSimilarity, embedder
-from compactor_cli.llm.limits import (
-    Breaker,
-    Charge,
-    RateLimiter,
-    RateLimits,
-    Reservation,
-    Spend,
-    SpendLimits,
-    Spent,
-)
+from compactor_cli.llm.limits import Breaker, Charge, RateLimiter, RateLimits, Reservation, Spend, SpendLimits, Spent
 from compactor_cli.llm.model import AUTO, SAME, ModelOptions, ModelSummariser
-from compactor_cli.llm.model_calls import (
-    NO_KEYS,
-    NO_SECRET,
-    Call,
-    Keys,
-    LimitReached,
-    Naming,
-    Reply,
-    environment_secrets,
-    missing_key,
-    naming_of,
-    price_of,
-    provider_of,
-)
+from compactor_cli.llm.model_calls import NO_KEYS, NO_SECRET, Call, Keys, LimitReached, Naming, Reply, naming_of
 from compactor_cli.llm.model_client import BackgroundEventLoop, Fallback, ModelClient, ReplyCache
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.model.errors import CompactError, UsageError
-from compactor_cli.model.plan import Importance
-from compactor_cli.model.report import Listener
+from compactor_cli.model.plan import Importance, Listener
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.summary import Estimate, Request
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.models import is_provider, nearest_models
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
     from multiprocessing.connection import Connection
     from multiprocessing.connection import Listener as SocketListener
 
@@ -157,7 +133,7 @@ class ModelRun:
         self.planned = Estimate()
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
-        self._known = tuple(secret.reveal() for secret in (*config.keys.secrets, *environment_secrets()))
+        self._known = tuple(secret.reveal() for secret in (*config.keys.secrets, *model_calls.environment_secrets()))
 
     def _new_client(self, fallback: Fallback | None = None) -> ModelClient:
         return ModelClient(
@@ -229,8 +205,6 @@ class ModelRun:
         if self.threads == 1:
             yield from map(work, items)
             return
-        from concurrent.futures import ThreadPoolExecutor
-
         with self._lock:
             self._pool = self._pool or ThreadPoolExecutor(self.threads, thread_name_prefix="transcript")
         yield from in_order(self._pool, work, items, _AHEAD * self.threads)
@@ -274,7 +248,7 @@ def check_setup(config: ModelConfig, *, has_keys_elsewhere: bool = False) -> Non
     """
     api_base, price = config.model_options.api_base, config.model_options.price
     for name in config.models:
-        provider = provider_of(name)
+        provider = model_calls.provider_of(name)
         if not provider and api_base:
             provider = "openai"  # taken for a model of a server with OpenAI's interface
         elif not provider or not is_provider(provider):  # litellm itself is asked only in doubt
@@ -290,10 +264,10 @@ def check_setup(config: ModelConfig, *, has_keys_elsewhere: bool = False) -> Non
             ways = "name its price (--set price=IN,OUT) or its server (--api-base) to have it asked"
             what = f"{provider} has no model {name} that litellm's table knows of"
             raise UsageError(what, next_step=f"did you mean {nearest}? or {ways}")
-        if not api_base and not has_keys_elsewhere and (variable := missing_key(full_name, config.keys)):
+        if not api_base and not has_keys_elsewhere and (variable := model_calls.missing_key(full_name, config.keys)):
             advice = f"set {variable}, or name a file with --key-file"
             raise UsageError(f"there is no key for the model {name}", next_step=advice)
-        if config.limits.cost_usd and not price and price_of(name) is None:
+        if config.limits.cost_usd and not price and model_calls.price_of(name) is None:
             what = f"the price of {name} is not known, so --max-cost cannot be kept"
             raise UsageError(what, next_step="give it in US dollars per million tokens: --set price=IN,OUT")
 

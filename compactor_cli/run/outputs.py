@@ -18,36 +18,15 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from compactor_cli.archive.atomic import (
-    DEFAULT_MODE,
-    Existing,
-    already_there,
-    atomic_writer,
-    followed,
-    is_special,
-    make_folders,
-    system_errors,
-)
-from compactor_cli.archive.live_file import append, check_no_writer, check_unchanged, replace
+from compactor_cli.archive import atomic
+from compactor_cli.archive.atomic import Existing, append, atomic_writer, followed, is_special, replace, system_errors
 from compactor_cli.model.errors import Changed, CompactError, OutputError, UsageError
-from compactor_cli.model.report import LISTED, InputReport, Outcome, TranscriptReport
+from compactor_cli.model.plan import LISTED, InputReport, Outcome, TranscriptReport
 from compactor_cli.model.value import dataclass
+from compactor_cli.read import streams
 from compactor_cli.read.jsonl import OnInvalid, RecordReader
 from compactor_cli.read.sources import InputSource
-from compactor_cli.read.streams import (
-    BUFFER_BYTES,
-    NO_LIMITS,
-    STDIN,
-    Compression,
-    ContentHash,
-    Look,
-    Stream,
-    compression_named,
-    look_at,
-    open_stream,
-    packing,
-    unreadable,
-)
+from compactor_cli.read.streams import BUFFER_BYTES, NO_LIMITS, STDIN, Compression, ContentHash, Look, Stream
 from compactor_cli.run.rows import LEFT_AS_IT_WAS
 
 if TYPE_CHECKING:
@@ -135,7 +114,7 @@ def _to_file(source: InputSource, destination: Destination) -> Target:
         path = Path(destination.output_dir, "stdin.jsonl" if source.path == STDIN else source.name)
     else:
         check_folder(destination.output)
-    compression = compression_named(path.name)
+    compression = streams.compression_named(path.name)
     if compression is Compression.NONE:
         compression = destination.compress
         path = path.with_name(path.name + compression.suffix) if destination.output_dir else path
@@ -165,7 +144,7 @@ def _check_apart(sources: Sequence[InputSource], targets: Sequence[Target]) -> N
             advice = "name the inputs so that their paths differ, or run them one by one"
             raise UsageError(f"both {taken[key]} and {source.path} go here", place=target.path, next_step=advice)
         if target.existing is Existing.REFUSE and Path(target.path).exists():
-            refusal = already_there(target.path)
+            refusal = atomic.already_there(target.path)
             raise UsageError(refusal.what, place=target.path, next_step=refusal.next_step)
         taken[key] = source.path
 
@@ -173,7 +152,7 @@ def _check_apart(sources: Sequence[InputSource], targets: Sequence[Target]) -> N
 def _identity(path: str) -> object:
     """Equal for two names of one file; of a file that is not there yet, its full path."""
     try:
-        look = look_at(path)
+        look = streams.look_at(path)
     except CompactError:
         return str(followed(path))
     return (look.device, look.inode)
@@ -214,14 +193,14 @@ def open_target(target: Target, source: Stream, ready: Ready = _ignore, warn: Wa
         take = partial(replace, old=source.file.fileno(), look=source.look, ready=ready)
         opened, compression = atomic_writer(target.path, take=take, warn=warn), source.compression
     else:
-        mode = DEFAULT_MODE
+        mode = atomic.DEFAULT_MODE
         if source.look is not None:
             # What only its owner may read stays so.
             mode &= stat.S_IMODE(os.fstat(source.file.fileno()).st_mode) | stat.S_IWUSR
         if not is_special(target.path):
-            make_folders(followed(target.path).parent)
+            atomic.make_folders(followed(target.path).parent)
         opened = atomic_writer(target.path, existing=target.existing, mode=mode, warn=warn)
-    with opened as file, packing(file, compression) as packer:
+    with opened as file, streams.packing(file, compression) as packer:
         yield packer
 
 
@@ -318,7 +297,7 @@ class ArchiveOnChange:
 
     def journal(self, data: bytes) -> AbstractContextManager[None]:
         """While ``data`` is being appended to the file, the archive holds it: a run that is killed is made good."""
-        from compactor_cli.archive.recover import journal
+        from compactor_cli.archive.maintenance import journal
 
         if self._archive is None or self._committed is None:
             return nullcontext()
@@ -337,7 +316,7 @@ class ArchiveOnChange:
             archive = Archive(folder)
             writer = self._stack.enter_context(archive.writer())
             if missing := self.content.size_bytes:
-                with open_stream(self._path, limits=NO_LIMITS) as again:  # no more than was read before
+                with streams.open_stream(self._path, limits=NO_LIMITS) as again:  # no more than was read before
                     while missing and (piece := again.reader.read(min(missing, _PIECE_BYTES))):
                         writer(piece)
                         missing -= len(piece)
@@ -366,8 +345,8 @@ def added_bytes(path: str, whole: bytes, look: Look) -> bytes:
                     break
                 at += len(piece)
     except OSError as error:
-        raise unreadable(error, path) from error
-    check_unchanged(path, look)
+        raise streams.unreadable(error, path) from error
+    atomic.check_unchanged(path, look)
     if at != look.size_bytes:
         advice = "use -i: the archive keeps the original"
         raise OutputError("holds several conversations: no end to append to", place=path, next_step=advice)
@@ -442,7 +421,7 @@ class Output:
             raise OutputError("nothing can be appended to it: compressed, or no file", place=path, next_step=advice)
         whole = b"".join(self._held)
         added = added_bytes(path, whole, look)
-        check_no_writer(self._stream.file.fileno(), path)
+        atomic.check_no_writer(self._stream.file.fileno(), path)
         self._on_change.record(hashlib.sha256(whole).hexdigest(), len(whole))
         with self._on_change.journal(added):
             append(path, added, look)

@@ -17,20 +17,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from compactor_cli.llm import model_calls
 from compactor_cli.llm.limits import RateLimiter, Spend
 from compactor_cli.llm.llm import ENDED, Batches, batch_reply, scrubbed
 from compactor_cli.llm.model import AUTO
-from compactor_cli.llm.model_calls import (
-    Call,
-    ContextTooLong,
-    GaveUp,
-    ModelFailure,
-    Price,
-    Reply,
-    batch_price_of,
-    provider_of,
-    served_name,
-)
+from compactor_cli.llm.model_calls import Call, ContextTooLong, GaveUp, ModelFailure, Price, Reply, batch_price_of
 from compactor_cli.llm.model_client import ModelClient, key_of, redacted
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.model.errors import KeptAsIs, TryLater, UsageError
@@ -298,10 +289,10 @@ class Step:
 def call_template(config: ModelConfig) -> Call:
     """A call with no messages: model, server and key of the jobs. Raises `UsageError` where none can take jobs."""
     model_options = config.model_options
-    model = served_name(model_options.model, model_options.api_base)
+    model = model_calls.served_name(model_options.model, model_options.api_base)
     if model_options.models or model_options.model == AUTO:
         raise UsageError("a batch job asks one model", next_step="name it with -m, without model-for")
-    if provider_of(model) not in Batches.PROVIDERS:
+    if model_calls.provider_of(model) not in Batches.PROVIDERS:
         advice = f"one of these providers: {', '.join(Batches.PROVIDERS)}; or ask live: compactor batch run -m"
         raise UsageError(f"{model}: no batch jobs with this provider", next_step=advice)
     key = config.keys.for_model(model)

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 from compactor_cli.engine import compact_transcript, plan_transcript, summary_request
 from compactor_cli.model.errors import CompactError, InvariantError, KeptAsIs, OutputError, PluginFailed, UsageError
 from compactor_cli.model.marker import without_preface
-from compactor_cli.model.plan import Action, Mode, Plan, Span
+from compactor_cli.model.plan import Action, Compaction, Importance, Mode, Outcome, Plan, Span, TranscriptReport
 from compactor_cli.model.plugins import WhenFailing
-from compactor_cli.model.report import Compaction, Outcome, TranscriptReport
 from compactor_cli.model.settings import UNBROKEN, Settings, Size
 from compactor_cli.model.transcript import Container, Transcript
 from compactor_cli.model.value import dataclass
@@ -28,12 +27,11 @@ from compactor_cli.plan.trigger import base_tokens, is_settled, previous_marker
 
 if TYPE_CHECKING:
     from compactor_cli.llm.redact import Redactor
-    from compactor_cli.model.plan import Importance
     from compactor_cli.model.summary import Answer, Estimate, LoadState, Request, Summariser
     from compactor_cli.plugged import PluginEngine
-    from compactor_cli.render.shape import OutputShape
+    from compactor_cli.render.convert import OutputShape
+    from compactor_cli.run.documents import Saved
     from compactor_cli.run.model_run import ModelRun
-    from compactor_cli.run.plan_file import Saved
     from compactor_cli.run.workers import Item, Result
 
 
@@ -114,7 +112,7 @@ class SessionNote:
         """The summary, within ``request.budget_tokens`` and without a call of any model if the note fits."""
         # Here, so that a run without a note does not load the digest before it knows that it needs one.
         from compactor_cli.digest.language import LANGUAGES, detect
-        from compactor_cli.llm.outline import heading_lines
+        from compactor_cli.llm.prompts import heading_lines
         from compactor_cli.llm.quoting import quoter
         from compactor_cli.llm.supplement import CompletedText, completed
         from compactor_cli.model.summary import Section, Source, Summary
@@ -240,7 +238,7 @@ class RowMaker:
             return self.passed(transcript, transcript.fault)
         if self.shape is None or not self.shape.is_split:
             return self._whole(transcript)
-        from compactor_cli.render.shape import windows
+        from compactor_cli.render.convert import windows
 
         return merge_windows(transcript, [self._whole(window) for window in windows(transcript)])
 

@@ -25,11 +25,10 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from compactor_cli.archive.atomic import Existing, atomic_writer, output_error
 from compactor_cli.model.errors import Changed, CompactError, InputError, TryLater, UsageError
-from compactor_cli.model.report import Outcome
-from compactor_cli.model.settings import Settings
+from compactor_cli.model.plan import Outcome
+from compactor_cli.model.settings import Settings, settings_from
 from compactor_cli.model.value import dataclass
 from compactor_cli.presets import DEFAULT, load_preset
-from compactor_cli.presets.values import settings_from
 from compactor_cli.read.sources import DEFAULT_INCLUDE, InputSource, Walk, find_sources
 from compactor_cli.read.streams import STDIN, Look, Slice, compression_named, content_sha256, look_at
 from compactor_cli.run.columns import compact_columns_of_lines, compact_table, group_sizes, is_parquet

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from compactor_cli.agents.session_digest import SizeLimit, digest_session, read_session
 from compactor_cli.archive.store import Archive
-from compactor_cli.model.settings import Settings
+from compactor_cli.model.settings import Settings, settings_from
 from compactor_cli.plan.tokens import counter_for
-from compactor_cli.presets.values import settings_from
 
 SESSIONS = sorted(
     path.name for path in SAMPLES.iterdir() if path.stem not in ("hermes-trajectory", "openai-chat-dataset", "sharegpt")

@@ -18,8 +18,7 @@ from compactor_cli.agents import hook
 from compactor_cli.agents.hook import MOST_CONTEXT_CHARS, MOST_STEERING_CHARS, log_file, run_hook
 from compactor_cli.agents.session_digest import SizeLimit, digest_session, read_session
 from compactor_cli.archive.store import Archive
-from compactor_cli.model.settings import Settings
-from compactor_cli.presets.values import settings_from
+from compactor_cli.model.settings import Settings, settings_from
 
 PAYLOADS = Path(__file__).with_name("payloads")
 CLIENTS = {"claude-code": "claude-code.jsonl", "codex": "codex-rollout.jsonl", "qwen-code": "qwen-code.jsonl"}

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from archived import add
 
-from compactor_cli.archive import live_file
-from compactor_cli.archive.live_file import append
-from compactor_cli.archive.recover import finish_append, journal
+from compactor_cli.archive import atomic
+from compactor_cli.archive.atomic import append
+from compactor_cli.archive.maintenance import finish_append, journal
 from compactor_cli.archive.store import Archive
 from compactor_cli.model.errors import Changed, OutputError
 from compactor_cli.read.streams import look_at
@@ -59,7 +59,7 @@ def test_a_write_that_fails_leaves_the_file_as_it_was(file: Path, monkeypatch: p
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(live_file.os, "fsync", full)
+    monkeypatch.setattr(atomic.os, "fsync", full)
     with pytest.raises(OutputError, match="the disk is full"):
         append(str(file), ADDED, look_at(str(file)))
     assert file.read_bytes() == BEGUN
@@ -75,7 +75,7 @@ def writing(monkeypatch: pytest.MonkeyPatch, *, before: Callable[[], Any], piece
             waiting.pop()()
         return real(descriptor, data[:piece])
 
-    monkeypatch.setattr(live_file.os, "write", write)
+    monkeypatch.setattr(atomic.os, "write", write)
 
 
 def other_program(file: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_record_that_lands_between_two_writes_is_kept_and_nothing_is_appended(
                 real(agent.fileno(), LATE)
         return real(descriptor, data[:20])
 
-    monkeypatch.setattr(live_file.os, "write", write)
+    monkeypatch.setattr(atomic.os, "write", write)
     with pytest.raises(Changed):
         append(str(file), ADDED, look_at(str(file)))
     assert file.read_bytes() == BEGUN + LATE

@@ -13,9 +13,9 @@ import pytest
 from archived import add, said, session
 
 from compactor_cli.archive.index import INDEX, opened
+from compactor_cli.archive.maintenance import old_originals, remove, verify
 from compactor_cli.archive.restore import find, restore_to
 from compactor_cli.archive.store import MANIFEST, Archive, ManifestEntry, append_entry, read_entries
-from compactor_cli.archive.verify import old_originals, remove, verify
 from compactor_cli.model.errors import CompactError
 
 DATA = session(said("a", "b", "c"))

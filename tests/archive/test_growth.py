@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from archived import add, said, session, store
 
+from compactor_cli.archive.maintenance import old_originals, remove, store_session, verify
 from compactor_cli.archive.restore import each_once, expand, find, listed, restore
 from compactor_cli.archive.search import search
 from compactor_cli.archive.store import Archive, read_entries, stored_blobs
-from compactor_cli.archive.verify import old_originals, remove, store_session, verify
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import InputError, OutputError
 from compactor_cli.read.jsonl import OnInvalid, read_records
@@ -79,7 +79,7 @@ def test_where_an_earlier_state_cannot_be_taken_out_both_are_there(
 
     first = _stored(tmp_path, session(SAID[:4]))
     with monkeypatch.context() as patched:
-        patched.setattr("compactor_cli.archive.verify.remove", refuse)
+        patched.setattr("compactor_cli.archive.maintenance.remove", refuse)
         with pytest.raises(OutputError):
             _stored(tmp_path, session(SAID[:8]))
     assert (verify(tmp_path).problems, verify(tmp_path).originals) == ((), 2)

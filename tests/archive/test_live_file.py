@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from archived import add
 
-from compactor_cli.archive import live_file
-from compactor_cli.archive.recover import find_leftovers, sweep
+from compactor_cli.archive import atomic
+from compactor_cli.archive.maintenance import find_leftovers, sweep
 from compactor_cli.archive.store import Archive
 from compactor_cli.model.errors import Changed, InUse
 from compactor_cli.read.streams import open_stream
@@ -127,23 +127,23 @@ def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     if request.param != "with leases":
         monkeypatch.delattr("fcntl.F_SETLEASE", raising=False)
     if request.param == "without an exchange":
-        monkeypatch.setattr(live_file, "exchange", lambda one, other: False)
+        monkeypatch.setattr(atomic, "exchange", lambda one, other: False)
     return str(request.param)
 
 
 def acting(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any]) -> list[int]:
     """Let another program act after the last look at the file, just before its name is taken."""
-    real = live_file.check_unchanged
+    real = atomic.check_unchanged
     calls: list[int] = []
 
     def check(path: str, look: Any) -> None:
         real(path, look)
         calls.append(1)
         # Without an exchange there is a second, last look.
-        if len(calls) == (2 if live_file.exchange.__name__ == "<lambda>" else 1):
+        if len(calls) == (2 if atomic.exchange.__name__ == "<lambda>" else 1):
             act()
 
-    monkeypatch.setattr(live_file, "check_unchanged", check)
+    monkeypatch.setattr(atomic, "check_unchanged", check)
     return calls
 
 
@@ -195,7 +195,7 @@ def test_a_file_put_in_its_place_between_the_look_and_the_replacement_is_not_los
 def test_what_is_appended_to_the_new_file_before_it_is_taken_back_is_not_lost(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = live_file.exchange
+    real = atomic.exchange
     calls: list[int] = []
 
     def exchange(one: Path, other: Path) -> bool:
@@ -208,7 +208,7 @@ def test_what_is_appended_to_the_new_file_before_it_is_taken_back_is_not_lost(
         calls.append(1)
         return done
 
-    monkeypatch.setattr(live_file, "exchange", exchange)
+    monkeypatch.setattr(atomic, "exchange", exchange)
     with pytest.raises(Changed):
         replaced(file)
     assert file.read_bytes() == OLD + LATE + b'{"later":2}\n'
@@ -225,7 +225,7 @@ def test_drafts_of_killed_runs_are_removed_and_those_in_use_stay(tmp_path: Path)
     left = leave(tmp_path, ".compact-0123456789abcdef.tmp", b"half")
     other = leave(tmp_path, ".compact-notes.tmp", b"not by compact")
     used = tmp_path / ".compact-fedcba9876543210.tmp"
-    descriptor = live_file.new_temporary(str(used))
+    descriptor = atomic.new_temporary(str(used))
     assert list(find_leftovers(tmp_path)) == [left]
     assert sweep(tmp_path) == ()
     os.close(descriptor)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from archived import add
 
+from compactor_cli.archive.maintenance import verify
 from compactor_cli.archive.store import MANIFEST, Archive, Blob, Part, stored_blobs
-from compactor_cli.archive.verify import verify
 from compactor_cli.model.errors import Unreadable
 
 ROWS = (b'{"row":1}\n', b'{"row":2}\n')
@@ -103,5 +103,5 @@ def test_an_original_that_is_added_meanwhile_is_no_problem(tmp_path: Path, monke
         archive.record(add(archive, b"later"), records=1, dialect="", source="")
         return iter(found)
 
-    monkeypatch.setattr("compactor_cli.archive.verify.stored_blobs", found_before)
+    monkeypatch.setattr("compactor_cli.archive.store.stored_blobs", found_before)
     assert problems(tmp_path) == []

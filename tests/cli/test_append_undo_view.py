@@ -189,7 +189,7 @@ def test_a_torn_append_heals_instead_of_asking_to_try_later_for_ever(
     original = session.read_bytes()
     with monkeypatch.context() as patch:
         # A process that dies removes nothing.
-        patch.setattr("compactor_cli.archive.recover._remove_journal", lambda archive, name: None)
+        patch.setattr("compactor_cli.archive.maintenance._remove_journal", lambda archive, name: None)
         assert compact("--append", *KEEP, session).code == 0
     appended = session.read_bytes()
     session.write_bytes(appended[: len(original) + 25])

@@ -14,7 +14,7 @@ import pytest
 from cli_cases import Run, dataset_bytes, session_bytes
 
 from compactor_cli.read.streams import zstd
-from compactor_cli.schema import faults
+from compactor_cli.run.documents import faults
 
 OLD = time.time() - 7_200
 

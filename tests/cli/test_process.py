@@ -237,7 +237,7 @@ def test_a_file_that_needs_nothing_loads_little_of_the_package(work: Path) -> No
     assert code == "0"
     rooms = {name.split(".")[1] for name in modules if "." in name}
     assert not rooms & {"agents", "apply", "digest", "evaluate", "llm", "plugged", "render"}
-    assert not {"compactor_cli.archive.recover", "compactor_cli.plan.vocabulary_table"} & set(modules)
+    assert not {"compactor_cli.archive.maintenance", "compactor_cli.plan.models"} & set(modules)
     assert len(modules) <= _MOST_MODULES
 
 

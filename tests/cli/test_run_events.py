@@ -13,7 +13,7 @@ import pytest
 from cli_cases import Run, dataset_bytes, session_bytes
 from llm_server.client import LlmServer
 
-from compactor_cli.schema import faults
+from compactor_cli.run.documents import faults
 
 
 def events(path: str = "events.jsonl") -> list[dict[str, Any]]:

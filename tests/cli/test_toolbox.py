@@ -11,7 +11,7 @@ from cli_cases import Run, session_bytes
 
 from compactor_cli.cli.program import TOOLS
 from compactor_cli.presets import preset_names
-from compactor_cli.schema import schema_names
+from compactor_cli.run.documents import schema_names
 
 
 def test_without_a_command_the_help_is_shown_as_an_error(compactor: Run) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from compactor_cli.engine import Compaction, compact_transcript
-from compactor_cli.formats.client_view import OPAQUE_KINDS, sent, sent_messages
+from compactor_cli.formats.clients import OPAQUE_KINDS, sent, sent_messages
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.harness import user_text
 from compactor_cli.model.plan import Middle, Mode, Ranking

@@ -30,7 +30,7 @@ from lab import (
 )
 from own_compaction import compact_by_itself
 
-from compactor_cli.formats.client_view import find_problems
+from compactor_cli.formats.clients import find_problems
 from compactor_cli.model.plan import Mode
 
 CLIENTS = ("codex", "claude", "pi", "gemini", "qwen", "kimi-code")

@@ -10,7 +10,7 @@ from lab import resumed, seeded, transcripts, written
 
 from compactor_cli.digest.digest import Digest
 from compactor_cli.engine import Compaction, compact_transcript
-from compactor_cli.formats.client_view import find_problems
+from compactor_cli.formats.clients import find_problems
 from compactor_cli.model.settings import Size
 from compactor_cli.plan.tokens import count_messages, counter_for
 from compactor_cli.presets import load_preset

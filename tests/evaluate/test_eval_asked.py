@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from eval_builders import assistant, call, case, count_words, result, user
 
-from compactor_cli.evaluate.baselines import prose
 from compactor_cli.evaluate.cuts import read_cut
+from compactor_cli.evaluate.methods import prose
 from compactor_cli.evaluate.questions import (
     NEAR_CHARS,
     Question,

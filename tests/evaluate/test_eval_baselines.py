@@ -5,7 +5,7 @@ from eval_builders import assistant, call, case, count_words, result, user
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.evaluate.baselines import BASELINES, Baseline, best, choose, first, last, lexrank_order, mmr_order
+from compactor_cli.evaluate.methods import BASELINES, Baseline, best, choose, first, last, lexrank_order, mmr_order
 from compactor_cli.model.errors import UsageError
 
 NAMES = [baseline.name for baseline in BASELINES]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 from eval_builders import assistant, call, case, count_words, result, user
 
-from compactor_cli.evaluate.digested import Carry, DigestMethod, chunks, last_summary
+from compactor_cli.evaluate.methods import Carry, DigestMethod, chunks, last_summary
 from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
 from compactor_cli.model.transcript import Role
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 from eval_builders import assistant, case, count_words, user
 
-from compactor_cli.evaluate.baselines import Baseline, as_jsonl, external_baseline, filter_baseline
+from compactor_cli.evaluate.methods import Baseline, as_jsonl, external_baseline, filter_baseline
 from compactor_cli.model.errors import UsageError
 
 PROBED = case((assistant("middle words"),), head=(user("head words"),), tail=(assistant("tail words"),))

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import pytest
 from eval_builders import assistant, case, count_words, user
 
-from compactor_cli.evaluate.digested import Digested, DigestMethod, body, gates_of, invented, malformed, repeat
+from compactor_cli.evaluate.measures import gates_of, invented, malformed
+from compactor_cli.evaluate.methods import Digested, DigestMethod, body, repeat
 from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
 
 PROBED = case((assistant("the port is port_8080 in src/net.py"),), head=(user("go"),), tail=(assistant("done"),))

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from eval_builders import assistant, call, case, result, user
 
-from compactor_cli.evaluate.baselines import choose
 from compactor_cli.evaluate.measures import LINE_CHARS, Measure, Share, SummaryView, forget, needs_of, score
+from compactor_cli.evaluate.methods import choose
 
 
 @pytest.fixture(autouse=True)

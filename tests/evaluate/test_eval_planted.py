@@ -7,16 +7,9 @@ import random
 import pytest
 from eval_builders import assistant, call, case, result, user
 
-from compactor_cli.evaluate.baselines import choose
 from compactor_cli.evaluate.cuts import EvalCase
-from compactor_cli.evaluate.digested import (
-    Carry,
-    DigestMethod,
-    gates_of,
-    last_summary,
-    repeat,
-)
-from compactor_cli.evaluate.measures import Measure, Share, SummaryView, needs_of, score
+from compactor_cli.evaluate.measures import Measure, Share, SummaryView, gates_of, needs_of, score
+from compactor_cli.evaluate.methods import Carry, DigestMethod, choose, last_summary, repeat
 from compactor_cli.model.transcript import Message
 
 FACTS = 60

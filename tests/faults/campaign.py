@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from compactor_cli.archive.maintenance import verify
 from compactor_cli.archive.restore import find, restore
-from compactor_cli.archive.verify import verify
 from compactor_cli.model.errors import CompactError
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.formats.base import Dialect, Insertion, InsertionPoint
+from compactor_cli.formats.registry import Dialect, Insertion, InsertionPoint
 from compactor_cli.model.errors import Place
 from compactor_cli.model.transcript import Record, Role, Transcript
 from compactor_cli.read.jsonl import OnInvalid, read_records

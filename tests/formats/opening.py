@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.formats.registry import get
+from compactor_cli.formats.registry import Insertion, InsertionPoint, get
 from compactor_cli.model.transcript import Message, Role, Transcript
 from compactor_cli.read.jsonl import OnInvalid, read_records
 

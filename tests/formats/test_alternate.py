@@ -11,8 +11,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from opening import open_bytes, open_one
 
-from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.formats.chat import BRIDGE, alternating
+from compactor_cli.formats.registry import Insertion, InsertionPoint
 from compactor_cli.model.settings import Keep, Settings, Size
 from compactor_cli.model.transcript import Role, Transcript
 

@@ -12,7 +12,7 @@ from made_sessions import made, opened
 from compactor_cli.digest.digest import Digest
 from compactor_cli.engine import compact_transcript
 from compactor_cli.formats.claude_code import CLAUDE_CODE
-from compactor_cli.formats.client_view import find_problems, sent
+from compactor_cli.formats.clients import find_problems, sent
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.plan import Mode
 from compactor_cli.model.settings import Budget, Keep, Settings, Size

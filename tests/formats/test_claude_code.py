@@ -11,10 +11,10 @@ import pytest
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, from_file, line, made, opened, shown
 
 from compactor_cli.formats import claude_code, claude_tree
-from compactor_cli.formats.base import Insertion, InsertionPoint
 from compactor_cli.formats.claude_code import CLAUDE_CODE as DIALECT
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.harness import user_text
+from compactor_cli.formats.registry import Insertion, InsertionPoint
 from compactor_cli.group.exchanges import is_user_words
 from compactor_cli.model.transcript import Media, Role, Text, Thinking, Transcript
 from compactor_cli.read.jsonl import read_records

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, made
 
-from compactor_cli.formats.base import Dialect, InsertionPoint
-from compactor_cli.formats.registry import get
+from compactor_cli.formats.registry import Dialect, InsertionPoint, get
 from compactor_cli.model.transcript import Text, ToolResult
 
 NAMES = (

@@ -11,7 +11,7 @@ from pathlib import Path
 from click.testing import CliRunner
 from loaders import LIBRARIES
 
-from compactor_cli.cli.about import formats
+from compactor_cli.cli.toolbox import formats
 from compactor_cli.formats.conversation import Writing
 from compactor_cli.formats.registry import Evidence, all_dialects, known, names
 

@@ -8,8 +8,8 @@ from typing import Any
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, made, shown
 from opening import open_bytes, open_one
 
-from compactor_cli.formats.base import InsertionPoint
 from compactor_cli.formats.gemini import GEMINI_CLI as DIALECT
+from compactor_cli.formats.registry import InsertionPoint
 from compactor_cli.model.transcript import Container, Role
 
 HEADER = {"sessionId": "s", "projectHash": "p", "startTime": "2026-03-01T10:00:00.000Z", "kind": "main"}

@@ -10,7 +10,7 @@ from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, made, shown
 from opening import open_values
 
 from compactor_cli.formats import kimi
-from compactor_cli.formats.base import InsertionPoint
+from compactor_cli.formats.registry import InsertionPoint
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import UnknownShape
 from compactor_cli.model.transcript import Role

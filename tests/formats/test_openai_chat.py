@@ -288,7 +288,7 @@ def test_the_same_insertion_gives_the_same_bytes() -> None:
 
 
 def test_spaces_are_those_of_the_source() -> None:
-    from compactor_cli.formats.base import Insertion, InsertionPoint
+    from compactor_cli.formats.registry import Insertion, InsertionPoint
 
     item = Insertion(role=Role.USER, text="So far.", is_summary=True)
     for raw in (b'{"role":"user","content":"a"}', b'{"role": "user", "content": "a"}'):

@@ -6,9 +6,8 @@ from typing import Any
 from compaction import LONG, round_trip, value_of
 from opening import inserted, message, open_one, shortened
 
-from compactor_cli.formats.base import Refreshing
-from compactor_cli.formats.client_view import sent
-from compactor_cli.formats.registry import get
+from compactor_cli.formats.clients import sent
+from compactor_cli.formats.registry import Refreshing, get
 from compactor_cli.model.transcript import Media, Role, Text, Thinking, ToolCall, ToolResult
 
 

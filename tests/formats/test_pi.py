@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, from_file, line, made, opened, shown
 
-from compactor_cli.formats.base import InsertionPoint
-from compactor_cli.formats.pi import DIALECT
+from compactor_cli.formats.registry import InsertionPoint
+from compactor_cli.formats.summary_first import DIALECT
 from compactor_cli.model.transcript import Role, Transcript
 from compactor_cli.read.jsonl import read_records
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, made, shown
 
-from compactor_cli.formats.base import InsertionPoint
 from compactor_cli.formats.harness import user_text
 from compactor_cli.formats.qwen_code import DIALECT
+from compactor_cli.formats.registry import InsertionPoint
 from compactor_cli.model.transcript import Role
 
 

@@ -41,7 +41,7 @@ def test_a_certain_format_does_not_load_the_others() -> None:
         " 'message': {'role': 'user', 'content': 'Hello'}}\n"
         "record = Record(raw=b'{}', ending=b'', value=value, place=Place(path='-', line=1))\n"
         "assert [t.dialect for t in open_transcripts([record])] == ['claude-code']\n"
-        "print('compactor_cli.formats.sharegpt' in sys.modules)\n"
+        "print('compactor_cli.formats.tagged_texts' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -9,7 +9,7 @@ import pytest
 from compaction import round_trip, value_of
 from opening import shortened
 
-from compactor_cli.formats.jsontext import LEFT_OUT, lines_between, scrubbed
+from compactor_cli.formats.contents import LEFT_OUT, lines_between, scrubbed
 
 TURNS = 16
 

@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, from_file, made
 
-from compactor_cli.formats import claude_code, codex, gemini, kimi, pi, qwen_code
-from compactor_cli.formats.base import Appending, Dialect, InsertionPoint, Refreshing
+from compactor_cli.formats import claude_code, codex, gemini, kimi, qwen_code, summary_first
 from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.formats.registry import Appending, Dialect, InsertionPoint, Refreshing
 from compactor_cli.model.errors import UsageError
 from compactor_cli.read.jsonl import read_records
 
 DIALECTS: tuple[Dialect, ...] = (
     claude_code.CLAUDE_CODE,
     codex.DIALECT,
-    pi.DIALECT,
+    summary_first.PI,
     gemini.GEMINI_CLI,
     qwen_code.DIALECT,
     kimi.KIMI_WIRE,

@@ -16,7 +16,7 @@ from opening import inserted, open_one, open_values, shortened
 from compactor_cli.formats.harness import user_text
 from compactor_cli.formats.registry import get, names
 from compactor_cli.formats.spec import SPECS
-from compactor_cli.formats.spec_check import read_spec
+from compactor_cli.formats.spec_rules import read_spec
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.transcript import Role, Text, Thinking, ToolCall, ToolResult
 

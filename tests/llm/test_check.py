@@ -8,8 +8,7 @@ from model_cases import request
 
 from compactor_cli.llm.check_reply import CheckInput, Essential, ReplyFault, SourceRecords, check
 from compactor_cli.llm.model_calls import Reply
-from compactor_cli.llm.outline import headings_of
-from compactor_cli.llm.prompts import written_headings
+from compactor_cli.llm.prompts import headings_of, written_headings
 from compactor_cli.llm.quoting import Strand
 from compactor_cli.llm.supplement import RecordFacts
 from compactor_cli.model.summary import Section

@@ -5,16 +5,7 @@ from conversation import WORK, count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.llm.quoting import (
-    Block,
-    Border,
-    CoverageError,
-    borders,
-    check_coverage,
-    cut,
-    merge_groups,
-    split,
-)
+from compactor_cli.llm.quoting import Block, Border, CoverageError, borders, check_coverage, cut, merge_groups, split
 
 
 def piece(number: int, tokens: int, border: Border = Border.RECORD) -> Block:

@@ -18,8 +18,7 @@ from compactor_cli.digest.digest import Digest
 from compactor_cli.llm.limits import Breaker, Spend, SpendLimits
 from compactor_cli.llm.model import OnFailure
 from compactor_cli.llm.model_client import ModelClient
-from compactor_cli.llm.outline import headings_of
-from compactor_cli.llm.prompts import marks
+from compactor_cli.llm.prompts import headings_of, marks
 from compactor_cli.llm.prompts import written_headings as asked_headings
 from compactor_cli.llm.quoting import Previous
 from compactor_cli.model.errors import KeptAsIs, OutputError

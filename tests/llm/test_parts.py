@@ -14,8 +14,7 @@ from model_cases import FAST, asked, long_talk, request, summariser
 from compactor_cli.llm.check_reply import not_shown
 from compactor_cli.llm.limits import Spend, SpendLimits
 from compactor_cli.llm.model_client import ModelClient
-from compactor_cli.llm.outline import OutlineHeading, as_text, joined_outline, read_reply
-from compactor_cli.llm.prompts import Stage
+from compactor_cli.llm.prompts import OutlineHeading, Stage, as_text, joined_outline, read_reply
 from compactor_cli.llm.quoting import flatten
 from compactor_cli.model.summary import Answer, Section, Source
 from compactor_cli.model.transcript import Message, Role, Thinking

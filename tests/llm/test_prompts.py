@@ -7,8 +7,16 @@ from conversation import rendered
 
 from compactor_cli.llm import prompts
 from compactor_cli.llm.check_reply import ReplyFault
-from compactor_cli.llm.outline import headings_of, read_reply
-from compactor_cli.llm.prompts import ASKED, LANGUAGES, PromptInput, PromptWording, Stage, written_headings
+from compactor_cli.llm.prompts import (
+    ASKED,
+    LANGUAGES,
+    PromptInput,
+    PromptWording,
+    Stage,
+    headings_of,
+    read_reply,
+    written_headings,
+)
 from compactor_cli.render.template import template_names
 
 

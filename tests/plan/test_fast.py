@@ -17,9 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compactor_cli.plan import tokens
-from compactor_cli.plan.models import VOCABULARIES, load_encoding, load_table
+from compactor_cli.plan.models import VOCABULARIES, VocabularyTable, load_encoding, load_table
 from compactor_cli.plan.tokens import OnceCounter, TiktokenCounter
-from compactor_cli.plan.vocabulary_table import VocabularyTable
 
 needs_toktok = pytest.mark.skipif(
     not importlib.util.find_spec("toktok"), reason="the extra [fast] is not installed: pip install '.[fast]'"

@@ -14,9 +14,8 @@ from target_cases import TARGETS, broken_promise, broken_promises, opened
 
 from compactor_cli.digest.digest import Digest
 from compactor_cli.engine import compact_transcript
-from compactor_cli.formats.base import Appending
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.formats.registry import get
+from compactor_cli.formats.registry import Appending, get
 from compactor_cli.model.errors import CompactError
 from compactor_cli.model.plan import Mode
 from compactor_cli.model.settings import Settings, Size

@@ -21,8 +21,7 @@ from preset_cases import (
     words,
 )
 
-from compactor_cli.llm.outline import own_words
-from compactor_cli.llm.prompts import PromptWording, Stage, rules
+from compactor_cli.llm.prompts import PromptWording, Stage, own_words, rules
 from compactor_cli.presets import load_preset
 
 GEMINI = preset("gemini")

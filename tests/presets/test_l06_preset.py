@@ -22,7 +22,7 @@ from preset_cases import (
     words,
 )
 
-from compactor_cli.cli.about import tool_schema
+from compactor_cli.cli.toolbox import tool_schema
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.settings import Size
 from compactor_cli.plan.tokens import counter_for

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from compactor_cli.model.errors import UsageError
-from compactor_cli.model.settings import Settings, Size
-from compactor_cli.presets import load_preset, preset_names, values
-from compactor_cli.presets.values import settings_from
-from compactor_cli.schema import faults
+from compactor_cli.model.settings import Settings, Size, read_ratio, read_seconds, read_tokens, settings_from
+from compactor_cli.presets import load_preset, preset_names
+from compactor_cli.run.documents import faults
 
 
 @pytest.mark.parametrize("name", preset_names())
@@ -86,7 +85,7 @@ def test_settings_survive_a_report() -> None:
     [("32k", 32_000), ("1.5m", 1_500_000), ("16000", 16_000), (" 4K ", 4_000), (7, 7), ("1_000", 1_000)],
 )
 def test_tokens(said: object, expected: int) -> None:
-    assert values.tokens(said, "x") == expected
+    assert read_tokens(said, "x") == expected
 
 
 @pytest.mark.parametrize(
@@ -94,22 +93,22 @@ def test_tokens(said: object, expected: int) -> None:
 )
 def test_what_is_no_number_of_tokens(said: object) -> None:
     with pytest.raises(UsageError):
-        values.tokens(said, "x")
+        read_tokens(said, "x")
 
 
 @pytest.mark.parametrize(
     ("said", "expected"), [("90s", 90), ("10m", 600), ("1h", 3_600), ("2d", 172_800), ("0", 0), (5, 5)]
 )
 def test_seconds(said: object, expected: float) -> None:
-    assert values.seconds(said, "x") == expected
+    assert read_seconds(said, "x") == expected
 
 
 @pytest.mark.parametrize("said", ["25%", 0.25, "0.25"])
 def test_ratio(said: object) -> None:
-    assert values.ratio(said, "x") == 0.25
+    assert read_ratio(said, "x") == 0.25
 
 
 @pytest.mark.parametrize("said", ["101%", "-1%", 1.5, "x", True])
 def test_what_is_no_share(said: object) -> None:
     with pytest.raises(UsageError):
-        values.ratio(said, "x")
+        read_ratio(said, "x")

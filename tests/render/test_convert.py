@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactor_cli.formats.base import Capabilities
-from compactor_cli.formats.client_view import sent
+from compactor_cli.formats.clients import sent
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.formats.registry import all_dialects, get
+from compactor_cli.formats.registry import Capabilities, all_dialects, get
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError, UsageError
 from compactor_cli.model.transcript import Transcript

@@ -18,8 +18,7 @@ from model_cases import summariser
 from compactor_cli.llm import quoting
 from compactor_cli.llm.check_reply import CheckInput, ReplyFault, Verdict, check
 from compactor_cli.llm.model_calls import Reply
-from compactor_cli.llm.outline import OutlineHeading, as_text, headings_of, own_words
-from compactor_cli.llm.prompts import written_headings
+from compactor_cli.llm.prompts import OutlineHeading, as_text, headings_of, own_words, written_headings
 from compactor_cli.llm.quoting import Strand
 from compactor_cli.llm.supplement import RecordFacts
 from compactor_cli.model.summary import Request, Source

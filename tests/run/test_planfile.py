@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from compactor_cli.model.plan import Action, Edit, Mode, Plan, Span, Tier
 from compactor_cli.model.settings import Settings, Size
-from compactor_cli.run.plan_file import header_line, plan_line, read_plan_file
-from compactor_cli.schema import faults
+from compactor_cli.run.documents import faults, header_line, plan_line, read_plan_file
 
 SETTINGS = Settings(target=Size(ratio=0.25), focus="auth.py")
 

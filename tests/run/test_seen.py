@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.model.report import InputReport, Outcome
+from compactor_cli.model.plan import InputReport, Outcome
 from compactor_cli.model.settings import Settings, Size
 from compactor_cli.read.sources import InputSource
 from compactor_cli.run import jobs as jobs_module
 from compactor_cli.run.jobs import Job, RunConfig
 from compactor_cli.run.outputs import Target, TargetKind
-from compactor_cli.run.resume import REASON, UnchangedCache, seen_file
-from compactor_cli.run.runner import run_batch
+from compactor_cli.run.runner import UNCHANGED_REASON, UnchangedCache, run_batch, seen_file
 
 LONG_AGO = 1_700_000_000
 
@@ -87,7 +86,7 @@ def test_what_needed_nothing_is_not_read_again(
     assert opened == ["large.jsonl"]  # it was written, and is looked at once as it is now
     third = _run(files, run_config, tmp_path, opened)
     assert opened == []
-    assert [report.reason for report in third] == [REASON] * 4
+    assert [report.reason for report in third] == [UNCHANGED_REASON] * 4
     for known, report in zip(first[:3], third, strict=False):
         sizes = ("path", "sha256", "counts", "tokens_before", "tokens_after", "bytes_before", "bytes_after", "output")
         assert [getattr(report, name) for name in sizes] == [getattr(known, name) for name in sizes]
@@ -113,7 +112,7 @@ def test_what_was_only_touched_is_known_by_its_hash(
     _run(files, run_config, tmp_path, opened)
     os.utime(files[0], (LONG_AGO + 5, LONG_AGO + 5))
     for _ in range(2):
-        assert _run(files[:2], run_config, tmp_path, opened)[0].reason == REASON
+        assert _run(files[:2], run_config, tmp_path, opened)[0].reason == UNCHANGED_REASON
         assert opened == []
 
 

@@ -1,25 +1,281 @@
-"""Prompts: what a model is asked, put together from the text files next to this module.
+"""Prompts: what a model is asked, put together from the text files next to this module, and its reply read again.
 
 What never changes comes first: the rules and the sections of a template are the same bytes for every transcript,
 a system message of their own, so a provider's prompt cache has them. One message of the user holds all the rest:
 what is asked for (length, language, focus), the material between marks, and the order to begin after it.
+
+An outline is the sections of a reply, found under the headings of the template that it was asked for.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import field, replace
 from enum import StrEnum
-from functools import cache
-from importlib.resources import files
+from functools import cache, lru_cache
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
-from compactor_cli.llm.outline import OutlineHeading, as_text
-from compactor_cli.model.summary import Item, Section, SectionItems
+import orjson
+
+from compactor_cli.digest.statements import listed
+from compactor_cli.llm.quoting import quoter
+from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary, record_ranges
 from compactor_cli.model.value import dataclass
 
+# The item that a part states the user's goal in.
+_GOAL = re.compile(r"\W*(?:(?:goal|objective)\b|目标|目標)", re.IGNORECASE)
+_PROBE = "\u241f"
+# Longer ranges of records show where something happened no better than their ends do.
+_MOST_RECORDS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutlineHeading:
+    """The lines a section opens and closes with."""
+
+    section: Section
+    opening: str
+    closing: str = ""  # empty where the next heading closes it
+    label: str = ""  # of sections that share an opening, what all but the first stand below
+
+
+def headings_of(render: Callable[[Summary], str], language: str) -> tuple[OutlineHeading, ...]:
+    """The headings that a renderer writes in this language, in its order: found by a summary of probes."""
+    probes = tuple(SectionItems(section=section, items=(Item(text=f"{_PROBE}{section.value}"),)) for section in Section)
+    lines = render(Summary(source=Source.MODEL, sections=probes, language=language)).split("\n")
+    found: list[OutlineHeading] = []
+    opening, above = "", ""
+    for line in lines:
+        if _PROBE in line:
+            label = "" if above == opening else above
+            found.append(OutlineHeading(section=Section(line.partition(_PROBE)[2]), opening=opening, label=label))
+        elif line.startswith("</"):
+            found = [replace(one, closing=one.closing or line) if one.opening == opening else one for one in found]
+        elif line.strip():
+            opening = opening if _PROBE in above else line
+        above = line
+    return tuple(found)
+
+
+def heading_lines(render: Callable[[Summary], str], languages: Iterable[str]) -> tuple[str, ...]:
+    """Every line that opens or closes a section in these languages: what no quoted text may hold."""
+    found = (heading for language in languages for heading in headings_of(render, language))
+    lines = dict.fromkeys(line for one in found for line in (one.opening, one.label, one.closing))
+    return tuple(line for line in lines if line)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """A reply read."""
+
+    sections: tuple[SectionItems, ...]
+    present: frozenset[Section]  # those whose headings it has, empty ones too
+    text: str  # what was read
+    prose: str = ""  # the whole text where it has no heading at all, quoted so that no line of it is one
+
+    def missing(self, headings: Iterable[OutlineHeading]) -> frozenset[Section]:
+        """The sections of these headings that it has not. What stands below a label may be left out, prose has none."""
+        if self.prose:
+            return frozenset()
+        return frozenset(heading.section for heading in headings if not heading.label) - self.present
+
+
+_ASIDE = re.compile(r"<(analysis|think|thinking|scratchpad)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_FENCED = re.compile(r"\A\s*```\w*\n(.*?)\n```\s*\Z", re.DOTALL)
+# A line that is a tag and nothing else: tags of sections are known by name, all others only enclose.
+_TAG_LINE = re.compile(r"^</?[A-Za-z_][\w.-]*(?:\s[^<>]*)?/?>$")
+_MARK = re.compile(r"[-*+•]\s+|\d{1,3}[.)]\s+")
+_CITED = re.compile(r"(?:\s*\[(?:records? )?[a-z]?\d+(?:\s*[-–,;]\s*[a-z]?\d+)*\])+(?=[.。;；]?\s*$)")
+_NUMBERS = re.compile(r"(\d+)(?:\s*[-–]\s*(\d+))?")
+_NOTHING = frozenset({"none", "n/a", "nothing", "(none)", "无", "没有", "なし", "-"})
+
+
+def own_words(text: str) -> str:
+    """A reply without the thoughts before it, the fence around it, and a JSON object of one key that it stands in."""
+    text = _ASIDE.sub("", text)
+    fenced = _FENCED.match(text)
+    text = (fenced[1] if fenced else text).strip()
+    if text.startswith("{"):
+        with suppress(ValueError):
+            match list(orjson.loads(text).values()):
+                case [str(inner)]:
+                    return own_words(inner)
+    return text
+
+
+def read_reply(
+    text: str, headings: Sequence[OutlineHeading], covered: frozenset[int], known: Mapping[str, Section] | None = None
+) -> Outline:
+    """The sections of a reply, however it sets off the headings; what stands before the first one is left out.
+
+    ``known``: other names of headings, in lower case, that replies in the format of a client may use. Items name the
+    covered records that they cite. No line of an item is a heading or a mark written by compact.
+    """
+    # A line without what sets it off, if it opens a section; of sections that share one, the first.
+    openings = [(heading.opening, heading.section) for heading in headings]
+    labels = [(heading.label, heading.section) for heading in headings]
+    names: dict[str, Section] = {}
+    for name, section in (*openings, *labels, *(known or {}).items()):
+        names.setdefault(_plain(name), section)
+    names.pop("", None)
+    quoted = quoter(line for heading in headings for line in (heading.opening, heading.label, heading.closing))
+    reader = _OutlineReader(quoted=quoted)
+    words = own_words(text)
+    for line in _lines(words, headings, names):
+        reader.read(line, names.get(_plain(line)) if _may_open(line) else None)
+    sections = (
+        SectionItems(section=section, items=tuple(_cited(item, covered) for item in items if not _is_nothing(item)))
+        for section, items in reader.found.items()
+    )
+    kept = tuple(part for part in sections if part.items)
+    prose = "" if reader.found else quoted(words)
+    return Outline(sections=kept, present=frozenset(reader.found), text=words, prose=prose)
+
+
+@dataclass(slots=True, kw_only=True)
+class _OutlineReader:
+    """``margin``: how far the lines of the current section are indented as a whole; None before its first one."""
+
+    quoted: Callable[[str], str]
+    found: dict[Section, list[Item]] = field(default_factory=dict)
+    current: list[Item] | None = None
+    in_code: bool = False
+    after_blank: bool = True
+    margin: int | None = None
+
+    def read(self, line: str, section: Section | None) -> None:
+        """The next line; ``section`` if it opens one."""
+        if section is not None and not self.in_code:
+            self.current, self.after_blank, self.margin = self.found.setdefault(section, []), True, None
+            return
+        body, items = line.strip(), self.current
+        if items is None or (_TAG_LINE.match(body) and not self.in_code):
+            return
+        indent = len(line) - len(line.lstrip())
+        if body and self.margin is None:
+            self.margin = indent
+        indent = max(indent - (self.margin or 0), 0)
+        mark = None if self.in_code else _MARK.match(body)
+        if body.startswith("```"):
+            self.in_code = not self.in_code
+        if mark and len(body) > mark.end():
+            items.append(Item(text=self.quoted(body[mark.end() :]), depth=1 if indent > 1 and items else 0))
+        elif body and (not items or (self.after_blank and not indent and not self.in_code)):
+            items.append(Item(text=self.quoted(body.lstrip("#> ") or body)))
+        elif body:
+            text = line[min(self.margin or 0, len(line) - len(line.lstrip())) :]
+            text = listed(self.quoted(text[2:] if text.startswith("  ") else text).rstrip())
+            items[-1] = replace(items[-1], text=f"{items[-1].text}\n{text}")
+        self.after_blank = not body
+
+
+def _lines(text: str, headings: Sequence[OutlineHeading], names: Mapping[str, Section]) -> list[str]:
+    """The lines of a reply; tags of sections, and text after a plain heading, get lines of their own."""
+    text = _TAG.sub(lambda found: f"\n{found[0]}\n" if _plain(f"<{found[1]}>") in names else found[0], text)
+    found: list[str] = []
+    has_colons = any(heading.opening.endswith(":") for heading in headings)
+    for line in text.split("\n"):
+        head, colon, rest = line.partition(":")
+        is_both = has_colons and colon and rest.strip() and _may_open(head) and _plain(head) in names
+        found.extend([f"{head}:", rest.strip()] if is_both else [line])
+    return found
+
+
+_TAG = re.compile(r"</?([a-z][a-z_]+)>")
+
+
+def _may_open(line: str) -> bool:
+    return 0 < len(line) <= 120 and not line.lstrip().startswith(("- ", "* ", "• ")) and not line.startswith("  ")
+
+
+@lru_cache(maxsize=4096)
+def _plain(line: str) -> str:
+    """A heading without what sets it off: hashes, stars, a number, a remark in brackets, a colon, case.
+
+    Empty for closing tags.
+    """
+    body = line.strip()
+    if body.startswith("</"):
+        return ""
+    body = re.sub(r"^(?:#{1,6}\s*|\d{1,2}[.)]\s*|\*\*)*", "", body)
+    body = re.sub(r"[*:：\s]+$", "", body)
+    body = re.sub(r"(?<=\S)\s*\([^()]*\)$", "", body)
+    return re.sub(r"[*:：\s]+$", "", body).strip("<>").replace("_", " ").casefold()
+
+
+def _is_nothing(item: Item) -> bool:
+    return _CITED.sub("", item.text).strip().rstrip(".。").casefold() in _NOTHING
+
+
+def _cited(item: Item, covered: frozenset[int]) -> Item:
+    """The item with the records it cites taken out of its text; numbers of other records are dropped."""
+    found = _CITED.search(item.text)
+    if found is None:
+        return item
+    records: dict[int, None] = {}
+    for first, last in _NUMBERS.findall(found[0]):
+        stop = int(last or first)
+        if int(first) <= stop < int(first) + 1_000_000:
+            records.update(dict.fromkeys(index for index in range(int(first) - 1, stop) if index in covered))
+    named = tuple(sorted(records))
+    if len(named) > _MOST_RECORDS:
+        named = (*named[: _MOST_RECORDS - 1], named[-1])
+    text = item.text[: found.start()] + item.text[found.end() :]
+    return replace(item, text=text.rstrip(), records=named)
+
+
+def joined_outline(outlines: Sequence[Outline]) -> Outline:
+    """The sections of consecutive parts, item after item; of items with the same text, the last.
+
+    How things stand is what the newest part that has it says, after the goal of an earlier one where it states none.
+    """
+    found: dict[Section, dict[str, Item]] = {}
+    for part in (part for outline in outlines for part in outline.sections):
+        items = found.setdefault(part.section, {})
+        if part.section is Section.TASK:
+            has_goal = any(_GOAL.match(item.text) for item in part.items)
+            goals = [item for item in items.values() if _GOAL.match(item.text) and not has_goal]
+            items.clear()
+            items.update((goal.text, goal) for goal in goals)
+        for item in part.items:
+            items.pop(item.text, None)
+            items[item.text] = item
+    sections = tuple(SectionItems(section=section, items=tuple(items.values())) for section, items in found.items())
+    text = "\n".join(item.text for part in sections for item in part.items)
+    prose = "\n\n".join(outline.prose for outline in outlines if outline.prose)
+    return Outline(sections=sections, present=frozenset(found), text=f"{prose}\n{text}".strip(), prose=prose)
+
+
+def as_text(sections: Iterable[SectionItems], headings: Sequence[OutlineHeading], gap: str = "\n") -> str:
+    """Sections under these headings as a prompt shows them, records in brackets after their items.
+
+    ``gap``: what stands between what two headings open.
+    """
+    by_section = {part.section: part.items for part in sections}
+    filled = [heading for heading in headings if by_section.get(heading.section)]
+    parts: list[str] = []
+    for opening, group in groupby(filled, key=lambda heading: heading.opening):
+        lines, closing = [opening], ""
+        for heading in group:
+            lines.append(heading.label)
+            for item in by_section[heading.section]:
+                indent = "  " * item.depth
+                body = item.text.replace("\n", f"\n{indent}  ")
+                tag = f" [{','.join(record_ranges(item.records))}]" if item.records else ""
+                lines.append(f"{indent}- {body}{tag}")
+            closing = heading.closing
+        parts.append("\n".join(filter(None, (*lines, closing))))
+    return gap.join(parts)
+
+
 LANGUAGES = ("en", "zh")
+_FOLDER = Path(__file__).parent
 _DEFAULT = "default"
 # Words (of Chinese: characters) for a token: a length in words is what models keep to best.
 _WORDS_PER_TOKEN = {"en": 0.7, "zh": 1.1}
@@ -96,7 +352,7 @@ def rules(wording: PromptWording, stage: Stage) -> str:
         for heading in wording.headings
     )
     own = f"{wording.template}.txt"
-    priorities = _file(language, own if (_folder(language) / own).is_file() else f"{_DEFAULT}.txt").strip("\n")
+    priorities = _file(language, own if (_FOLDER / language / own).is_file() else f"{_DEFAULT}.txt").strip("\n")
     text = _file(language, f"{stage.value}.txt").replace("{{priorities}}", priorities)
     return text.replace("{{sections}}", as_text(sections, wording.headings, gap="\n\n"))
 
@@ -146,7 +402,7 @@ def version() -> str:
     """12 hex digits that differ whenever the wording of any prompt does."""
     content = hashlib.sha256()
     for language in LANGUAGES:
-        for entry in sorted(_folder(language).iterdir(), key=lambda entry: entry.name):
+        for entry in sorted((_FOLDER / language).iterdir(), key=lambda entry: entry.name):
             content.update(entry.name.encode() + b"\0" + entry.read_bytes() + b"\0")
     return content.hexdigest()[:12]
 
@@ -157,14 +413,9 @@ def marks(text: str) -> tuple[str, ...]:
     return tuple(name for name in opened if name[-1:].isdigit())
 
 
-def _folder(language: str) -> Any:
-    return files("compactor_cli.llm.prompts") / language
-
-
 @cache
 def _file(language: str, name: str) -> str:
-    text: str = (_folder(language) / name).read_text(encoding="utf-8")
-    return text
+    return (_FOLDER / language / name).read_text(encoding="utf-8")
 
 
 @cache

@@ -1,9 +1,14 @@
-"""ShareGPT: ``{"conversations": [{"from": ..., "value": ...}]}``, and Hermes' tags within the values.
+"""Tagged texts: formats that write calls and answers as tags within texts, ShareGPT, Hermes' trajectories and Cline's.
 
-Calls have no ids: a call is paired with what follows it. Where several calls are answered by fewer
-observations, the last of these stands for the rest, so that the pairs stay whole. A text with ``<think>``,
-``<tool_call>`` or ``<tool_response>`` is taken to pieces that, joined as written, are the text again: so one of them
-can be shortened while the tags around it stay.
+ShareGPT: ``{"conversations": [{"from": ..., "value": ...}]}``, and Hermes' tags within the values. Calls have no ids: a
+call is paired with what follows it. Where several calls are answered by fewer observations, the last of these stands
+for the rest, so that the pairs stay whole. A text with ``<think>``, ``<tool_call>`` or ``<tool_response>`` is taken to
+pieces that, joined as written, are the text again: so one of them can be shortened while the tags around it stay.
+
+Cline's and Roo Code's ``api_conversation_history.json``: an array of Anthropic messages. What tools answer stands in
+text blocks that begin with ``[read_file for 'a.py'] Result:`` (older versions: the answer in the block after it), next
+to blocks of the client's own; newer versions write ``tool_result`` too. Older versions have calls as XML at the end of
+a text. Answers may quote the user. As found in histories of 2025 and 2026; not run against a client.
 """
 
 from __future__ import annotations
@@ -11,16 +16,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from itertools import islice
+from typing import Any, NamedTuple
 
-from compactor_cli.formats import chat
-from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, pad_missing_results
+from compactor_cli.formats import chat, contents, located, registry
 from compactor_cli.formats.chat import BRIDGE, alternating
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import TextPiece, json_value, named_call, result_text, rewritten, shortened_call
+from compactor_cli.formats.contents import TextPiece, dump, json_value, listed, named_call, parse, result_text, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
-from compactor_cli.formats.jsontext import dump, parse
 from compactor_cli.formats.located import RecordDialect
+from compactor_cli.formats.registry import CHAT, RUN, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 
 _TAGS = {Role.ASSISTANT: ("think", "scratch_pad", "tool_call"), Role.TOOL: ("tool_response",)}
@@ -85,7 +91,7 @@ def _shortened(part: Part, written: str, text: str) -> str:
     if isinstance(part, Thinking):
         return written
     if isinstance(part, ToolCall):
-        return shortened_call(written, text)
+        return contents.shortened_call(written, text)
     is_wrapped = isinstance(part, ToolResult) and part.text != written
     return dumps({**json_value(written), "content": text}) if is_wrapped else text
 
@@ -119,7 +125,7 @@ class ShareGPT(RecordDialect):
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per turn; the results of a turn's calls are made as many as the calls."""
-        return pad_missing_results([_message(record.value) for record in records])
+        return registry.pad_missing_results([_turn_message(record.value) for record in records])
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Turns with the keys of the file's own, alternating where these do."""
@@ -131,7 +137,9 @@ class ShareGPT(RecordDialect):
         role = _ROLES.get(value["from"], Role.META) if _is_turn(value) else Role.META
         if role is Role.META or not texts:
             return record.raw
-        return dump({**value, "value": "".join(rewritten(_pieces(value, role), texts, _shortened))}, record.raw)
+        return dump(
+            {**value, "value": "".join(contents.rewritten(_pieces(value, role), texts, _shortened))}, record.raw
+        )
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A row of alternating turns; ``tools`` as the JSON string that trainers read."""
@@ -172,7 +180,7 @@ def _is_turn(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("from"), str) and "value" in value
 
 
-def _message(value: Any) -> Message:
+def _turn_message(value: Any) -> Message:
     role = _ROLES.get(value["from"], Role.META) if _is_turn(value) else Role.META
     if role is Role.META:
         return Message(role=role)
@@ -245,3 +253,176 @@ class HermesTrajectory(ShareGPT):
 
 
 HERMES_TRAJECTORY = HermesTrajectory()
+
+
+_DETAILS = "<environment_details>"
+# What the client says to the model in the user's name.
+_CLINE_OWN = (
+    _DETAILS,
+    "# task_progress",
+    "# TODO LIST UPDATE",
+    "[TASK RESUMPTION]",
+    "[ERROR]",
+    "Files attached by the user:",
+    "The user has provided feedback",
+    "The user provided the following feedback",
+)
+_MOST_HEAD_CHARS = 20_000
+_CLINE_RESULT = re.compile(r"\s*\[(\w+)(?: (?:for|to) '.*?')?\] Result:[ \t]*\n?", re.DOTALL)
+_QUOTED = re.compile(r"<(feedback|answer|user_message)>\s*(.*?)\s*</\1>", re.DOTALL)
+_FAILED = re.compile(r"\s*(?:The tool execution failed|<error>|Error\b|\[ERROR\])|.{0,80}exit code [1-9]", re.DOTALL)
+_CLINE_CALL = re.compile(
+    r"<((?:use|access|ask|attempt|plan_mode|list|load|new|switch|update|fetch|web|codebase|browser)_\w+|\w+_(?:file|files"
+    r"|command|content|diff|replace))>\s*(<\w+>.*?)\s*</\1>\s*$",
+    re.DOTALL,
+)
+_ARGUMENT = re.compile(r"<(\w+)>\n?(.*?)\n?</\1>", re.DOTALL)
+_LOOKED_AT = 4
+
+
+class _Block(NamedTuple):
+    """The part of a block, and where its text stands: after ``before`` and before ``after`` in block ``at``."""
+
+    part: Part
+    at: int
+    before: str = ""
+    after: str = ""
+
+
+class Cline(RecordDialect):
+    """The dialect of the histories that Cline and Roo Code send."""
+
+    name = "cline"
+    title = "Cline or Roo Code history"
+    holds = CHAT | Capabilities.THINKING | Capabilities.MODEL
+    models = (("modelInfo", "modelId"),)
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """A bare array, of whose first messages one has a mark."""
+        is_ours = isinstance(value, list) and any(self.score(item) for item in islice(value, _LOOKED_AT))
+        return () if is_ours else None
+
+    def score(self, value: Any) -> int:
+        """3 for a user's message with the client's details, or with a result as a text."""
+        if not chat.is_chat(value) or value["role"] != "user":
+            return 0
+        texts = (string(block.get("text")) for block in listed(value.get("content")) if isinstance(block, dict))
+        return 3 if any(text.lstrip().startswith(_DETAILS) or _CLINE_RESULT.match(text) for text in texts) else 0
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per record; what the user said in an answer is a text after the other parts."""
+        found: list[Message] = []
+        asked: list[ToolCall] = []
+        for message in map(_cline_message, (record.value for record in records)):
+            if message.role is Role.ASSISTANT:
+                asked = list(message.calls)
+            elif message.results or asked:
+                message = _answering(message, asked)
+                # Calls that are not answered here were given up: the client goes on without an answer to them.
+                if asked and found and found[-1].calls:
+                    hidden = (ToolResult(id=call.id, text="", name=call.name, is_recorded=False) for call in asked)
+                    found[-1] = replace(found[-1], parts=(*found[-1].parts, *hidden))
+                asked = []
+            found.append(message)
+        return tuple(found)
+
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """Messages with the keys of the file's own; the API wants user and assistant to take turns."""
+        placed = chat.alternating(transcript, cut, insertions)
+        return chat.new_messages(transcript, cut, placed)
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The message with texts replaced in its blocks; heads of results and calls in a text stay."""
+        value = parse(record.raw)
+        if not isinstance(value.get("content"), list):
+            return chat.shorten(record, texts)
+        read = _cline_blocks(value)
+        places = {i: read[i] for i in texts if i < len(read)}
+        whole = {place.at: f"{place.before}{texts[i]}{place.after}" for i, place in places.items()}
+        written = located.content(value["content"], "content", read=located.any_block)
+        return located.shorten(record, whole, lambda value: written)
+
+
+def _cline_message(value: Any) -> Message:
+    plain = chat.read(value)
+    if plain.role not in (Role.USER, Role.TOOL, Role.ASSISTANT) or not isinstance(value.get("content"), list):
+        return plain
+    read = _cline_blocks(value)
+    parts = (*(block.part for block in read), *_embedded(read))
+    role = plain.role
+    if role is not Role.ASSISTANT:
+        # The user, if anything but answers and the client's own words is said.
+        texts = (part.text.lstrip() for part in parts if isinstance(part, Text))
+        has_words = any(text and not text.startswith(_CLINE_OWN) for text in texts)
+        has_others = any(not isinstance(part, Text | ToolResult) for part in parts)
+        role = Role.USER if has_words or has_others else Role.TOOL
+    return Message(role=role, parts=parts, summary=summary_of(role, parts))
+
+
+def _answering(message: Message, asked: list[ToolCall]) -> Message:
+    """The message with the calls that its results answer: of that id; without one of that name, else the next one."""
+    parts: list[Part] = []
+    for part in message.parts:
+        if isinstance(part, ToolResult):
+            own = (call for call in asked if (call.id == part.id if part.id else call.name == part.name))
+            if call := next(own, asked[0] if asked and not part.id else None):
+                asked.remove(call)
+                part = replace(part, id=call.id, name=call.name)
+        parts.append(part)
+    return replace(message, parts=tuple(parts))
+
+
+def _cline_blocks(value: Mapping[str, Any]) -> list[_Block]:
+    """One for each block of the content."""
+    parts = [located.any_block(block).part for block in value["content"]]
+    found: list[_Block] = []
+    if value["role"] == "assistant":
+        for i, part in enumerate(parts):
+            call = (
+                _CLINE_CALL.search(part.text) if isinstance(part, Text) and part.text.rstrip().endswith(">") else None
+            )
+            # A text without the call at its end.
+            words = call.string[: call.start()].rstrip() if call else ""
+            found.append(_Block(Text(text=words), i, after=call.string[len(words) :]) if call else _Block(part, i))
+        return found
+    for i, part in enumerate(parts):
+        text = _cline_text(part)
+        head = _cline_head(text)
+        after = _cline_text(parts[i + 1]) if i + 1 < len(parts) else ""
+        # Whether the block after it is the answer that belongs to this head.
+        is_answered = after and not after.lstrip().startswith(_CLINE_OWN) and not _cline_head(after)
+        if found and found[-1].at == i:
+            found.append(_Block(Text(text=""), i))
+        elif head and not text[head.end() :].strip() and is_answered:
+            found.append(_Block(_cline_result(head[1], after), i + 1))
+        elif head:
+            found.append(_Block(_cline_result(head[1], text[head.end() :]), i, before=head[0]))
+        else:
+            found.append(_Block(part, i))
+    return found
+
+
+def _cline_text(part: Part) -> str:
+    return part.text if isinstance(part, Text) else ""
+
+
+def _cline_head(text: str) -> re.Match[str] | None:
+    """What stands before the answer of a tool; a command in it may have many lines."""
+    return _CLINE_RESULT.match(text, 0, _MOST_HEAD_CHARS) if text.lstrip().startswith("[") else None
+
+
+def _cline_result(name: str, text: str) -> ToolResult:
+    return ToolResult(id="", text=text, name=name, is_error=_FAILED.match(text[:200]) is not None)
+
+
+def _embedded(read: Sequence[_Block]) -> Iterator[Part]:
+    """What blocks say besides: calls in a text, and the user's words in an answer."""
+    for block in read:
+        if block.after and (found := _CLINE_CALL.search(block.after)):
+            yield ToolCall(id="", name=found[1], arguments=dict(_ARGUMENT.findall(found[2])))
+        elif isinstance(block.part, ToolResult) or _cline_text(block.part).startswith(_CLINE_OWN):
+            text = block.part.text if isinstance(block.part, ToolResult) else _cline_text(block.part)
+            yield from (Text(text=words) for _, words in _QUOTED.findall(text) if words)
+
+
+CLINE = Cline()

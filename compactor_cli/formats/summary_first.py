@@ -1,31 +1,38 @@
-"""pi sessions: ``~/.pi/agent/sessions/<folder>/<time>_<id>.jsonl``, a header and one entry a line.
+"""Summary first: sessions of pi and of opencode, whose clients send a summary before everything else.
 
-Since version 2, entries link to each other by ``parentId``, and what is sent is the path from the last entry to
-the root; before, entries have no ids and are sent in order. A ``compaction`` entry replaces what is before
-its first kept entry (``firstKeptEntryId``, or ``firstKeptEntryIndex`` counted over all lines with the header);
-a summary is written as one, in place of removed entries or after all others. The client goes by the ``usage`` of
-the last answer, unless a compaction is younger. Observed with pi 0.73; the older shape after the client's own
-migration.
+pi: ``~/.pi/agent/sessions/<folder>/<time>_<id>.jsonl``, a header and one entry a line. Since version 2, entries link to
+each other by ``parentId``, and what is sent is the path from the last entry to the root; before, entries have no ids
+and are sent in order. A ``compaction`` entry replaces what is before its first kept entry (``firstKeptEntryId``, or
+``firstKeptEntryIndex`` counted over all lines with the header); a summary is written as one, in place of removed
+entries or after all others. The client goes by the ``usage`` of the last answer, unless a compaction is younger.
+Observed with pi 0.73; the older shape after the client's own migration.
+
+opencode: ``{"info", "messages": [{"info", "parts"}]}`` of ``opencode export``. A part holds a call together with its
+result. A compaction is a pair of messages: a user's with a ``compaction`` part, and the assistant's summary that
+answers it. What stands before the pair is sent only from ``tail_start_id`` on; that of compact names the first kept
+message, so that the client sends summary, head and tail. Order is by id: new ids lie between those of their neighbours.
+Observed with opencode 1.18.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
+from string import hexdigits
 from typing import Any
 
-from compactor_cli.formats import located, sessions
-from compactor_cli.formats.base import SESSION, Capabilities, Insertion, InsertionPoint, objects
-from compactor_cli.formats.client_signs import marked_summary
-from compactor_cli.formats.contents import string
+from compactor_cli.formats import located
+from compactor_cli.formats.client_signs import marked_summary, summary_of
+from compactor_cli.formats.contents import arguments, dump, dumped, listed, parse, string, time_of
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, image_of
-from compactor_cli.formats.jsontext import dump, dumped, parse
-from compactor_cli.formats.located import LocatedPart, at, content_parts, first_string, parts_of
-from compactor_cli.formats.sessions import LinkedSite, ParentTree, SessionDialect, Value, is_shown, usage_of
-from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, Transcript
+from compactor_cli.formats.located import LinkedSite, LocatedPart, ParentTree, SessionDialect, Value, at, usage_of
+from compactor_cli.formats.registry import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
+from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 
 
-class Path(ParentTree):
+class PiPath(ParentTree):
     """The entries of one session; ``has_ids`` is false before version 2, where the order of lines is the path.
 
     ``unread`` are those on a line with another, which the client passes over: none of them is the newest entry or a
@@ -75,9 +82,9 @@ class Path(ParentTree):
         return frozenset(gone.union(before[:first], (path[at] for at in marks[:-1])))
 
 
-def _path_of(records: Sequence[Record]) -> Path:
+def _path_of(records: Sequence[Record]) -> PiPath:
     unread = (i for i in range(1, len(records)) if b"\n" not in records[i - 1].ending)
-    return Path(objects(records), frozenset(both for i in unread for both in (i - 1, i)))
+    return PiPath(objects(records), frozenset(both for i in unread for both in (i - 1, i)))
 
 
 _SIZES = ("input", "output", "cacheRead", "cacheWrite")
@@ -96,8 +103,8 @@ class _PiSite(LinkedSite):
         self.path = path = _path_of(transcript.records)
         newest_first = sorted(set(cut.after).intersection(path.entries), key=lambda i: (i in path.unread, -i))
         super().__init__(transcript, cut, path, next(iter(newest_first), None))
-        self.covered = sessions.covered(cut, len(transcript.records))
-        self.head = [i for i in cut.before if is_shown(transcript.messages[i])]
+        self.covered = located.covered(cut, len(transcript.records))
+        self.head = [i for i in cut.before if located.is_shown(transcript.messages[i])]
         self.tail = [i for i in cut.after if path.values[i].get("type") != "session"]
 
     def bridge(self, own: str, parent: str) -> dict[str, Any]:
@@ -138,8 +145,8 @@ def _is_answer(value: Value) -> bool:
     return isinstance(value.get("message"), dict) and value["message"].get("role") == "assistant"
 
 
-def _ids(transcript: Transcript, insertions: Sequence[Insertion]) -> list[str]:
-    return [sessions.derived_uuid(transcript.sha256, i)[:8] for i in range(len(insertions))]
+def _pi_ids(transcript: Transcript, insertions: Sequence[Insertion]) -> list[str]:
+    return [located.derived_uuid(transcript.sha256, i)[:8] for i in range(len(insertions))]
 
 
 # What the client wants of an answer: nobody counted its tokens.
@@ -158,7 +165,7 @@ def messages(message: Message, model: str, time: str) -> Iterator[dict[str, Any]
         yield {"role": "toolResult", **head, "isError": result.is_error, **stamp}
     if message.role is Role.TOOL:
         return
-    blocks = [block for part in message.parts if (block := _written(part))]
+    blocks = [block for part in message.parts if (block := _pi_written(part))]
     if message.role is not Role.ASSISTANT:
         yield {"role": "user", "content": blocks, **stamp}
         return
@@ -167,7 +174,7 @@ def messages(message: Message, model: str, time: str) -> Iterator[dict[str, Any]
     yield {"role": "assistant", "content": blocks, **origin, "usage": _USAGE, "stopReason": reason, **stamp}
 
 
-def _written(part: Part) -> dict[str, Any]:
+def _pi_written(part: Part) -> dict[str, Any]:
     """A part as a block; nothing for an image's address, which has no place."""
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
@@ -212,14 +219,14 @@ class Pi(SessionDialect):
         """One message per record; what is off the path or before the first kept entry is ``superseded``."""
         path = _path_of(records)
         gone = path.superseded()
-        return tuple(_message(value, i in gone) for i, value in enumerate(path.values))
+        return tuple(_pi_message(value, i in gone) for i, value in enumerate(path.values))
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model of the last answer, else the last one chosen."""
         values = [record.value for record in reversed(records) if isinstance(record.value, dict)]
         answers = (value["message"].get("model") for value in values if isinstance(value.get("message"), dict))
         chosen = (value.get("modelId") for value in values)
-        return first_string((*answers, *chosen))
+        return located.first_string((*answers, *chosen))
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """A ``compaction`` entry, in the place of the removed entry that the tail links to.
@@ -233,7 +240,7 @@ class Pi(SessionDialect):
             return ()
         site = _PiSite(transcript, cut)
         path = site.path
-        ids = _ids(transcript, insertions)
+        ids = _pi_ids(transcript, insertions)
         ids[-1] = site.taken or ids[-1]
         entries = set(path.entries)
         parents = [site.head_id([i for i in cut.before if i in entries]) or None, *ids[:-1]]
@@ -252,7 +259,7 @@ class Pi(SessionDialect):
     ) -> tuple[bytes, ...]:
         """A ``compaction`` entry that names the first entry of the tail; the client counts anew after it."""
         site = _PiSite(transcript, cut)
-        ids = _ids(transcript, insertions)
+        ids = _pi_ids(transcript, insertions)
         parents = [site.path.id(site.path.newest) or None, *ids[:-1]]
         first_kept = site.first_kept(site.tail, site.path.objects)
         entries = enumerate(zip(insertions, ids, parents, strict=True), 1)
@@ -272,7 +279,7 @@ class Pi(SessionDialect):
 
     def problems(self, values: Sequence[Value]) -> Iterator[tuple[int, str]]:
         """What the client ignores, or sends in another's place."""
-        path = Path(values)
+        path = PiPath(values)
         on_path = path.sent()
         for i, value in enumerate(values):
             if value.get("type") != "compaction" or not path.has_ids:
@@ -306,9 +313,9 @@ class Pi(SessionDialect):
         return lines
 
 
-def _message(value: Value, is_superseded: bool) -> Message:
-    role, pieces = _role_and_pieces(value)
-    parts = parts_of(pieces)
+def _pi_message(value: Value, is_superseded: bool) -> Message:
+    role, _opencode_pieces = _role_and_pieces(value)
+    parts = located.parts_of(_opencode_pieces)
     timestamp = string(value.get("timestamp"))
     if role is Role.META:
         return Message(role=role, timestamp=timestamp)
@@ -325,7 +332,7 @@ def _role_and_pieces(value: Value) -> tuple[Role, list[LocatedPart]]:
     kind = value.get("type")
     if kind in _SUMMARIES or kind == "custom_message":
         content = value.get("content" if kind == "custom_message" else "summary")
-        return Role.USER, [LocatedPart(part) for part in content_parts(content)]
+        return Role.USER, [LocatedPart(part) for part in located.content_parts(content)]
     message = value.get("message") if kind == "message" else None
     if not isinstance(message, dict):
         return Role.META, []
@@ -339,12 +346,225 @@ def _role_and_pieces(value: Value) -> tuple[Role, list[LocatedPart]]:
         command = located.text(f"Ran `{string(message.get('command'))}`")
         return Role.USER, [command, located.text(message.get("output"), ("message", "output"))]
     speaker = {"user": Role.USER, "custom": Role.USER, "hookMessage": Role.USER, "assistant": Role.ASSISTANT}.get(role)
-    return (speaker, located.content(content, "message", "content", read=_block)) if speaker else (Role.META, [])
+    return (speaker, located.content(content, "message", "content", read=_pi_block)) if speaker else (Role.META, [])
 
 
-def _block(block: Any) -> LocatedPart:
+def _pi_block(block: Any) -> LocatedPart:
     is_call = isinstance(block, dict) and block.get("type") == "toolCall"
     return located.call(block, "arguments") if is_call else located.block(block)
 
 
-DIALECT = Pi(lambda value: _role_and_pieces(value)[1])
+PI = Pi(lambda value: _role_and_pieces(value)[1])
+
+
+# Ids are a kind, 12 hex digits that grow with time, and 14 letters and digits.
+_TIME_CHARS = 12
+_TAIL_CHARS = 14
+
+
+class _OpenCodeSite:
+    """Where the messages go: between which ids and times, and which messages they take their keys from."""
+
+    def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
+        self.sha256 = transcript.sha256
+        found = (at(record.value, ("info",)) for record in transcript.records)
+        infos: list[Mapping[str, Any]] = [info if isinstance(info, dict) else {} for info in found]
+        self.first = next((string(infos[i].get("id")) for i in cut.before if infos[i].get("id")), "")
+        stop = cut.tail_start(len(infos))
+        kept = set(cut.before)
+        # Messages removed before the first kept one: their ids and times are free.
+        self.free = [info for i, info in enumerate(infos[:stop]) if i not in kept and info.get("id")]
+        self.before = next((infos[i] for i in reversed(cut.before) if infos[i].get("id")), {})
+        self.newest = {role: info for info in infos if isinstance(role := info.get("role"), str)}
+        self.session = next((string(info["sessionID"]) for info in infos if info.get("sessionID")), "")
+        self.written = 0
+        self.parent = ""
+
+    def messages(self, item: Insertion) -> Iterator[dict[str, Any]]:
+        """A summary is asked for by a user's message and answered; anything else is one message."""
+        role, text = item.role, {"type": "text", "text": item.text}
+        marks: dict[str, Any] = {"finish": "stop"} if role is Role.ASSISTANT else {}
+        if item.is_summary:
+            kept = {"tail_start_id": self.first} if self.first else {}
+            yield self._message(Role.USER, {"type": "compaction", "auto": False, **kept}, {})
+            marks = {"mode": "compaction", "agent": "compaction", "summary": True, "finish": "stop"}
+            role = Role.ASSISTANT
+        yield self._message(role, text, marks)
+
+    def _message(self, role: Role, part: Mapping[str, Any], marks: Mapping[str, Any]) -> dict[str, Any]:
+        own_id, created = self._next()
+        newest = self.newest.get(role.value, {})
+        info: dict[str, Any] = {"role": role.value, "time": {"created": created}}
+        if role is Role.ASSISTANT:
+            info["time"]["completed"] = created
+            info["parentID"] = self.parent
+            info |= {key: newest[key] for key in ("modelID", "providerID", "mode", "agent", "path") if key in newest}
+            tokens = {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}
+            info |= {"cost": 0, "tokens": tokens}
+        else:
+            info |= {key: newest[key] for key in ("agent", "model") if key in newest}
+            self.parent = own_id
+        info |= {**marks, "id": own_id, "sessionID": self.session}
+        part_id = "prt_" + own_id.removeprefix("msg_")[:_TIME_CHARS] + _letters(f"part {own_id}")
+        own_part = {**part, "id": part_id, "sessionID": self.session, "messageID": own_id}
+        return {"info": info, "parts": [own_part]}
+
+    def _next(self) -> tuple[str, int]:
+        """An id and a time of a removed message, in order; else just after the last one given, or the head."""
+        i = min(self.written, len(self.free) - 1)
+        info = self.free[i] if self.free else self.before
+        over = self.written - i
+        self.written += 1
+        old = string(info.get("id")) or f"msg_{'0' * _TIME_CHARS}"
+        stem = old.rpartition("_")[2][:_TIME_CHARS]
+        if not self.free and all(digit in hexdigits for digit in stem):
+            stem = f"{int(stem, 16) + over:0{_TIME_CHARS}x}"
+        grown = f"{self.written:02d}"[-2:] if over or not self.free else ""
+        own = f"msg_{stem}{grown}{_letters(f'{self.sha256} {self.written}')}"
+        created = at(info, ("time", "created"))
+        return own[: 4 + _TIME_CHARS + _TAIL_CHARS], (created if isinstance(created, int) else 0) + over
+
+
+def _letters(text: str) -> str:
+    """Letters and digits in place of the client's random ones."""
+    return hashlib.sha256(text.encode()).hexdigest()[:_TAIL_CHARS]
+
+
+_OPENCODE_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
+_UNSHOWN_TYPES = frozenset({"text", "step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction"})
+# What the client sends in place of an output that it pruned.
+_PRUNED = "[Old tool result content cleared]"
+
+
+class OpenCode(SessionDialect):
+    """The dialect of opencode's exports."""
+
+    name = "opencode"
+    title = "opencode export"
+    holds = SESSION | Capabilities.SUMMARIES
+    paths = (("messages",),)
+    models = (("info", "modelID"), ("info", "model", "modelID"))
+
+    def record_score(self, value: Any) -> int:
+        """3 for a message with its parts."""
+        return 3 if _is_opencode_message(value) else 0
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per record; what the last compaction replaced is ``superseded``."""
+        values = [record.value for record in records]
+        gone = _opencode_superseded(values)
+        asked = {_summarised(value) for value in values} - {""}
+        return tuple(_opencode_message(value, i in gone, asked) for i, value in enumerate(values))
+
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """The pair of a compaction; further messages after it."""
+        site = _OpenCodeSite(transcript, cut)
+        return dumped(transcript, (message for item in insertions for message in site.messages(item)))
+
+    def counted_tokens(self, value: Mapping[str, Any]) -> int:
+        """``tokens`` of an answer, as the client goes by them: all that was sent and answered."""
+        tokens = at(value, ("info", "tokens"))
+        sizes = [at(tokens, path) for path in (("input",), ("output",), ("cache", "read"), ("cache", "write"))]
+        return sum(size for size in sizes if isinstance(size, int))
+
+    def recount(self, record: Record, size_tokens: int) -> bytes:
+        """The answer with other ``tokens``, in its steps as well."""
+        value = parse(record.raw)
+        cache = {"read": 0, "write": 0}
+        tokens = {"total": size_tokens, "input": size_tokens, "output": 0, "reasoning": 0, "cache": cache}
+        steps = [{**part, "tokens": tokens} if at(part, ("tokens",)) else part for part in listed(value.get("parts"))]
+        return dump({**value, "info": {**value["info"], "tokens": tokens}, "parts": steps}, record.raw)
+
+
+def _is_opencode_message(value: Any) -> bool:
+    has_parts = isinstance(value, dict) and isinstance(value.get("parts"), list)
+    return has_parts and string(at(value, ("info", "role"))) in _OPENCODE_ROLES
+
+
+def _summarised(value: Any) -> str:
+    """The id of the message that a finished summary answers; empty for any other message."""
+    info = at(value, ("info",))
+    is_summary = (
+        _is_opencode_message(value) and info.get("summary") is True and info.get("finish") and not info.get("error")
+    )
+    return string(info.get("parentID")) if is_summary else ""
+
+
+def _compaction(value: Any) -> Mapping[str, Any] | None:
+    found = value["parts"] if _is_opencode_message(value) and value["info"]["role"] == "user" else []
+    return next((part for part in found if isinstance(part, dict) and part.get("type") == "compaction"), None)
+
+
+def _opencode_superseded(values: Sequence[Any]) -> frozenset[int]:
+    """What the client does not send: all before the last answered compaction, except for what it retains."""
+    answered: set[str] = set()
+    for i in range(len(values) - 1, -1, -1):
+        answered.add(_summarised(values[i]))
+        part = _compaction(values[i])
+        if part is not None and string(at(values[i], ("info", "id"))) in answered - {""}:
+            first = part.get("tail_start_id")
+            kept = next((j for j in range(i) if first and at(values[j], ("info", "id")) == first), i)
+            return frozenset(range(kept))
+    return frozenset()
+
+
+def _opencode_message(value: Any, is_superseded: bool, asked: set[str]) -> Message:
+    if not _is_opencode_message(value):
+        return Message(role=Role.META)
+    info = value["info"]
+    if _compaction(value) is not None and string(info.get("id")) in asked:
+        # It goes with its answer: without that, the client would send it as a question.
+        return Message(role=Role.META, superseded=True)
+    found = located.parts_of(_opencode_pieces(value))
+    role = _OPENCODE_ROLES[info["role"]]
+    summary = marked_summary("opencode", found) if _summarised(value) else summary_of(role, found)
+    texts = [part for part in value["parts"] if isinstance(part, dict) and part.get("type") == "text"]
+    own_words = None
+    if role is Role.USER and any(part.get("synthetic") is True for part in texts):
+        # What the user typed of a message to which the client added texts.
+        typed = (part for part in texts if part.get("synthetic") is not True)
+        own_words = "\n".join(string(part.get("text")) for part in typed).strip()
+    time = time_of(at(info, ("time", "created")))
+    return Message(
+        role=role, parts=found, timestamp=time, summary=summary, superseded=is_superseded, own_words=own_words
+    )
+
+
+def _opencode_pieces(value: Any) -> list[LocatedPart]:
+    """The parts of a message that a model is shown, with the places of their texts."""
+    if not _is_opencode_message(value):
+        return []
+    found: list[LocatedPart] = []
+    for i, part in enumerate(value["parts"]):
+        if not isinstance(part, dict):
+            continue
+        kind = string(part.get("type"))
+        if kind == "text" and string(part.get("text")) and part.get("ignored") is not True:
+            found.append(located.text(part["text"], ("parts", i, "text")))
+        elif kind == "reasoning":
+            found.append(located.thinking(part.get("text")))
+        elif kind == "tool":
+            found += _opencode_tool(part, ("parts", i))
+        elif kind not in _UNSHOWN_TYPES:
+            found.append(located.media(kind or "unknown", part))
+    return found
+
+
+def _opencode_tool(part: Mapping[str, Any], place: JsonPath) -> list[LocatedPart]:
+    state = part.get("state")
+    call_id, name = string(part.get("callID")), string(part.get("tool"))
+    status = string(at(state, ("status",)))
+    call = ToolCall(id=call_id, name=name, arguments=arguments(at(state, ("input",)) or {}))
+    asked = LocatedPart(call, ((*place, "state", "input"),) if at(state, ("input",)) else ())
+    if status in ("pending", "running", ""):
+        return [asked]
+    result = ToolResult(id=call_id, text=_PRUNED, name=name, is_error=status == "error")
+    if at(state, ("time", "compacted")):
+        return [asked, LocatedPart(result)]
+    key = "error" if status == "error" and at(state, ("output",)) is None else "output"
+    files = len(listed(at(state, ("attachments",))))
+    result = replace(result, text=string(at(state, (key,))), media_count=files)
+    return [asked, LocatedPart(result, ((*place, "state", key),))]
+
+
+OPENCODE = OpenCode(_opencode_pieces)

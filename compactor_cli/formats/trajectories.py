@@ -1,4 +1,4 @@
-"""Trajectories of SWE-agent and mini-swe-agent.
+"""Trajectories: runs of coding agents as evaluations keep them.
 
 SWE-agent: a document with ``history`` (what the model was shown) and ``trajectory`` (the steps). In text modes an
 action stands in the assistant's words and the next user message is its observation; in function-calling modes the
@@ -8,9 +8,14 @@ is read as material the client sends.
 
 mini-swe-agent: a document with ``messages``, ``info`` and ``trajectory_format``. Version 1 writes commands into the
 assistant's words and answers as the user; version 2 has OpenAI's calls. ``extra`` on the messages holds what the run
-needs to know. A message of the role ``exit`` ends the run.
+needs to know. A message of the role ``exit`` ends the run. A thought and an action in one text are read as words, a
+call and its result; the text stays in place.
 
-A thought and an action in one text are read as words, a call and its result; the text stays in place.
+ATIF (Agent Trajectory Interchange Format 1.0 to 1.8): a document with ``steps``. A step holds calls together with
+their results. Steps are numbered from 1 without gaps, so they are numbered anew after a compaction. A system step whose
+``extra.context_management.boundary`` is ``replace`` stands for everything before it; with ``append`` it adds to what is
+before it. A summary after a kept head therefore is written with ``append``, one that nothing is kept before with
+``replace``.
 """
 
 from __future__ import annotations
@@ -20,12 +25,12 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats import chat, contents, located
-from compactor_cli.formats.base import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, objects
-from compactor_cli.formats.client_signs import previous_summary
-from compactor_cli.formats.contents import TextPiece, arguments, has_calls, rewritten, shortened_result, string
-from compactor_cli.formats.jsontext import dump, dumped, gone_lines, lines_between, parse, scrubbed, with_key
-from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of, shorten
-from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
+from compactor_cli.formats.client_signs import marked_summary, previous_summary, summary_of
+from compactor_cli.formats.contents import TextPiece, arguments, dump, dumped, has_calls, listed, parse, string
+from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, thinking_of
+from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of, shorten, time_near
+from compactor_cli.formats.registry import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, objects, of_words
+from compactor_cli.model.transcript import Media, Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
 
 # What the digest and people know a command line by.
 TOOL = "bash"
@@ -98,11 +103,11 @@ class SweAgent(RecordDialect):
             return None
         if chat.array_at(value, (("history",),)) and value["history"]:
             return ("history",)
-        return ("trajectory",) if value["trajectory"] and _is_step(value["trajectory"][0]) else None
+        return ("trajectory",) if value["trajectory"] and _is_swe_step(value["trajectory"][0]) else None
 
     def score(self, value: Any) -> int:
         """3 for a document, a step, and a message with thought and action; 2 for other marks."""
-        if _is_step(value):
+        if _is_swe_step(value):
             return 3
         if not chat.is_chat(value):
             return 3 if self.array_path(value) is not None else 0
@@ -110,7 +115,7 @@ class SweAgent(RecordDialect):
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; a user message after an action is its observation."""
-        return _in_turn(records, _message)
+        return _in_turn(records, _swe_message)
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model that the run was configured with."""
@@ -120,7 +125,7 @@ class SweAgent(RecordDialect):
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages of the history; among bare steps, a step without an action whose observation is the summary."""
         like = next(filter(None, objects(transcript.records)), {})
-        if _is_step(like):
+        if _is_swe_step(like):
             both = [(item.text, "") if item.role is Role.ASSISTANT else ("", item.text) for item in insertions]
             steps = ({**_EMPTY_STEP, "observation": seen, "response": words, "thought": words} for words, seen in both)
             return dumped(transcript, (like_keys(step, like) for step in steps))
@@ -131,37 +136,37 @@ class SweAgent(RecordDialect):
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The record with these texts replaced within its words."""
         value = parse(record.raw)
-        if _is_step(value):
+        if _is_swe_step(value):
             return shorten(record, texts, _step_pieces)
         if action := _action(value):
             old = _action_pieces(value)
-            words, fence, command, following = rewritten(old, texts, _shortened)
+            words, fence, command, following = contents.rewritten(old, texts, _shortened)
             # With the copies of thought and action next to the words.
             copies = {"action": command} if command != action else {}
             copies |= {"thought": words + fence} if "thought" in value and words != old[0].written else {}
             content = _with_text(value.get("content"), f"{words}{fence}{command}{following}")
             return dump({**value, "content": content, **copies}, record.raw)
         if value.get("role") == "tool":
-            return dump({**value, "content": shortened_result(value.get("content"), texts[0])}, record.raw)
+            return dump({**value, "content": contents.shortened_result(value.get("content"), texts[0])}, record.raw)
         return chat.shorten(record, texts)
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
         """Next to a history, the steps without what left it; none repeats what the model was asked with."""
         steps = source.row.get("trajectory") if isinstance(source.row, dict) else None
-        if not isinstance(steps, list) or not source.records or _is_step(source.records[0].value):
+        if not isinstance(steps, list) or not source.records or _is_swe_step(source.records[0].value):
             return composed
-        gone = gone_lines(source, composed)
+        gone = contents.gone_lines(source, composed)
         # Every step repeats the whole prompt.
         bare = (
             {**step, **{key: [] for key in _PROMPTS if step.get(key)}} if isinstance(step, dict) else step
             for step in steps
         )
-        new = [scrubbed(step, gone) for step in bare]
-        frame = with_key(composed.frame, "trajectory", new, steps) if new != steps else composed.frame
+        new = [contents.scrubbed(step, gone) for step in bare]
+        frame = contents.with_key(composed.frame, "trajectory", new, steps) if new != steps else composed.frame
         return replace(composed, frame=frame)
 
 
-def _is_step(value: Any) -> bool:
+def _is_swe_step(value: Any) -> bool:
     return isinstance(value, dict) and "role" not in value and {"action", "observation"} <= value.keys()
 
 
@@ -177,8 +182,8 @@ def _in_turn(records: Sequence[Record], read: Callable[[Any, bool], Message]) ->
     return tuple(messages)
 
 
-def _message(value: Any, follows_action: bool) -> Message:
-    if _is_step(value):
+def _swe_message(value: Any, follows_action: bool) -> Message:
+    if _is_swe_step(value):
         return _step_message(value)
     message = chat.read(value)
     if message.is_meta or message.summary:
@@ -280,12 +285,12 @@ class MiniSwe(RecordDialect):
         """The message with these texts replaced within its words; ``extra`` without the copies of what is cut."""
         old = parse(record.raw)
         if found := _mini_pieces(old):
-            new = {**old, "content": _with_text(old["content"], "".join(rewritten(found, texts, _shortened)))}
+            new = {**old, "content": _with_text(old["content"], "".join(contents.rewritten(found, texts, _shortened)))}
         else:
             new = parse(chat.shorten(record, texts))
         if "extra" in new:
             bare = {key: new[key] for key in new if key != "extra"}
-            new["extra"] = scrubbed(new["extra"], lines_between(old.get("content"), bare))
+            new["extra"] = contents.scrubbed(new["extra"], contents.lines_between(old.get("content"), bare))
         return dump(new, record.raw)
 
 
@@ -321,3 +326,171 @@ def _mini_pieces(value: Any) -> list[TextPiece]:
 
 
 MINI_SWE = MiniSwe()
+
+
+_ROLES = {"system": Role.SYSTEM, "user": Role.USER, "agent": Role.ASSISTANT}
+_NO_CALL = LocatedPart(ToolCall(id="", name="", arguments=""))
+
+
+class Atif(RecordDialect):
+    """The dialect of ATIF."""
+
+    name = "atif"
+    title = "ATIF trajectory"
+    holds = of_words("run ids images thinking times usage summaries sidechains".split())
+    unwritten = NEVER_WRITTEN | Capabilities.IMAGES
+    paths = (("steps",), ("trajectory", "steps"))
+    models = (("model_name",),)
+    row_models = (("agent", "model_name"), ("trajectory", "agent", "model_name"))
+
+    def record_score(self, value: Any) -> int:
+        """3 for a step."""
+        return 3 if _is_atif_step(value) else 0
+
+    def starts(self, value: Any) -> bool:
+        """Whether it is the step with number 1."""
+        return _is_atif_step(value) and value["step_id"] == 1 and type(value["step_id"]) is int
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per step, its results in it; what a boundary replaced is ``superseded``."""
+        values = [record.value for record in records]
+        last = max((i for i, value in enumerate(values) if _atif_boundary(value) == "replace"), default=0)
+        return tuple(_atif_message(value, i < last) for i, value in enumerate(values))
+
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """A boundary step with the summary as its observation. Neither it nor other messages are trained on."""
+        has_head = any(not transcript.messages[i].is_meta for i in cut.before)
+        time, number = time_near(transcript, cut), len(cut.before) + 1
+        steps = (_atif_step(item, number + i, time, has_head=has_head) for i, item in enumerate(insertions))
+        return dumped(transcript, steps)
+
+    def settle(self, source: Transcript, composed: Transcript) -> Transcript:
+        """Steps numbered from 1; ``total_steps`` next to them is their number."""
+        records = list(composed.records)
+        for i, record in enumerate(records):
+            if _is_atif_step(record.value) and record.value["step_id"] != i + 1:
+                raw = contents.number_replaced(record.raw, "step_id", i + 1)
+                records[i] = replace(record, raw=raw, value={**record.value, "step_id": i + 1})
+        frame = composed.frame
+        if isinstance(at(composed.row, ("final_metrics", "total_steps")), int):
+            frame = contents.with_key(frame, "total_steps", len(records))
+        return replace(composed, records=tuple(records), frame=frame)
+
+    def write(self, conversation: Conversation) -> Sequence[Any]:
+        """A trajectory of steps; keys that the format does not define stand in ``extra``, as it wants it."""
+        named = {"model_name": conversation.model} if conversation.model else {}
+        agent = {"name": "agent", "version": "unknown", **named}
+        document = {"schema_version": "ATIF-v1.7", "session_id": conversation.key("session"), "agent": agent}
+        steps: list[dict[str, Any]] = []
+        for message in conversation.messages:
+            if message.role is Role.TOOL:
+                answers = [{"source_call_id": result.id, "content": result.text} for result in message.results]
+                steps[-1]["observation"] = {"results": answers}
+            else:
+                has_head = any(step["source"] != "system" for step in steps)
+                steps.append(_atif_written(message, len(steps) + 1, has_head=has_head))
+        return ({**document, "steps": steps, **({"extra": dict(conversation.extra)} if conversation.extra else {})},)
+
+
+def _atif_written(message: Message, number: int, *, has_head: bool) -> dict[str, Any]:
+    if message.summary:
+        item = Insertion(role=Role.USER, text=message.text, is_summary=True)
+        return _atif_step(item, number, message.timestamp, has_head=has_head)
+    source = next(name for name, role in _ROLES.items() if role is message.role)
+    stamp = {"timestamp": message.timestamp} if message.timestamp else {}
+    step: dict[str, Any] = {"step_id": number, **stamp, "source": source, "message": message.text}
+    if thought := thinking_of(message):
+        step["reasoning_content"] = thought
+    if message.calls:
+        step["tool_calls"] = [
+            {"tool_call_id": call.id, "function_name": call.name, "arguments": arguments_object(call)}
+            for call in message.calls
+        ]
+    return step
+
+
+def _is_atif_step(value: Any) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("step_id"), int):
+        return False
+    return string(value.get("source")) in _ROLES and "message" in value
+
+
+def _atif_boundary(value: Any) -> str:
+    """How a step changes the context (``replace``, ``append``); empty for one that does not."""
+    found = at(value, ("extra", "context_management"))
+    if not _is_atif_step(value) or not isinstance(found, dict) or found.get("type", "compaction") != "compaction":
+        return ""
+    return string(found.get("boundary"))
+
+
+def _atif_message(value: Any, is_superseded: bool) -> Message:
+    if not _is_atif_step(value):
+        return Message(role=Role.META)
+    found, is_boundary = parts_of(_atif_pieces(value)), bool(_atif_boundary(value))
+    role = Role.USER if is_boundary else _ROLES[value["source"]]
+    is_summary = is_boundary and any(part.text for part in found if isinstance(part, Text))
+    summary = marked_summary("atif", found) if is_summary else summary_of(role, found)
+    time = string(value.get("timestamp"))
+    return Message(role=role, parts=found, timestamp=time, summary=summary, superseded=is_superseded)
+
+
+def _atif_pieces(value: Any) -> list[LocatedPart]:
+    """The parts of a step with the places of their texts.
+
+    Of a boundary only the observation is shown to a model. Results without a call answer what the message
+    asked for in the agent's steps, and are given as texts in others.
+    """
+    if not _is_atif_step(value):
+        return []
+    found = enumerate(listed(at(value, ("observation", "results"))))
+    results = [(result, ("observation", "results", i, "content")) for i, result in found]
+    texts = [
+        piece
+        for result, place in results
+        for piece in located.content(at(result, ("content",)), *place, read=_atif_block)
+    ]
+    if _atif_boundary(value) and results:
+        return texts
+    reasoning = value.get("reasoning_content")
+    spoken = [located.thinking(reasoning)] if isinstance(reasoning, str) and reasoning else []
+    spoken += located.content(value["message"], "message", read=_atif_block)
+    if value["source"] != "agent":
+        return [*spoken, *texts]
+    calls = [
+        located.call(call, "arguments", "tool_calls", i, id_key="tool_call_id", name_key="function_name")
+        if isinstance(call, dict)
+        else _NO_CALL
+        for i, call in enumerate(listed(value.get("tool_calls")))
+    ]
+    calls += [_NO_CALL] * max(len(results) - len(calls), 0)
+    answers = (
+        located.result(at(result, ("content",)), place, call_id=at(result, ("source_call_id",)))
+        for result, place in results
+    )
+    return [*spoken, *calls, *answers]
+
+
+def _atif_block(block: Any) -> LocatedPart:
+    piece = located.block(block)
+    media = piece.part
+    return LocatedPart(replace(media, size_bytes=contents.size_bytes(block))) if isinstance(media, Media) else piece
+
+
+def _atif_step(item: Insertion, number: int, time: str, *, has_head: bool) -> dict[str, Any]:
+    stamp = {"timestamp": time} if time else {}
+    if not item.is_summary:
+        source = "agent" if item.role is Role.ASSISTANT else "user"
+        return {"step_id": number, **stamp, "source": source, "message": item.text, "is_copied_context": True}
+    management = {"type": "compaction", "boundary": "append" if has_head else "replace"}
+    return {
+        "step_id": number,
+        **stamp,
+        "source": "system",
+        "message": "Context compaction performed",
+        "observation": {"results": [{"content": item.text}]},
+        "is_copied_context": True,
+        "extra": {"context_management": management},
+    }
+
+
+ATIF = Atif(_atif_pieces)

@@ -1,28 +1,45 @@
-"""OpenAI Responses: the items of a request's ``input``, of a response's ``output``, or one item a line.
+"""OpenAI's: items of the Responses API, and ChatGPT's exports.
 
-The same items are in Codex rollouts; older clients and other tools wrote them as ``tool_call`` and ``tool_result``
-without ids. Tools that run at the provider's are call and answer in one item. A ``compaction`` item holds, encrypted,
-what came before it: it is never left out, and the summary stands after it. Reasoning is refused by the API without
-what followed it: the items of one answer stay together.
+Items stand in a request's ``input``, in a response's ``output``, or one a line. The same items are in Codex rollouts;
+older clients and other tools wrote them as ``tool_call`` and ``tool_result`` without ids. Tools that run at the
+provider's are call and answer in one item. A ``compaction`` item holds, encrypted, what came before it: it is never
+left out, and the summary stands after it. Reasoning is refused by the API without what followed it: the items of one
+answer stay together.
+
+ChatGPT's exports (``conversations.json``): ``{"title", "mapping": {ID: node}, "current_node": ID}``. The nodes are
+members of an object, and link to each other by ``parent`` and ``children``: what is shown is the path from the current
+node to the root. A record is a member, ``"ID": {...}``. Nothing reads such a file back into ChatGPT; the links are kept
+whole anyway.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats import contents, located
-from compactor_cli.formats.base import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath, first_object
+from compactor_cli.formats import contents, located, registry
 from compactor_cli.formats.chat import ROW_MODELS
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import arguments, listed, media_count, result_text, shortened_result, string
-from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_text, spoken_parts
-from compactor_cli.formats.jsontext import dumped
-from compactor_cli.formats.located import LocatedPart, RecordDialect, at, content_parts, like_keys, parts_of
-from compactor_cli.formats.sessions import Value
-from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript, text_of
+from compactor_cli.formats.contents import ROLES, arguments, dumped, listed, media_count, result_text, string
+from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_json, spoken_parts
+from compactor_cli.formats.located import LocatedPart, ParentTree, RecordDialect, Value, at, content_parts, derived_uuid
+from compactor_cli.formats.registry import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath, first_object
+from compactor_cli.model.transcript import (
+    Message,
+    Part,
+    Record,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Transcript,
+    text_of,
+)
+from compactor_cli.read.jsonl import parse_record
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
 # Calls, with the key that holds their arguments: in rollouts as well, and in the API alone.
@@ -131,7 +148,7 @@ def item_pieces(item: Value) -> list[LocatedPart]:
 
 def item_parts(item: Value) -> tuple[Part, ...]:
     """The parts of an item."""
-    return parts_of(item_pieces(item))
+    return located.parts_of(item_pieces(item))
 
 
 def _block(block: Any) -> LocatedPart:
@@ -180,7 +197,7 @@ def _shortened_output(output: Any, text: str) -> Any:
     wrapped = _wrapped(output)
     if wrapped is not None:
         return json.dumps({**wrapped, "output": text}, ensure_ascii=False, separators=(",", ":"))
-    return shortened_result(output, text)
+    return contents.shortened_result(output, text)
 
 
 def _client_result(item: Value) -> ToolResult:
@@ -245,7 +262,7 @@ def written(message: Message) -> Iterator[dict[str, Any]]:
     if words:
         yield {"type": "message", "role": message.role.value, "content": words}
     for call in message.calls:
-        yield {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments_text(call)}
+        yield {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments_json(call)}
     for result in message.results:
         yield {"type": "function_call_output", "call_id": result.id, "output": result.text}
 
@@ -289,7 +306,7 @@ class OpenAIResponses(RecordDialect):
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per item; those of one answer with reasoning in it are a group."""
         items = [record.value if _is_item(record.value) else None for record in records]
-        return tuple(map(_message, items, answers(items)))
+        return tuple(map(_responses_message, items, answers(items)))
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """The removed items that nobody but the provider can read, then messages in the file's own style."""
@@ -307,7 +324,7 @@ class OpenAIResponses(RecordDialect):
         return (row,)
 
 
-def _message(item: Any, group: str) -> Message:
+def _responses_message(item: Any, group: str) -> Message:
     role = Role.META if item is None else item_role(item)
     if role is Role.META:
         return Message(role=role)
@@ -327,7 +344,173 @@ def _item(insertion: Insertion, records: Sequence[Record]) -> dict[str, Any]:
     }
     if messages and not any("type" in found for found in messages):
         del message["type"]
-    return like_keys(message, next(iter(messages), {}))
+    return located.like_keys(message, next(iter(messages), {}))
 
 
-DIALECT = OpenAIResponses(lambda item: item_pieces(item) if _is_item(item) else [])
+RESPONSES = OpenAIResponses(lambda item: item_pieces(item) if _is_item(item) else [])
+
+
+_NODE_KEYS = frozenset({"message", "parent", "children"})
+_EVERYBODY = ("", "all")
+_THOUGHTS = frozenset({"thoughts", "reasoning_recap"})
+
+
+class ChatGPT(RecordDialect):
+    """The dialect of ChatGPT's exports."""
+
+    name = "chatgpt"
+    title = "ChatGPT export"
+    holds = registry.of_words("system calls thinking images times model metadata".split())
+    models = (("message", "metadata", "model_slug"),)
+    row_models = (("default_model_slug",),)
+
+    def array_path(self, value: Any) -> JsonPath | None:
+        """``mapping`` of a conversation."""
+        mapping = value.get("mapping") if isinstance(value, dict) else None
+        return ("mapping",) if isinstance(mapping, dict) and any(map(_is_node, mapping.values())) else None
+
+    def score(self, value: Any) -> int:
+        """3 for a conversation and for a node of one."""
+        return 3 if _is_node(value) or self.array_path(value) is not None else 0
+
+    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
+        """One message per node; what is not on the path to the current node is ``superseded``."""
+        nodes = [record.value if _is_node(record.value) else {} for record in records]
+        tree = ParentTree(nodes, ("id", "parent"))
+        current = tree.index.get(string(at(row, ("current_node",))), next(reversed(tree.index.values()), None))
+        path = set(tree.ancestors(current))
+        return registry.pad_missing_results(
+            tuple(_chatgpt_message(node, i not in path) for i, node in enumerate(nodes))
+        )
+
+    def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
+        """Nodes one after another; `settle` links them between what is left."""
+        parent: str | None = None
+        written: list[bytes] = []
+        for number, item in enumerate(insertions):
+            own = derived_uuid(transcript.sha256, number)
+            message: dict[str, Any] = {
+                "id": own,
+                "author": {"role": item.role.value, "name": None, "metadata": {}},
+                "create_time": None,
+                "content": {"content_type": "text", "parts": [item.text]},
+                "status": "finished_successfully",
+                "weight": 1.0,
+                "metadata": {},
+                "recipient": "all",
+            }
+            written.append(_dumped_node(own, {"id": own, "message": message, "parent": parent, "children": []}))
+            parent = own
+        return tuple(written)
+
+    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
+        """The node with these texts in its content."""
+        node = parse_record(record.raw)
+        content = node["message"]["content"]
+        for i, text in texts.items():
+            if isinstance(content.get("parts"), list) and i < len(content["parts"]):
+                content["parts"][i] = text
+            elif isinstance(content.get("text"), str):
+                content["text"] = text
+        return _dumped_node(_node_id(node), node)
+
+    def settle(self, source: Transcript, composed: Transcript) -> Transcript:
+        """The links between the nodes that are left: what linked to a removed one links to the node before the gap."""
+        old = {_node_id(record.value): record.value for record in source.records if _is_node(record.value)}
+        nodes = [record.value if _is_node(record.value) else {} for record in composed.records]
+        new = [_node_id(node) for node in nodes if _node_id(node) not in old]
+        parents = _node_parents(nodes, old, new)
+        records = tuple(_relinked(record, node, parents) for record, node in zip(composed.records, nodes, strict=True))
+        current = string(at(source.row, ("current_node",)))
+        if current in parents or not parents:
+            return replace(composed, records=records)
+        last = next(reversed(parents))
+        row = {**source.row, "current_node": last}
+        return replace(
+            composed, records=records, frame=contents.with_key(composed.frame, "current_node", last), row=row
+        )
+
+
+def _is_node(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() >= _NODE_KEYS and isinstance(value["children"], list)
+
+
+def _node_id(node: Mapping[str, Any]) -> str:
+    return string(node.get("id"))
+
+
+def _chatgpt_message(node: Mapping[str, Any], is_off_path: bool) -> Message:
+    message = node.get("message")
+    if not isinstance(message, dict) or not isinstance(message.get("content"), dict):
+        return Message(role=Role.META)
+    role = ROLES.get(string(at(message, ("author", "role"))), Role.META)
+    parts = tuple(_node_parts(message, role))
+    if role is Role.META or not parts:
+        return Message(role=Role.META)
+    own = "" if at(message, ("metadata", "is_visually_hidden_from_conversation")) is True else None
+    time, summary = contents.time_of(message.get("create_time")), summary_of(role, parts)
+    return Message(role=role, parts=parts, timestamp=time, summary=summary, superseded=is_off_path, own_words=own)
+
+
+def _node_parts(message: Mapping[str, Any], role: Role) -> list[Part]:
+    content = message["content"]
+    pieces = content["parts"] if isinstance(content.get("parts"), list) else [content.get("text")]
+    texts = [piece for piece in pieces if isinstance(piece, str)]
+    media = sum(isinstance(piece, dict) for piece in pieces)
+    if role is Role.TOOL:
+        name = string(at(message, ("author", "name")))
+        return [ToolResult(id="", text="\n".join(texts), name=name, media_count=media)]
+    kind, recipient = string(content.get("content_type")), string(message.get("recipient"))
+    if kind in _THOUGHTS:
+        thoughts = (string(at(thought, ("content",))) for thought in listed(content.get("thoughts")))
+        return [Thinking(text="\n".join(thoughts) or string(content.get("content")))]
+    if role is Role.ASSISTANT and recipient not in _EVERYBODY:
+        return [ToolCall(id="", name=recipient, arguments="\n".join(texts))]
+    if not any(texts) and not media:
+        return []
+    image = located.media("image", None).part
+    return [Text(text=piece) if isinstance(piece, str) else image for piece in pieces]
+
+
+def _node_parents(
+    nodes: Sequence[Mapping[str, Any]], old: Mapping[str, Mapping[str, Any]], new: Sequence[str]
+) -> dict[str, str | None]:
+    """The parent of each node that is left, in their order."""
+    left = {_node_id(node) for node in nodes if node}
+    parents: dict[str, str | None] = {}
+    before: str | None = None
+    for node in nodes:
+        own, parent = _node_id(node), string(node.get("parent"))
+        if not own:
+            continue
+        gone = parent not in left
+        while parent and parent not in left:
+            parent = string(at(old.get(parent), ("parent",)))
+        if own in new[:1]:
+            parent = before or ""
+        elif own not in new and gone and new and new[-1] in parents:
+            parent = new[-1]
+        parents[own] = parent or None
+        before = own
+    return parents
+
+
+def _relinked(record: Record, node: Mapping[str, Any], parents: Mapping[str, str | None]) -> Record:
+    own = _node_id(node)
+    if own not in parents:
+        return record
+    linked = [child for child, parent in parents.items() if parent == own]
+    children = [child for child in node["children"] if child in linked]
+    links = {"parent": parents[own], "children": [*children, *(child for child in linked if child not in children)]}
+    if all(node[key] == value for key, value in links.items()):
+        return record
+    raw = _dumped_node(own, {**parse_record(record.raw), **links})
+    return replace(record, raw=raw, value=parse_record(raw))
+
+
+def _dumped_node(key: str, node: Mapping[str, Any]) -> bytes:
+    """The node as a member of the mapping."""
+    return f"{json.dumps(key)}: {json.dumps(node, ensure_ascii=False)}".encode("utf-8", "surrogatepass")
+
+
+CHATGPT = ChatGPT()

@@ -1,7 +1,7 @@
-"""Plan files hold decisions to be looked at and applied exactly, the summaries' texts included.
+"""Documents that compact checks and keeps: the JSON Schemas, from the wheel or from the repository, and plan files.
 
-They are JSON lines (`schemas/plan.schema.json`): the settings first, then one line per transcript, known by the hash of
-its bytes.
+A plan file holds decisions to be looked at and applied exactly, the texts of the summaries included. It is JSON lines
+(`schemas/plan.schema.json`): the settings first, then one line per transcript, known by the hash of its bytes.
 """
 
 from __future__ import annotations
@@ -9,17 +9,67 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compactor_cli import __version__
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.plan import Action, Edit, Mode, Plan, Span, Tier
-from compactor_cli.model.settings import Settings
+from compactor_cli.model.settings import Settings, settings_from
 from compactor_cli.model.value import dataclass
-from compactor_cli.presets.values import settings_from
 
-FORMAT = 1
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
+
+
+_SUFFIX = ".schema.json"
+_URN = "urn:compact:schema:"
+# A wheel carries them inside the package; an editable install leaves them next to it.
+_FOLDERS = (Path(__file__).parents[1] / "schemas", Path(__file__).parents[2] / "schemas")
+
+
+def schema_names() -> tuple[str, ...]:
+    """The names `schema_text` knows, in alphabetical order."""
+    return tuple(sorted(path.name.removesuffix(_SUFFIX) for path in _folder().glob(f"*{_SUFFIX}")))
+
+
+def schema_text(name: str) -> str:
+    """The text of the schema's file. Raises UsageError if there is none of that name."""
+    if name not in schema_names():
+        raise UsageError(f"no schema is called {name}", next_step=f"one of {', '.join(schema_names())}")
+    return (_folder() / f"{name}{_SUFFIX}").read_text(encoding="utf-8")
+
+
+def faults(name: str, value: Any) -> tuple[str, ...]:
+    """Where ``value`` (as a JSON parser gives it) breaks the schema, in words; empty: nowhere.
+
+    Each fault is a path and what is wrong there, the first ten of them.
+    """
+    found = sorted(_validator(name).iter_errors(value), key=lambda error: error.json_path)
+    return tuple(f"{error.json_path}: {error.message[:200]}" for error in found[:10])
+
+
+@cache
+def _validator(name: str) -> Validator:
+    from jsonschema import Draft202012Validator
+    from referencing import Registry, Resource
+
+    resources = ((f"{_URN}{known}", Resource.from_contents(_schema(known))) for known in schema_names())
+    return Draft202012Validator(_schema(name), registry=Registry().with_resources(resources))
+
+
+@cache
+def _schema(name: str) -> Any:
+    return json.loads(schema_text(name))
+
+
+@cache
+def _folder() -> Path:
+    return next((folder for folder in _FOLDERS if folder.is_dir()), _FOLDERS[0])
+
+
+PLAN_FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +91,7 @@ class PlanFile:
 
 def header_line(settings: Settings) -> bytes:
     """The first line of a plan file."""
-    return _line({"compact_plan": FORMAT, "version": __version__, "settings": dataclasses.asdict(settings)})
+    return _line({"compact_plan": PLAN_FORMAT, "version": __version__, "settings": dataclasses.asdict(settings)})
 
 
 def plan_line(path: str, plan: Plan, summary: str, source: str = "") -> bytes:
@@ -81,8 +131,6 @@ def read_plan_file(path: str) -> PlanFile:
 
 
 def _checked(line: bytes, path: str, number: int) -> Any:
-    from compactor_cli.schema import faults
-
     place = f"{path}:{number}"
     try:
         value = json.loads(line)

@@ -1,0 +1,489 @@
+"""Maintenance: an archive verified, old originals taken out, and what killed runs left behind finished or removed.
+
+No original is taken out that a compacted file still depends on. A session that is archived again and again while it
+grows takes the room of one: an earlier state that the bytes of a later one begin with is listed as a transcript inside
+that, by its own hash, and its own file is taken out; it is restored, expanded and verified as before.
+
+- **Journal**: what is being appended to a file, kept in the archive until it is done. A run that is killed while it
+  writes leaves the beginning of its records at the end of a session, where the next line of the agent would be glued
+  to them. The next run finds the journal and finishes what was begun.
+- **Leftovers**: a run holds its temporary files locked (flock). One that nobody holds was left behind. A draft
+  (``.tmp``) is removed. A ``.swap`` file is either the new file that did not get its place, or the one that lost it:
+  the first is known by its hash, which is part of its name, the second is removed if the archive holds its bytes. What
+  another program wrote to it in the last moment is first appended to the file that has the name now.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import orjson
+
+from compactor_cli.archive import atomic, store
+from compactor_cli.archive.atomic import append, append_late, check_no_writer, followed, system_errors
+from compactor_cli.archive.restore import Listed, holds, listed, markers_in, prefix_hashes
+from compactor_cli.archive.store import MANIFEST, SIDECAR_ENDING, Archive, ManifestEntry, Part, content, opened_folder
+from compactor_cli.model.errors import CompactError, InputError, Unreadable
+from compactor_cli.model.marker import SHOWN_HASH_CHARS
+from compactor_cli.model.transcript import Transcript
+from compactor_cli.model.value import dataclass
+from compactor_cli.read.jsonl import OnInvalid
+from compactor_cli.read.streams import STDIN, Compression, Look, unreadable
+
+_COPY = "look for another copy of the archive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What was checked and what is wrong; everything can be restored where nothing is."""
+
+    originals: int
+    size_bytes: int
+    transcripts: int
+    states: int
+    problems: tuple[InputError, ...] = ()
+    leftovers: tuple[Path, ...] = ()  # what killed runs left in the archive folder and, of ``.transcripts``, next to it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Checked:
+    """One stored file: its unpacked size, and what is wrong with it."""
+
+    size_bytes: int = 0
+    transcripts: int = 0
+    problems: tuple[InputError, ...] = ()
+
+
+def verify(folder: str | Path) -> Verification:
+    """Compare every file of an archive with its name, the manifest and the lists. Raises `Unreadable`."""
+    root = Path(folder)
+    if not root.is_dir():
+        raise Unreadable("no such archive folder", place=str(root), next_step="name it with --archive-dir")
+    with opened_folder(root):  # raises for one that is not the user's own
+        pass
+    # Read first: what a run adds meanwhile is stored before it is listed, and so is no longer missing.
+    entries = tuple(store.read_entries(root))
+    checked = {path: _original(root, sha256, path) for sha256, path in store.stored_blobs(root)}
+    states = sorted((root / store.STATE_FOLDER).glob("*.zst"))
+    found = [problem for item in checked.values() for problem in item.problems]
+    for path in states:
+        try:
+            if not _hashed(content(path))[1].startswith(path.name.partition(".")[0]):
+                found.append(_damaged(path, "its hash is not its name"))
+        except CompactError as error:
+            found.append(_damaged(path, error.what))
+    found += (
+        InputError("lists transcripts of an original that is not here", place=str(path), next_step=_COPY)
+        for sha256, path in store.stored_sidecars(root)
+        if next(store.stored_blobs(root, sha256), None) is None
+    )
+    originals = {path.relative_to(root).as_posix(): item for path, item in checked.items()}
+    folders = (root, root.absolute().parent) if root.name == store.LOCAL_ARCHIVE else (root,)
+    left = [path for folder in folders for path in find_leftovers(folder)]
+    return Verification(
+        originals=len(checked),
+        size_bytes=sum(item.size_bytes for item in checked.values()),
+        transcripts=sum(item.transcripts for item in checked.values()),
+        states=len(states),
+        problems=(*found, *_manifest(root, entries, originals)),
+        leftovers=(*left, *sorted(root.glob(f"{JOURNAL_START}*"))),
+    )
+
+
+def _original(root: Path, sha256: str, path: Path) -> _Checked:
+    try:
+        parts = sorted(_parts(root, sha256), key=lambda part: part.offset)
+    except Unreadable as error:
+        return _Checked(problems=(error,))
+    of_whole = [part for part in parts if part.on_invalid is not OnInvalid.DROP]
+    of_valid = [part for part in parts if part.on_invalid is OnInvalid.DROP]
+    try:
+        size_bytes, found, wrong = _hashed(content(path), of_whole)
+        wrong += _hashed(content(path, OnInvalid.DROP), of_valid)[2] if of_valid else ()
+    except CompactError as error:
+        return _Checked(problems=(_damaged(path, error.what),))
+    if found != sha256:
+        return _Checked(problems=(_damaged(path, "its hash is not its name"),))
+    sidecar = root / store.stored_name(sha256, SIDECAR_ENDING)
+    problems = (_damaged(sidecar, f"no transcript {part.sha256[:16]}… at {part.offset}") for part in wrong)
+    return _Checked(size_bytes=size_bytes, transcripts=len(parts), problems=tuple(problems))
+
+
+def _hashed(pieces: Iterable[bytes], parts: Iterable[Part] = ()) -> tuple[int, str, tuple[Part, ...]]:
+    """The size and the SHA-256 of the pieces together, and those of the parts that do not have their hash.
+
+    ``parts`` ascend by offset; one that lies beyond the end is wrong.
+    """
+    whole = hashlib.sha256()
+    size_bytes = 0
+    waiting = deque(parts)
+    begun: list[tuple[Part, hashlib._Hash]] = []
+    wrong: list[Part] = []
+    for piece in pieces:
+        whole.update(piece)
+        at, size_bytes = size_bytes, size_bytes + len(piece)
+        while waiting and waiting[0].offset < size_bytes:
+            begun.append((waiting.popleft(), hashlib.sha256()))
+        for part, digest in begun:
+            digest.update(piece[max(0, part.offset - at) : max(0, part.offset + part.length - at)])
+            if part.offset + part.length <= size_bytes and digest.hexdigest() != part.sha256:
+                wrong.append(part)
+        begun = [item for item in begun if item[0].offset + item[0].length > size_bytes]
+    return size_bytes, whole.hexdigest(), (*wrong, *(part for part, _ in begun), *waiting)
+
+
+def _manifest(
+    root: Path, entries: Iterable[tuple[int, ManifestEntry | None]], originals: Mapping[str, _Checked]
+) -> Iterator[InputError]:
+    """What is wrong with the manifest, given what was found."""
+    for number, entry in entries:
+        place = f"{root / MANIFEST}:{number}"
+        if entry is None:
+            yield InputError("is not an entry", place=place, next_step="the originals are not affected")
+        elif (found := originals.get(entry.stored)) is None:
+            yield InputError(f"{entry.stored} is not here", place=place, next_step=_COPY)
+        elif not found.problems and entry.bytes != found.size_bytes:
+            yield InputError(f"does not fit {entry.stored}", place=place, next_step=_COPY)
+
+
+def _damaged(path: Path, what: str) -> InputError:
+    return InputError(f"is damaged: {what}", place=str(path), next_step=_COPY)
+
+
+def old_originals(archives: Sequence[Path], before: str) -> list[tuple[Listed, str]]:
+    """The originals last compacted before this moment (UTC, ISO 8601), the oldest first, each once; with the file that
+    still uses it (empty: none that is known).
+
+    One is in use where a summary in the file it was archived from names it, or one in an original that is in use.
+    """
+    newest: dict[tuple[Path, str], Listed] = {}
+    for item in sorted(listed(archives), key=lambda item: item.entry.compacted_at):
+        newest[item.archive, item.entry.sha256] = item
+    used = _in_use(newest)
+    old = [item for item in newest.values() if item.entry.compacted_at < before]
+    return [(item, used.get(item.entry.sha256, "")) for item in sorted(old, key=lambda item: item.entry.compacted_at)]
+
+
+def remove(items: Iterable[Listed], *, with_index: bool = True) -> None:
+    """Take originals out of their archives, the manifest first, and the index. Raises `OutputError`, `Unreadable`."""
+    by_archive: dict[Path, set[str]] = {}
+    for item in items:
+        by_archive.setdefault(item.archive, set()).add(item.entry.sha256)
+    for archive, hashes in by_archive.items():
+        with system_errors(archive):
+            _unlist(archive, hashes)
+            with opened_folder(archive) as root:
+                for sha256 in hashes:
+                    with suppress(FileNotFoundError), opened_folder(archive, sha256[:2]) as folder:
+                        for name in os.listdir(folder):  # noqa: PTH208 -- of a descriptor
+                            if name.startswith(f"{sha256}."):
+                                os.unlink(name, dir_fd=folder)
+                    # Where the folder is empty now.
+                    with suppress(OSError):
+                        os.rmdir(sha256[:2], dir_fd=root)
+                # May be deleted at any time; the next search makes it anew, without the words of what is gone.
+                with suppress(FileNotFoundError):
+                    if with_index:
+                        os.unlink(store.INDEX, dir_fd=root)
+
+
+def _in_use(items: dict[tuple[Path, str], Listed]) -> dict[str, str]:
+    """The originals that are in use, with the file each is used by."""
+    by_name: dict[str, str] = {}
+    for archive, sha256 in items:
+        by_name[sha256[:SHOWN_HASH_CHARS]] = sha256
+        with suppress(CompactError):
+            for part in _parts(archive, sha256):
+                by_name[part.sha256[:SHOWN_HASH_CHARS]] = sha256
+    paths = {sha256: item.path for (_, sha256), item in items.items()}
+    used: dict[str, str] = {}
+    for source in sorted({item.entry.source for item in items.values()} - {STDIN, ""}):
+        waiting = [by_name[name] for name in markers_in(source) if name in by_name] if Path(source).is_file() else []
+        while waiting:
+            sha256 = waiting.pop()
+            if sha256 not in used:
+                used[sha256] = source
+                waiting += [by_name[name] for name in markers_in(paths[sha256]) if name in by_name]
+    return used
+
+
+def _parts(archive: Path, sha256: str) -> Iterator[Part]:
+    """The transcripts inside an original that holds several. Raises `Unreadable`."""
+    sidecar = archive / store.stored_name(sha256, SIDECAR_ENDING)
+    if sidecar.exists():
+        yield from store.read_parts(sidecar)
+
+
+def _unlist(archive: Path, hashes: set[str]) -> None:
+    """Write the manifest without these originals, under the lock by which others add to it.
+
+    It is written where it lies: who waits for the lock has this file open.
+    """
+    import fcntl
+
+    with os.fdopen(store.open_inside(archive, MANIFEST, os.O_RDWR), "r+b") as file:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+        lines = file.readlines()
+        kept = b"".join(line for line in lines if not any(f'"{sha256}"'.encode() in line for sha256 in hashes))
+        file.seek(0)
+        file.write(kept)
+        file.truncate()
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def store_session(archive: Archive, transcript: Transcript, source: str) -> None:
+    """Store a session as it is now, read from ``source``; what it grew from is found inside it from then on.
+
+    Durable on return: the earlier states are taken out after it. Raises `OutputError`, `Unreadable`.
+    """
+    data = transcript.source()
+    earlier = tuple(_earlier(archive, data, source)) if source else ()
+    with archive.writer() as writer:
+        writer(data)
+        if earlier:
+            # Their bytes, and the transcripts in them, lie at the same places in what grew from them.
+            parts = [Part(sha256=writer.content.sha256, offset=0, length=len(data))]
+            for entry in earlier:
+                parts += _parts(archive.folder, entry.sha256)
+                parts.append(Part(sha256=entry.sha256, offset=0, length=entry.bytes))
+            for part in dict.fromkeys(parts):
+                writer.add_part(part)
+        blob = writer.commit()
+    archive.record(blob, records=len(transcript.records), dialect=transcript.dialect, source=source)
+    remove((Listed(archive=archive.folder, entry=entry) for entry in earlier), with_index=False)
+
+
+def _earlier(archive: Archive, data: bytes, source: str) -> Iterator[ManifestEntry]:
+    """The originals that were only ever archived from here, and that the session goes on from."""
+    entries = [entry for _, entry in store.read_entries(archive.folder) if entry]
+    others = {entry.sha256 for entry in entries if entry.source != source or entry.written_sha256}
+    own = {entry.sha256: entry for entry in entries if entry.sha256 not in others and entry.bytes < len(data)}
+    digest, at = hashlib.sha256(), 0
+    for entry in sorted(own.values(), key=lambda entry: entry.bytes):
+        digest.update(memoryview(data)[at : entry.bytes])
+        at = entry.bytes
+        if digest.hexdigest() == entry.sha256:
+            yield entry
+
+
+JOURNAL_START = "append-"
+_NAME_CHARS = 16
+# A summary and its boundary have some KB.
+_MOST_JOURNAL_BYTES = 256 << 20
+_LEFTOVER = re.compile(r"\.compact-[0-9a-f]{16}(?:\.tmp|-([0-9a-f]{16})\.swap)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Begun:
+    """An append that was begun."""
+
+    sha256: str  # of the file before it
+    size_bytes: int
+    # The file's. Whoever makes a tree with a journal in it may know path and bytes of the file that goes with it, but
+    # not the number it gets where the tree is unpacked: such a journal is not believed.
+    inode: int
+    data: bytes  # what is appended
+
+
+@contextmanager
+def journal(archive: Path, path: str, original: store.Blob, data: bytes) -> Iterator[None]:
+    """While the block appends ``data`` to the file at ``path``, which holds ``original``, the archive knows of it.
+
+    It is durable before the block begins, and stays only if the process dies. Raises `OutputError`, `Unreadable`.
+    """
+    name = _journal_name(path)
+    try:
+        head = {"sha256": original.sha256, "bytes": original.size_bytes, "inode": Path(path).stat().st_ino}
+    except OSError as error:
+        raise unreadable(error, path) from error
+    with store.PartialFile(archive, Compression.NONE) as draft:
+        draft.write(orjson.dumps(head, option=orjson.OPT_APPEND_NEWLINE) + data)
+        draft.take_name(archive / name)
+    try:
+        yield
+    finally:
+        _remove_journal(archive, name)
+
+
+def finish_append(path: str, archive: Path) -> bool:
+    """Finish what a killed run began to append to this file; whether there was anything of that kind.
+
+    If its beginning is at the end of the file, the rest is appended. If others wrote after it, it is taken out:
+    what they wrote is then in lines of its own. Anything else is left as it is. Raises `Changed`, `InUse`,
+    `OutputError`, `Unreadable`.
+    """
+    name = _journal_name(path)
+    if (begun := _read_journal(archive, name)) is None:
+        return False
+    try:
+        with Path(path).open("rb") as file:
+            look = Look.of(os.fstat(file.fileno()))
+            hashes = prefix_hashes(file.fileno(), [begun.size_bytes])
+            added = b""
+            if look.inode == begun.inode and hashes.get(begun.size_bytes) == begun.sha256:
+                check_no_writer(file.fileno(), path)
+                file.seek(begun.size_bytes)
+                added = file.read()
+        if 0 < len(added) < len(begun.data) and begun.data.startswith(added):
+            append(path, begun.data[len(added) :], look)
+        elif torn := _torn(added, begun.data):
+            atomic.remove_pieces(path, [(begun.size_bytes, begun.size_bytes + torn)])
+    except OSError as error:
+        raise atomic.output_error(error, path) from error
+    _remove_journal(archive, name)
+    return True
+
+
+def _torn(added: bytes, data: bytes) -> int:
+    """How many of the first bytes are the beginning of ``data``, torn, with the record of another program after it.
+
+    Only where the line that the two share is not JSON, and what comes after the torn part is.
+    """
+    shared = next((at for at, pair in enumerate(zip(added, data, strict=False)) if pair[0] != pair[1]), 0)
+    for at in range(shared, 0, -1):
+        start = added.rfind(b"\n", 0, at) + 1
+        if at == start or added[at : at + 1] not in (b"{", b"["):
+            continue
+        line = added[start:].partition(b"\n")[0]
+        if not _is_json(line) and _is_json(line[at - start :]):
+            return at
+    return 0
+
+
+def _is_json(line: bytes) -> bool:
+    with suppress(ValueError):
+        orjson.loads(line)
+        return True
+    return False
+
+
+def _journal_name(path: str) -> str:
+    """One journal for each file."""
+    return JOURNAL_START + hashlib.sha256(os.fsencode(followed(path))).hexdigest()[:_NAME_CHARS]
+
+
+def _remove_journal(archive: Path, name: str) -> None:
+    with suppress(OSError, Unreadable), opened_folder(archive) as root:
+        os.unlink(name, dir_fd=root)
+
+
+def _read_journal(archive: Path, name: str) -> _Begun | None:
+    """The journal of this name; None without one, or if it is not a journal."""
+    try:
+        with os.fdopen(store.open_inside(archive, name), "rb") as file:
+            if os.fstat(file.fileno()).st_size > _MOST_JOURNAL_BYTES:
+                return None
+            head, data = orjson.loads(file.readline()), file.read()
+        return _Begun(sha256=str(head["sha256"]), size_bytes=int(head["bytes"]), inode=int(head["inode"]), data=data)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def find_leftovers(folder: Path) -> Iterator[Path]:
+    """The files in a folder that were left behind by runs which have ended."""
+    for path in _named(folder):
+        with _held(path) as descriptor:
+            if descriptor is not None:
+                yield path
+
+
+def sweep(folder: Path, archives: Iterable[Path] = ()) -> tuple[Path, ...]:
+    """Remove what killed runs left in a folder; what cannot be removed without a loss of bytes is returned."""
+    kept = []
+    for path in _named(folder):
+        with suppress(OSError), _held(path) as descriptor:
+            if descriptor is None:
+                continue
+            if _is_needless(path, descriptor, archives):
+                path.unlink()
+            else:
+                kept.append(path)
+    return tuple(kept)
+
+
+def clear(folders: Iterable[Path], archives: Iterable[Path], warn: Callable[[str], object]) -> None:
+    """`sweep` the folders and the archives; ``warn`` of what has to stay."""
+    archives = tuple(archives)
+    for folder in (*folders, *archives):
+        for path in sweep(folder, archives):
+            warn(f"{path}: was written to while a run that was killed replaced it: look at it, then remove it")
+
+
+def _named(folder: Path) -> list[Path]:
+    if folder.name == store.LOCAL_ARCHIVE and folder.is_symlink():
+        return []
+    try:
+        with os.scandir(folder) as entries:
+            return [folder / entry.name for entry in entries if _LEFTOVER.fullmatch(entry.name)]
+    except OSError:
+        return []
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[int | None]:
+    """The file, held; None if a process has it, if it is gone, or if it is not a file of this user's."""
+    import fcntl
+
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        yield None
+        return
+    try:
+        status = os.fstat(descriptor)
+        is_own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            is_own = False
+        yield descriptor if is_own and os.fstat(descriptor).st_nlink else None
+    finally:
+        os.close(descriptor)
+
+
+def _is_needless(path: Path, descriptor: int, archives: Iterable[Path]) -> bool:
+    """Whether a leftover may go; what another program appended to it has found its place then."""
+    found = _LEFTOVER.fullmatch(path.name)
+    if not found or not found[1]:
+        return True
+    size_bytes = os.fstat(descriptor).st_size
+    if prefix_hashes(descriptor, [size_bytes])[size_bytes].startswith(found[1]):
+        return True
+    for archive in archives:
+        entries: set[ManifestEntry] = set()
+        with suppress(OSError, CompactError):
+            entries = {entry for _, entry in store.read_entries(archive) if entry and 0 <= entry.bytes <= size_bytes}
+        hashes = prefix_hashes(descriptor, [entry.bytes for entry in entries])
+        for entry in sorted(entries, key=lambda entry: entry.bytes, reverse=True):
+            # The original that the file begins with, the longest first.
+            if hashes[entry.bytes] == entry.sha256 and holds(archive, entry):
+                late = os.pread(descriptor, size_bytes - entry.bytes, entry.bytes)
+                if entry.bytes == size_bytes or (late and _appended(path.parent, entry, late)):
+                    return True
+    return False
+
+
+def _appended(folder: Path, entry: ManifestEntry, late: bytes) -> bool:
+    """Append what came late to the file that has the original's name, in this folder alone."""
+    name = Path(entry.source).name
+    if not name:
+        return False
+    target = folder / name
+    try:
+        with target.open("rb") as file:
+            if hashlib.sha256(file.read(entry.written_bytes)).hexdigest() != entry.written_sha256:
+                return False
+            if late in file.read():
+                return True
+        append_late(target, late)
+    except OSError:
+        return False
+    return True
