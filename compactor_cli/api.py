@@ -23,7 +23,8 @@ import orjson
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model import settings as model_settings
 from compactor_cli.model.errors import CompactError, InputError, UnknownShape, UsageError
-from compactor_cli.model.plan import Action, Compaction, Outcome, TranscriptReport
+from compactor_cli.model.plan import Action
+from compactor_cli.model.report import Compaction, Outcome, TranscriptReport
 from compactor_cli.model.settings import (
     Size,
     Strategy,

@@ -17,8 +17,9 @@ from compactor_cli.formats.registry import Appending, Dialect, Insertion, Insert
 from compactor_cli.group.exchanges import Grouping, group, orphans
 from compactor_cli.model.errors import InvariantError, UsageError
 from compactor_cli.model.marker import PLACEHOLDER_HASH, Marker
-from compactor_cli.model.plan import EXCERPTS, NOTICE, USAGE, Action, Importance, Mode, Outcome, Plan, Tier
-from compactor_cli.model.plan import Compaction as Compaction
+from compactor_cli.model.plan import EXCERPTS, NOTICE, USAGE, Action, Importance, Mode, Plan, Tier
+from compactor_cli.model.report import Compaction as Compaction
+from compactor_cli.model.report import Outcome
 from compactor_cli.model.settings import NEWEST, UNBROKEN, Keep, Settings, Size
 from compactor_cli.model.transcript import Container, Message, Record, Role, Transcript
 from compactor_cli.model.value import dataclass

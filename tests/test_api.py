@@ -18,7 +18,7 @@ from llm_server.client import LlmServer
 
 import compactor_cli
 from compactor_cli import CompactError, Settings, compact, compact_batch, iter_compact
-from compactor_cli.model.plan import Outcome
+from compactor_cli.model.report import Outcome
 
 ROOT = Path(__file__).resolve().parents[1]
 SESSIONS = sorted((ROOT / "samples").glob("*.jsonl"))

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from compactor_cli.archive.store import ManifestEntry
-from compactor_cli.model.plan import Edit, InputReport, Plan, Span, TranscriptReport
+from compactor_cli.model.plan import Edit, Plan, Span
+from compactor_cli.model.report import InputReport, TranscriptReport
 from compactor_cli.model.settings import Budget, Fit, Keep, PruneRule, Rules, Settings, Trigger
 
 pydantic = pytest.importorskip("pydantic", reason="schemas are compared with the types by pydantic, which is missing")

@@ -14,7 +14,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never, Self, TextIO
 
-from compactor_cli.model.plan import BytesRead, Event, InputEnded
+from compactor_cli.model.report import BytesRead, Event, InputEnded
 
 if TYPE_CHECKING:
     from tqdm import tqdm

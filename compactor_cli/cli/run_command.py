@@ -24,8 +24,8 @@ from compactor_cli.cli.console import Console, Level, Progress, counted, is_term
 from compactor_cli.cli.run_report import RunReport, output_file, print_models
 from compactor_cli.cli.views import PageFile, ResultLines, diff_view, plan_view, result_view, warn_of_fallbacks
 from compactor_cli.model.errors import CompactError, UsageError
-from compactor_cli.model.plan import Event, InputEnded, InputReport, Listener, Outcome, RunBegan
 from compactor_cli.model.plugins import PluginGroup, load_plugin, plugin_names
+from compactor_cli.model.report import Event, InputEnded, InputReport, Listener, Outcome, RunBegan
 from compactor_cli.model.settings import KEPT_BY, SEMANTIC, Settings, Strategy, untouched
 from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.sources import find_sources, is_folder

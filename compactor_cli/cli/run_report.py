@@ -23,7 +23,7 @@ from compactor_cli.archive.store import moment
 from compactor_cli.cli.config import RunOptions
 from compactor_cli.cli.console import Console, counted
 from compactor_cli.model.errors import InvariantError, UsageError
-from compactor_cli.model.plan import (
+from compactor_cli.model.report import (
     BytesRead,
     Event,
     InputBegan,

@@ -15,23 +15,14 @@ from typing import TYPE_CHECKING
 from compactor_cli.cli.console import Color, Console, beginning, counted, painted, shell_word, terminal_columns, visible
 from compactor_cli.cli.run_report import output_file
 from compactor_cli.model.errors import Place, UsageError
-from compactor_cli.model.plan import (
-    BOOKKEEPING,
-    NO_ROOM,
-    NOTICE,
-    ORPHAN,
-    SUPERSEDED,
-    USAGE,
-    Action,
+from compactor_cli.model.plan import BOOKKEEPING, NO_ROOM, NOTICE, ORPHAN, SUPERSEDED, USAGE, Action, Plan, Span, Tier
+from compactor_cli.model.report import (
     Compaction,
     Event,
     InputEnded,
     InputReport,
     Outcome,
-    Plan,
     RunEnded,
-    Span,
-    Tier,
     TranscriptEnded,
     TranscriptReport,
 )

@@ -18,8 +18,8 @@ from compactor_cli.formats.contents import json_value, listed
 from compactor_cli.formats.located import at
 from compactor_cli.formats.registry import Dialect, JsonPath, dialects_for, get, plain_scores, read_messages
 from compactor_cli.model.errors import CompactError, UnknownShape
-from compactor_cli.model.plan import LISTED
 from compactor_cli.model.plugins import PluginGroup, plugin_failed, plugin_names
+from compactor_cli.model.report import LISTED
 from compactor_cli.model.transcript import Container, Frame, Record, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import INVALID, OnInvalid, element_spans, records_in

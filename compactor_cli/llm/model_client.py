@@ -22,7 +22,7 @@ from compactor_cli.llm import llm, model_calls
 from compactor_cli.llm.limits import Breaker, Charge, RateLimiter, Sleep, Spend, sleep_seconds
 from compactor_cli.llm.model_calls import Call, CircuitOpen, GaveUp, Passing, Reply, UnknownModel, Unusable, Wanted
 from compactor_cli.llm.redact import Redactor
-from compactor_cli.model.plan import Answered, Listener, ModelCalled
+from compactor_cli.model.report import Answered, Listener, ModelCalled
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.sources import cache_folder, state_folder
 

@@ -16,23 +16,20 @@ from compactor_cli.formats.registry import Appending, Refreshing, find, get
 from compactor_cli.group.exchanges import Grouping, newest_request
 from compactor_cli.model.errors import InvariantError, UsageError
 from compactor_cli.model.plan import (
-    LISTED,
     ORPHAN,
     SUPERSEDED,
     USAGE,
     Action,
-    Compaction,
     Edit,
     Importance,
     Mark,
     Mode,
-    Outcome,
     Plan,
     Span,
     Tier,
-    TranscriptReport,
     spans_of,
 )
+from compactor_cli.model.report import LISTED, Compaction, Outcome, TranscriptReport
 from compactor_cli.model.settings import Settings, Size, When
 from compactor_cli.model.transcript import Container, Message, Role, Transcript
 from compactor_cli.plan.tokens import Counter, bound_message, count_message, count_messages

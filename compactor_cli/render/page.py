@@ -17,7 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.model.plan import USAGE, Action, Edit, InputReport, Outcome, Plan, TranscriptReport
+from compactor_cli.model.plan import USAGE, Action, Edit, Plan
+from compactor_cli.model.report import InputReport, Outcome, TranscriptReport
 from compactor_cli.model.transcript import Message, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.tokens import Counter, count_messages

@@ -16,7 +16,7 @@ from compactor_cli.archive.atomic import DEFAULT_MODE, atomic_writer, make_folde
 from compactor_cli.formats.contents import member_span
 from compactor_cli.formats.detect import find_row, open_transcripts
 from compactor_cli.model.errors import CompactError, InputError, UnknownShape, UsageError
-from compactor_cli.model.plan import Outcome, TranscriptReport
+from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.model.transcript import Record
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import OnInvalid, parse, read_records, records_in

@@ -31,16 +31,14 @@ from compactor_cli.model.errors import (
     Place,
     UnknownShape,
 )
-from compactor_cli.model.plan import (
+from compactor_cli.model.plan import Importance, Mode, Plan
+from compactor_cli.model.report import (
     BytesRead,
     Compaction,
-    Importance,
     InputBegan,
     InputReport,
     Listener,
-    Mode,
     Outcome,
-    Plan,
     Planned,
     TranscriptEnded,
     TranscriptReport,

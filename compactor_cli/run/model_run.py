@@ -30,7 +30,8 @@ from compactor_cli.llm.model_calls import NO_KEYS, NO_SECRET, Call, Keys, LimitR
 from compactor_cli.llm.model_client import BackgroundEventLoop, Fallback, ModelClient, ReplyCache
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.model.errors import CompactError, UsageError
-from compactor_cli.model.plan import Importance, Listener
+from compactor_cli.model.plan import Importance
+from compactor_cli.model.report import Listener
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.summary import Estimate, Request
 from compactor_cli.model.value import dataclass

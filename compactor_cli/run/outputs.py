@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 from compactor_cli.archive import atomic
 from compactor_cli.archive.atomic import Existing, append, atomic_writer, followed, is_special, replace, system_errors
 from compactor_cli.model.errors import Changed, CompactError, OutputError, UsageError
-from compactor_cli.model.plan import LISTED, InputReport, Outcome, TranscriptReport
+from compactor_cli.model.report import LISTED, InputReport, Outcome, TranscriptReport
 from compactor_cli.model.value import dataclass
 from compactor_cli.read import streams
 from compactor_cli.read.jsonl import OnInvalid, RecordReader

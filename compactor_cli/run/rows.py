@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 from compactor_cli.engine import compact_transcript, plan_transcript, summary_request
 from compactor_cli.model.errors import CompactError, InvariantError, KeptAsIs, OutputError, PluginFailed, UsageError
 from compactor_cli.model.marker import without_preface
-from compactor_cli.model.plan import Action, Compaction, Importance, Mode, Outcome, Plan, Span, TranscriptReport
+from compactor_cli.model.plan import Action, Importance, Mode, Plan, Span
 from compactor_cli.model.plugins import WhenFailing
+from compactor_cli.model.report import Compaction, Outcome, TranscriptReport
 from compactor_cli.model.settings import UNBROKEN, Settings, Size
 from compactor_cli.model.transcript import Container, Transcript
 from compactor_cli.model.value import dataclass

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import write_private
 from compactor_cli.model.errors import CompactError, TryLater
-from compactor_cli.model.plan import InputReport, Listener, Outcome, without_progress
+from compactor_cli.model.report import InputReport, Listener, Outcome, without_progress
 from compactor_cli.plan.tokens import load_vocabulary
 from compactor_cli.plan.trigger import named_window_tokens
 from compactor_cli.read.streams import Compression, Look, compression_named, content_sha256, look_at

@@ -25,7 +25,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from compactor_cli.archive.atomic import Existing, atomic_writer, output_error
 from compactor_cli.model.errors import Changed, CompactError, InputError, TryLater, UsageError
-from compactor_cli.model.plan import Outcome
+from compactor_cli.model.report import Outcome
 from compactor_cli.model.settings import Settings, settings_from
 from compactor_cli.model.value import dataclass
 from compactor_cli.presets import DEFAULT, load_preset

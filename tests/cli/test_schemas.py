@@ -11,7 +11,8 @@ from cli_cases import Run
 
 from compactor_cli.archive.store import ManifestEntry, moment
 from compactor_cli.formats.registry import names
-from compactor_cli.model.plan import Edit, InputReport, Mode, Outcome, Plan, Span, Tier, TranscriptReport
+from compactor_cli.model.plan import Edit, Mode, Plan, Span, Tier
+from compactor_cli.model.report import InputReport, Outcome, TranscriptReport
 from compactor_cli.model.settings import Budget, Keep, PruneRule, Settings, Size, Trigger
 from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary
 from compactor_cli.run.documents import faults, schema_names, schema_text

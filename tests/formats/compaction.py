@@ -10,7 +10,8 @@ from opening import open_bytes
 from compactor_cli.digest.digest import Digest
 from compactor_cli.engine import Compaction, compact_transcript
 from compactor_cli.group.exchanges import group
-from compactor_cli.model.plan import Action, Outcome
+from compactor_cli.model.plan import Action
+from compactor_cli.model.report import Outcome
 from compactor_cli.model.settings import Keep, Settings, Size
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.tokens import counter_for

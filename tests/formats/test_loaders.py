@@ -17,7 +17,7 @@ from compaction import SETTINGS, compacted
 from loaders import LIBRARIES, LONG, NOT_INSTALLED, TURNS, answered, asked
 from opening import open_values
 
-from compactor_cli.model.plan import Outcome
+from compactor_cli.model.report import Outcome
 from compactor_cli.model.transcript import Transcript
 
 SCRIPT = Path(__file__).with_name("loaders.py")

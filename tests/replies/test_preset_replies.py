@@ -11,7 +11,7 @@ from model_cases import summariser
 
 from compactor_cli.engine import compact_transcript
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.model.plan import Compaction
+from compactor_cli.model.report import Compaction
 from compactor_cli.model.settings import Size
 from compactor_cli.model.transcript import Role
 from compactor_cli.plan.tokens import EstimateCounter

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.model.plan import InputReport, Outcome
+from compactor_cli.model.report import InputReport, Outcome
 from compactor_cli.model.settings import Settings, Size
 from compactor_cli.read.sources import InputSource, find_sources
 from compactor_cli.run.jobs import Job, Originals, Outputs, Purpose, RunConfig

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.model.plan import Compaction, InputReport, Outcome
+from compactor_cli.model.report import Compaction, InputReport, Outcome
 from compactor_cli.model.settings import Settings, Size
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.read.jsonl import OnInvalid

@@ -14,7 +14,7 @@ import pytest
 
 from compactor_cli.archive.atomic import Existing
 from compactor_cli.formats import detect
-from compactor_cli.model.plan import LISTED, Event, InputReport, TranscriptEnded
+from compactor_cli.model.report import LISTED, Event, InputReport, TranscriptEnded
 from compactor_cli.model.settings import PruneRule, Settings, Size, When
 from compactor_cli.plan.tokens import TiktokenCounter
 from compactor_cli.read import jsonl
