@@ -93,9 +93,10 @@ def without_data(text: str) -> str:
         run = list(found)
         is_data = may_be and len(run) >= _LINES_OF_DATA
         for line in run:
-            said = line if line.count('":') < _MEMBERS_OF_DATA else _BEFORE_DATA.match(line)
-            if said and not is_data:
-                lines.append(said if isinstance(said, str) else f"{said[1].rstrip()} {ELLIPSIS}")
+            is_plain = line.count('":') < _MEMBERS_OF_DATA
+            opens = None if is_plain else _BEFORE_DATA.match(line)
+            if not is_data and (is_plain or opens):
+                lines.append(f"{opens[1].rstrip()} {ELLIPSIS}" if opens else line)
             elif lines and not lines[-1].endswith(ELLIPSIS):
                 lines[-1] += f" {ELLIPSIS}"
     return "\n".join(lines)

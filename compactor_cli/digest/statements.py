@@ -358,7 +358,7 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
             above.clear()
             yield from _entry(plain_line(line), indent - 1, heading, above)
         else:
-            # A line that introduces a list leads entries of its own indent; a sentence ends that, but for a quotation.
+            # A line that introduces a list leads entries of its own indent; a sentence ends that, a quotation does not.
             while above and above[-1][0] >= indent - (not line.startswith(">")):
                 above.pop()
             if is_bold and _OWN_LABEL.match(line):

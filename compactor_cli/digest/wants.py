@@ -484,13 +484,13 @@ def _quotes(
         whole = {}
     rest = (cost for message, cost in costs.items() if message not in whole)
     level = water_level(rest, room - sum(whole.values()))
-    said: dict[UserMessage, str] = {}
+    quoted: dict[UserMessage, str] = {}
     for message, cost in costs.items():
         text = message.text
         if cost > level and message not in whole:
             text = condensed(text, level, token_cache, lambda pieces, _, left: _fitting(pieces, left, token_cache))
-        said[message] = text
-    for _, row in groupby(said.items(), lambda pair: pair[0].stopped or pair[0].record):
+        quoted[message] = text
+    for _, row in groupby(quoted.items(), lambda pair: pair[0].stopped or pair[0].record):
         yield _joined_stops([*row], analysis)
 
 
