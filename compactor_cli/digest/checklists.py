@@ -163,13 +163,16 @@ def _overtaken(
     start = bisect_right(edits, number, key=itemgetter(0))
     later = [changed for _, file, changed in edits[start : start + _MAX_NEXT_EDITS] if not file.endswith(PROSE)]
     for place, (piece, form, lead) in enumerate(statements_of(event.text)):
-        names = _subject(piece)[1] if form is not StatementForm.CODE else frozenset[str]()
-        files = _subject(f"{lead}\n{piece}")[0] if names else ()
+        whole = f"{lead}\n{piece}"
+        may_be_out = any(map(whole.__contains__, gone))
+        finds_fault = later and form is StatementForm.SENTENCE and _FAULT.search(piece)
+        if form is StatementForm.CODE or not (may_be_out or finds_fault):
+            continue
+        names = _subject(piece)[1]
+        files = _subject(whole)[0] if names and may_be_out else ()
         is_out = any(at > number and not out.isdisjoint(names) for file in files for at, out in gone.get(file, ()))
-        finds_fault = later and form is StatementForm.SENTENCE and len(names) > 1 and _FAULT.search(piece)
-        if is_out or (
-            finds_fault and any(2 * sum(name in changed for name in names) >= len(names) for changed in later)
-        ):
+        is_edited = finds_fault and len(names) > 1
+        if is_out or (is_edited and any(2 * sum(name in changed for name in names) >= len(names) for changed in later)):
             yield DealtWith(number, event.record, piece, (place,))
 
 

@@ -114,16 +114,20 @@ def standing(one: Statement, analysis: Analysis) -> str:
     words = analysis.words
     if one.place in analysis.taken_back.get(one.event, ()):
         return words.overruled
-    if any(one.place in entry.places for entry in analysis.dealt_with.get(one.event, ())):
+    dealt_with = analysis.dealt_with.get(one.event)
+    if dealt_with and any(one.place in entry.places for entry in dealt_with):
         return words.edited_later
     if one.form not in _PROSE:
         return ""
     if one.event < analysis.code_changed_at and GIVES_VERDICT.search(one.text):
         return words.older
-    names = {*_IDENTIFIER.findall(one.text)} if one.event >= 0 else set[str]()
-    if analysis.edited.touched.keys().isdisjoint(names):
+    touched = analysis.edited.touched
+    if not touched or one.event < 0:
         return ""
-    edited = analysis.edited.touched if _SAYS_WHAT_IS.search(one.text) else analysis.edited.replaced
+    names = {*_IDENTIFIER.findall(one.text)}
+    if touched.keys().isdisjoint(names):
+        return ""
+    edited = touched if _SAYS_WHAT_IS.search(one.text) else analysis.edited.replaced
     later = sum(edited.get(name, -1) > one.event for name in names)
     return words.edited_later if 2 * later >= len(names) else ""
 

@@ -186,12 +186,21 @@ _NAME = re.compile(rf"[A-Z\d](?<![^\W{_DENSE}].)(?:{_CAPITAL}|{_NUMBER})", re.MU
 
 def words(text: str) -> list[str]:
     """The words in order, in lower case; one word for each character of a script without spaces."""
-    return _ascii_words(text) if text.isascii() else _WORD.findall(text.lower())
+    return _ascii_words(text) if _has_ascii_words(text) else _WORD.findall(text.lower())
+
+
+def _has_ascii_words(text: str) -> bool:
+    """Whether only marks, such as dashes, arrows and check marks, are not ASCII: no word and no part of one."""
+    return text.isascii() or _LETTER.search(text) is None
+
+
+# A search for what is not ASCII takes a tenth of the time of one for letters.
+_LETTER = re.compile(rf"[^\0-\x7f](?<=[\w{_DENSE}])")
 
 
 def _ascii_words(text: str) -> list[str]:
     """As a pattern would find them, in a third of the time."""
-    return text.encode().translate(_IN_WORDS).decode().split()
+    return text.encode("ascii", "replace").translate(_IN_WORDS).decode().split()
 
 
 def apart(text: str) -> str:
@@ -209,7 +218,7 @@ def terms(text: str) -> list[str]:
 
 def raw_terms(text: str) -> list[str]:
     """What `terms` picks from: the words in lower case, and two-character runs of scripts without spaces."""
-    if text.isascii():
+    if _has_ascii_words(text):
         return _ascii_words(text)
     plain: list[str] = _WORD.findall(text.lower())
     for run in _DENSE_RUN.findall(text):

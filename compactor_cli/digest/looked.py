@@ -32,7 +32,7 @@ _MOST_REMEMBERED = 1 << 16
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d{3,}|[^\W\d_]{2,}")
 # Before it, where a search found it: `src/clock.py:12:`.
 _DEFINES = re.compile(
-    rf"(?:[\w./@+-]+:)?(?:\d+[:-]\s*)?{MODIFIER}*(?:{DEFINERS}|module)\s+[\w$(*]"
+    rf"(?:[\w./@+-]++:)?(?:\d+[:-]\s*)?{MODIFIER}*(?:{DEFINERS}|module)\s+[\w$(*]"
     rf"|export (?:default )?(?:const|let|var) |(?:CREATE|create) (?:TABLE|table) "
 )
 
