@@ -17,6 +17,7 @@ from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.noise import is_signature
 from compactor_cli.digest.statements import StatementForm, statements_of
+from compactor_cli.model.patterns import pattern
 
 _MIN_ENTRIES = 3
 _MAX_EDIT_CHARS = 20_000
@@ -26,22 +27,22 @@ _MAX_LISTS = 40
 _MAX_LATER = 200
 # What is looked at of the text above a list to know what it is of.
 _ABOVE_CHARS = 200
-_NUMBERED = re.compile(r"^[ \t]*(?:\|[ \t]*|#{1,4} |\*\*)?#?\d{1,2}(?:[.)]|[ \t]*\|)", re.MULTILINE)
-_NAME = re.compile(r"\w{5,}")
-_ENTRY = re.compile(r"#?(\d{1,2})(?:[.)] | \| )")
+_NUMBERED = pattern(r"^[ \t]*(?:\|[ \t]*|#{1,4} |\*\*)?#?\d{1,2}(?:[.)]|[ \t]*\|)", re.MULTILINE)
+_NAME = pattern(r"\w{5,}")
+_ENTRY = pattern(r"#?(\d{1,2})(?:[.)] | \| )")
 # What stands above a list of things to be dealt with, and above one of what was done or what explains something.
-_TO_DO = re.compile(
+_TO_DO = pattern(
     r"issue|finding|problem|remaining|to-?do\b|to fix|comment|feedback|plan\b|changes (?:needed|required)|missing"
     r"|places|need(?:s|ed)? (?:to be )?(?:fix|chang|updat|add|handl|mend)|recommend|improve|suggest|bugs?\b|concern"
     r"|failing|left\b|threads|问题|待办|指摘",
     re.IGNORECASE,
 )
 # How a message begins whose headings are findings or steps, and not what explains something.
-_REVIEWS = re.compile(
+_REVIEWS = pattern(
     r"\b(?:review|findings|issues|problems|concerns|remaining|threads|comments|suggestions|recommendations|plan)\b|问题",
     re.IGNORECASE,
 )
-_MADE = re.compile(
+_MADE = pattern(
     r"changes made|(?:was|were|been|i) (?:done|made|changed|fixed)|completed|implemented|✅|summary"
     r"|\b(?:because|why)\b|root cause|what happened|\b(?:issue|problem|bug|cause) (?:was|is)\b",
     re.IGNORECASE,
@@ -176,7 +177,7 @@ def _overtaken(
             yield DealtWith(number, event.record, piece, (place,))
 
 
-_FAULT = re.compile(
+_FAULT = pattern(
     r"(?<!was )(?<!were )\b(?:never|missing|ignor(?:es?|ing)|loses?|drops?|(?:does|is|are) not)\b"
     r"|\b(?:does|is|are)n't\b"
 )

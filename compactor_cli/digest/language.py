@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+from compactor_cli.model.patterns import pattern
+
 # A vote counts one message; longer pastes (logs, code) carry no information about the language of the one who pastes.
 _VOTING_CHARS = 2_000
 LANGUAGES = ("en", "zh", "ja")
@@ -116,7 +118,7 @@ _COMMON = {
 
 
 # Kana, Chinese characters, Korean syllables, Cyrillic words, Latin words.
-_LETTERS = re.compile(
+_LETTERS = pattern(
     r"([\u3040-\u30ff])|([\u3400-\u4dbf\u4e00-\u9fff])|([\uac00-\ud7af])|([\u0400-\u04ff]+)|([A-Za-z\u00c0-\u024f]+)"
 )
 
@@ -176,12 +178,12 @@ _IN_WORDS = bytes(ord(chr(code).lower()) if chr(code).isalnum() or code == ord("
 _IN_WORDS += bytes(128)
 
 
-_WORD = re.compile(rf"[{_DENSE}]|[^\W{_DENSE}]+")
-_DENSE_RUN = re.compile(rf"[{_DENSE}]+")
+_WORD = pattern(rf"[{_DENSE}]|[^\W{_DENSE}]+")
+_DENSE_RUN = pattern(rf"[{_DENSE}]+")
 # A capital letter that opens neither a line nor a sentence, or a digit outside of words: the search is for
 # these first.
 _CAPITAL, _NUMBER = r"(?<=[A-Z])(?<!^.)(?<![.!?:]\s.)[a-z]+\b", rf"(?<=\d)(?:[\d,.:/-]*\d)?(?![^\W{_DENSE}])"
-_NAME = re.compile(rf"[A-Z\d](?<![^\W{_DENSE}].)(?:{_CAPITAL}|{_NUMBER})", re.MULTILINE)
+_NAME = pattern(rf"[A-Z\d](?<![^\W{_DENSE}].)(?:{_CAPITAL}|{_NUMBER})", re.MULTILINE)
 
 
 def words(text: str) -> list[str]:
@@ -195,7 +197,7 @@ def _has_ascii_words(text: str) -> bool:
 
 
 # A search for what is not ASCII takes a tenth of the time of one for letters.
-_LETTER = re.compile(rf"[^\0-\x7f](?<=[\w{_DENSE}])")
+_LETTER = pattern(rf"[^\0-\x7f](?<=[\w{_DENSE}])")
 
 
 def _ascii_words(text: str) -> list[str]:
@@ -208,7 +210,7 @@ def apart(text: str) -> str:
     return _SEAM.sub(" ", text)
 
 
-_SEAM = re.compile(r"_+|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SEAM = pattern(r"_+|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def terms(text: str) -> list[str]:
