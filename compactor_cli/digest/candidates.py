@@ -142,8 +142,8 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
     for call, result in islice(reversed([*found]), _MAX_ANSWERS):
         if events[call].tool not in (ToolKind.COMMAND, ToolKind.READ):
             continue
-        told = (line.strip() for line in result.text.strip().split("\n") if not _is_slip(line))
-        lines = list(islice(told, _MAX_ANSWER_LINES + 1))
+        answered = (line.strip() for line in result.text.strip().split("\n") if not _is_slip(line))
+        lines = list(islice(answered, _MAX_ANSWER_LINES + 1))
         text = _BETWEEN_LINES.join(lines)
         if len(lines) > _MAX_ANSWER_LINES or len(text) > _MAX_ANSWER_CHARS or is_noise(text):
             continue
