@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 PASS = [sys.executable, "-c", "pass"]
-# tiktoken itself, on every text of every line; its vocabulary is found as the product finds it.
+# tiktoken itself, on every text of every line; only where its vocabulary is, the product knows.
 TOKENISE = """
 import os, sys, orjson
-from compactor_cli.plan.models import load_encoding, vocabulary_folder
-encode = load_encoding("o200k_base", vocabulary_folder("o200k_base")).encode_ordinary
+from compactor_cli.plan.models import vocabulary_folder
+os.environ["TIKTOKEN_CACHE_DIR"] = str(vocabulary_folder("o200k_base"))
+import tiktoken
+encode = tiktoken.get_encoding("o200k_base").encode_ordinary
 def texts(value):
     if isinstance(value, str):
         yield value

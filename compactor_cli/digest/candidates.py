@@ -65,7 +65,7 @@ _SPOKEN_CHARS = 600
 _SPOKEN_CHARS_PER_TOKEN = 60
 _OUTPUTS_PER_TOKEN = 0.16
 _MIN_OUTPUTS = 40
-_MAX_ANSWERS, _MAX_ANSWER_CHARS = 60, 160
+_MAX_ANSWERS, _MAX_ANSWER_LINES, _MAX_ANSWER_CHARS = 60, 2, 160
 _MIN_REPORT_CHARS = 400
 _BETWEEN_LINES = " · "
 _LINES_PER_ATOM = 3
@@ -90,6 +90,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     last_user = max((number for number, event in enumerate(events) if event.kind is EventKind.USER), default=-1)
     is_service = analysis.is_dialogue and any(map(is_service_call, events))
     changed = {one.name: one.event for one in analysis.operations if one.action is not FileAction.READ}
+    last_change = max(changed.values(), default=-1)
     steps = {n for n in spoken[:-1] if events[n].kind is EventKind.ASSISTANT} - {*analysis.finals}
     # Until the cause was found, others were suspected.
     newest_cause = {events[cause.event].turn: cause.event for cause in analysis.causes}
@@ -108,10 +109,10 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
         for one in _pieces(text, base, scores, focus, is_service=is_service, **kind):
             mark = standing(one, analysis)
             is_doubted = mark == analysis.words.overruled or (is_old and finds_cause(one.text))
-            named = _FILE_NAME.findall(f"{one.text} {one.lead}")
+            named = _FILE_NAME.findall(f"{one.text} {one.lead}") if number < last_change else ()
             is_changed = mark != "" or any(changed.get(name, -1) > number for name in named)
             factor = TAKEN_BACK_FACTOR if is_doubted else CHANGED_SINCE_FACTOR if is_changed else 1.0
-            found.append(one._replace(weight=one.weight * factor))
+            found.append(one._replace(weight=one.weight * factor) if factor != 1.0 else one)
     found.extend(_thought_pieces(analysis, wordless))
     reports = _reports(events, chars)
     for number, text in reports.items():
@@ -139,10 +140,15 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
     events, places = analysis.events, analysis.scores.table.lines.numbers
     found = ((call, result) for call, result in results_of(events).items() if result.refusal is None)
     for call, result in islice(reversed([*found]), _MAX_ANSWERS):
-        lines = [line.strip() for line in result.text.strip().split("\n") if not _SLIP.match(line)]
-        text, label = _BETWEEN_LINES.join(lines), analysis.labels[call].text
-        is_short = len(text) <= _MAX_ANSWER_CHARS and len(lines) <= 2 and not is_noise(text) and text not in label
-        if is_short and events[call].tool in (ToolKind.COMMAND, ToolKind.READ):
+        if events[call].tool not in (ToolKind.COMMAND, ToolKind.READ):
+            continue
+        answered = (line.strip() for line in result.text.strip().split("\n") if not _is_slip(line))
+        lines = list(islice(answered, _MAX_ANSWER_LINES + 1))
+        text = _BETWEEN_LINES.join(lines)
+        if len(lines) > _MAX_ANSWER_LINES or len(text) > _MAX_ANSWER_CHARS or is_noise(text):
+            continue
+        label = analysis.labels[call].text
+        if text not in label:
             base = wordless[call]._replace(
                 form=StatementForm.OUTPUT, label=label, weight=OUTPUT_FACTOR * wordless[call].weight
             )
@@ -329,7 +335,7 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
             continue
         is_file = event.tool is ToolKind.READ or (event.tool is ToolKind.COMMAND and label.is_file)
         is_look = is_result and (is_file or event.call in looks)
-        if is_look and _SLIP.match(text):
+        if is_look and _is_slip(text):
             continue
         form = StatementForm.LOOKED if is_look else StatementForm.OUTPUT
         weight = OUTPUT_FACTOR * base.weight * (SCRAP_FACTOR if is_scrap(text) else 1.0)
@@ -346,6 +352,12 @@ _PREAMBLE = re.compile(
 _SLIP = re.compile(
     r"\S+: (?:-c: )?line \d+: |\S+: .*(?:No such file or directory|Operation not permitted|Permission denied)$"
 )
+
+
+def _is_slip(line: str) -> bool:
+    return ": " in line and _SLIP.match(line) is not None
+
+
 # Where a search found a line: `src/clock.py:12:`.
 _PLACE = re.compile(r"^[\w./@+-]+:(?:\d+:)?\s*(?=\S)")
 

@@ -16,6 +16,7 @@ from compactor_cli.digest.failures import GUESS, fails_alike, fixing_line
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.noise import is_narration, may_have
 from compactor_cli.digest.statements import COLONS, GAP, sentences
+from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
 
@@ -35,7 +36,7 @@ class Cause:
     fixing: str = ""
 
 
-_FINDS_CAUSE = re.compile(
+_FINDS_CAUSE = pattern(
     r"\b(?:root cause(?! fix)|(?:the|this|here's (?:the|an?)|there's (?:the|an?)|real|actual) (?:\w+ )?"
     r"(?:issue|problem|bug|cause|culprit|blocker|gap)(?: here)?(?: (?:is|was)\b|:| —)"
     r"|(?:this|that|which|it)(?: is|'s) (?:an?|the) (?:\w+ )?(?:bug|culprit|cause|gap|problem)\b(?! fix)"
@@ -47,16 +48,16 @@ _FINDS_CAUSE = re.compile(
     re.IGNORECASE,
 )
 # What only may be so, is still to come, or is over.
-_UNSURE = re.compile(
+_UNSURE = pattern(
     rf"{GUESS.pattern}|\b(?:would|should|if|(?:I|we)'d)\b|\b(?:resolved|solved|gone|pre-existing"
     r"|same (?:bug|issue|problem)|(?:now|already|is|was|are) (?:fixed|clear))\b",
     re.IGNORECASE,
 )
-_OF_TESTS = re.compile(r"(?:^|/)(?:tests?|__tests__|spec)/|(?:^|/)test_[^/]*$|(?:_test|\.test|\.spec|_spec)\.\w+$")
+_OF_TESTS = pattern(r"(?:^|/)(?:tests?|__tests__|spec)/|(?:^|/)test_[^/]*$|(?:_test|\.test|\.spec|_spec)\.\w+$")
 # What was looked for, a fault or not.
-_FOUND_IT = re.compile(r"\W*found it\b", re.IGNORECASE)
-_POINTS_BACK = re.compile(r"\W*(?:so )?(?:that|this|it)(?:'s| is| explains)\b", re.IGNORECASE)
-_NAMES_FIX = re.compile(r"\W*(?:so )?(?:the )?(?:\w+ )?fix(?:es)?\b(?! it\b)", re.IGNORECASE)
+_FOUND_IT = pattern(r"\W*found it\b", re.IGNORECASE)
+_POINTS_BACK = pattern(r"\W*(?:so )?(?:that|this|it)(?:'s| is| explains)\b", re.IGNORECASE)
+_NAMES_FIX = pattern(r"\W*(?:so )?(?:the )?(?:\w+ )?fix(?:es)?\b(?! it\b)", re.IGNORECASE)
 _MAX_CAUSE_CHARS, _MAX_FIX_CHARS = 280, 160
 
 
@@ -77,7 +78,7 @@ def supposes(sentence: str) -> bool:
     return _SUPPOSES.search(sentence) is not None
 
 
-_SUPPOSES = re.compile(
+_SUPPOSES = pattern(
     r"\b(?:might be|probably|likely|possibly|perhaps|maybe|seems?|I (?:think|suspect))\b", re.IGNORECASE
 )
 
@@ -181,8 +182,8 @@ def _is_found_otherwise(
 
 
 # What a message says that reports what was fixed, and not what is to be.
-_REPORTS_FIX = re.compile(r"\b(?:fixed|fix:|resolved)", re.IGNORECASE)
-_MARKED = re.compile(r"`[^`\n]+`")
+_REPORTS_FIX = pattern(r"\b(?:fixed|fix:|resolved)", re.IGNORECASE)
+_MARKED = pattern(r"`[^`\n]+`")
 _MIN_EXPLAINING_CHARS = 200
 
 
@@ -206,4 +207,4 @@ def _cause_in(pieces: Sequence[str]) -> str:
     return f"{' '.join(taken)}{GAP}{fix}" if fix else " ".join(taken)
 
 
-_ENTRY = re.compile(r"\d{1,2}[.)] ")
+_ENTRY = pattern(r"\d{1,2}[.)] ")

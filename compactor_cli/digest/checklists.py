@@ -17,6 +17,7 @@ from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.noise import is_signature
 from compactor_cli.digest.statements import StatementForm, statements_of
+from compactor_cli.model.patterns import pattern
 
 _MIN_ENTRIES = 3
 _MAX_EDIT_CHARS = 20_000
@@ -26,22 +27,22 @@ _MAX_LISTS = 40
 _MAX_LATER = 200
 # What is looked at of the text above a list to know what it is of.
 _ABOVE_CHARS = 200
-_NUMBERED = re.compile(r"^[ \t]*(?:\|[ \t]*|#{1,4} |\*\*)?#?\d{1,2}(?:[.)]|[ \t]*\|)", re.MULTILINE)
-_NAME = re.compile(r"\w{5,}")
-_ENTRY = re.compile(r"#?(\d{1,2})(?:[.)] | \| )")
+_NUMBERED = pattern(r"^[ \t]*(?:\|[ \t]*|#{1,4} |\*\*)?#?\d{1,2}(?:[.)]|[ \t]*\|)", re.MULTILINE)
+_NAME = pattern(r"\w{5,}")
+_ENTRY = pattern(r"#?(\d{1,2})(?:[.)] | \| )")
 # What stands above a list of things to be dealt with, and above one of what was done or what explains something.
-_TO_DO = re.compile(
+_TO_DO = pattern(
     r"issue|finding|problem|remaining|to-?do\b|to fix|comment|feedback|plan\b|changes (?:needed|required)|missing"
     r"|places|need(?:s|ed)? (?:to be )?(?:fix|chang|updat|add|handl|mend)|recommend|improve|suggest|bugs?\b|concern"
     r"|failing|left\b|threads|问题|待办|指摘",
     re.IGNORECASE,
 )
 # How a message begins whose headings are findings or steps, and not what explains something.
-_REVIEWS = re.compile(
+_REVIEWS = pattern(
     r"\b(?:review|findings|issues|problems|concerns|remaining|threads|comments|suggestions|recommendations|plan)\b|问题",
     re.IGNORECASE,
 )
-_MADE = re.compile(
+_MADE = pattern(
     r"changes made|(?:was|were|been|i) (?:done|made|changed|fixed)|completed|implemented|✅|summary"
     r"|\b(?:because|why)\b|root cause|what happened|\b(?:issue|problem|bug|cause) (?:was|is)\b",
     re.IGNORECASE,
@@ -163,17 +164,20 @@ def _overtaken(
     start = bisect_right(edits, number, key=itemgetter(0))
     later = [changed for _, file, changed in edits[start : start + _MAX_NEXT_EDITS] if not file.endswith(PROSE)]
     for place, (piece, form, lead) in enumerate(statements_of(event.text)):
-        names = _subject(piece)[1] if form is not StatementForm.CODE else frozenset[str]()
-        files = _subject(f"{lead}\n{piece}")[0] if names else ()
+        whole = f"{lead}\n{piece}"
+        may_be_out = any(map(whole.__contains__, gone))
+        finds_fault = later and form is StatementForm.SENTENCE and _FAULT.search(piece)
+        if form is StatementForm.CODE or not (may_be_out or finds_fault):
+            continue
+        names = _subject(piece)[1]
+        files = _subject(whole)[0] if names and may_be_out else ()
         is_out = any(at > number and not out.isdisjoint(names) for file in files for at, out in gone.get(file, ()))
-        finds_fault = later and form is StatementForm.SENTENCE and len(names) > 1 and _FAULT.search(piece)
-        if is_out or (
-            finds_fault and any(2 * sum(name in changed for name in names) >= len(names) for changed in later)
-        ):
+        is_edited = finds_fault and len(names) > 1
+        if is_out or (is_edited and any(2 * sum(name in changed for name in names) >= len(names) for changed in later)):
             yield DealtWith(number, event.record, piece, (place,))
 
 
-_FAULT = re.compile(
+_FAULT = pattern(
     r"(?<!was )(?<!were )\b(?:never|missing|ignor(?:es?|ing)|loses?|drops?|(?:does|is|are) not)\b"
     r"|\b(?:does|is|are)n't\b"
 )

@@ -14,6 +14,7 @@ from compactor_cli.digest.events import FileAction
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.shell import unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head, opening
+from compactor_cli.model.patterns import pattern
 
 
 def contains(whole: str, part: str) -> bool:
@@ -36,7 +37,7 @@ def _steps(key: str) -> tuple[tuple[str, ...], ...]:
 
 
 # An option that adds to what is run, apart from its value.
-_APART = re.compile(r"(?<= )(--?(?:build-)?tags|--features) (?!-)")
+_APART = pattern(r"(?<= )(--?(?:build-)?tags|--features) (?!-)")
 
 
 def without_runner(piece: str) -> str:
@@ -45,7 +46,7 @@ def without_runner(piece: str) -> str:
 
 
 # `FOO=1 uv run pytest`, `.venv/bin/python -m pytest`, `npx jest`: what a program runs in chooses nothing of its work.
-_RUN_BY = re.compile(
+_RUN_BY = pattern(
     r"^(?:(?:\w+=\S*|time|timeout \S+|npx|bunx|uvx|(?:uv|poetry|pdm|hatch|pipenv) run"
     r"|(?:pnpm|yarn|bun|mise) exec(?: --)?|(?:\S*/)?python3? -m) +)*(?:\S*/bin/)?"
 )
@@ -80,9 +81,9 @@ _TASK_RUNNERS = frozenset("mise make just task rake npm pnpm yarn bun".split())
 # Tests compile what they run.
 _TASKS = {"check": "tlc", "ci": "tlc", "verify": "tlc", "test": "tc", "lint": "l", "typecheck": "c", "build": "c"}
 _KINDS = {
-    "t": re.compile(r"^(?:pytest|unittest|jest|vitest|mocha|rspec|phpunit|ctest)\b|^(?:go|cargo) test\b"),
-    "l": re.compile(r"^(?:ruff check|eslint|flake8|golangci-lint|cargo clippy)\b"),
-    "c": re.compile(r"^(?:tsc|mypy|pyright|go (?:build|vet)|cargo (?:build|check))\b"),
+    "t": pattern(r"^(?:pytest|unittest|jest|vitest|mocha|rspec|phpunit|ctest)\b|^(?:go|cargo) test\b"),
+    "l": pattern(r"^(?:ruff check|eslint|flake8|golangci-lint|cargo clippy)\b"),
+    "c": pattern(r"^(?:tsc|mypy|pyright|go (?:build|vet)|cargo (?:build|check))\b"),
 }
 
 
@@ -91,7 +92,7 @@ def _without_shown(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 # Options that choose what a runner of tests shows, and not what it runs.
-_SHOWS = re.compile(r"-[vqsx]+|-r\w+|--(?:verbose|quiet|no-header|tb=\w+|durations=\d+)")
+_SHOWS = pattern(r"-[vqsx]+|-r\w+|--(?:verbose|quiet|no-header|tb=\w+|durations=\d+)")
 
 
 @lru_cache(maxsize=4096)
@@ -109,10 +110,10 @@ RUNNERS = frozenset(
 
 
 # Options that choose some of the tests, or give up; and those without which less is run or asked for.
-_SELECTS = re.compile(
+_SELECTS = pattern(
     r"(?:-k|-run|--run|-t|-short|--(?:grep|filter|last-failed|lf|deselect|ignore|exclude|shard|testNamePattern|abort))(?:=|$)"
 )
-_ADDS = re.compile(
+_ADDS = pattern(
     r"--?(?:build-)?tags\b|--(?:all-)?features\b|--all-targets\b|--workspace\b"
     # And those by which a run fails that would pass.
     r"|--(?:[\w-]*(?:fail-(?:under|on)|strict|threshold|warnings-as-errors|max-warnings)[\w-]*)|-W(?:error|=?error)"
@@ -133,7 +134,7 @@ def _is_below(name: str, target: str) -> bool:
 # What may stand between a runner and the script that it runs: options, some with a value, and which package it is of.
 _WITH_VALUE = r"-(?:-filter|F|C|-prefix|w|-workspace|-dir|-cwd|p|-package|-manifest-path|f)"
 _BETWEEN = rf"(?:{_WITH_VALUE} \S+ |-\S+ |run |workspace \S+ )*"
-_TEST = re.compile(
+_TEST = pattern(
     r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest)\b(?!\.\w)"
     r"|\b(?:go|cargo|npm|yarn|pnpm|bun|mvn|make|mix|dotnet|swift|deno|gradlew?|rake|mise run)"
     rf" {_BETWEEN}(?:test|check|type-?check|lint|verify|vet|clippy)\S*|\btest:\w+|\blint\b"
@@ -148,7 +149,7 @@ def is_test(command: str) -> bool:
 
 
 # What is put in place to check with is no check.
-_INSTALLS = re.compile(
+_INSTALLS = pattern(
     r"\b(?:pip3?|uv|npm|pnpm|yarn|bun|brew|apt|apt-get|conda|cargo|gem|go|poetry|pipx)(?: pip)?"
     r" (?:install|add|i)\b[^;&|\n]*"
 )
@@ -227,13 +228,13 @@ def brief(command: str, chars: int) -> str:
 
 
 # What of its output a command line shows is none of what it does.
-_HOW_SHOWN = re.compile(r"(?: 2>&1)?(?: \| (?:head|tail)(?: -(?:n ?)?\d+)?)*(?= *$)")
-_ABOVE = re.compile(r"^(?!-)[^'\"]*(?:/|::)(?=\w)")
+_HOW_SHOWN = pattern(r"(?: 2>&1)?(?: \| (?:head|tail)(?: -(?:n ?)?\d+)?)*(?= *$)")
+_ABOVE = pattern(r"^(?!-)[^'\"]*(?:/|::)(?=\w)")
 
 
 # Where compilers and linters find an error: file, line and column.
-COMPILER_PLACE = re.compile(r"\.\w+(?::\d+:\d+\b|\(\d+,\d+\): )")
-PLACED_FILE = re.compile(r"(?:\./)?([^\s:]+?\.\w+)(?=:\d+:|\(\d+,\d+\): )")
+COMPILER_PLACE = pattern(r"\.\w+(?::\d+:\d+\b|\(\d+,\d+\): )")
+PLACED_FILE = pattern(r"(?:\./)?([^\s:]+?\.\w+)(?=:\d+:|\(\d+,\d+\): )")
 
 
 def places_in(text: str) -> list[str]:

@@ -249,7 +249,8 @@ class _Round:
     def _fits(self, number: int) -> bool:
         """Whether the tokens of a candidate are fewer than are left; no text has more than bytes."""
         text = self.choice.candidates[number].text
-        return 4 * len(text) < self.left or self.choice.count(text) < self.left
+        most = len(text) if text.isascii() else 4 * len(text)
+        return most < self.left or self.choice.count(text) < self.left
 
     def gain(self, number: int) -> float:
         """What a candidate tells that nothing taken does, for its length."""

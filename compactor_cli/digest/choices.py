@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import chain, zip_longest
 
 from compactor_cli.digest.statements import COLONS, QUESTION_MARKS, one_line, opening, sentences, tail
+from compactor_cli.model.patterns import pattern
 
 _ENDING_CHARS = 1_500
 # A longer message points at nothing by its first number.
@@ -16,7 +17,7 @@ _ENTRY_WORDS = (
     "option|issue|finding|bug|item|comment|point|number|problem|approach|suggestion|recommendation|fix|task|step"
     "|scenario|question"
 )
-_OPTION = re.compile(
+_OPTION = pattern(
     rf"^\s*(?:[-*•]\s+|\|\s*)?(?:#{{1,4}}\s+)?(?:\*\*)?(?:(?P<word>{_ENTRY_WORDS})\s+)?#?(?P<key>[A-Ha-h]|\d{{1,2}})"
     r"(?:\*\*)?(?:\)|\.|:|\s[-–—]|\s*\|(?=.*[^\W\d_]{3}))\**\s+(?P<text>\S.*)$",
     re.IGNORECASE | re.MULTILINE,
@@ -30,14 +31,14 @@ def options_of(text: str) -> Mapping[str, str]:
 
 
 # What an agent ends with where it waits for a yes or a choice without asking a question.
-_ASKS_FOR = re.compile(
+_ASKS_FOR = pattern(
     r"(?:if so, |then )?(?:please|kindly) (?:confirm|choose|select|pick|specify|provide|reply|tell me|let me know)\b"
     r"|let me know (?:if you(?:'d| would) like me to|whether|which|how you)\b|(?:请确认|请选择|请告诉我|请提供)",
     re.IGNORECASE,
 )
 
 # The second half of a question: without the first, a yes to it would be turned round.
-_OTHER_HALF = re.compile(r"\W*(?:or|alternatively|otherwise)\b|\W*(?:或者|还是|または|それとも)", re.IGNORECASE)
+_OTHER_HALF = pattern(r"\W*(?:or|alternatively|otherwise)\b|\W*(?:或者|还是|または|それとも)", re.IGNORECASE)
 
 
 def last_question(text: str) -> str:
@@ -62,7 +63,7 @@ def last_proposal(text: str) -> str:
     return next((one for one in reversed(sentences(text)) if _PROPOSES.search(one)), "")
 
 
-_PROPOSES = re.compile(
+_PROPOSES = pattern(
     r"\b(?:I(?:'d| would)? (?:suggest|recommend|propose)|my (?:suggestion|recommendation|proposal))\b|建议|提案",
     re.IGNORECASE,
 )
@@ -78,12 +79,12 @@ def _asks(sentence: str) -> bool:
 
 
 # The first half of a question whose options stand below it.
-_HEADS_OPTIONS = re.compile(
+_HEADS_OPTIONS = pattern(
     r"\W*(?:do you (?:want|prefer)|would you (?:like|prefer|rather)|(?:should|shall) (?:I|we))\b", re.I
 )
 
 
-_ASKS_THE_USER = re.compile(
+_ASKS_THE_USER = pattern(
     r"^(?:(?:also|and|so|in the meantime)[, ]+)?(?:please|could you|can you|would you|if so|once (?:you|I have)"
     r"|let me know)\b|.{0,120}\b(?:I|we)(?:['’]ll| will)? (?:first |also )?need\b",
     re.IGNORECASE,
@@ -111,7 +112,7 @@ def is_option(piece: str, options: Iterable[str]) -> bool:
     return any(bare in option or option[:_SAME_CHARS] in bare for option in options)
 
 
-_KEY, _SAME_CHARS = re.compile(r"\A(?:\d{1,3}[.)]|[A-Ha-h]\))\s+"), 40
+_KEY, _SAME_CHARS = pattern(r"\A(?:\d{1,3}[.)]|[A-Ha-h]\))\s+"), 40
 
 
 def before_options(text: str) -> str:
@@ -145,7 +146,7 @@ def _option_lists(text: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
 
 
 # An option that leaves it to the user: his words are the answer, and may take others of them too.
-_IS_ANYTHING = re.compile(r"\W*(?:(?:some|any)thing (?:else|different)|other\b|none of)", re.IGNORECASE)
+_IS_ANYTHING = pattern(r"\W*(?:(?:some|any)thing (?:else|different)|other\b|none of)", re.IGNORECASE)
 
 
 def _fields(below: str) -> str:
@@ -154,10 +155,10 @@ def _fields(below: str) -> str:
     return "".join(f" · {line}" for line in lines if line)
 
 
-_FIELD = re.compile(r"^\s+[-*•]\s+(\S.*)$", re.MULTILINE)
+_FIELD = pattern(r"^\s+[-*•]\s+(\S.*)$", re.MULTILINE)
 _KEYS = r"(?:[A-H]|\d{1,2})\b(?:(?:\s*,\s*(?:and )?|\s*(?:and|&|\+|or)\s*)#?(?:[A-H]|\d{1,2})\b)*"
 # How a message points at an entry of a list: by its kind and number, by its place, or by its number alone.
-_POINTS = re.compile(
+_POINTS = pattern(
     rf"\b(?P<word>(?i:{_ENTRY_WORDS}))s?\s+#?(?P<keys>{_KEYS})(?![\w.]*/)"
     rf"|\b(?i:the (?P<place>first|second|third|fourth|last) (?:one|{_ENTRY_WORDS})\b)"
     rf"|\A\W*(?:[\w']+,? ){{0,5}}?(?<!all )#?(?P<bare>{_KEYS}|[a-h](?=\W*\Z))(?=\W*\Z|[.,;:!?=)](?:\s|\Z)| [-–—] "
@@ -202,8 +203,8 @@ def _keys(found: re.Match[str]) -> list[str]:
     return re.findall(r"\b(?:[a-h]|\d+)\b", (found["keys"] or found["bare"] or "").lower())
 
 
-_OWN_LIST = re.compile(r"\W*\d+[.)] +\S")
-_OF_REASONS = re.compile(r"\b(?:because|reasons?|why|benefits?|pros|cons)\b\W*\Z")
+_OWN_LIST = pattern(r"\W*\d+[.)] +\S")
+_OF_REASONS = pattern(r"\b(?:because|reasons?|why|benefits?|pros|cons)\b\W*\Z")
 
 
 def chosen_options(answer: str, options: Mapping[str, str]) -> list[str]:
@@ -232,9 +233,9 @@ def replies_to_each(answer: str, options: Mapping[str, str]) -> list[tuple[str, 
     return [(options[key], reply) for key, reply in zip(keys, replies, strict=True)]
 
 
-_TO_EACH = re.compile(r"\W*\d+[.)] .*\s\d+[.)] ")
+_TO_EACH = pattern(r"\W*\d+[.)] .*\s\d+[.)] ")
 # The words before a choice.
-_CHOOSES = re.compile(
+_CHOOSES = pattern(
     r"\W*(?:(?:yes|yeah|ok(?:ay)?|but|I think|I'?d(?: like (?:it|you) to)?|prefer|let'?s(?: \w+)?|we|go(?: with| for)?"
     rf"|do|try|take|pick|implement|apply|the|{_ENTRY_WORDS})\b[\s,]*){{0,6}}#?",
     re.IGNORECASE,
@@ -247,7 +248,7 @@ def asks(words: str) -> bool:
 
 
 QUESTION_WORDS = "what|which|where|when|who|how|why"
-_BEGINS_TO_ASK = re.compile(
+_BEGINS_TO_ASK = pattern(
     rf"\W*(?:(?:and|but|so|also)\b\W*)?(?:{QUESTION_WORDS})"
     r"(?:'s\b| (?:\w+ )?(?:is|are|do|does|did|was|were|can|could|should|would|about|if)\b)",
     re.IGNORECASE,

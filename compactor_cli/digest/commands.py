@@ -15,6 +15,7 @@ from compactor_cli.digest.noise import may_have
 from compactor_cli.digest.shell import QUOTED, segments, unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head
 from compactor_cli.formats.client_signs import AROUND_OUTPUT, ATTACHMENTS, EXIT_CODE_WORDS, exit_code
+from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
 
@@ -66,13 +67,13 @@ class Run:
         return " && ".join(parts[acting[0] : acting[-1] + 1]).strip() if acting else self.command
 
 
-_MESSAGE = re.compile(
+_MESSAGE = pattern(
     r"""(\bgit (?:-C \S+ )?commit\b[^|;&\n"']*? -[a-z]*m|--body) """
     r"""(?:"\$\(cat <<.*?\n\s*\)"|"(?:[^"\\]|\\.)*"|'[^']*')""",
     re.DOTALL,
 )
-_BODY = re.compile(r"""(-[fF] body=)(?:"(?:[^"\\]|\\.){30,}"|'[^']{30,}')""")
-_CHANGES_WORLD = re.compile(
+_BODY = pattern(r"""(-[fF] body=)(?:"(?:[^"\\]|\\.){30,}"|'[^']{30,}')""")
+_CHANGES_WORLD = pattern(
     r"\bgit (?:-C \S+ )?(?:commit|push|merge(?!-)|rebase|tag|reset|revert|cherry-pick|checkout -b|switch -c|stash)\b"
     r"|\bgh (?:pr|issue|release|repo)\b(?![^|;&]*\b(?:view|list|diff|status|checks)\b)"
     r"|\bgh api\b[^|;&]* (?:-X ?(?!GET)|--method (?!GET)|-[fF] ?\w|--(?:raw-)?field\b|--input\b)"
@@ -107,7 +108,7 @@ _MOST_LINE_CHARS = 320
 _MAX_PLACES = 4
 _MAX_BRIEF_LINES, _MAX_BRIEF_CHARS = 3, 160
 # A line that says that something went wrong.
-ERROR_PATTERN = re.compile(
+ERROR_PATTERN = pattern(
     r"^\s*(?:--- FAIL|FAIL(?:ED|URE)?\b|(?:mise )?ERROR\b|ERR!|E  +\S|panic:|fatal:|fatal error"
     r"|npm (?:ERR!|error (?!code|path|workspace|location|command failed|A complete))|make: \*\*\*)"
     r"|^\s*Traceback \(|\b[A-Za-z_.]*(?:Error|Exception)\b(?::|$| \()|\berror(?:\[[\w-]+\])?:|: error\b"
@@ -115,23 +116,23 @@ ERROR_PATTERN = re.compile(
     r"|\tfail\t|\btimed out\b|\b[1-9]\d* (?:failed|failures?|errors?)\b|错误[:\uff1a]|失败"
 )
 # A here-document that is written into a file, with commands after it: running what was written is what counts.
-_WRITING = re.compile(
+_WRITING = pattern(
     r"\A\s*(?:cd [^\s;&|]+ *(?:&&|;) *)?cat *> *\S+ *<<-? *(['\"]?)(\w+)\1[^\n]*\n"
     r"(?:.*\n)*?[ \t]*\2[ \t]*\n(?=\s*\S)"
 )
 # Lines that only say where, or how, the next ones run.
-_ENTERING = re.compile(r"(?:cd \S+|set -\S+(?: \S+)?|export \w+=\S*|#.*|\\|)")
-_LEADING_CD = re.compile(r"\A\s*cd [^&;|\n]+&&\s*")
+_ENTERING = pattern(r"(?:cd \S+|set -\S+(?: \S+)?|export \w+=\S*|#.*|\\|)")
+_LEADING_CD = pattern(r"\A\s*cd [^&;|\n]+&&\s*")
 # The whole of a run, wherever it stands.
-_COUNT = re.compile(r"\b\d+ (?:passed|tests? passed|passing|tests? ok)|\b(?:0|[Nn]o) (?:issues|errors|problems)\b")
+_COUNT = pattern(r"\b\d+ (?:passed|tests? passed|passing|tests? ok)|\b(?:0|[Nn]o) (?:issues|errors|problems)\b")
 # What a check or a build that went well reports, and what other commands do.
-_RESULT = re.compile(
+_RESULT = pattern(
     rf"{_COUNT.pattern}|^ok\s+\S|^PASS\b|BUILD SUCC|^OK \(|^All checks passed|Success: |^test result: ok"
     r"|compiled successfully"
 )
 # How git tells of a commit: its branch, hash and subject.
-COMMIT_LINE = re.compile(r"^\[([\w./-]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\](.*)", re.MULTILINE)
-_REPORT = re.compile(
+COMMIT_LINE = pattern(r"^\[([\w./-]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\](.*)", re.MULTILINE)
+_REPORT = pattern(
     rf"{_RESULT.pattern}|{COMMIT_LINE.pattern}|\b\d+ files? changed|Successfully"
     r"|->\s+\S+(?: \([\w ]+\))?$|/pull/\d+|/issues/\d+|^Switched to |^Your branch is |^branch '[^']+' set up"
     r"|^(?:Deleted|Created) |^HEAD is now at "
@@ -142,11 +143,11 @@ _REPORT_PARTS = (
 ).split("|")
 _NOTICE_PARTS = ("new", "available", "you ", "npm ", "notice", "deprecat", "debugger")
 _NOTHING_PARTS = ("no test", "deselected")
-_RAN_NOTHING = re.compile(
+_RAN_NOTHING = pattern(
     r"\bno tests? (?:to run|files?|ran|found|collected)\b|^\W*\d+ deselected in ", re.IGNORECASE | re.MULTILINE
 )
 # What a tool says of itself, and of the age of what it uses.
-_NOTICE = re.compile(
+_NOTICE = pattern(
     r"(?!E  |DeprecationWarning:|.*\b(?:error|success\w*|publish\w*)\b)"
     r"(?:.*\bnew(?:er)? (?:[\w.]+ ){0,3}(?:version|release)\b"
     r"|.*\bup(?:date|grade)s? (?:is |are )?available\b|.*\byou (?:are using|should consider upgrading)\b"
@@ -154,7 +155,7 @@ _NOTICE = re.compile(
     r"|Debugger attached|Waiting for the debugger)",
     re.IGNORECASE,
 )
-_FAILURE = re.compile(
+_FAILURE = pattern(
     r"\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|npm (?:ERR!|error\b)|make: \*\*\*|Traceback \(|error\[[\w-]+\]: )"
     r"|\S+::\S+ FAILED\b"
     r"|\W*[1-9]\d* failed, \d+ passed|.*\b\d+ passed\b.*\b[1-9]\d* failed\b"
@@ -219,9 +220,9 @@ def _ends(events: Sequence[Event]) -> dict[int, Event]:
 
 
 # mise: `[test] $ go test ./...` · yarn, task: `$ jest` · npm, pnpm: `> jest`
-_ECHO = re.compile(r"^(?:\[[\w:.-]+\] )?[$>] (@?\w\S* .*)$", re.MULTILINE)
+_ECHO = pattern(r"^(?:\[[\w:.-]+\] )?[$>] (@?\w\S* .*)$", re.MULTILINE)
 # npm and pnpm before it: `> tidegate@1.2.0 check`
-_ANNOUNCED = re.compile(r"@?[\w./-]+@\d\S* ([\w:.-]+)(?: \S+)?\Z")
+_ANNOUNCED = pattern(r"@?[\w./-]+@\d\S* ([\w:.-]+)(?: \S+)?\Z")
 _MAX_ECHO_CHARS = 2_000
 
 
@@ -239,7 +240,7 @@ def _bare(command: str) -> str:
     return re.sub(r"\s+2>&1|[^\S\n]*\|\s*(?:tail|head|tee)\b[^|&;\n]*", " ", text)
 
 
-_GREP_FILTER = re.compile(
+_GREP_FILTER = pattern(
     r"""[^\S\n]*\|\s*(?:[ef]?grep|rg)\b(?P<what>(?:"[^"\n]*"|'[^'\n]*'|[^|&;\n"'])*)(?:\|\s*wc\b[^|&;\n]*)?"""
 )
 
@@ -314,7 +315,7 @@ def _outcome(result: Event | None, look: bool, shows_errors: bool) -> tuple[Comm
 
 
 # What was stopped before its end: only what it had shown by then is known.
-_STOPPED = re.compile(r"\bCommand (?:aborted|timed out after [\w. ]+)\s*\Z")
+_STOPPED = pattern(r"\bCommand (?:aborted|timed out after [\w. ]+)\s*\Z")
 
 
 def _ran_nothing(text: str) -> bool:
@@ -358,8 +359,8 @@ def _outcome_by_output(command: str, text: str) -> CommandOutcome:
     return CommandOutcome.OK if is_whole and says_only_errors and not lines else CommandOutcome.UNKNOWN
 
 
-_HEAD = re.compile(r"\|\s*head\b(?:\s+-(?:n\s*)?(\d+))?")
-_SAYS_ONLY_ERRORS = re.compile(r"\b(?:go (?:build|vet)|tsc|gofmt|ruff|mypy|py_compile|eslint|clippy)\b[^|;\n]*2>&1")
+_HEAD = pattern(r"\|\s*head\b(?:\s+-(?:n\s*)?(\d+))?")
+_SAYS_ONLY_ERRORS = pattern(r"\b(?:go (?:build|vet)|tsc|gofmt|ruff|mypy|py_compile|eslint|clippy)\b[^|;\n]*2>&1")
 
 
 def _is_error_line(line: str) -> bool:
@@ -429,7 +430,7 @@ def _own_lines(text: str) -> list[str]:
 
 
 # Runners of many packages say in front of each line what printed it: `web:check: `, `packages/web check: `.
-_RUNNER = re.compile(r"^@?[\w./-]+(?::| )[a-z][\w-]*(?::[a-z][\w-]*)*: (?=\S*[./])")
+_RUNNER = pattern(r"^@?[\w./-]+(?::| )[a-z][\w-]*(?::[a-z][\w-]*)*: (?=\S*[./])")
 
 
 def error_line(text: str) -> str:
@@ -484,17 +485,17 @@ def conflicting_files(line: str) -> tuple[str, ...]:
 
 
 # What ends a merge.
-CONCLUDES = re.compile(r"\bgit (?:commit|reset|stash|checkout -f|\S+ --(?:abort|continue|quit))\b")
+CONCLUDES = pattern(r"\bgit (?:commit|reset|stash|checkout -f|\S+ --(?:abort|continue|quit))\b")
 
 
 # A frame of a stack, a test or package that passed, and what a program logs of what it does.
-_SAYS_LITTLE = re.compile(
+_SAYS_LITTLE = pattern(
     r" \+0x[0-9a-f]+$|^\s*(?:--- (?:PASS|SKIP): .*/|ok\s|[✓✔√] )|\b(?:INFO|DEBUG|TRACE)\b|\blevel=(?:info|debug)\b"
 )
-_OF_TEST = re.compile(r"\s*(?:--- (PASS|FAIL|SKIP):|=== [A-Z]+) +(\S+)")
-_CONFLICT = re.compile(r"^CONFLICT \([^)\n]*\): Merge conflict in (\S+)", re.MULTILINE)
+_OF_TEST = pattern(r"\s*(?:--- (PASS|FAIL|SKIP):|=== [A-Z]+) +(\S+)")
+_CONFLICT = pattern(r"^CONFLICT \([^)\n]*\): Merge conflict in (\S+)", re.MULTILINE)
 # As compilers and linters name the place of an error.
-_PLACE = re.compile(r"\s*(?:\[[\w:.-]+\] )?[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+)?:? |\(\d+(?:,\d+)?\): )\s*\S")
+_PLACE = pattern(r"\s*(?:\[[\w:.-]+\] )?[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+)?:? |\(\d+(?:,\d+)?\): )\s*\S")
 
 
 def failed_tests(text: str) -> list[str]:
@@ -503,14 +504,12 @@ def failed_tests(text: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-_FAILED_TEST = re.compile(
+_FAILED_TEST = pattern(
     r"^\s*(?:(--- FAIL: \S+)|FAILED (\S+::\S+)|(?:test )?(\S+::\S+) (?:\.\.\. )?FAILED\b)", re.MULTILINE
 )
-_IS_FOLLOWED = re.compile(r"^\s*FAIL +\S|:\s*$")
-_IS_POINTED_AT = re.compile(r"\s*--> \S")
-_WRONG = re.compile(
-    r"^E  |error\b|\b(?:should|expect|want|got\b|fail|missing|unexpected|not\b|\w+n't\b)", re.IGNORECASE
-)
+_IS_FOLLOWED = pattern(r"^\s*FAIL +\S|:\s*$")
+_IS_POINTED_AT = pattern(r"\s*--> \S")
+_WRONG = pattern(r"^E  |error\b|\b(?:should|expect|want|got\b|fail|missing|unexpected|not\b|\w+n't\b)", re.IGNORECASE)
 
 
 def _named_places(lines: Sequence[str]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from dataclasses import field, replace
 from compactor_cli.digest.commands import COMMIT_LINE, CommandOutcome, Run
 from compactor_cli.digest.files import FileState
 from compactor_cli.digest.shell import QUOTED
+from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
 
@@ -71,7 +72,7 @@ def held_by(
 
 
 # What belongs to a tool, and may be ignored.
-_HIDDEN_FOLDER = re.compile(r"(?:^|/)\.(?!git)[\w-]+/")
+_HIDDEN_FOLDER = pattern(r"(?:^|/)\.(?!git)[\w-]+/")
 
 
 def _named(names: Iterable[str], paths: Mapping[str, str]) -> set[str]:
@@ -141,14 +142,14 @@ def after_rebases(commits: Iterable[Commit], runs: Iterable[Run]) -> Iterator[Co
         yield replace(commit, hash=next(names, commit.hash))
 
 
-_REBASE = re.compile(r"\bgit (?:rebase\b|pull\b.* (?:-r|--rebase)\b)")
-_LOGGED = re.compile(r"^(?:\* )?([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$", re.MULTILINE)
-_MADE = re.compile(COMMIT_LINE.pattern.replace("([", "(detached HEAD|["), re.MULTILINE)
-_SIZE = re.compile(r"^ *(\d+) files? changed", re.MULTILINE)
+_REBASE = pattern(r"\bgit (?:rebase\b|pull\b.* (?:-r|--rebase)\b)")
+_LOGGED = pattern(r"^(?:\* )?([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$", re.MULTILINE)
+_MADE = pattern(COMMIT_LINE.pattern.replace("([", "(detached HEAD|["), re.MULTILINE)
+_SIZE = pattern(r"^ *(\d+) files? changed", re.MULTILINE)
 # New and deleted files of a commit, and those that were moved.
-_SHOWN = re.compile(r"^ *(?:(?:create|delete) mode \d+ (.+)|re(?:name|write) (.*) \(\d+%\))$", re.MULTILINE)
+_SHOWN = pattern(r"^ *(?:(?:create|delete) mode \d+ (.+)|re(?:name|write) (.*) \(\d+%\))$", re.MULTILINE)
 # `git reset HEAD~2`, `git reset HEAD^`
-_BACK = re.compile(r"(?<!\S)(?:HEAD|@)(?:~(\d*)|\^)(?!\S)")
+_BACK = pattern(r"(?<!\S)(?:HEAD|@)(?:~(\d*)|\^)(?!\S)")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -221,11 +222,11 @@ class _Index:
         )
 
 
-_PLAIN = re.compile(r"[\w./@+()\[\]-]*\w[\w./@+()\[\]-]*")
-_TAKES_VALUE = re.compile(r"-\w*[mFCct]|--(?:message|file|author|date|trailer|fixup|squash)")
-_STAGED = re.compile(r"^\s+(?:modified|new file|deleted|typechange|renamed|copied): +(?:.+ -> )?(\S.*)$", re.MULTILINE)
-_STAGED_SHORT = re.compile(r"^[MADRC][ MD] (?:\S+ -> )?(\S+)$", re.MULTILINE)
-_STAT = re.compile(r"^ ?(\S+) +\| +(?:\d+|Bin)\b", re.MULTILINE)
+_PLAIN = pattern(r"[\w./@+()\[\]-]*\w[\w./@+()\[\]-]*")
+_TAKES_VALUE = pattern(r"-\w*[mFCct]|--(?:message|file|author|date|trailer|fixup|squash)")
+_STAGED = pattern(r"^\s+(?:modified|new file|deleted|typechange|renamed|copied): +(?:.+ -> )?(\S.*)$", re.MULTILINE)
+_STAGED_SHORT = pattern(r"^[MADRC][ MD] (?:\S+ -> )?(\S+)$", re.MULTILINE)
+_STAT = pattern(r"^ ?(\S+) +\| +(?:\d+|Bin)\b", re.MULTILINE)
 
 
 def _both_names(shown: str) -> Iterator[str]:
@@ -234,11 +235,11 @@ def _both_names(shown: str) -> Iterator[str]:
     yield from (f"{head}{name}{tail}".replace("//", "/") for name in names.split(" => "))
 
 
-_STEP = re.compile(
+_STEP = pattern(
     r"\s*(?:\w+=\S* )*git (?:-C \S+ )?(add|stage|rm|mv|commit|reset|restore|status|diff|\S+(?= --continue))\b"
     r"([^|]*)(\|?)"
 )
-_REDIRECTION = re.compile(r"\d?>{1,2}(?:&\d|\s*[^\s&|;]+)")
+_REDIRECTION = pattern(r"\d?>{1,2}(?:&\d|\s*[^\s&|;]+)")
 
 
 def _steps(command: str, directory: str) -> Iterator[tuple[str, list[str], bool]]:

@@ -16,6 +16,7 @@ from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import apart, terms
 from compactor_cli.digest.settled import declines, gives_reason
 from compactor_cli.digest.statements import QUESTION_MARKS, Statement, StatementForm, sentences, statements_of
+from compactor_cli.model.patterns import pattern
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
@@ -27,7 +28,7 @@ _MIN_SHARED = 2
 # Words that a doubt has in common with what it is about; earlier explanations that are looked at.
 _SHARED_WORDS, _MAX_EXPLAINED, _MAX_OWNING_SENTENCES = 3, 30, 4
 # How a message of the user begins that takes back what was said before it.
-_CORRECTION = re.compile(
+_CORRECTION = pattern(
     r"\W*(?:(?:hm+|ok(?:ay)?|yes|yeah|oh|ah|so|no)[,. ]+)?"
     r"(?:wait\b|undo\b|revert\b|that(?:'s| is) (?:not|wrong|no)|not (?:that|like|what)|wrong\b"
     r"|(?:this|that|it) (?:should|must)(?: not|n'?t)\b|let'?s (?:not|pause|step back)\b"
@@ -36,7 +37,7 @@ _CORRECTION = re.compile(
     re.IGNORECASE,
 )
 # How the assistant begins where it owns that the user's doubt or correction is right.
-_OWNS_TO_ERROR = re.compile(
+_OWNS_TO_ERROR = pattern(
     r"\W*(?:(?:ah|oh|hm+|yes|right|sorry|good (?:catch|point|question))\b[\s,.!:-]*)*(?:now I see[^.!]*[.!:]\s*)?"
     r"(?:you'?re (?:absolutely |completely |totally |so )?right\b|(?:that'?s a )?(?:good|great|excellent) catch"
     r"|thanks for the correction|I (?:was|am) (?:wrong|mistaken)|I (?:misread|misunderstood|made a mistake)"
@@ -44,7 +45,7 @@ _OWNS_TO_ERROR = re.compile(
     re.IGNORECASE,
 )
 # How the user says that something does not work, or doubts that it does.
-_FAILURE = re.compile(
+_FAILURE = pattern(
     r"\bstill (?:not?\b|fail|broken|\w+(?:n['’]?t| not)\b|get(?:ting)?\b|got\b|say|show|happen)|\bare you sure\b"
     r"|\b(?:does|do|did|is|are|was|were)(?:n['’]?t| not) (?:\w+ ){0,2}(?:work|happen|fir[ei]|show|load|see\b)"
     r"|\b(?:tests?|checks?|build|ci|lint\w*)\b[^.!?\n]{0,40}\b(?:fail(?:s|ed|ing)|broken|unhappy)\b"
@@ -54,16 +55,16 @@ _FAILURE = re.compile(
 # Where it has fewer words that carry meaning, it is about the newest report; words that begin alike are one word.
 _MIN_NAMING, _BEGINNING = 5, 5
 # What the user adds to an explanation does not doubt it.
-_OBJECTS = re.compile(r"\b(?:but|not?|wait|actually|hm+|wrong|instead|why|\w+n't)\b|[?\uff1f]", re.IGNORECASE)
+_OBJECTS = pattern(r"\b(?:but|not?|wait|actually|hm+|wrong|instead|why|\w+n't)\b|[?\uff1f]", re.IGNORECASE)
 # What calls the work ready, or its checks passed: true until something changes.
-GIVES_VERDICT = re.compile(
+GIVES_VERDICT = pattern(
     r"^(?!.*\b(?:because|given|if|when|once|until|should)\b).*\b(?:ship it|good to (?:go|merge)|lgtm"
     r"|ready (?:to|for) (?:merge|merging|ship|submit|submission|release)|lint(?:ing)? (?:is )?clean"
     r"|(?:tests|checks)(?: now)? (?:all )?(?:pass(?:ed|ing)?|green))\b",
     re.IGNORECASE | re.DOTALL,
 )
 # How a heading or sentence of a summary says what was being done or was left to do.
-TELLS_WHAT_IS_OPEN = re.compile(
+TELLS_WHAT_IS_OPEN = pattern(
     r"\b(?:pending|currently|current (?:work|state|status|task)|next steps?|to-?dos?|remaining|in progress"
     r"|in the middle of|still (?:needs?|has|have)|(?:was|were) about to|unresolved|not yet)\b"
     r"|待办|下一步|当前|未完成|残り|未解決",
@@ -71,14 +72,14 @@ TELLS_WHAT_IS_OPEN = re.compile(
 )
 
 # What a statement says is wrong, wanted, or so for the time being.
-_SAYS_WHAT_IS = re.compile(
+_SAYS_WHAT_IS = pattern(
     r"\b(?:current(?:ly)?|still|yet|existing|never|missing|only|lacks?|needs?|should|problems?|issues?|bugs?|gaps?|broken"
     r"|fail(?:s|ing)?|wrong|incorrect|unused|dead|redundant|duplicate[ds]?|ignor(?:es?|ing)|skips?|cannot"
     r"|(?:does|do|is|are|ca|wo)(?: not|n['’]t))\b",
     re.IGNORECASE,
 )
 # A name that is no word: with a capital or an underscore within it, or called.
-_IDENTIFIER = re.compile(r"\b(?:(?=\w*[a-z0-9](?:[A-Z]|_[A-Za-z0-9]))\w{4,}|(?<![\w.])\w{4,}(?=\())")
+_IDENTIFIER = pattern(r"\b(?:(?=\w*[a-z0-9](?:[A-Z]|_[A-Za-z0-9]))\w{4,}|(?<![\w.])\w{4,}(?=\())")
 
 
 class EditedNames(NamedTuple):
@@ -114,16 +115,20 @@ def standing(one: Statement, analysis: Analysis) -> str:
     words = analysis.words
     if one.place in analysis.taken_back.get(one.event, ()):
         return words.overruled
-    if any(one.place in entry.places for entry in analysis.dealt_with.get(one.event, ())):
+    dealt_with = analysis.dealt_with.get(one.event)
+    if dealt_with and any(one.place in entry.places for entry in dealt_with):
         return words.edited_later
     if one.form not in _PROSE:
         return ""
     if one.event < analysis.code_changed_at and GIVES_VERDICT.search(one.text):
         return words.older
-    names = {*_IDENTIFIER.findall(one.text)} if one.event >= 0 else set[str]()
-    if analysis.edited.touched.keys().isdisjoint(names):
+    touched = analysis.edited.touched
+    if not touched or one.event < 0:
         return ""
-    edited = analysis.edited.touched if _SAYS_WHAT_IS.search(one.text) else analysis.edited.replaced
+    names = {*_IDENTIFIER.findall(one.text)}
+    if touched.keys().isdisjoint(names):
+        return ""
+    edited = touched if _SAYS_WHAT_IS.search(one.text) else analysis.edited.replaced
     later = sum(edited.get(name, -1) > one.event for name in names)
     return words.edited_later if 2 * later >= len(names) else ""
 
@@ -244,12 +249,12 @@ def _doubted(text: str, words: str, *, claims_only: bool) -> frozenset[int]:
 
 
 # What says that something works.
-_CLAIMS = re.compile(
+_CLAIMS = pattern(
     r"\b(?:now|will|works?|ready|done|fixed|clean|correctly|properly|pass(?:es|ed)?|perfect|complete)\b|[✅✓]",
     re.IGNORECASE,
 )
 # Names, and words within marks of code.
-_NAMED = re.compile(r"`[^`\n]+`|\b\w*[a-z0-9][A-Z_]\w*|\b[A-Z]{2,}\w*|(?<=[a-z,] )[A-Z]\w+")
+_NAMED = pattern(r"`[^`\n]+`|\b\w*[a-z0-9][A-Z_]\w*|\b[A-Z]{2,}\w*|(?<=[a-z,] )[A-Z]\w+")
 
 
 def _stems(text: str) -> frozenset[str]:

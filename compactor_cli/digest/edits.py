@@ -12,13 +12,14 @@ from typing import Any
 from compactor_cli.digest.events import Event, ToolKind, argument, command_of, objects
 from compactor_cli.digest.noise import MODIFIER, is_noise, is_scrap
 from compactor_cli.digest.shell import python_script
+from compactor_cli.model.patterns import pattern
 
 _WRITTEN = ("content", "file_text", "contents", "text", "CodeContent")
 _OLD = ("old_string", "old_str", "oldText", "old_text", "old", "search", "TargetContent")
 _NEW = ("new_string", "new_str", "newText", "new_text", "new", "replace", "code_edit", "code", "ReplacementContent")
 _DIFFS = ("diff", "patch")
 # Blocks of what is searched for and what replaces it.
-_BLOCK = re.compile(
+_BLOCK = pattern(
     r"^(?:<{5,}|-{5,}) SEARCH>?\n(?::start_line:.*\n)?(?:-{5,}\n)?"
     r"((?:.*\n)*?)={5,}\n((?:.*\n)*?)(?:>{5,}|\+{5,}) REPLACE",
     re.MULTILINE,
@@ -107,7 +108,7 @@ def written_lines(changes: Iterable[tuple[str, str]], source: str) -> tuple[str,
     return tuple(sorted(telling, key=lambda line: (any(mark in line for mark in "=(){};"), len(line)))[-_MAX_LINES:])
 
 
-_LIST_MARK = re.compile(r"^[-+*] +")
+_LIST_MARK = pattern(r"^[-+*] +")
 
 
 def written_text(call: Event, path: str) -> str | None:
@@ -128,7 +129,7 @@ def written_text(call: Event, path: str) -> str | None:
 
 _AROUND_PATH = "'\"./"
 # ``cat > path << 'EOF'``, and what it writes.
-_CAT = re.compile(r"\bcat\s*>\s*(\S+)\s*<<-?\s*(['\"]?)(\w+)\2[^\n]*\n(.*?)\n?^\3\s*$", re.DOTALL | re.MULTILINE)
+_CAT = pattern(r"\bcat\s*>\s*(\S+)\s*<<-?\s*(['\"]?)(\w+)\2[^\n]*\n(.*?)\n?^\3\s*$", re.DOTALL | re.MULTILINE)
 
 
 def _patch_section(patch: str, path: str) -> str:
@@ -218,7 +219,7 @@ def editor_step(event: Event) -> str:
     return (found[1] or found[2]) if found else ""
 
 
-_EDITOR = re.compile(r"(edit) \d+:\d+\s*\n|(open|create) \"?[\w./~@+-]+\"?(?: \d+)?\s*\Z")
+_EDITOR = pattern(r"(edit) \d+:\d+\s*\n|(open|create) \"?[\w./~@+-]+\"?(?: \d+)?\s*\Z")
 
 
 def viewed_file(text: str) -> str:
@@ -237,17 +238,17 @@ def patch_of(event: Event) -> str:
 _NAMED = r"[`*\"]*(?P<path>[\w./~@+-]*\w\.[A-Za-z]\w{0,5})\b(?![/(])"
 _DONE = r"(?P<done>created|wrote|written|edited|modified|updated|changed)\b"
 # "Created `a.py`", "I've updated a.py", "The review has been written to `a.md`".
-_REPORTED = re.compile(
+_REPORTED = pattern(
     rf"(?:^[ \t]*(?:[-*+]|\d+\.)?[ \t]*\**|\bI(?:'ve| have)? |\b(?:has|have) been ){_DONE}"
     rf"(?:[ \t:*]+[a-z]+){{0,4}}?[ \t:*]+{_NAMED}",
     re.MULTILINE | re.IGNORECASE,
 )
 # A list of files under its heading, which may name one itself, up to the next heading.
-_REPORTED_LIST = re.compile(
+_REPORTED_LIST = pattern(
     rf"^[#* \t]*(?:new )?files? {_DONE}[:* \t]*(?P<list>.*(?:\n(?!#|\*\*[\w ]+:?\*\*:?\s*$).*)*)",
     re.MULTILINE | re.IGNORECASE,
 )
-_ENTRY = re.compile(rf"^[ \t]*(?:[-*+]|\d+\.)?[ \t]*{_NAMED}", re.MULTILINE)
+_ENTRY = pattern(rf"^[ \t]*(?:[-*+]|\d+\.)?[ \t]*{_NAMED}", re.MULTILINE)
 
 
 def reported_files(report: str, *, with_lists: bool) -> dict[str, bool]:

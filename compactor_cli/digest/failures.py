@@ -47,6 +47,7 @@ from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.shell import segments, unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head, sentences
+from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
 # Another way to the same end comes soon, or it is another matter.
@@ -58,7 +59,7 @@ _RECENT_EVENTS = 40
 # What is said of an error follows it closely.
 _MAX_EXPLAINING = 6
 
-_SLIPS = re.compile(
+_SLIPS = pattern(
     r"<tool_use_error>|Command aborted|[Ff]ile does not exist|File has not been read yet|EISDIR"
     r"|Found \d+ matches of the string|String to replace not found"
     r"|File has been (?:modified|unexpectedly modified)|InputValidationError|no such file or directory: ?\S*$"
@@ -171,7 +172,7 @@ def find_errors(
 
 
 # What the assistant says of an error that is none of the work's, or needs nothing.
-_EXPLAINS = re.compile(
+_EXPLAINS = pattern(
     r"\b(?:pre-?existing|unrelated|not (?:related|caused)|(?:is|are|was|were|be|fail(?:s|ed)? as) expected|flaky"
     r"|known (?:issue|failure)|(?:that|this|it)(?:'s| is) (?:fine|ok(?:ay)?|harmless|normal)"
     r"|(?:can|could|safe to) (?:be )?ignored?)\b",
@@ -186,7 +187,7 @@ def _explained(events: Sequence[Event], run: Run) -> str:
     return next((one for one in found if not GUESS.search(one)), "")
 
 
-GUESS = re.compile(
+GUESS = pattern(
     r"\b(?:might|may|could|probably|likely|possibl[ey]|perhaps|seems?|suggests?|I (?:think|suspect))\b|\?$",
     re.IGNORECASE,
 )
@@ -197,13 +198,13 @@ def never_ran(run: Run) -> bool:
     return run.outcome is CommandOutcome.FAILED and _NEVER_RAN.search(run.line) is not None
 
 
-_NEVER_RAN = re.compile(
+_NEVER_RAN = pattern(
     r"command not found|\bno task \S|[Mm]issing script|No rule to make target|[Uu]n(?:known|recognized) (?:sub)?command"
 )
 
 
 # A message is the same where lines above its place came or went.
-_AT_LINE = re.compile(r":\d+")
+_AT_LINE = pattern(r":\d+")
 
 
 class _Output(NamedTuple):
@@ -234,18 +235,18 @@ def _read(output: str) -> _Output:
 
 
 # How pytest (in two orders), Go, Cargo, unittest, Jest and Vitest print the result of a test.
-_FAILS = re.compile(
+_FAILS = pattern(
     r"^\s*(?:(?:--- FAIL: |FAILED \S*::)(\w+)|(?:test (?:\S*::)?|\S+::)(\w+)\S* (?:\.\.\. )?FAILED\b"
     r"|FAIL: (test\w*) \(|(?:✕ (.+?)(?: \(\d.*\))?|× (.+?) \d+m?s)$)",
     re.MULTILINE,
 )
-_PASSES = re.compile(
+_PASSES = pattern(
     r"^\s*(?:(?:--- PASS: |PASSED \S*::)(\w+)|(?:test (?:\S*::)?|\S+::)(\w+)\S* (?:\.\.\. )?(?:PASSED|ok)\b"
     r"|(test\w*) \(.*\.\.\. ok$|✓ (.+?)(?: \(\d.*\)| \d+m?s)?$)",
     re.MULTILINE,
 )
-_COUNTED = re.compile(r"\b(\d+) failed\b")
-_TIMED_OUT = re.compile(r"\btimed out after\b")
+_COUNTED = pattern(r"\b(\d+) failed\b")
+_TIMED_OUT = pattern(r"\btimed out after\b")
 
 
 # Reads what a run printed; each once, as runs are compared with many others.
@@ -338,7 +339,7 @@ def _is_about(run: Run, change: FileOperation) -> bool:
     return not words.isdisjoint(_WORD.findall("\n".join(map("\n".join, change.replaced))))
 
 
-_WORD = re.compile(r"[^\W\d]\w{2,}")
+_WORD = pattern(r"[^\W\d]\w{2,}")
 
 
 def _judged(
@@ -448,11 +449,11 @@ def fails_later(run: Run, errors: Sequence[ErrorRecord], number_of_events: int) 
     return any(name in run.command for one in later for name in _TEST_NAME.findall(one.line))
 
 
-_TEST_NAME = re.compile(r"(?:--- FAIL: |FAILED \S*::)(\w+)")
+_TEST_NAME = pattern(r"(?:--- FAIL: |FAILED \S*::)(\w+)")
 # Where a run of tests ended early: what did not run is not said.
-_CUT_SHORT = re.compile(r"panic: |! stopping after ")
+_CUT_SHORT = pattern(r"panic: |! stopping after ")
 # By name, or by how the name begins.
-_CHOSEN_TESTS = re.compile(r"::([^\s\"'\[]+)|\s--?(?:run|k|t)[ =]+[\"']?([^\s\"']+)")
+_CHOSEN_TESTS = pattern(r"::([^\s\"'\[]+)|\s--?(?:run|k|t)[ =]+[\"']?([^\s\"']+)")
 
 
 def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
@@ -480,5 +481,5 @@ def _programs(command: str) -> frozenset[str]:
 
 
 # A script on the command line is never run again.
-OF_ONE_USE = re.compile(r"\b(?:python3?|node|ruby|perl) (?:-[ce]\b|-? ?<<)")
+OF_ONE_USE = pattern(r"\b(?:python3?|node|ruby|perl) (?:-[ce]\b|-? ?<<)")
 _AROUND = frozenset("cd q echo grep head tail cat sleep export source".split())

@@ -39,7 +39,7 @@ def whole_lists(spoken: Iterable[Statement], analysis: Analysis, chars: int) -> 
             parts = [fitting] if fitting else lists
             texts = [" ".join(one.text for one in part) for part in parts]
             for part, factor in zip(parts, meant.weights(texts, whole[0].record), strict=True):
-                weighed = [one._replace(weight=one.weight * factor) for one in part]
+                weighed = [one._replace(weight=one.weight * factor) for one in part] if factor != 1.0 else part
                 yield from [_as_one(weighed)] if are_entries and _length(part) <= most else weighed
 
 

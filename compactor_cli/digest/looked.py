@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from math import fsum, log
 from typing import TYPE_CHECKING
@@ -28,10 +28,11 @@ _MIN_LINES = 5
 # How many characters of a request, and of what was said last, are looked at.
 _MAX_CHARS = 4_000
 _BEGINNING = 5
+_MOST_REMEMBERED = 1 << 16
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d{3,}|[^\W\d_]{2,}")
 # Before it, where a search found it: `src/clock.py:12:`.
 _DEFINES = re.compile(
-    rf"(?:[\w./@+-]+:)?(?:\d+[:-]\s*)?{MODIFIER}*(?:{DEFINERS}|module)\s+[\w$(*]"
+    rf"(?:[\w./@+-]++:)?(?:\d+[:-]\s*)?{MODIFIER}*(?:{DEFINERS}|module)\s+[\w$(*]"
     rf"|export (?:default )?(?:const|let|var) |(?:CREATE|create) (?:TABLE|table) "
 )
 
@@ -48,22 +49,19 @@ class UnderWay:
     """
 
     def __init__(self, analysis: Analysis, lines: Iterable[str]) -> None:
-        self._beginnings = _Beginnings()
-        self._wanted = self._parts("\n".join(_texts(analysis))) - {""}
-        self._shared = {line: self._wanted & self._parts(line) for line in lines}
+        self._wanted = set(_parts("\n".join(_texts(analysis)))) - {""}
+        # `intersection` makes no set of the line itself, which would hold ten times as much.
+        wanted = self._wanted.intersection
+        self._shared = {line: wanted(_parts(line)) for line in lines}
         times, number = Counter(chain.from_iterable(self._shared.values())), len(self._shared) + 1
         most = max(_MIN_LINES, int(_MAX_SHARE * number))
         self._worth = {word: log(number / many) / log(number) for word, many in times.items() if many <= most}
 
     def worth(self, line: str) -> float:
         """A factor for a line: more than 1 where it shares what few lines have."""
-        words = self._shared[line] if line in self._shared else self._wanted & self._parts(line)
-        shared = fsum(self._worth.get(word, 0.0) for word in words)
+        words = self._shared[line] if line in self._shared else self._wanted.intersection(_parts(line))
+        shared = fsum([self._worth[word] for word in words if word in self._worth])
         return min(MAX_WORTH, 1.0 + SHARED * shared + (DEFINES if defines(line) else 0.0))
-
-    def _parts(self, text: str) -> set[str]:
-        """How the words of a text begin, those within names too."""
-        return set(map(self._beginnings.__getitem__, _WORD.findall(text)))
 
 
 def _texts(analysis: Analysis) -> Iterable[str]:
@@ -76,9 +74,19 @@ def _texts(analysis: Analysis) -> Iterable[str]:
 
 
 class _Beginnings(dict[str, str]):
-    """How a word begins, empty where it carries no meaning; worked out once."""
+    """How a word begins, empty where it carries no meaning; worked out once for the transcripts of a batch."""
 
     def __missing__(self, word: str) -> str:
+        if len(self) >= _MOST_REMEMBERED:
+            self.clear()
         lowered = word.lower()
         found = self[word] = lowered[:_BEGINNING] if is_term(lowered) else ""
         return found
+
+
+_beginnings = _Beginnings()
+
+
+def _parts(text: str) -> Iterator[str]:
+    """How the words of a text begin, those within names too."""
+    return map(_beginnings.__getitem__, _WORD.findall(text))

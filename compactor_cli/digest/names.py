@@ -225,7 +225,8 @@ def _only_in(lines: Lines, passing: Collection[str], rows: set[int]) -> set[int]
 
 def _long_listings(lines: Lines) -> frozenset[str]:
     """The lines that are a path and nothing else, of answers with many of them."""
-    paths = [(text, last) for text, last in zip(lines.numbers, lines.last, strict=True) if PATH_ALONE.fullmatch(text)]
+    wordless = ((text, last) for text, last in zip(lines.numbers, lines.last, strict=True) if " " not in text)
+    paths = [(text, last) for text, last in wordless if PATH_ALONE.fullmatch(text)]
     times = Counter(last for _, last in paths)
     return frozenset(text for text, last in paths if times[last] > _MAX_LISTED)
 

@@ -16,6 +16,7 @@ from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import ELLIPSIS, opening, records_of
+from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
 # What is named of one request.
@@ -27,14 +28,12 @@ _MAX_ANSWER_CHARS = 120
 # Words of this length are a reply, where nothing was done.
 _MIN_REPLY_CHARS = 160
 # Alone on its line or after words: within quotes it is a field of what a server holds, made long before.
-_ADDRESS = re.compile(
-    r"(?<![\"'=(])https?://[^\s\"'<>]+/(?:pull|issues|merge_requests|releases?)/(?!new/)[^\s\"'<>#,)]+"
-)
+_ADDRESS = pattern(r"(?<![\"'=(])https?://[^\s\"'<>]+/(?:pull|issues|merge_requests|releases?)/(?!new/)[^\s\"'<>#,)]+")
 
 
 # The name that a tracker gives to what is filed in it.
-_TICKET = re.compile(r"\b[A-Z][A-Z0-9]{1,9}-\d{1,6}\b")
-_FILES = re.compile(r"create|add|file|open|submit|new", re.IGNORECASE)
+_TICKET = pattern(r"\b[A-Z][A-Z0-9]{1,9}-\d{1,6}\b")
+_FILES = pattern(r"create|add|file|open|submit|new", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,12 +124,12 @@ def _is_answered(work: _Work, events: Sequence[Event]) -> bool:
     return asked is not None and (bool(asked["answered"]) or _IS_NO.match(closing) is not None)
 
 
-_QUESTION = re.compile(
+_QUESTION = pattern(
     r"(?:^|[.!?\n])[ \w,]{0,12}?\b(?:(?P<answered>is|are|was|were|do|does|did|has|have|why|what|how|which|where|when"
     r"|who)|can|could|would|will|should)\b[^.!?\n]*[?？]\s*$",
     re.IGNORECASE,
 )
-_IS_NO = re.compile(r"\W*(?:no\b|not yet|I (?:can'?t|cannot|am unable)|unfortunately|sorry)", re.IGNORECASE)
+_IS_NO = pattern(r"\W*(?:no\b|not yet|I (?:can'?t|cannot|am unable)|unfortunately|sorry)", re.IGNORECASE)
 
 
 def _replied(closing: str, words: FixedWords) -> str:
@@ -146,7 +145,7 @@ def _ends_with(events: Sequence[Event], position: int) -> bool:
 
 
 # How a message begins that forbids something.
-_FORBIDS = re.compile(
+_FORBIDS = pattern(
     r"\W*(?:(?:oh|ah|hey|wait|no|ok(?:ay)?|so|and|also|but|please)\b\W*)*(?:do not|don'?t|never|no more|avoid)\b"
     r"|\W*(?:别|不要|请不要)",
     re.IGNORECASE,
@@ -217,4 +216,4 @@ def _shown(work: _Work, words: FixedWords, *, is_newest: bool) -> Iterator[tuple
         yield f"`{brief(check.key, _MAX_COMMAND_CHARS)}` {ended}", check.result_record
 
 
-_ASKS_TO_CHECK = re.compile(r"\b(?:run|tests?|check|lint|build|verify|ci)\b", re.IGNORECASE)
+_ASKS_TO_CHECK = pattern(r"\b(?:run|tests?|check|lint|build|verify|ci)\b", re.IGNORECASE)

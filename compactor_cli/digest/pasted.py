@@ -7,15 +7,16 @@ from itertools import groupby
 
 from compactor_cli.digest.commands import ERROR_PATTERN
 from compactor_cli.digest.statements import ELLIPSIS
+from compactor_cli.model.patterns import pattern
 
 # A line with this many names of members is data, and so are this many lines of one each, or of brackets, in a row.
 _MEMBERS_OF_DATA, _LINES_OF_DATA = 3, 6
-_DATA_LINE = re.compile(r'\s*(?:"[^"]*"\s*(?::|,?$)|[\[\]{}]+,?$)')
+_DATA_LINE = pattern(r'\s*(?:"[^"]*"\s*(?::|,?$)|[\[\]{}]+,?$)')
 # What somebody says before an object, in the line in which it begins.
-_BEFORE_DATA = re.compile(r'(\w[^{}"]*\s[^{}"]*?)\s*\{"')
+_BEFORE_DATA = pattern(r'(\w[^{}"]*\s[^{}"]*?)\s*\{"')
 # From this length and number of lines on, a message that does not list requests was pasted for the most part.
 _PASTED_CHARS, _PASTED_LINES, _MIN_STRUCTURE = 1_500, 12, 6
-_STRUCTURE = re.compile(r"^[ \t]*(?:#{1,6} |[-*•] |\d+[.)] )", re.MULTILINE)
+_STRUCTURE = pattern(r"^[ \t]*(?:#{1,6} |[-*•] |\d+[.)] )", re.MULTILINE)
 # What is quoted of it: how it begins, the first errors, and how it ends, if that is a sentence.
 _OPENING_CHARS, _MAX_ERRORS, _ENDING_CHARS = 400, 3, 300
 
@@ -51,24 +52,24 @@ def is_pasted(text: str) -> bool:
 
 
 _LINES_OF_OUTPUT = 3
-_SPEECH = re.compile(
+_SPEECH = pattern(
     r"[?？]\W*$|\b(?:I|we|you|let'?s|can|please|this|that|it|why|how|what|when|but|yes|ok|also)\b|[^\x00-\x7f]{4}",
     re.IGNORECASE,
 )
 
 
 # What a runner of tests writes of those that run and pass.
-_PASSING = re.compile(r"^(?:=== (?:RUN|PAUSE|CONT|NAME)\b|\s*--- PASS:|.* PASSED\b).*\n", re.MULTILINE)
-_SENTENCE = re.compile(r"\w[\w',]*(?: [\w`'\",/.-]+){2,}.*[.?!\w]\s*$")
+_PASSING = pattern(r"^(?:=== (?:RUN|PAUSE|CONT|NAME)\b|\s*--- PASS:|.* PASSED\b).*\n", re.MULTILINE)
+_SENTENCE = pattern(r"\w[\w',]*(?: [\w`'\",/.-]+){2,}.*[.?!\w]\s*$")
 
 
 # How somebody begins who tells an agent what it is, or what it is given, before the request; and what heads that.
-_PREFACE = re.compile(
+_PREFACE = pattern(
     r"\s*(?:you are\b|you're an?\b|act as\b|your (?:role|job) is\b|we(?:'re| are) (?:currently )?(?:solving|working)\b"
     r"|I(?:'ve| have) uploaded\b|<\w+>\n)[^.!?]*(?:[.!?:]+(?=\s)|\n)",
     re.IGNORECASE,
 )
-_HEADS_REQUEST = re.compile(
+_HEADS_REQUEST = pattern(
     r"^\W*(?:[\w' ]{0,40}\b)?(?:task|issue|problem|request|question|query)(?:[ _](?:text|description|statement))?\W*$",
     re.IGNORECASE | re.MULTILINE,
 )

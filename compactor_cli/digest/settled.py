@@ -39,6 +39,7 @@ from compactor_cli.digest.statements import (
     statements_of,
 )
 from compactor_cli.digest.wants import PLEASE, is_in_history
+from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
 
@@ -73,20 +74,20 @@ class Decision:
 
 
 # How choices are worded, and how reasons are.
-_CHOOSES = re.compile(
+_CHOOSES = pattern(
     r"\b(?:decided|decision|we chose|I chose|choosing|(?:go|going|went) with|opt(?:ed|ing)? for|instead of|rather than"
     r"|switched to|agreed|the (?:fix|solution) (?:is|was))\b"
     r"|决定|改用|采用|选择|改为|而不是|决议|ことにし|採用|に決め|ではなく|代わりに",
     re.IGNORECASE,
 )
-_REASONS = re.compile(
+_REASONS = pattern(
     r"\b(?:because|the reason|root cause|turns out|the (?:issue|problem|cause|bug) (?:is|was)|so that|due to|that's why"
     r"|since (?:it|they|the|we|there|that|this)|which means|can't|cannot|policy|(?:not |in)eligible|intentional(?:ly)?"
     r"|(?:not|only|n't) (?:be )?(?:allow(?:ed)?|permit(?:ted)?)|(?:not|n't) support(?:ed)?|by design)\b"
     r"|因为|由于|原因|所以|之所以|なので|ためです|ために|理由",
     re.IGNORECASE,
 )
-_PROPOSAL = re.compile(
+_PROPOSAL = pattern(
     r"\b(?:should|could|would|might|recommend|suggest|propos|option|alternative|consider|maybe|perhaps|if you|do you"
     r"|want me|shall|prefer)\w*|建议|可以考虑|是否|要不要|提案",
     re.IGNORECASE,
@@ -171,9 +172,9 @@ def outline(plan: str) -> str:
     return words_of("en").colon.join(filter(None, (title.rstrip(":"), " · ".join((*kept, *more)))))
 
 
-_PLAN_TITLE = re.compile(r"^\W*plan\b\W*", re.IGNORECASE)
+_PLAN_TITLE = pattern(r"^\W*plan\b\W*", re.IGNORECASE)
 _STEPS = tuple(
-    re.compile(form, re.MULTILINE)
+    pattern(form, re.MULTILINE)
     for form in (
         r"^#{2,4} +((?:\w+ )?(?:\d{1,2}|[A-H])[.:)] .+)$",
         r"^(?:\*\*)?(?:step )?(\d{1,2}[.)] +.+)$",
@@ -198,7 +199,7 @@ def _of_assistant(event: Event) -> Iterator[Decision]:
                 yield Decision(text=limited, records=(event.record,), weight=weight)
 
 
-_FAULTS = re.compile(
+_FAULTS = pattern(
     r"\b(?:issues?|findings?|problems?|feedback|to fix|concerns?|bugs?|remaining)\b(?! fixed)", re.IGNORECASE
 )
 
@@ -218,16 +219,16 @@ def _weight(sentence: str, lead: str) -> float:
 
 # What the agent did; what it is doing, sees or can do is no choice.
 _CLAUSE = r"(?:\A\W*(?:\d+[.)] )?|[,;:–—] ?|\b(?:so|and|but|now) )"
-_HAS_DONE = re.compile(
+_HAS_DONE = pattern(
     rf"{_CLAUSE}(?:I|[Ww]e)(?:'ve| have)? (?:also |now )?"
     r"(?!(?:was|were|am|are|can|need|must|have|had|see|saw|notice[ds]?|f[oi]u?nd|think|know|got|do|did|get)\b)\w"
 )
 # What it is about to do is its own step: it may do otherwise, unless it says why.
-_DECIDES = re.compile(
+_DECIDES = pattern(
     rf"{_CLAUSE}(?:I|[Ww]e|[Ll]et)(?:'(?:ll|ve|s)| will| have)? (?:leave|left|ke(?:ep|pt)|use[ds]?|put|ma[kd]e|skip"
     r"|drop|avoid(?:ed)?|store[ds]?|treat(?:ed)?)\b.* (?:because|since|so that|to avoid|to keep)\b"
 )
-_HEADS_DECISIONS = re.compile(r"\b(?:decisions?|decided)\b", re.IGNORECASE)
+_HEADS_DECISIONS = pattern(r"\b(?:decisions?|decided)\b", re.IGNORECASE)
 
 
 def _answered(before: Event, event: Event) -> Iterator[Decision]:
@@ -293,33 +294,33 @@ def _plan_in(text: str) -> str:
     return outline(text[shown.start() :]) if shown and is_plan else ""
 
 
-_PROPOSES_STEPS = re.compile(
+_PROPOSES_STEPS = pattern(
     r"^(?!\W*\d).{0,160}\b(?:plan|steps|approach|propose|proposal|suggest|recommend|I'll|I'd|I will|I would)\b.*",
     re.IGNORECASE | re.MULTILINE,
 )
-_BARE_KEY = re.compile(r"(\b1[.)] .*) \d[.)]\Z")
+_BARE_KEY = pattern(r"(\b1[.)] .*) \d[.)]\Z")
 # Whoever answers what is known, or was done, or says what he came for, decides nothing.
-_ASKS_WHAT_IS = re.compile(
+_ASKS_WHAT_IS = pattern(
     r"\W*(?:(?:is|are|was|were) there\b|did\b|(?:do|does) \w+ (?:know|remember|recall|have)\b(?! to\b)"
     r"|(?:how|what)(?: else)? (?:can|may|could) I (?:help|assist|do for)\b)",
     re.IGNORECASE,
 )
-_GO_ON = re.compile(
+_GO_ON = pattern(
     r"\b(?:proceed|continue|implement(?:ing|ation)?|appl(?:y|ying)|chang(?:e|es|ing)|plan)\b", re.IGNORECASE
 )
-_ASKS_OF_THE_TEXT = re.compile(r"\W*(?:does|do|is|are) (?:that|this|these|those|it)\b", re.IGNORECASE)
+_ASKS_OF_THE_TEXT = pattern(r"\W*(?:does|do|is|are) (?:that|this|these|those|it)\b", re.IGNORECASE)
 
 
 # What asks for more than a yes or a no: any words may answer it.
-_IS_OPEN = re.compile(rf"(?:\A|, )\W*(?:{QUESTION_WORDS})\b", re.IGNORECASE)
+_IS_OPEN = pattern(rf"(?:\A|, )\W*(?:{QUESTION_WORDS})\b", re.IGNORECASE)
 
 # An offer to do one thing more, at the end of what was done: what the user asks for next is seldom an answer.
-_OFFERS = re.compile(
+_OFFERS = pattern(
     r"\W*(?:(?:do you )?want (?:me )?to|would you like (?:me )?to|shall I|should I|ready to)\b(?!.*\bor\b)",
     re.IGNORECASE,
 )
 # How the user takes back what was answered.
-_RECONSIDERS = re.compile(
+_RECONSIDERS = pattern(
     r"\W*(?:actually|never ?mind|scratch that|forget (?:it|that|about)|on second thoughts?)\b", re.IGNORECASE
 )
 _MAX_RECONSIDERED_RECORDS = 60
@@ -349,10 +350,10 @@ def _passes_over(question: str, answer: str, options: Iterable[str], *, is_brief
 
 
 # An offer to go on with the next thing: what is neither yes nor no is another request.
-_GOES_ON = re.compile(r"\bnext\W*\?$|^\W*next\b", re.IGNORECASE)
-_ASKS_WHICH = re.compile(r"\b(?:which|prefer)\b", re.IGNORECASE)
-_EITHER = re.compile(r"\bor (?:would|should|shall|do|is|are|can|could|maybe|just)\b", re.IGNORECASE)
-_OBJECTS = re.compile(r"\W*(?:but|however|hm+)\b|但是|でも", re.IGNORECASE)
+_GOES_ON = pattern(r"\bnext\W*\?$|^\W*next\b", re.IGNORECASE)
+_ASKS_WHICH = pattern(r"\b(?:which|prefer)\b", re.IGNORECASE)
+_EITHER = pattern(r"\bor (?:would|should|shall|do|is|are|can|could|maybe|just)\b", re.IGNORECASE)
+_OBJECTS = pattern(r"\W*(?:but|however|hm+)\b|但是|でも", re.IGNORECASE)
 
 
 def is_assent(words: str) -> bool:
@@ -370,13 +371,13 @@ def declines(words: str) -> bool:
     return _NO.match(words) is not None
 
 
-_NO = re.compile(
+_NO = pattern(
     r"\W*(?:(?:no|nope|don'?t|actually|rather|instead)\b|stop(?:\W*$|[,.!]| (?:it|that|this|for|\w+ing)\b)|别|いや)",
     re.IGNORECASE,
 )
 
 
-_ASSENT = re.compile(
+_ASSENT = pattern(
     r"\W*(?:(?:(?:yes|yeah|yep|agreed?|ok(?:ay)?|sure|good|great|perfect|fine|cool|looks good|lgtm|continue|go on"
     r"|go ahead|let'?s go|please|(?:do|fix|add) (?:it|that|this|them|both|all|it all|all of (?:it|them|those))"
     r"|proceed|correct|right)\b|(?:同意|好[的了]?|可以了?|没问题|行吧?|对的?|继续|是的?|嗯|はい|お願いします)(?!\w))"
@@ -418,7 +419,7 @@ def _not_taken_since(decision: Decision, events: Sequence[Event]) -> Iterator[st
             yield option
 
 
-_NAME_ENDS, _MIN_NAME_CHARS = re.compile(r" [|–—-] |: "), 12
+_NAME_ENDS, _MIN_NAME_CHARS = pattern(r" [|–—-] |: "), 12
 # What newest means against the strength of a decision: the last of a transcript gains as much as a choice.
 _RECENCY = 2.0
 
@@ -442,7 +443,7 @@ def gives_only(words: str, called: str) -> bool:
 
 
 # An id, a number or an address.
-_GIVEN, _MAX_GIVING_WORDS = re.compile(r"[\w.+-]*\d[\w.@+-]*(?<!\.)"), 8
+_GIVEN, _MAX_GIVING_WORDS = pattern(r"[\w.+-]*\d[\w.@+-]*(?<!\.)"), 8
 
 
 def settled_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:

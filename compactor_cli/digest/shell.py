@@ -14,6 +14,7 @@ _REDIRECT = re.compile(r"(?<![0-9&<>=-])(>{1,2})\s*([^\s;&|<>()]+)")
 # Not the script of `sh -c "…"`, whose redirections are real.
 _QUOTED = re.compile(r"(?<!c )(?:'[^']*'|\"[^\"]*\")")
 # A text in quotation marks; where a line is cut at its here-document, the last may be without its end.
+_NO_SIGNS = str.maketrans(dict.fromkeys(">|;&\n", " "))
 QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"?|'[^']*'")
 _COMMENT = re.compile(r"^\s*#.*", re.MULTILINE)
 _MAX_COMMAND_CHARS = 4_000
@@ -34,7 +35,7 @@ def shell_operations(command: str, *, failed: bool = False) -> tuple[tuple[FileA
     that cannot be known, no path is given. A here-document's body is content, not commands.
     """
     shown, _ = _here_document(command)
-    shown = _QUOTED.sub(lambda quote: re.sub(r"[>|;&\n]", " ", quote[0]), shown[:_MAX_COMMAND_CHARS])
+    shown = _QUOTED.sub(lambda quote: quote[0].translate(_NO_SIGNS), shown[:_MAX_COMMAND_CHARS])
     steps = [*_steps(shown)]
     operations: list[tuple[FileAction, str, str]] = []
     for directory, segment in steps[:-1] if failed else steps:

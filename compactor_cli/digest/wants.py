@@ -43,6 +43,7 @@ from compactor_cli.digest.statements import (
     water_level,
 )
 from compactor_cli.formats.client_signs import PROJECT_FILE
+from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
 
@@ -182,9 +183,9 @@ def _is_nearly(text: str, other: str) -> bool:
 
 _MIN_SAME_WORDS = 8
 # "and on Windows too"
-_LEANS = re.compile(r"\W*(?:and|also|but|plus)\b", re.IGNORECASE)
-PLEASE = re.compile(r"\A\W*please\b\W*", re.IGNORECASE)
-_REMARK = re.compile(
+_LEANS = pattern(r"\W*(?:and|also|but|plus)\b", re.IGNORECASE)
+PLEASE = pattern(r"\A\W*please\b\W*", re.IGNORECASE)
+_REMARK = pattern(
     r"\W*(?:(?:oh|ah|no|ok(?:ay)?|(?:that(?:'s| is) )?(?:great|perfect|cool|nice|awesome)|got it|all good)\b[\s,.!]*)*"
     r"(?:(?:thanks?|thank you|thx|w?h?oops|my bad|sorry|never ?mind|nvm|(?:good)?bye|see you|good ?night|cheers)\b"
     r"|that(?:'s| is) (?:all|it)\b|谢谢|再见|ありがと)",
@@ -200,7 +201,7 @@ def is_remark(text: str) -> bool:
     return not any(map(_REQUEST.search, asked))
 
 
-_ADDRESS = re.compile(r"https?://\S+")
+_ADDRESS = pattern(r"https?://\S+")
 
 
 def is_short(text: str, short_words: int = SHORT_WORDS) -> bool:
@@ -229,13 +230,13 @@ _VERBS = (
     "|deploy|install|verify|compare|try|give|set|put|extract|merge|split|document|improve|handle|support|list|help"
     "|address|ensure|make sure|avoid|stop|leave|start|continue|go|read|return|print|answer|do"
 )
-_REQUEST = re.compile(
+_REQUEST = pattern(
     rf"^\W*(?:\d+[.)]\s*)?(?:(?:and|then|also|so|but|now|ok(?:ay)?|first|next|finally)[, ]+)*(?:(?:{_VERBS})\b"
     r"|please\b|(?:can|could|would|will) (?:you|we)\b|let'?s\b|i(?:'d| would) like\b|i (?:want|need)\b"
     r"|(?:we|you|it) (?:should|must|need|have to)\b)|\bplease\b|[?\uff1f]\W*$|请|帮我|ください",
     re.IGNORECASE,
 )
-_RULE = re.compile(
+_RULE = pattern(
     r"\b(?:NEVER|MUST(?:N'T)?|DO NOT|DON'T|ALWAYS)\b|^\W*(?:[Nn]ever|[Dd]o not|[Dd]on't|[Aa]lways|[Mm]ust not)\b"
     r"|\b(?:must|should) (?:never|always)\b|\bmust not\b|绝不|必须|禁止|不得"
 )
@@ -247,13 +248,13 @@ def is_rule(sentence: str) -> bool:
 
 
 # What counts for all work to come, and what objects to the work under way.
-_LIMIT = re.compile(
+_LIMIT = pattern(
     r"\b(?:only|never|always|don'?t|do not|anything else|nothing else|prefer|from (?:now|here) on|going forward)\b"
     r"|不要|别|只能|必须|今后|以后|しないで|だけ|今後",
     re.IGNORECASE,
 )
 _LEADS = r"\A\W*(?:(?:so+|ok(?:ay)?|hm+|and|but|oh|ah|yes|yeah)\b\W*)*"
-_OBJECTION = re.compile(
+_OBJECTION = pattern(
     rf"{_LEADS}(?:no|wait|why|stop|actually|wrong)\b"
     r"|\b(?:instead|rather|revert|undo|actually|not (?:what|like|that|worth)|wtf|should(?:n'?t| not)|I think(?! so)"
     r"|to+ (?:much|many|big|long)|remember|make sure|ensure|keep|skip|without|(?:we|there) should)\b|不对",
@@ -280,9 +281,7 @@ def _only_asks(message: UserMessage, analysis: Analysis) -> bool:
 
 
 # "Could we keep both?": what somebody would like, in a question.
-_PROPOSES = re.compile(
-    rf"{_LEADS}(?:can|could|should|shall|would|how about|what (?:if|about))\b(?! you\b)", re.IGNORECASE
-)
+_PROPOSES = pattern(rf"{_LEADS}(?:can|could|should|shall|would|how about|what (?:if|about))\b(?! you\b)", re.IGNORECASE)
 
 
 _RULE_CHARS = range(12, 240)
@@ -355,7 +354,7 @@ def condensed(
     return joined(sorted({*first, *rest}, key=lambda one: one.place))
 
 
-_NOT_JUST_BEFORE = re.compile(r"(?:\b(?:not?|never)|n['’]t)\b[^.!?\n]*\Z", re.IGNORECASE)
+_NOT_JUST_BEFORE = pattern(r"(?:\b(?:not?|never)|n['’]t)\b[^.!?\n]*\Z", re.IGNORECASE)
 
 
 def _by_clauses(text: str, tokens: int, token_cache: TokenCache) -> str:
@@ -373,7 +372,7 @@ def _by_clauses(text: str, tokens: int, token_cache: TokenCache) -> str:
     return shown if len(shown) >= _MIN_CLAUSES_CHARS else ""
 
 
-_CLAUSE_END = re.compile(r"(?<=[,;:.!?])\s+|\n+|\s+(?=(?:and|but|or|so|then|because|which|while|if|when)\s)")
+_CLAUSE_END = pattern(r"(?<=[,;:.!?])\s+|\n+|\s+(?=(?:and|but|or|so|then|because|which|while|if|when)\s)")
 _MIN_PIECES, _MIN_CLAUSES_CHARS = 3, 24
 
 
@@ -407,7 +406,7 @@ def _with_leads(text: str) -> Iterator[tuple[str, StatementForm, bool]]:
         yield piece, form, False
 
 
-_HEADING = re.compile(r"#{1,6} +\S")
+_HEADING = pattern(r"#{1,6} +\S")
 
 
 def _opening(pieces: Sequence[Statement], tokens: int, most: int, token_cache: TokenCache) -> list[Statement]:

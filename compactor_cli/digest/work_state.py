@@ -14,6 +14,7 @@ from compactor_cli.digest.commits import Commit, after_rebases, find_commits, he
 from compactor_cli.digest.events import Event, EventKind, FileAction, results_of
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
 from compactor_cli.digest.shell import segments, unquoted
+from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
 
@@ -206,8 +207,8 @@ def _uncommitted(
 
 # What shows that the session commits, and what compares the work tree with its last commit. Who looks at other commits,
 # or at what was there before, may leave committing to the user.
-_COMMITS = re.compile(r"\bgit (?:commit|add|stash)\b")
-_COMPARES = re.compile(r"\bgit (?:status|diff)\b(?![^|;&]*(?:\.\.|HEAD[~^]))")
+_COMMITS = pattern(r"\bgit (?:commit|add|stash)\b")
+_COMPARES = pattern(r"\bgit (?:status|diff)\b(?![^|;&]*(?:\.\.|HEAD[~^]))")
 
 
 def _place(states: Sequence[FileState], commits: Sequence[Commit], runs: Sequence[Run], branch: str) -> None:
@@ -264,7 +265,7 @@ def _is_in(names: Iterable[str], path: str) -> bool:
     return any(f"/{path}".endswith(end) or (end[-1] == "/" and end in f"/{path}") for end in ends if len(end) > 1)
 
 
-_UPWARDS = re.compile(r"^(?:\.{1,2}/)+")
+_UPWARDS = pattern(r"^(?:\.{1,2}/)+")
 
 
 def _commit_by_others(runs: Sequence[Run], commits: Sequence[Commit]) -> tuple[str, Run] | None:
@@ -281,13 +282,13 @@ def _commit_by_others(runs: Sequence[Run], commits: Sequence[Commit]) -> tuple[s
 
 
 # A log that begins with the commit that is checked out, and how it begins.
-_LOG = re.compile(
+_LOG = pattern(
     r"git log(?: --oneline| -n? ?\d+| --decorate| --(?:format|pretty)=(?:\"[^\"]*\"|'[^']*'|\S+)| \S*[^\s.]\.\.HEAD)*"
     r"(?= *(?:$|[|;&]))"
 )
-_LOGGED = re.compile(r"(?:commit )?(([0-9a-f]{7,40})\b.*)")
+_LOGGED = pattern(r"(?:commit )?(([0-9a-f]{7,40})\b.*)")
 # Alone, or before other commands: what these print names more files, never fewer.
-_WHOLE_STATUS = re.compile(
+_WHOLE_STATUS = pattern(
     r"git status(?: (?:-s|-sb|--short|--porcelain|--branch))*((?: [\w./@+][\w./@+-]*)*)(?:(?:;| &&) .*)?"
 )
 
@@ -323,19 +324,19 @@ def _listed_by_git(runs: Sequence[Run], commits: Sequence[Commit]) -> tuple[dict
     return {}, [], {}
 
 
-_TAKES_CHANGES = re.compile(r"\bgit (?:commit|stash|reset|checkout|restore|switch|merge|rebase|pull|cherry-pick)\b")
-_LISTS_CHANGES = re.compile(
+_TAKES_CHANGES = pattern(r"\bgit (?:commit|stash|reset|checkout|restore|switch|merge|rebase|pull|cherry-pick)\b")
+_LISTS_CHANGES = pattern(
     r"\bgit (?:status\b|diff(?: --(?:stat|cached|staged)| -- \S+)*(?= *(?:$|[|;&])))(?!.*--(?:name-only|no-))"
 )
 # The long form of a status, its short one, and the one of differences.
-_LISTED = re.compile(
+_LISTED = pattern(
     r"^\s*(?:modified|deleted|both modified|renamed|new file): +(?:\S+ -> )?(\S+)$"
     r"|^(?:[MADRU][MADRU ]|[ ]?[MD]) (?:\S+ -> )?([\w./@-]+)$|^ (\S+) +\| +(?:\d+ [+-]+|Bin )",
     re.MULTILINE,
 )
 
 
-_NEW, _NEW_SHORT = re.compile(r"^\s+([^\s(]\S*)$", re.MULTILINE), re.compile(r"^\?\? (\S+)$", re.MULTILINE)
+_NEW, _NEW_SHORT = pattern(r"^\s+([^\s(]\S*)$", re.MULTILINE), pattern(r"^\?\? (\S+)$", re.MULTILINE)
 
 
 def _with_listed(uncommitted: dict[str, int], listed: Mapping[str, int]) -> dict[str, int]:
@@ -363,7 +364,7 @@ def _throw_away(states: Sequence[FileState], runs: Sequence[Run], committed: int
             state.is_reverted = True
 
 
-_RESET = re.compile(r"\bgit (?:reset --hard|checkout (?:-- )?\.|restore \.)(?:\s|$)")
+_RESET = pattern(r"\bgit (?:reset --hard|checkout (?:-- )?\.|restore \.)(?:\s|$)")
 
 
 def _last_stash(runs: Sequence[Run]) -> Run | None:
@@ -379,14 +380,14 @@ def _still_stashed(before: WorkState, runs: Sequence[Run]) -> tuple[str, ...]:
     return () if any("git stash" in run.key for run in runs) else before.stashed
 
 
-_ON_BRANCH = re.compile(
+_ON_BRANCH = pattern(
     r"^(?:On branch |Already on '|Switched to (?:a new )?branch '|branch ')([\w./-]+)"
     r"|^\[([\w./-]+) (?:\(root-commit\) )?[0-9a-f]{7}",
     re.MULTILINE,
 )
 # How `git status -sb` and `git branch` mark it: in other texts these are headings and entries of lists.
-_MARKED_BRANCH = re.compile(r"^(?:## ([\w./-]+?)(?:\.\.\..*)?|\* ([\w./-]+).*)$", re.MULTILINE)
-_MARKS_BRANCH = re.compile(r"git (?:branch|status(?: -\S+)* (?:-s?b|--branch))\b")
+_MARKED_BRANCH = pattern(r"^(?:## ([\w./-]+?)(?:\.\.\..*)?|\* ([\w./-]+).*)$", re.MULTILINE)
+_MARKS_BRANCH = pattern(r"git (?:branch|status(?: -\S+)* (?:-s?b|--branch))\b")
 
 
 def _branch(runs: Sequence[Run]) -> tuple[str, int] | None:
@@ -411,7 +412,7 @@ def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[in
             yield run.event
 
 
-_EXECUTES = re.compile(
+_EXECUTES = pattern(
     r"\b(?:build|fmt|format|gofmt|black|prettier|rustfmt)\b"
     r"|(?:^|[;&|]\s*)(?:\w+=\S+\s+)*(?:python3? (?!-m (?:pip|venv)\b)|node |go run |cargo run|deno run|bun run|\./)\S"
 )
@@ -442,8 +443,8 @@ def _pushes(runs: Sequence[Run]) -> Iterator[int]:
 # Before all events, those of commits that are known from before among them.
 _BEFORE = -2
 # What makes other commits of those that there were.
-_REPLACES = re.compile(r"\bgit (?:reset|rebase|commit\b.* --amend)\b")
-_IN_STEP = re.compile(r"Your branch is up to date with '[^/'\s]+/([^'\s]+)'")
+_REPLACES = pattern(r"\bgit (?:reset|rebase|commit\b.* --amend)\b")
+_IN_STEP = pattern(r"Your branch is up to date with '[^/'\s]+/([^'\s]+)'")
 
 
 # Each is compared with each, and with every change.

@@ -18,46 +18,47 @@ from typing import Any, NamedTuple
 from compactor_cli.formats.contents import json_value, listed, string
 from compactor_cli.formats.located import at, content_parts
 from compactor_cli.model.marker import text_before_marker, without_marker
+from compactor_cli.model.patterns import pattern
 from compactor_cli.model.transcript import Part, PreviousSummary, Record, Role, Text, ToolCall, Transcript, text_of
 from compactor_cli.read.jsonl import parse
 
 # What Claude Code writes in the model's name where it had no answer of it.
-NOT_SPOKEN = re.compile(r"No response requested\.\Z|API Error\b|Claude AI usage limit reached\b")
+NOT_SPOKEN = pattern(r"No response requested\.\Z|API Error\b|Claude AI usage limit reached\b")
 # What agents have to write around what they say: the label of SWE-agent and mini-swe-agent in front, and the command
 # that is called anyway.
-SPOKEN_LABEL = re.compile(r"\A(?:(?:THOUGHT|DISCUSSION):?|Thought:)\s+")
+SPOKEN_LABEL = pattern(r"\A(?:(?:THOUGHT|DISCUSSION):?|Thought:)\s+")
 # How an agent acts by words alone (ReAct, smolagents), and how what came of it opens in the user's name: there, and in
 # SWE-agent, OpenHands and mini-swe-agent, where no tool is called by name.
-WRITTEN_ACTION = re.compile(r"^(?:Action|Code)(?: \d+)?:", re.MULTILINE)
-OBSERVATION = re.compile(
+WRITTEN_ACTION = pattern(r"^(?:Action|Code)(?: \d+)?:", re.MULTILINE)
+OBSERVATION = pattern(
     r"\s*(?:(?:Observation(?: \d+)?|OBSERVATION):|EXECUTION RESULT of \[[^\]\n]*\]:\n?|(?=<(?:returncode|output)>))"
 )
-_WRITTEN_FUNCTION = re.compile(r"<function=([\w.-]+)>\s*(.*?)(?:</function>.*)?\Z", re.DOTALL)
-_WRITTEN_PARAMETER = re.compile(r"<parameter=([\w.-]+)>(.*?)</parameter>", re.DOTALL)
-_WRITTEN_COMMAND = re.compile(
+_WRITTEN_FUNCTION = pattern(r"<function=([\w.-]+)>\s*(.*?)(?:</function>.*)?\Z", re.DOTALL)
+_WRITTEN_PARAMETER = pattern(r"<parameter=([\w.-]+)>(.*?)</parameter>", re.DOTALL)
+_WRITTEN_COMMAND = pattern(
     r"```(?:bash|sh|mswea_bash_command)?\n(.*?)\n?```(?!.*```)|<command>\n?(.*?)\n?</command>", re.DOTALL
 )
-WRITTEN_CALL = re.compile(r"\s*^```(?:bash|sh)\n(?:(?!^```).*\n)*```\s*\Z", re.MULTILINE)
+WRITTEN_CALL = pattern(r"\s*^```(?:bash|sh)\n(?:(?!^```).*\n)*```\s*\Z", re.MULTILINE)
 # What a call's arguments say of the call to whoever has to allow it: of Gemini CLI, Cursor, OpenHands and Codex.
 ABOUT_CALL = frozenset({"instruction", "explanation", "security_risk", "justification"})
 # Lines that tools write around what they show, for the model to find its way: of `ls -l`, SWE-agent, mini-swe-agent,
 # OpenHands and patches.
-AROUND_OUTPUT = re.compile(
+AROUND_OUTPUT = pattern(
     r"[-dl](?:[r-][w-][xsStT-]){3}|\[File: .* lines total\)\]|\(\d+ more lines (?:above|below)\)"
     r"|</?(?:output|returncode)>"
     r"|\[(?:The command completed with|Command finished with|Current working directory:|Python interpreter:)"
     r"|\*\*\* (?:Add|Update|Delete|Move|End) |Here's the result of running `cat -n`|[.sxFEX]+ +\[ *\d+%\]"
 )
-OUTPUT_FRAME = re.compile(r"(?<=</returncode>\n)<output>\n?(.*?)\n?</output>\Z", re.DOTALL)
+OUTPUT_FRAME = pattern(r"(?<=</returncode>\n)<output>\n?(.*?)\n?</output>\Z", re.DOTALL)
 # What Gemini CLI and its forks tell of a command around what it printed and how it ended.
-COMMAND_REPORT = re.compile(
+COMMAND_REPORT = pattern(
     r"\ACommand: .*?\nDirectory: [^\n]*\n(?:Output|Stdout): (?:\(empty\))?(.*?)(\nStderr: (?:\(empty\))?.*?)?"
     r"\nError: (?:\(none\))?[^\n]*(\nExit Code: [^\n]*)\n.*\Z",
     re.DOTALL,
 )
 # SWE-agent's editor: what it asks for after an edit, the file as it would be after an edit that was refused, and how
 # its own commands fail.
-ABOUT_EDIT = re.compile(
+ABOUT_EDIT = pattern(
     r"^ *File \"/root/commands/\w+\", line \d+\n(?:[^\n]*\n){1,3}?\w+Error: [^\n]*\n"
     r"|^(?:File updated|Text replaced)\. Please review [^\n]*(?:\n\([^\n]*)?\n?"
     r"|^This is how your edit would have looked.*",
@@ -66,7 +67,7 @@ ABOUT_EDIT = re.compile(
 # How summaries of Claude Code open.
 CONTINUED = "This session is being continued from a previous conversation"
 # Files in which a project tells agents how to work.
-PROJECT_FILE = re.compile(
+PROJECT_FILE = pattern(
     r"(?:^|/)((?:AGENTS|CLAUDE|GEMINI|QWEN|CONVENTIONS|copilot-instructions)(?:\.local)?\.md"
     r"|\.(?:cursor|windsurf|cline)rules)$"
 )
@@ -84,8 +85,8 @@ def exit_code() -> re.Pattern[str]:
 
 
 # Claude Code: a command that the user ran in the client's own shell (`! git pull`), and what it printed.
-TYPED_COMMAND = re.compile(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
-TYPED_OUTPUT = re.compile(r"<bash-std(?:out|err)>(.*?)</bash-std(?:out|err)>", re.DOTALL)
+TYPED_COMMAND = pattern(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
+TYPED_OUTPUT = pattern(r"<bash-std(?:out|err)>(.*?)</bash-std(?:out|err)>", re.DOTALL)
 
 
 class Attachments(NamedTuple):
@@ -376,12 +377,12 @@ def is_unmarked_refusal(value: Any, text: str) -> bool:
 
 _MARKS_ERRORS_SINCE, _MAX_REFUSAL_CHARS = 2, 1_000
 # Words as a person begins, and none of the sentences of the client's own.
-_SPOKEN = re.compile(
+_SPOKEN = pattern(
     r"(?!Exit code|Error|Command |Permission |Request |File |String |Found \d|No (?:such|match|file)|Tool )"
     r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?(?:[,.!?;]* +[^\W\d_][\w'\u2019-]*){2}"
 )
-_REPLY = re.compile(r"<(answer|feedback|user_message)>(.*?)</\1>", re.DOTALL)
-_PREFIX = re.compile(r"\A\s*(?:The )?[Uu]ser(?:'s| has)? (?:answer(?:ed|s)?|provided)\b[^:\n]*:\s*")
+_REPLY = pattern(r"<(answer|feedback|user_message)>(.*?)</\1>", re.DOTALL)
+_PREFIX = pattern(r"\A\s*(?:The )?[Uu]ser(?:'s| has)? (?:answer(?:ed|s)?|provided)\b[^:\n]*:\s*")
 
 
 def _argument(call: ToolCall, tools: Mapping[str, str]) -> Any:
