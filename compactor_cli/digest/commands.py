@@ -277,7 +277,7 @@ def _looks(words: list[str]) -> bool:
 
 
 # What servers and containers are asked for.
-_SHOWS = re.compile(
+_SHOWS = pattern(
     r"(?:gh|glab) (?:api|search|(?:pr|mr|issue|run|release|repo|workflow) (?:view|list|diff|status|checks))\b"
     r"|docker (?:logs|ps|images|inspect)\b|kubectl (?:logs|get|describe)\b"
 )
@@ -400,7 +400,7 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
 
 
 # A package whose tests passed, as Go says it: one of many says little.
-_PACKAGE = re.compile(r"ok\s+\S+\s+(?:\(cached\)|[\d.]+s)")
+_PACKAGE = pattern(r"ok\s+\S+\s+(?:\(cached\)|[\d.]+s)")
 
 
 def _brief(text: str) -> str:
