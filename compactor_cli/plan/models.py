@@ -266,8 +266,8 @@ _RANGES = (
     *((0, 0x17E), (0x391, 0x3A1), (0x3A3, 0x3C9), (0x200B, 0x2027), (0x2190, 0x2BFF), (0xFE0F, 0xFE0F)),
     *((0x1F300, 0x1F64F), (0x1F680, 0x1F6C5), (0x1F7E0, 0x1F7EB), (0x1F900, 0x1F9FF)),
 )
-_CLASS = re.compile(r"\\(?:p\{(\w+)\}|s)")
-_ITEM = re.compile(r"\[[^\]]*\]|\\p\{\w+\}|\\[sS]|\$")
+_CLASS = r"\\(?:p\{(\w+)\}|s)"
+_ITEM = r"\[[^\]]*\]|\\p\{\w+\}|\\[sS]|\$"
 # Python's own class has four control characters more, and its end may stand before a line feed.
 _WHITE = r"\t-\r \x85\xa0"
 _ENDS = {"$": r"\Z", r"\S": f"[^{_WHITE}]"}
@@ -284,7 +284,7 @@ class VocabularyTable:
         self._slots = view[4:bounds_start].cast("I")
         self._bounds = view[bounds_start:tokens_start].cast("I")
         self._tokens = data[tokens_start:-_HASH_BYTES]
-        self._pieces = re.compile(_ITEM.sub(_written_out, pattern)).findall
+        self._pieces = re.compile(re.sub(_ITEM, _written_out, pattern)).findall
         self._known: dict[str, int] = {}
 
     def count(self, text: str) -> int | None:
@@ -369,7 +369,7 @@ def _written_out(found: re.Match[str]) -> str:
     item = found[0]
     if item in _ENDS:
         return _ENDS[item]
-    inner = _CLASS.sub(lambda name: _ranges(name[1]) if name[1] else _WHITE, item)
+    inner = re.sub(_CLASS, lambda name: _ranges(name[1]) if name[1] else _WHITE, item)
     return inner if item.startswith("[") else f"[{inner}]"
 
 

@@ -236,8 +236,8 @@ def test_a_file_that_needs_nothing_loads_little_of_the_package(work: Path) -> No
     code, *modules = done.stderr.split()
     assert code == "0"
     rooms = {name.split(".")[1] for name in modules if "." in name}
-    assert not rooms & {"agents", "apply", "digest", "evaluate", "llm", "plugged", "render"}
-    assert not {"compactor_cli.archive.maintenance", "compactor_cli.plan.models"} & set(modules)
+    assert not rooms & {"agents", "digest", "evaluate", "llm", "plugged", "render"}
+    assert "compactor_cli.archive.maintenance" not in modules
     assert len(modules) <= _MOST_MODULES
 
 

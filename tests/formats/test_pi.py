@@ -9,7 +9,7 @@ import pytest
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, from_file, line, made, opened, shown
 
 from compactor_cli.formats.registry import InsertionPoint
-from compactor_cli.formats.summary_first import DIALECT
+from compactor_cli.formats.summary_first import PI
 from compactor_cli.model.transcript import Role, Transcript
 from compactor_cli.read.jsonl import read_records
 
@@ -70,7 +70,7 @@ def client_path(transcript: Transcript) -> list[str]:
 
 
 def test_entries_are_messages_and_the_rest_is_meta() -> None:
-    transcript = made(DIALECT, chain(2))
+    transcript = made(PI, chain(2))
     assert [message.role for message in transcript.messages[:6]] == [
         *(Role.META, Role.META),
         *(Role.USER, Role.ASSISTANT, Role.TOOL, Role.ASSISTANT),
@@ -81,7 +81,7 @@ def test_entries_are_messages_and_the_rest_is_meta() -> None:
     assert (output.results[0].id, output.results[0].name, output.results[0].text) == ("c0", "bash", "output 0")
     assert [message.results[0].is_error for message in (output, failed)] == [False, True]
     assert transcript.model == "answering"
-    assert made(DIALECT, chain(0)).model == "chosen"
+    assert made(PI, chain(0)).model == "chosen"
 
 
 def test_other_entries() -> None:
@@ -98,7 +98,7 @@ def test_other_entries() -> None:
         entry(7, "message", message="broken"),
         "a string",
     ]
-    transcript = made(DIALECT, values)
+    transcript = made(PI, values)
     assert shown(transcript) == ["Ran `make`\nok", "from an extension", "what the branch did"]
     assert [message.is_meta for message in transcript.messages] == [
         *(True, False, True, False, True, False),
@@ -108,13 +108,13 @@ def test_other_entries() -> None:
 
 def test_an_image_in_a_result_is_counted() -> None:
     value = said(0, "toolResult", "seen", {"type": "image", "data": "x", "mimeType": "image/png"}, toolCallId="c")
-    (result,) = made(DIALECT, [HEADER, value]).messages[1].results
+    (result,) = made(PI, [HEADER, value]).messages[1].results
     assert (result.text, result.media_count) == ("seen", 1)
 
 
 def test_a_native_compaction_replaces_what_is_before_its_first_kept_entry() -> None:
     values = [*chain(2), compaction(9, "earlier work", firstKeptEntryId="e5"), said(10, "user", "go on")]
-    transcript = made(DIALECT, values)
+    transcript = made(PI, values)
     words = shown(transcript)
     assert words[0] == "question 1"
     assert words[-2:] == ["earlier work", "go on"]
@@ -126,18 +126,18 @@ def test_a_native_compaction_replaces_what_is_before_its_first_kept_entry() -> N
 
 def test_an_unknown_first_kept_entry_keeps_nothing_before() -> None:
     values = [*chain(1), compaction(5, "earlier work", firstKeptEntryId="gone"), said(6, "user", "go on")]
-    assert shown(made(DIALECT, values)) == ["earlier work", "go on"]
+    assert shown(made(PI, values)) == ["earlier work", "go on"]
 
 
 def test_only_the_last_compaction_counts() -> None:
     values = [*chain(1), compaction(5, "one", firstKeptEntryId="e1"), said(6, "user", "middle")]
     values += [compaction(7, "two", firstKeptEntryId="e4"), said(8, "user", "last")]
-    assert shown(made(DIALECT, values)) == ["answer 0", "middle", "two", "last"]
+    assert shown(made(PI, values)) == ["answer 0", "middle", "two", "last"]
 
 
 def test_entries_without_ids_are_sent_in_order_from_an_index_that_counts_the_header() -> None:
     old = without_ids([*chain(2), compaction(9, "earlier work", firstKeptEntryIndex=6), said(10, "user", "go on")])
-    words = shown(made(DIALECT, old))
+    words = shown(made(PI, old))
     assert words[0] == "question 1"
     assert words[-2:] == ["earlier work", "go on"]
 
@@ -145,9 +145,9 @@ def test_entries_without_ids_are_sent_in_order_from_an_index_that_counts_the_hea
 def test_a_branch_that_was_left_is_superseded_and_a_broken_path_is_not_trusted() -> None:
     left = {**said(5, "user", "wrong way"), "parentId": "e4"}
     right = {**said(6, "user", "right way"), "parentId": "e4"}
-    assert "wrong way" not in shown(made(DIALECT, [*chain(1), left, right]))
+    assert "wrong way" not in shown(made(PI, [*chain(1), left, right]))
     broken = {**right, "parentId": "gone"}
-    assert shown(made(DIALECT, [*chain(1), left, broken]))[-2:] == ["wrong way", "right way"]
+    assert shown(made(PI, [*chain(1), left, broken]))[-2:] == ["wrong way", "right way"]
 
 
 def glued(*values: dict[str, Any]) -> list[bytes]:
@@ -160,27 +160,27 @@ def test_what_the_client_cannot_read_decides_nothing() -> None:
     """pi passes over a line with two objects: the compaction in it is not in force."""
     lost = [said(9, "user", "lost"), compaction(10, "nearly nothing", firstKeptEntryId="e9")]
     values = [*chain(2), *lost]
-    transcript = opened(DIALECT, list(read_records(glued(*values), "x")))
+    transcript = opened(PI, list(read_records(glued(*values), "x")))
     assert transcript.source() == b"".join(glued(*values))
-    assert shown(transcript) == shown(made(DIALECT, values[:-2]))
+    assert shown(transcript) == shown(made(PI, values[:-2]))
     assert [message.superseded for message in transcript.messages[-2:]] == [True, True]
 
     cut = InsertionPoint(before=tuple(range(5)), after=tuple(range(5, len(values))))
     newest = values[-3]["id"]
-    assert json.loads(DIALECT.append(transcript, cut, [SUMMARY], 0)[0])["parentId"] == newest
+    assert json.loads(PI.append(transcript, cut, [SUMMARY], 0)[0])["parentId"] == newest
 
 
 def test_entries_hung_on_one_that_the_client_passes_over_stay_together() -> None:
     values = chain(2)
     lines = [json.dumps(value).encode() + b"\n" for value in values]
     lines[3:5] = [lines[3].rstrip() + lines[4]]
-    transcript = opened(DIALECT, list(read_records(lines, "x")))
+    transcript = opened(PI, list(read_records(lines, "x")))
     assert not any(message.superseded for message in transcript.messages)
 
 
 def test_a_summary_takes_the_place_of_the_entry_that_the_tail_hangs_on() -> None:
-    transcript = made(DIALECT, chain(4))
-    after = compacted(DIALECT, transcript, 6, 14)
+    transcript = made(PI, chain(4))
+    after = compacted(PI, transcript, 6, 14)
     new = after.records[6].value
     assert (new["type"], new["id"], new["parentId"], new["firstKeptEntryId"]) == ("compaction", "e12", "e4", "e1")
     assert (new["summary"], new["tokensBefore"], new["timestamp"]) == (SUMMARY.text, 1000, at(12))
@@ -191,14 +191,14 @@ def test_a_summary_takes_the_place_of_the_entry_that_the_tail_hangs_on() -> None
 
 
 def test_without_a_head_the_tail_is_what_is_kept() -> None:
-    after = compacted(DIALECT, made(DIALECT, chain(3)), 1, 10)
+    after = compacted(PI, made(PI, chain(3)), 1, 10)
     new = after.records[1].value
     assert (new["id"], new["parentId"], new["firstKeptEntryId"]) == ("e8", None, "e9")
     assert shown(after)[:2] == [SUMMARY.text, "question 2"]
 
 
 def test_an_acknowledgement_stands_between_summary_and_tail() -> None:
-    after = compacted(DIALECT, made(DIALECT, chain(3)), 6, 10, (SUMMARY, ACKNOWLEDGEMENT))
+    after = compacted(PI, made(PI, chain(3)), 6, 10, (SUMMARY, ACKNOWLEDGEMENT))
     first, second = after.records[6].value, after.records[7].value
     assert (first["parentId"], second["parentId"], second["id"]) == ("e4", first["id"], "e8")
     assert (second["message"]["role"], second["message"]["model"]) == ("assistant", "answering")
@@ -206,36 +206,36 @@ def test_an_acknowledgement_stands_between_summary_and_tail() -> None:
 
 
 def test_a_second_compaction_keeps_the_head_and_replaces_the_first() -> None:
-    once = compacted(DIALECT, made(DIALECT, chain(4)), 6, 10)
-    twice = compacted(DIALECT, once, 6, 11)
+    once = compacted(PI, made(PI, chain(4)), 6, 10)
+    twice = compacted(PI, once, 6, 11)
     assert client_path(twice) == ["e0", "e1", "e2", "e3", "e4", "e12", "e13", "e14", "e15", "e16"]
     assert sum(message.summary is not None for message in twice.messages) == 1
 
 
 def test_a_session_without_ids_gets_an_index() -> None:
-    transcript = made(DIALECT, without_ids(chain(3)))
-    after = compacted(DIALECT, transcript, 6, 10)
+    transcript = made(PI, without_ids(chain(3)))
+    after = compacted(PI, transcript, 6, 10)
     assert list(after.records[6].value) == ["type", "timestamp", "summary", "firstKeptEntryIndex", "tokensBefore"]
     assert after.records[6].value["firstKeptEntryIndex"] == 2
     assert shown(after) == [*shown(transcript)[:5], SUMMARY.text, *shown(transcript)[-5:]]
-    bare = compacted(DIALECT, transcript, 1, 10)
+    bare = compacted(PI, transcript, 1, 10)
     assert bare.records[bare.records[1].value["firstKeptEntryIndex"]].value["message"]["role"] == "user"
     assert shown(bare) == [SUMMARY.text, *shown(transcript)[-5:]]
 
 
 def test_insertions_are_the_same_every_time() -> None:
-    runs = [compacted(DIALECT, made(DIALECT, chain(3)), 6, 14).source() for _ in range(2)]
+    runs = [compacted(PI, made(PI, chain(3)), 6, 14).source() for _ in range(2)]
     assert runs[0] == runs[1]
 
 
 def test_lines_are_scored() -> None:
-    assert DIALECT.score(HEADER) == 3
-    assert DIALECT.score(said(1, "user", "x")) == 3
-    assert DIALECT.score({"type": "message", "timestamp": "t", "message": {"role": "user", "content": []}}) == 2
-    assert DIALECT.score({"type": "message", "role": "user", "content": []}) == 0
-    assert DIALECT.score({"role": "user", "content": "x"}) == 0
-    assert DIALECT.starts(HEADER)
-    assert not DIALECT.starts(said(1, "user", "x"))
+    assert PI.score(HEADER) == 3
+    assert PI.score(said(1, "user", "x")) == 3
+    assert PI.score({"type": "message", "timestamp": "t", "message": {"role": "user", "content": []}}) == 2
+    assert PI.score({"type": "message", "role": "user", "content": []}) == 0
+    assert PI.score({"role": "user", "content": "x"}) == 0
+    assert PI.starts(HEADER)
+    assert not PI.starts(said(1, "user", "x"))
 
 
 @pytest.mark.parametrize(
@@ -253,13 +253,13 @@ def test_lines_are_scored() -> None:
 )
 def test_a_shortened_record_keeps_its_shape(message: Any, part: int, key: str, expected: Any) -> None:
     record = line(entry(1, "message", message=message))
-    short = json.loads(DIALECT.shorten(record, {part: "s"}))
+    short = json.loads(PI.shorten(record, {part: "s"}))
     assert short == {**record.value, "message": {**message, key: expected}}
 
 
 def test_shortened_arguments_stay_an_object() -> None:
     record = line(said(1, "assistant", "words", call("c", command="long")))
-    (_, shortened) = DIALECT.read([line(json.loads(DIALECT.shorten(record, {1: '{"command":"s"}'})))])[0].parts
+    (_, shortened) = PI.read([line(json.loads(PI.shorten(record, {1: '{"command":"s"}'})))])[0].parts
     assert getattr(shortened, "arguments", None) == {"command": "s"}
 
 
@@ -267,7 +267,7 @@ def test_real_sessions_are_read_whole(corpus: Path) -> None:
     with (corpus / "FEATURES.tsv").open(encoding="utf-8") as file:
         features = {row["path"]: row for row in csv.DictReader(file, delimiter="\t")}
     for path in sorted((corpus / "pi-session").rglob("*.jsonl")):
-        transcript = from_file(DIALECT, path)
+        transcript = from_file(PI, path)
         name = str(path.relative_to(corpus))
         assert transcript.source() == path.read_bytes(), name
         assert len(transcript.messages) == len(transcript.records), name
@@ -277,8 +277,8 @@ def test_real_sessions_are_read_whole(corpus: Path) -> None:
 
 
 def test_the_sample_is_a_session() -> None:
-    transcript = from_file(DIALECT, SAMPLES / "pi-session.jsonl")
-    assert all(DIALECT.score(record.value) == 3 for record in transcript.records)
+    transcript = from_file(PI, SAMPLES / "pi-session.jsonl")
+    assert all(PI.score(record.value) == 3 for record in transcript.records)
     assert not any(message.superseded for message in transcript.messages)
     calls = {call.id for message in transcript.messages for call in message.calls}
     assert calls == {result.id for message in transcript.messages for result in message.results}
