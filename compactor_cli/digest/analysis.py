@@ -6,12 +6,11 @@ Sections read these values, never the records; each is found in the module of it
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from compactor_cli.digest.causes import Cause, find_causes
-from compactor_cli.digest.checklists import DealtWith, dealt_with
 from compactor_cli.digest.checks import changes_code, is_test
 from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import Run, changes_world, runs
@@ -53,7 +52,7 @@ class Analysis:
     ``thoughts``: see `unsaid_thoughts`. ``progress``: see `progress_among`. ``own_summaries``: the records of such
     summaries. ``finals``: positions of the messages that end a turn; ``taken_back``: of those that were overturned,
     with the places of the statements.
-    ``outcomes``: what came of the user's messages, by turn. ``dealt_with``: entries of the assistant's lists, by event.
+    ``outcomes``: what came of the user's messages, by turn.
     ``remembered``: statements of records that are gone. ``is_dialogue``: a conversation without work on files or
     commands; calls in it are those of a service. ``focus``: names in lower case.
     ``is_gone``: see `overwritten`. ``code_changed_at``: the position of the last event that changed code, -1 without
@@ -89,7 +88,6 @@ class Analysis:
     taken_back: Mapping[int, frozenset[int]]
     work: WorkState
     outcomes: Mapping[int, RequestOutcome]
-    dealt_with: Mapping[int, Sequence[DealtWith]]
     edited: EditedNames
     attached: Attached
     is_dialogue: bool
@@ -235,7 +233,6 @@ def _analysed(
         taken_back=taken_back,
         work=work,
         outcomes=outcomes(found, ran, operations, work.commits, words),
-        dealt_with=dealt_with(found, operations),
         edited=edited_names(operations),
         attached=attached(found, kept, _notices(request), memory.attached()),
         is_dialogue=is_dialogue,

@@ -115,9 +115,6 @@ def standing(one: Statement, analysis: Analysis) -> str:
     words = analysis.words
     if one.place in analysis.taken_back.get(one.event, ()):
         return words.overruled
-    dealt_with = analysis.dealt_with.get(one.event)
-    if dealt_with and any(one.place in entry.places for entry in dealt_with):
-        return words.edited_later
     if one.form not in _PROSE:
         return ""
     if one.event < analysis.code_changed_at and GIVES_VERDICT.search(one.text):

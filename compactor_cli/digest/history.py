@@ -312,10 +312,6 @@ def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mappi
             marks[event, -1] = f"({common}) "
         elif lone := _within_doubted(group, doubted, analysis):
             own[lone.place] = words.overruled
-        # Of an entry of a list the first that is shown has the mark for what stands below it.
-        for entry in analysis.dealt_with.get(event, ()):
-            for place in [place for place in own if place in entry.places][1:]:
-                del own[place]
         marks.update({(event, place): f" ({mark})" if mark != common else "" for place, mark in own.items()})
     return marks
 

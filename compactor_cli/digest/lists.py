@@ -24,8 +24,7 @@ def whole_lists(spoken: Iterable[Statement], analysis: Analysis, chars: int) -> 
 
     def is_entry(one: Statement) -> bool:
         # What became of an entry is said of it alone.
-        has_marks = one.event in analysis.taken_back or one.event in analysis.dealt_with
-        return one.form is StatementForm.ITEM and not has_marks
+        return one.form is StatementForm.ITEM and one.event not in analysis.taken_back
 
     for (_, are_entries), group in groupby(spoken, key=lambda one: (one.event, is_entry(one))):
         entries: list[list[Statement]] = []

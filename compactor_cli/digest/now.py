@@ -9,7 +9,6 @@ from itertools import dropwhile, groupby
 
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.checklists import marked
 from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.choices import last_proposal, last_question
 from compactor_cli.digest.commands import CommandOutcome
@@ -107,8 +106,7 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         return
 
     def replying(text: str) -> Item:
-        shown_text = marked(text, newest.asked, analysis.dealt_with, words)
-        return Item(text=f"{words.replying}{words.colon}{shown_text}", records=records_of((newest.asked,)))
+        return Item(text=f"{words.replying}{words.colon}{text}", records=records_of((newest.asked,)))
 
     label = words.asked_before if _is_past(newest, analysis) else words.request
     first = _quoted(label, newest, budget_tokens, analysis, token_cache)
@@ -231,8 +229,7 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     state = ""
     if last:
         room = int(budget_tokens * (0.6 if steps else 0.85))
-        gist = _gist(last.text, room, analysis, token_cache, is_answered=is_waiting, acts=acts)
-        state = marked(gist, last.record, analysis.dealt_with, words)
+        state = _gist(last.text, room, analysis, token_cache, is_answered=is_waiting, acts=acts)
     # A few words that something was done after are past, and so is a remark that much was; an explanation is not.
     least = _MIN_EXPLAINING_CHARS if acts > _MAX_STEPS else _MIN_STATE_CHARS if acts else 1
     if last and is_since and len(state) >= least:
