@@ -87,7 +87,7 @@ class FixedWords:
     more = _Word("more", "项未列出", "件は省略")
     resumed = _Word("later edited or run", "后来又编辑或运行", "後に編集または実行")
     within = _Word("in", "位于", "箇所")
-    edited_later = _Word("edited later", "后来已编辑", "後に編集")
+    edited_later = _Word("files edited since", "之后已编辑", "その後編集")
     # Punctuation is ASCII in every language: next to an address, any other would read as a part of it.
     colon = ": "
     comma = ", "

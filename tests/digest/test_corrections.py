@@ -75,7 +75,7 @@ def test_what_names_code_that_was_edited_later_is_marked() -> None:
         edit = call("Edit", "x", file_path="src/export.py", old_string=old, new_string=new), answer("ok", "x")
         return shown(found, *AFTER, *edit, says("They are renamed."))
 
-    mark = f"{found.text} (edited later)"
+    mark = f"{found.text} (files edited since)"
     assert mark in after("hours = local_hours(day)", "hours = utc_hours(day)")
     assert mark in after("day = 1", "day = 1\nhours = local_hours(day)")
     assert mark not in after("day = 1", "day = 2")
@@ -88,8 +88,8 @@ def test_what_is_not_wrong_is_marked_only_where_its_lines_are_gone() -> None:
         edit = call("Edit", "x", file_path="src/export.py", old_string=old, new_string=new), answer("ok", "x")
         return shown(found, *AFTER, *edit, says("They are renamed."))
 
-    assert f"{found.text} (edited later)" in after("hours = local_hours(day)", "hours = utc_hours(day)")
-    assert f"{found.text} (edited later)" not in after("day = 1", "day = 1\nother = local_hours(day)")
+    assert f"{found.text} (files edited since)" in after("hours = local_hours(day)", "hours = utc_hours(day)")
+    assert f"{found.text} (files edited since)" not in after("day = 1", "day = 1\nother = local_hours(day)")
 
 
 def test_how_a_step_went_is_not_told_once_the_work_went_on() -> None:
@@ -260,8 +260,8 @@ def test_what_names_lines_that_were_moved_is_not_marked() -> None:
     line = "hours = local_hours(day)"
     out = call("Edit", "x", file_path="src/export.py", old_string=line, new_string="run()"), answer("ok", "x")
     back = call("Edit", "y", file_path="src/run.py", old_string="pass", new_string=line), answer("ok", "y")
-    assert f"{found.text} (edited later)" in shown(found, *AFTER, *out, says("They are gone."))
-    assert f"{found.text} (edited later)" not in shown(found, *AFTER, *out, *back, says("They are moved."))
+    assert f"{found.text} (files edited since)" in shown(found, *AFTER, *out, says("They are gone."))
+    assert f"{found.text} (files edited since)" not in shown(found, *AFTER, *out, *back, says("They are moved."))
 
 
 def test_a_fix_that_a_later_turn_takes_back_to_the_letter_is_none_and_what_was_said_of_it_is_marked() -> None:

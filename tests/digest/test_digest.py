@@ -152,7 +152,7 @@ def test_errors_files_commands_and_open_questions_of_a_session() -> None:
     assert texts(one, Section.COMMANDS) == ["`pytest tests/test_login.py` → ok: 4 passed in 0.12s"]
     assert texts(one, Section.QUESTIONS) == []  # Now quotes it
     assert texts(one, Section.PLAN) == [
-        "in progress: Update docs/login.md (edited later)",
+        "in progress: Update docs/login.md (files edited since)",
         "open: Release version 2.4.1",
         "done: Rename the function",
     ]

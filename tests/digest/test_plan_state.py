@@ -115,7 +115,7 @@ def plan(*messages: object) -> list[str]:
 
 def test_a_step_that_a_later_edit_or_commit_dealt_with_is_not_only_called_open() -> None:
     edit = call("Edit", "2", file_path="a.py", old_string="a = 1", new_string="a = read_gauge(1)"), answer("ok", "2")
-    assert {"open: Task 6: Draw the tide", "open: Task 7: Parse the `read_gauge` feed (edited later)"} <= {*plan(*edit)}
+    assert {"open: Task 6: Draw the tide", "open: Task 7: Parse the `read_gauge` feed (files edited since)"} <= {*plan(*edit)}
     commit = ran("git commit -am 'Parse the feed'", "[main 1a2b3c4] Parse the read_gauge feed\n 1 file changed")
     assert "open: Task 7: Parse the `read_gauge` feed (in commit 1a2b3c4)" in plan(*edit, *commit)
 
@@ -136,7 +136,7 @@ def test_a_step_in_progress_whose_function_was_edited_since_says_so() -> None:
         {"content": "Describe it in the notes", "status": "pending"},
     ]
     plan = call("TodoWrite", "p", todos=steps), answer("ok", "p")
-    for name, sign in (("load_page", " (edited later)"), ("read_tide", "")):
+    for name, sign in (("load_page", " (files edited since)"), ("read_tide", "")):
         edit = call("Edit", "e", file_path="src/page.py", old_string="a", new_string=f"def {name}(day):")
         shown_steps = texts(digest(conversation(user("make it fast"), *plan, edit, answer("ok", "e"))), Section.PLAN)
         assert shown_steps[0] == f"in progress: Modify `load_page` to ask once{sign}"
