@@ -14,7 +14,7 @@ from compactor_cli.digest.events import Event, EventKind, ToolKind, argument, co
 from compactor_cli.digest.noise import may_have
 from compactor_cli.digest.shell import QUOTED, segments, unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head
-from compactor_cli.formats.client_signs import AROUND_OUTPUT, ATTACHMENTS, EXIT_CODE_WORDS, exit_code
+from compactor_cli.formats.client_signs import AROUND_OUTPUT, ATTACHMENTS, EXIT_CODE_WORDS, NEVER_STARTED, exit_code
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
@@ -170,6 +170,7 @@ def runs(events: Sequence[Event]) -> tuple[Run, ...]:
         _run(event, number, results.get(number))
         for number, event in enumerate(events)
         if event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND
+        if not (number in results and NEVER_STARTED.match(results[number].text))
         if command_of(event.arguments).strip() and not editor_step(event)
     )
     # What a task runs is named once; of most outputs only the end is shown.

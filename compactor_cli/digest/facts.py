@@ -14,6 +14,7 @@ from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.services import call_items
 from compactor_cli.digest.statements import TokenCache, chosen, records_of
 from compactor_cli.digest.work_state import MOST_CHECKS
+from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
 
 if TYPE_CHECKING:
@@ -73,7 +74,12 @@ def _without_commit(analysis: Analysis) -> str:
     """That no record shows a commit, where files were changed; what was done outside of the session is not known."""
     is_changed = any(state.changed >= 0 for state in analysis.files)
     is_committed = analysis.work.commits or analysis.work.by_others or analysis.work.uncommitted
-    return f"{analysis.words.comma}{analysis.words.no_commit}" if is_changed and not is_committed else ""
+    may_be = is_committed or any(_COMMITTED.search(message.text) for message in analysis.messages)
+    return f"{analysis.words.comma}{analysis.words.no_commit}" if is_changed and not may_be else ""
+
+
+# The user may have made the commit.
+_COMMITTED = pattern(r"\bcommit|提交|コミット", re.IGNORECASE)
 
 
 def _is_shown_elsewhere(run: Run, stated: Mapping[int, str], branch: str) -> bool:

@@ -227,9 +227,9 @@ _WROTE_OVER = re.compile(r"\b(?:has been|was|successfully) (?:updated|overwritte
 
 
 def _is_path(path: str) -> bool:
-    """Whether a path is of a file of the work; what git keeps for itself (`.git/index.lock`) is none."""
+    """Whether a path is of a file of the work; a lock of git's (`.git/index.lock`) is none."""
     is_one = 0 < len(path) <= _MAX_PATH_CHARS and "\n" not in path and path.lower() not in _NOT_PATHS
-    return is_one and "/.git/" not in f"/{path}"
+    return is_one and not (path.endswith(".lock") and "/.git/" in f"/{path}")
 
 
 # "apply_patch verification failed: …", "Failed to find …"

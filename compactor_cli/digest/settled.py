@@ -117,6 +117,7 @@ def decisions(
     ``taken_back``: positions of messages whose sentences settle nothing (see `overturned`).
     """
     found: dict[str, Decision] = {}
+    agreed, agreed_at = "", len(events)
     last = -1
     for number, event in enumerate(events):
         if event.kind is EventKind.RESULT and event.tool is ToolKind.PLAN and event.call >= 0:
@@ -132,6 +133,8 @@ def decisions(
             last = -1
         elif not event.refusal:
             continue
+        if event.kind is EventKind.USER and _asks_back(event, events[agreed_at + 1 : number]):
+            found.pop(agreed, None)
         if _RECONSIDERS.match(event.refusal or (event.text if event.kind is EventKind.USER else "")):
             given = next((key for key, one in reversed(found.items()) if len(one.records) > 1), None)
             if given and found[given].records[-1] >= event.record - _MAX_RECONSIDERED_RECORDS:
@@ -139,7 +142,15 @@ def decisions(
         for decision in new:
             # Of a question that is asked again the last answer counts.
             _replace(found, decision.text.partition(_ANSWERED)[0], decision)
+            agreed, agreed_at = decision.text.partition(_ANSWERED)[0], number
     return tuple(found.values())
+
+
+def _asks_back(event: Event, since: Sequence[Event]) -> bool:
+    """Whether the user stops with a question what he agreed to, before anything of it was done."""
+    is_done = any(one.kind is EventKind.RESULT and one.call >= 0 and not one.is_refusal for one in since)
+    is_stopped = all(one.kind is EventKind.CALL or one.is_refusal for one in since[-1:])
+    return is_stopped and not is_done and any(mark in event.text for mark in QUESTION_MARKS)
 
 
 def _replace(found: dict[str, Decision], key: str, decision: Decision) -> None:

@@ -72,6 +72,8 @@ PROJECT_FILE = pattern(
     r"|\.(?:cursor|windsurf|cline)rules)$"
 )
 # A line without one of these, in lower case and ASCII, tells no exit code.
+# What a client gives as the result of a call that it never started, since another of the same message failed.
+NEVER_STARTED = pattern(r"(?:<tool_use_error>)?(?:Sibling tool call errored|Cancelled: parallel tool call)")
 EXIT_CODE_WORDS = ("exit", "returncode")
 
 

@@ -180,3 +180,8 @@ def test_a_command_that_was_stopped_neither_failed_nor_went_well() -> None:
 def test_a_run_that_found_no_test_shows_nothing(output: str) -> None:
     (run,) = runs(events_of(*ran("go test ./tide -run TestEbb", output)))
     assert (run.outcome, run.line) == (CommandOutcome.UNKNOWN, "")
+
+
+def test_a_call_that_the_client_never_started_since_another_failed_is_no_run() -> None:
+    cancelled = "<tool_use_error>Sibling tool call errored</tool_use_error>"
+    assert runs(events_of(ran("pgrep -f gitstatusd", cancelled, is_error=True))) == ()

@@ -172,7 +172,9 @@ def test_going_on_with_a_rebase_commits_what_was_staged_for_it() -> None:
     assert is_open(*rebased, STORE) == ["Not committed: store.py"]
 
 
-def test_what_git_keeps_for_itself_is_no_file_of_the_work_that_a_commit_could_lack() -> None:
+def test_a_lock_of_git_is_no_file_of_the_work_that_a_commit_could_lack_and_its_hooks_are_files() -> None:
     unlocked = ran("rm -f .git/index.lock && git rebase --continue", "Successfully rebased and updated.")
     all_of_it = committed("git add -A && git commit -m x", " 1 file changed")
     assert states_of(STORE, unlocked, all_of_it) == ["store.py — edited, in commit 4f1c2aa"]
+    hook = call("Write", "h", file_path=".git/hooks/pre-commit", content="make lint"), answer("ok", "h")
+    assert states_of(hook) == [".git/hooks/pre-commit — created"]

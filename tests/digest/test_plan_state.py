@@ -115,7 +115,9 @@ def plan(*messages: object) -> list[str]:
 
 def test_a_step_that_a_later_edit_or_commit_dealt_with_is_not_only_called_open() -> None:
     edit = call("Edit", "2", file_path="a.py", old_string="a = 1", new_string="a = read_gauge(1)"), answer("ok", "2")
-    assert {"open: Task 6: Draw the tide", "open: Task 7: Parse the `read_gauge` feed (files edited since)"} <= {*plan(*edit)}
+    assert {"open: Task 6: Draw the tide", "open: Task 7: Parse the `read_gauge` feed (files edited since)"} <= {
+        *plan(*edit)
+    }
     commit = ran("git commit -am 'Parse the feed'", "[main 1a2b3c4] Parse the read_gauge feed\n 1 file changed")
     assert "open: Task 7: Parse the `read_gauge` feed (in commit 1a2b3c4)" in plan(*edit, *commit)
 

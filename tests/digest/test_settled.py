@@ -509,3 +509,10 @@ def test_what_is_asked_for_after_an_offer_to_go_on_with_the_next_thing_is_no_ans
     for reply, shown in (("respond to the PR comments", []), ("no, #93", ['Move to PR #91 next? → "no, #93"'])):
         one = digest(conversation(*asked, user(reply), says("I do."), user("and then?")), 1_500)
         assert texts(one, Section.DECISIONS) == shown
+
+
+def test_what_the_user_agreed_to_and_stopped_with_a_question_before_anything_was_done_is_not_settled() -> None:
+    asked = user("find the files of the agents"), says("Shall I take the newest files by their time?")
+    begun = call("Bash", "b", command="ls -t agents")
+    one = digest(conversation(*asked, user("yes"), begun, user("wait, could two of them run at once?")), 1_500)
+    assert texts(one, Section.DECISIONS) == []

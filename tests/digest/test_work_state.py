@@ -372,3 +372,4 @@ def test_where_git_named_no_branch_the_records_do_and_that_no_commit_is_shown_is
     assert branch_in(STORE) == ["branch utc-times, no commit in these records"]
     assert branch_in(says("I only looked.")) == ["branch utc-times"]
     assert branch_in(STORE, COMMIT)[0] == "branch utc-times"
+    assert branch_in(STORE, user("I committed that, go on")) == ["branch utc-times"]
