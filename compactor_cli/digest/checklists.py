@@ -28,7 +28,7 @@ def done_since(
 ) -> Mapping[str, str]:
     """What became of some steps, each with the record after which it counts, where a later record shows it.
 
-    A commit whose subject holds half of its words, a command with all of them, or an edit (see `_edited`); while some
+    A commit whose subject holds half of its words, commands with all of them, or an edit (see `_edited`); while some
     steps are ``begun``, edits are for these. Looked at are the first steps, and the newest edits and commands.
     """
     steps = steps[:_MAX_STEPS]
@@ -51,14 +51,19 @@ def done_since(
             found[text] = f"{words.committed} {made[-1]}"
         elif text in edited[record] and (text in begun or not begun):
             found[text] = words.edited_later
-        elif len(named) > 1 and any(when > record and named <= command for when, command in ran):
+        elif len(named) > 1 and _is_run(named, [command for when, command in ran if when > record]):
             found[text] = words.resumed
     return found
 
 
+def _is_run(named: frozenset[str], commands: Sequence[frozenset[str]]) -> bool:
+    """Whether one command has all words of a step, or all have, of a step that says what to run."""
+    return any(map(named.issubset, commands)) or ("run" in named and named <= frozenset[str]().union(*commands))
+
+
 def beginnings(text: str) -> frozenset[str]:
-    """How the words that carry meaning begin: a verb in another tense is the same."""
-    return frozenset(word[:_BEGINNING] for word in terms(text))
+    """How the words that carry meaning begin: a verb in another tense is the same, and so is a plural."""
+    return frozenset(word[:_BEGINNING].removesuffix("s") for word in terms(text))
 
 
 def holds_half(text: str, words: frozenset[str]) -> bool:

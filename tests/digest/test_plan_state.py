@@ -147,3 +147,12 @@ def test_a_step_in_progress_whose_function_was_edited_since_says_so() -> None:
 def test_the_message_of_a_commit_deals_with_no_other_step() -> None:
     message = "git commit -m \"$(cat <<'EOF'\nName the gauges\n\nTask 6 is next: draw the tide.\nEOF\n)\""
     assert "open: Task 6: Draw the tide" in plan(*ran(message, "[main 1a2b3c4] Name the gauges\n 1 file changed"))
+
+
+def test_a_step_that_says_what_to_run_is_run_by_several_commands_as_by_one() -> None:
+    steps = [{"content": "Run fmt, lint, and tests", "status": "in_progress"}]
+    listed = call("TodoWrite", "u", todos=steps), answer("ok", "u")
+    checks = *ran("make run fmt", "done"), *ran("make run lint", "0 issues.")
+    assert "in progress: Run fmt, lint, and tests" in plan(*listed, *checks)
+    passed = *checks, *ran("make run test", "4 passed")
+    assert "in progress: Run fmt, lint, and tests (later edited or run)" in plan(*listed, *passed)
