@@ -47,18 +47,27 @@ def done_since(
     for text, record in steps:
         named = beginnings(text)
         made = [one.hash for one in commits if one.record > record and holds_half(one.subject, named)]
-        if made:
-            found[text] = f"{words.committed} {made[-1]}"
+        later = [one.hash for one in commits if one.record > record]
+        if made or (later and "commi" in named and named <= _TO_COMMIT):
+            found[text] = f"{words.committed} {(made or later)[-1]}"
         elif text in edited[record] and (text in begun or not begun):
             found[text] = words.edited_later
-        elif len(named) > 1 and _is_run(named, [command for when, command in ran if when > record]):
+        elif _is_run(named, [command for when, command in ran if when > record]):
             found[text] = words.resumed
     return found
 
 
 def _is_run(named: frozenset[str], commands: Sequence[frozenset[str]]) -> bool:
     """Whether one command has all words of a step, or all have, of a step that says what to run."""
-    return any(map(named.issubset, commands)) or ("run" in named and named <= frozenset[str]().union(*commands))
+    if named <= _TO_PUSH:
+        return "push" in named and any("push" in command for command in commands)
+    is_one = len(named) > 1 and any(map(named.issubset, commands))
+    return is_one or ("run" in named and named <= frozenset[str]().union(*commands))
+
+
+# The words of steps that only say to commit, or to push.
+_TO_COMMIT = frozenset(("commi", "chang", "all", "work", "the", "git"))
+_TO_PUSH = frozenset(("push", "remot", "origi", "branc", "git"))
 
 
 def beginnings(text: str) -> frozenset[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from compactor_cli.digest.choice import origin
 from compactor_cli.digest.commands import CommandOutcome
 from compactor_cli.digest.corrections import GIVES_VERDICT, TELLS_WHAT_IS_OPEN, standing
-from compactor_cli.digest.events import Event, EventKind, FileAction
+from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
 from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.names import short_names
 from compactor_cli.digest.pasted import without_preface
@@ -278,9 +278,10 @@ def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | N
 
 def _seen(group: Sequence[Statement], analysis: Analysis | None) -> str:
     """That lines of a file were only read, where they are: others are those that an edit wrote."""
-    is_read = analysis is not None and all(one.form is StatementForm.LOOKED for one in group)
-    is_file = is_read and analysis is not None and analysis.labels[group[0].event].is_file
-    return f"{analysis.words.read} " if is_file and analysis is not None else ""
+    if analysis is None or any(one.form is not StatementForm.LOOKED for one in group):
+        return ""
+    is_read = analysis.events[group[0].event].tool is ToolKind.READ and analysis.labels[group[0].event].is_file
+    return f"{analysis.words.read} " if is_read else ""
 
 
 def _runs_apart(statements: Iterable[Statement], analysis: Analysis) -> dict[int, int]:

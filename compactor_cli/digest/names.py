@@ -101,8 +101,9 @@ def _tool_label(call: Event) -> str:
 _NAME_TOKENS = 3
 _MIN_CHANCE = 0.03
 _NUMBERS = frozenset(KINDS.index(kind) for kind in (AtomKind.NUM, AtomKind.DATE, AtomKind.FLAG))
-# A side of a diff, and a piece of a pattern that replaces: `a/clock.py`, `s/old`, `/g`.
-_PIECE = re.compile(r"\w/|/\w?$")
+# A side of a diff, a piece of a pattern that replaces, and a place that a search found: `a/clock.py`, `s/old`, `/g`,
+# `clock.py-12`.
+_PIECE = re.compile(r"\w/|/\w?$|\S+\.\w+[-:]\d+[-:]?$")
 
 
 def name_items(

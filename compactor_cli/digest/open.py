@@ -125,6 +125,9 @@ def plan_items(
     doing.sort(key=lambda one: -one[1].record)
     unfinished = [*doing, *((words.open, todo) for todo in state.of(State.OPEN))]
     if state.is_past and unfinished:
+        unfinished = [one for one in unfinished if one[1].text not in state.dealt_with]
+        if not unfinished:
+            return (), ()
         listed_steps = words.stop.join(todo.text for _, todo in unfinished)
         text = clipped(f"{words.old_plan}{words.colon}{listed_steps}", budget_tokens // 2, token_cache)
         return (Item(text=text, records=records_of(todo.record for _, todo in unfinished)),) if text else (), ()

@@ -129,3 +129,10 @@ def test_names_of_a_call_that_was_turned_down_and_of_a_search_are_not_indexed() 
     index = " ".join(texts(digest(session, 3_000), Section.NAMES))
     assert "load_item" in index
     assert not any(name in index for name in ("isOnMainBranch", "wanted_branch", "getHeadOf", "PhaseIdle"))
+
+
+def test_the_places_that_a_search_shows_are_no_names() -> None:
+    found = "\n".join(f"src/clock_drift.py-{n}-    read_gauge_{n}(day)" for n in range(20, 40))
+    searched = call("Bash", "g", command="grep -A9 read_gauge -r src"), answer(found, "g")
+    one = digest(conversation(user("where are the gauges read?"), *searched, says("In src.")), 900)
+    assert "clock_drift.py-" not in " ".join(texts(one, Section.NAMES))

@@ -156,3 +156,12 @@ def test_a_step_that_says_what_to_run_is_run_by_several_commands_as_by_one() -> 
     assert "in progress: Run fmt, lint, and tests" in plan(*listed, *checks)
     passed = *checks, *ran("make run test", "4 passed")
     assert "in progress: Run fmt, lint, and tests (later edited or run)" in plan(*listed, *passed)
+
+
+def test_steps_that_say_to_commit_and_to_push_are_dealt_with_by_a_commit_and_a_push() -> None:
+    steps = [{"content": text, "status": "pending"} for text in ("Commit changes", "Push to remote")]
+    listed = call("TodoWrite", "u", todos=steps), answer("ok", "u")
+    assert {"open: Commit changes", "open: Push to remote"} <= {*plan(*listed)}
+    commit = ran("git commit -am 'Draw the tide'", "[main 1a2b3c4] Draw the tide\n 1 file changed")
+    done = {"open: Commit changes (in commit 1a2b3c4)", "open: Push to remote (later edited or run)"}
+    assert done <= {*plan(*listed, *commit, *ran("git push", "main -> main"))}
