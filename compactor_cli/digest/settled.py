@@ -117,7 +117,7 @@ def decisions(
     ``taken_back``: positions of messages whose sentences settle nothing (see `overturned`).
     """
     found: dict[str, Decision] = {}
-    agreed, agreed_at = "", len(events)
+    agreed, agreed_at = "", -1
     last = -1
     for number, event in enumerate(events):
         if event.kind is EventKind.RESULT and event.tool is ToolKind.PLAN and event.call >= 0:
@@ -133,8 +133,10 @@ def decisions(
             last = -1
         elif not event.refusal:
             continue
-        if event.kind is EventKind.USER and _asks_back(event, events[agreed_at + 1 : number]):
-            found.pop(agreed, None)
+        if event.kind is EventKind.USER:
+            if agreed and _asks_back(event, events[agreed_at + 1 : number]):
+                found.pop(agreed, None)
+            agreed = ""  # only the message after it can stop it
         if _RECONSIDERS.match(event.refusal or (event.text if event.kind is EventKind.USER else "")):
             given = next((key for key, one in reversed(found.items()) if len(one.records) > 1), None)
             if given and found[given].records[-1] >= event.record - _MAX_RECONSIDERED_RECORDS:
@@ -142,7 +144,8 @@ def decisions(
         for decision in new:
             # Of a question that is asked again the last answer counts.
             _replace(found, decision.text.partition(_ANSWERED)[0], decision)
-            agreed, agreed_at = decision.text.partition(_ANSWERED)[0], number
+            if event.kind is EventKind.USER:
+                agreed, agreed_at = decision.text.partition(_ANSWERED)[0], number
     return tuple(found.values())
 
 
