@@ -32,6 +32,7 @@ from compactor_cli.digest.noise import is_import, is_narration, is_noise, is_pas
 from compactor_cli.digest.salience import Scores
 from compactor_cli.digest.settled import chooses, gives_reason
 from compactor_cli.digest.statements import GAP, MAX_CHARS, Statement, StatementForm, statements_of, without_end
+from compactor_cli.model.patterns import pattern
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
@@ -216,7 +217,10 @@ def _pieces(
     def is_step(sentence: str) -> bool:
         return is_narration(sentence) or (is_past and is_passing(sentence))
 
-    for place, (piece, form, lead) in enumerate(statements_of(text)):
+    found = [*statements_of(text)]
+    # By what they stand under: to reconsider one entry of a list leaves the others as they are.
+    reconsidered = {lead: place for place, (piece, _, lead) in enumerate(found) if _RECONSIDERS.search(piece)}
+    for place, (piece, form, lead) in enumerate(found):
         if form is StatementForm.SENTENCE:
             piece = without_end(piece, is_step)
         if is_noise(piece) or (is_overtaken and supposes(piece)):
@@ -237,6 +241,8 @@ def _pieces(
             factor *= ANSWERED_FACTOR
         if _LEANS.match(piece):
             factor *= LEANING_FACTOR
+        if place < reconsidered.get(lead, -1):
+            factor *= TAKEN_BACK_FACTOR
         shown, weight = _shortened(piece, scores, focus, _SPOKEN_CHARS), base.weight * factor
         yield Statement(shown, base.event, place, form, lead, base.label, base.record, base.at_tokens, weight)
 
@@ -245,6 +251,12 @@ def _pieces(
 _LEANS = re.compile(r"(?:But|So|This|That|These|Those|It|They|However|Also|Then|Both|And|Instead|Here)\b")
 
 
+# How who thinks aloud turns away from what came before.
+_RECONSIDERS = pattern(
+    r"^(?:(?:but|oh|so|hm+|no)[,. ]+)*(?:wait\b|actually\b|on second thought)"
+    r"|(?<=[.!?] )(?:but )?(?:wait\b|actually,)|\blet me (?:reconsider|rethink|re-think)",
+    re.IGNORECASE,
+)
 # A question above its answers.
 _OFFERS = re.compile(
     r"\b(?:do you (?:want|prefer|need)|would you|(?:should|shall) (?:I|we))\b|\?$", re.IGNORECASE | re.MULTILINE

@@ -50,6 +50,15 @@ def test_where_there_is_room_a_sentence_stands_whose_words_all_stand_in_another(
     assert [one.text for one in chosen(found, 200)] == [silver, gold]
 
 
+def test_what_a_message_turned_away_from_gives_way_to_where_it_arrived() -> None:
+    early = "The right approach is to drop the second copy of a reading in the importer, before the sum is built."
+    late = "The right approach is to key all readings by gauge and clock in the loader, before they are stored."
+    talk = says(f"{early}\n\nWait, the importer sees each copy in a run of its own.\n\n{late}")
+    taken = [one.text for one in chosen(read(user("fix the sum"), talk, user("go on"), says("Done.")), 60)]
+    assert late in taken
+    assert early not in taken
+
+
 def test_the_newest_explanation_is_quoted_whole() -> None:
     reasons = [
         "The gauge sends its lines twice after a reconnect, because the buffer is flushed by both threads.",

@@ -36,7 +36,12 @@ def test_a_long_line_is_cut_into_sentences() -> None:
 
 def test_what_limits_a_sentence_is_not_cut_off_from_it() -> None:
     first = "The limit of the gauges is not known outside of the loader, so the tests cannot read it from there."
-    for limits in ("But they live in the same package.", "The tests are in the same package though, so they can."):
+    for limits in (
+        "But they live in the same package.",
+        "The tests are in the same package though, so they can.",
+        "Actually, they live in the same package.",
+        "These live in the same package.",
+    ):
         pieces = [text for text, _, _ in statements.statements_of(f"{first} {limits} The loader stays as it is.")]
         assert pieces == [f"{first} {limits}", "The loader stays as it is."]
 
