@@ -73,6 +73,7 @@ class FixedWords:
     given_up = _Word("not taken", "未采用", "不採用")
     overruled = _Word("questioned or overruled later", "之后被质疑或否定", "その後疑問視または否定")
     unresolved = _Word("not edited since", "此后未编辑", "その後未編集")
+    offered = _Word("Offered, not answered", "已提议，未获答复", "提案済み、回答なし")
     stashed = _Word("Put away by git stash", "已被 git stash 收起", "git stash で退避済み")
     no_commit = _Word("no commit in these records", "这些记录中没有提交", "この記録にコミットなし")
     reverted = _Word("changes thrown away", "改动已撤销", "変更は破棄済み")

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 from compactor_cli.digest.causes import Cause
 from compactor_cli.digest.checklists import done_since
 from compactor_cli.digest.checks import COMPILER_PLACE, brief, contains, is_test
+from compactor_cli.digest.choices import asks, chosen_options, last_question, options_of
 from compactor_cli.digest.commands import MERGE_CONFLICT, Run, command_key, conflicting_files
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open
-from compactor_cli.digest.language import FixedWords
+from compactor_cli.digest.language import FixedWords, terms
+from compactor_cli.digest.settled import begins_with_assent, declines
 from compactor_cli.digest.statements import (
     ELLIPSIS,
     TokenCache,
@@ -26,12 +28,14 @@ from compactor_cli.digest.statements import (
     one_line,
     opening,
     records_of,
+    sentences,
 )
 from compactor_cli.digest.wants import UserMessage
 from compactor_cli.formats.client_signs import ATTACHMENTS
 from compactor_cli.group.todos import State as State
 from compactor_cli.group.todos import Todo as Todo
 from compactor_cli.group.todos import TodoReplay
+from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
 
@@ -286,7 +290,15 @@ def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     # What failed since the newest request stands before the steps that it keeps from being done.
     newest = sum(analysis.events[error.event].turn == analysis.events[-1].turn for error in open_errors[:1])
     return chosen(
-        (*unfixed[:newest], *undone, *unfixed[newest:], *_unfinished(analysis), *_carried_errors(analysis), *done),
+        (
+            *unfixed[:newest],
+            *undone,
+            *unfixed[newest:],
+            *_unfinished(analysis),
+            *_offer(analysis),
+            *_carried_errors(analysis),
+            *done,
+        ),
         budget_tokens,
         token_cache,
     )
@@ -324,6 +336,38 @@ def _carried_errors(analysis: Analysis) -> Iterator[Item]:
             contains(one.key, command) for one in analysis.runs
         ):
             yield Item(text=text)
+
+
+def _offer(analysis: Analysis) -> Iterator[Item]:
+    """The newest offer that the user only asked more about, neither taken nor turned down, with no edit since."""
+    spoken: Event | None = None
+    offer: Item | None = None
+    changed = max((one.event for one in analysis.operations if one.action is not FileAction.READ), default=-1)
+    for number, event in enumerate(analysis.events):
+        if event.kind is EventKind.ASSISTANT:
+            spoken = event
+        elif number == changed:
+            offer = None
+        elif event.kind is EventKind.USER and spoken:
+            asked, reply = last_question(spoken.text), event.text
+            if begins_with_assent(reply) or declines(reply) or chosen_options(reply, options_of(spoken.text)):
+                offer = None
+            elif _OFFERS.search(asked):
+                before = spoken.text[: spoken.text.find(asked)]
+                about = " ".join((*sentences(before)[-1:], asked)) if len(terms(asked)) < _MIN_NAMING else asked
+                text = f"{analysis.words.offered}{analysis.words.colon}{analysis.words.quoted(about)}"
+                offer = Item(text=text, records=(spoken.record,)) if asks(reply) else None
+            spoken = None
+    yield from (offer,) if offer else ()
+
+
+_OFFERS = pattern(
+    r"\b(?:(?:want|like) me to|(?:shall|should) I|(?:do|would) you (?:want|like|prefer)"
+    r"|which (?:\w+ ){0,4}(?:prefer|want))\b(?!.*\b(?:anything|else)\b)",
+    re.IGNORECASE,
+)
+# An offer of fewer words that carry meaning ("Want me to add that?") is shown with the sentence before it.
+_MIN_NAMING = 4
 
 
 def _listed(names: Sequence[str], number: int) -> str:

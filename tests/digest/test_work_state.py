@@ -373,3 +373,16 @@ def test_where_git_named_no_branch_the_records_do_and_that_no_commit_is_shown_is
     assert branch_in(says("I only looked.")) == ["branch utc-times"]
     assert branch_in(STORE, COMMIT)[0] == "branch utc-times"
     assert branch_in(STORE, user("I committed that, go on")) == ["branch utc-times"]
+
+
+OFFER = says("The export could store the times in UTC as well. Want me to add that?")
+OFFERED = 'Offered, not answered: "The export could store the times in UTC as well. Want me to add that?"'
+
+
+def test_an_offer_that_the_user_only_asks_more_about_is_open() -> None:
+    asks_back = (user("what does the export store now?"), says("Local times, without a zone."))
+    assert OFFERED in is_open(OFFER, *asks_back, user("and the import?"), says("UTC."))
+    assert OFFERED not in is_open(OFFER, *asks_back, user("yes, add it"), says("Done."))
+    assert OFFERED not in is_open(OFFER, user("no, what does it store now?"), says("Local times."))
+    assert OFFERED not in is_open(OFFER, *asks_back, *CLOCK, says("The clock is edited."))
+    assert OFFERED not in is_open(OFFER, user("write the changelog"), says("Written."))
