@@ -412,10 +412,14 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
     return Item(text=f"{where}{error.line}{more} {ending}", records=records_of(error.records))
 
 
+# What was wrong stands in another line, or nowhere: once it is fixed, that it failed is worth no line.
+_ONLY_FAILED = pattern(r"FAIL(?:ED)?(?:\s+\S+)?(?:\s+\[\w+ failed\])?")
+
+
 def fixed_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
     """Errors that were fixed, with what fixed them, those with an edit first; and what was found to be wrong."""
     words = analysis.words
-    fixed = [error for error in analysis.errors if error.status is Status.FIXED]
+    fixed = [one for one in analysis.errors if one.status is Status.FIXED and not _ONLY_FAILED.fullmatch(one.line)]
     newest = {error.line: error for error in fixed}
     ranked = sorted(newest.values(), key=lambda error: (not error.fixes, not error.other_way, -error.event))
     known = {error.line for error in analysis.errors}

@@ -287,7 +287,8 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
         )
         texts = (options[key].removeprefix(f"{answer}: ") for key in chosen)
         taken = " · ".join(opening(text, _MAX_OPTION_CHARS // len(chosen)) for text in texts if text != answer)
-        text = f'{asked}{_ANSWERED}{answer}"' + (f": {taken}" if taken else "")
+        # Where nothing was asked, what was chosen says which list it is of.
+        text = (f'{asked}{_ANSWERED}{answer}"' if asked else f'"{answer}"') + (f": {taken}" if taken else "")
         yield Decision(text=text, records=records, weight=_TAKEN, given_up=rest)
     elif event.is_answer or not _ASKS_WHAT_IS.match(question):
         weight = _ASKED if event.is_answer else 2.5

@@ -849,3 +849,10 @@ def test_what_a_server_was_only_asked_is_no_error_whatever_it_shows_or_refuses()
     assert shown(refused, patch, says("I have read it.")) == ([], [])
     filed = ran("gh api repos/tide/gate/issues -f title=x", "Exit code 1\nHTTP 403: forbidden", is_error=True)
     assert shown(filed) == (["`gh api repos/tide/gate/issues -f title=x`: HTTP 403: forbidden — failed"], [])
+
+
+def test_of_a_fixed_run_whose_output_names_no_fault_nothing_is_stated() -> None:
+    failed = ran("go test ./gauge -run TestTide", "FAIL\t./gauge [setup failed]\nFAIL", is_error=True)
+    passed = ran("go test ./gauge -run TestTide", "ok  \ttide/gauge\t0.1s")
+    assert shown(failed, edit("gauge/tide.go"), passed)[1] == []
+    assert "[setup failed]" in shown(failed, edit("gauge/tide.go"))[0][0]

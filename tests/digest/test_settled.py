@@ -100,6 +100,11 @@ def test_the_option_that_was_chosen_is_stated_with_its_words_and_the_others_as_n
     ]
 
 
+def test_an_option_that_nobody_asked_for_is_stated_without_a_question() -> None:
+    offer = "The ways are:\n1. one run a gauge\n2. a lock on the table\n\nI would go with the first of them."
+    assert decided(says(offer), user("ok, do option 2")) == ['"ok, do option 2": a lock on the table']
+
+
 def test_an_option_is_taken_in_more_words_and_whatever_is_asked_after_that() -> None:
     asked = says("Two ways:\n\nA) Ask the gauges every hour\nB) Let the gauges send a line\n\nWhich do you prefer?")
     for words in (
