@@ -389,10 +389,11 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
     lines = _edges(text)
     # A commit tells its branch and hash in the first line, and sizes after it.
     commit = next((line for line in lines if COMMIT_LINE.match(line)), "")
-    is_known = outcome is CommandOutcome.OK
-    patterns = (_REPORT,) if changes_world(command) else (_RESULT, _REPORT) if is_known else (_RESULT,)
+    is_known, is_world = outcome is CommandOutcome.OK, changes_world(command)
+    patterns = (_REPORT,) if is_world else (_RESULT, _REPORT) if is_known else (_RESULT,)
     telling = [] if commit else [line for line in reversed(lines) if may_have(line, _REPORT_PARTS)]
     reported = (line.strip() for pattern in patterns for line in telling if pattern.search(line))
+    reported = (one for one in reported if is_world or not _DIFF_SIZE.match(one))
     reports = (one for one in reported if not (one == "PASS" or _RAN_NOTHING.search(one) or one.startswith('"')))
     line = next(reports, "")
     if _PACKAGE.match(line) and sum(bool(_PACKAGE.match(one)) and not _RAN_NOTHING.search(one) for one in lines) > 1:
@@ -400,6 +401,8 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
     return _short(commit or line or _brief(text))
 
 
+# The end of a `git diff --stat`: what is not committed yet.
+_DIFF_SIZE = pattern(r"\d+ files? changed, ")
 # A package whose tests passed, as Go says it: one of many says little.
 _PACKAGE = pattern(r"ok\s+\S+\s+(?:\(cached\)|[\d.]+s)")
 

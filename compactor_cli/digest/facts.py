@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checks import brief, contains, is_test
-from compactor_cli.digest.commands import CommandOutcome, Run, asks_for_help
+from compactor_cli.digest.commands import COMMIT_LINE, CommandOutcome, Run, asks_for_help
 from compactor_cli.digest.failures import OF_ONE_USE, fails_later, is_shown, never_ran
 from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords
@@ -41,11 +41,17 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     older = analysis.work.older
     elsewhere = analysis.work.elsewhere
     stated = {error.event: error.line for error in analysis.errors if is_shown(error, len(analysis.events))}
-    amended = {event for commit in analysis.work.commits for event in commit.amends}
+    committed = {commit.event for commit in analysis.work.commits}
+
+    def is_gone(run: Run) -> bool:
+        """Whether a run made a commit that was amended, or reset, since."""
+        is_commit = "git commit" in run.key and COMMIT_LINE.match(run.line) is not None
+        return is_commit and run.event not in committed and run.event not in elsewhere
+
     shown_runs = [
         (run, times)
         for run, times in ranked
-        if not (run.event in amended or never_ran(run))
+        if not (is_gone(run) or never_ran(run))
         if not _is_shown_elsewhere(run, stated, analysis.work.branch)
         if not fails_later(run, analysis.errors, len(analysis.events))
         if not (is_throwaway(f"{elsewhere.get(run.event, '')}/") or _IN_PASSING.search(run.key))

@@ -386,3 +386,18 @@ def test_an_offer_that_the_user_only_asks_more_about_is_open() -> None:
     assert OFFERED not in is_open(OFFER, user("no, what does it store now?"), says("Local times."))
     assert OFFERED not in is_open(OFFER, *asks_back, *CLOCK, says("The clock is edited."))
     assert OFFERED not in is_open(OFFER, user("write the changelog"), says("Written."))
+
+
+def test_a_commit_that_was_reset_since_is_no_fact() -> None:
+    first = ran("git commit -am 'Store UTC'", "[main d2b81e4] Store UTC\n 1 file changed")
+    back = ran("git reset --hard HEAD~1", "HEAD is now at 9571a23 Add the gauges")
+    for commits, is_stated in (((first,), True), ((first, back), False), ((first, back, *CLOCK, COMMIT), False)):
+        one = digest(conversation(user("store the times in UTC"), *STORE, *commits), 3_000)
+        assert ("d2b81e4" in "\n".join(texts(one, Section.COMMANDS))) is is_stated
+
+
+def test_the_size_of_what_differs_is_no_outcome_of_a_check_before_it() -> None:
+    shown = "fine\n gauges.sh | 3 +-\n 1 file changed, 2 insertions(+)"
+    run = ran("bash -n gauges.sh && echo fine && git diff --stat", shown)
+    facts = texts(digest(conversation(user("store the times in UTC"), *STORE, run), 3_000), Section.COMMANDS)
+    assert "1 file changed" not in "\n".join(facts)
