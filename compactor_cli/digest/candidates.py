@@ -327,6 +327,12 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
     made = edits.keys() - undone
     looks = {run.event for run in analysis.runs if run.is_look}
     under_way = UnderWay(analysis, islice(reversed(scores.table.lines.numbers), _MAX_COMPARED))
+    # What an edit names to find its place it leaves as it was.
+    found_by: dict[int, set[str]] = {}
+    for one in analysis.operations:
+        if one.action is FileAction.EDIT:
+            lines = (old.split("\n") for old, _ in one.replaced)
+            found_by.setdefault(one.event, set()).update(map(str.strip, chain.from_iterable(lines)))
     for text, place in _telling_lines(events, scores, number, focus, under_way):
         base = wordless[scores.table.lines.last[place]]
         event, label = events[base.event], analysis.labels[base.event]
@@ -336,6 +342,7 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         is_of_it = base.event in undone or event.call in made
         is_reason = event.text.lstrip().startswith(text) and not text.endswith(":")
         is_of_it = is_of_it or (event.call in undone and not is_reason)
+        is_of_it = is_of_it or text in found_by.get(base.event, ())
         if is_steering or is_of_it or event.refusal is not None or text == event.name or text in label.text:
             continue
         is_result = event.kind is EventKind.RESULT

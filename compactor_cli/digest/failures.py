@@ -200,6 +200,7 @@ def never_ran(run: Run) -> bool:
 
 _NEVER_RAN = pattern(
     r"command not found|\bno task \S|[Mm]issing script|No rule to make target|[Uu]n(?:known|recognized) (?:sub)?command"
+    r"|\bstat \S+: directory not found"
 )
 
 
@@ -444,9 +445,12 @@ def _words(text: str) -> set[str]:
 
 
 def fails_later(run: Run, errors: Sequence[ErrorRecord], number_of_events: int) -> bool:
-    """Whether a test that the command of a run names fails in a later one, whatever that one runs besides."""
-    later = (one for one in errors if one.event > run.event and is_open(one, number_of_events))
-    return any(name in run.command for one in later for name in _TEST_NAME.findall(one.line))
+    """Whether a later run fails that contains a run, or whose failing test its command names."""
+    later = [one for one in errors if one.event > run.event and is_open(one, number_of_events)]
+    return any(
+        contains(one.command, run.key) or any(map(run.command.__contains__, _TEST_NAME.findall(one.line)))
+        for one in later
+    )
 
 
 _TEST_NAME = pattern(r"(?:--- FAIL: |FAILED \S*::)(\w+)")

@@ -35,6 +35,7 @@ from compactor_cli.digest.events import (
     short_name,
 )
 from compactor_cli.digest.shell import shell_operations
+from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
 
@@ -272,7 +273,8 @@ def _operations(event: Event, number: int, result: Event | None, shown: str, win
             done(action=FileAction.READ, path=path, replaced=_whole(result)) for _, path, _ in shell_operations(source)
         )
     elif event.tool is ToolKind.COMMAND:
-        steps = list(shell_operations(source, failed=failed_with_code(result)))
+        is_entered = result is None or not _NOT_ENTERED.match(result.text)
+        steps = list(shell_operations(source, failed=failed_with_code(result))) if is_entered else []
         written_paths = {path for action, path, *_ in steps if action in WRITING and not is_throwaway(path)}
         for action, path, target in steps:
             # Of several files it is not known which the texts are of.
@@ -392,6 +394,10 @@ def _apply(state: FileState, operation: FileOperation) -> None:
         state.lines, state.added, state.within = (), {}, {}
     state.is_deleted = operation.action is FileAction.DELETE
     state.moved_to = operation.target if operation.action is FileAction.MOVE else ""
+
+
+# What a shell prints of a line whose `cd` failed, with which the others were not run.
+_NOT_ENTERED = pattern(r"(?:Exit code \d+\s+)?[^\n]{0,40}\bcd:[^\n]{0,200}[Nn]o such file or directory")
 
 
 def is_throwaway(path: str) -> bool:

@@ -10,6 +10,7 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.choice import origin
+from compactor_cli.digest.choices import asks
 from compactor_cli.digest.commands import CommandOutcome
 from compactor_cli.digest.corrections import GIVES_VERDICT, TELLS_WHAT_IS_OPEN, standing
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
@@ -156,7 +157,9 @@ def _opening_line(
     """What was asked in a turn, with what came of it; a yes by what it replies to. None where nothing was."""
     words = analysis.words
     says_little = message and (message.is_short or is_assent(message.text))
-    if message and says_little and message.replies_to.endswith(QUESTION_MARKS):
+    # A question back is no answer.
+    is_answer = says_little and message is not None and not asks(message.text)
+    if message and is_answer and message.replies_to.endswith(QUESTION_MARKS):
         asked = with_question(message, opening(turn.asked, NAME_CHARS), words)
     elif quoted is not None:
         return replace(quoted, text=asked_line(quoted, words))

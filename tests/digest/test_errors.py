@@ -856,3 +856,10 @@ def test_of_a_fixed_run_whose_output_names_no_fault_nothing_is_stated() -> None:
     passed = ran("go test ./gauge -run TestTide", "ok  \ttide/gauge\t0.1s")
     assert shown(failed, edit("gauge/tide.go"), passed)[1] == []
     assert "[setup failed]" in shown(failed, edit("gauge/tide.go"))[0][0]
+
+
+def test_a_check_that_passed_before_a_longer_one_with_it_failed_is_no_fact() -> None:
+    passed = ran("mise run test", "3 passed")
+    failed = ran("mise run test && mise run lint", "--- FAIL: TestTide\n    tide_test.go:7: low tide", is_error=True)
+    facts = texts(digest(conversation(user("go"), passed, edit("src/a.py"), failed), 3_000), Section.COMMANDS)
+    assert not any(text.startswith("`mise run test` → ok") for text in facts)

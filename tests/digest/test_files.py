@@ -423,3 +423,10 @@ def test_a_file_that_a_tool_says_it_wrote_over_was_not_created() -> None:
         answer("The file REVIEW.md has been updated.", "w"),
     )
     assert states(*emptied) == {"REVIEW.md": "edited"}
+
+
+def test_a_line_whose_cd_failed_edits_nothing() -> None:
+    line = "cd session && sed -i 's/nil/ctx/' session_test.go && sed -i 's/a/b/' session_test.go"
+    failed = ran(line, "Exit code 1\n(eval):cd:1: no such file or directory: session", is_error=True)
+    assert "session_test.go" not in "\n".join(texts(digest(conversation(user("go"), failed), 3_000), Section.FILES))
+    assert "session_test.go" in "\n".join(texts(digest(conversation(user("go"), ran(line, "")), 3_000), Section.FILES))

@@ -498,3 +498,26 @@ def test_the_head_of_a_test_run_is_no_statement() -> None:
     )
     shown = "\n".join(texts(digest(session, 1_500), Section.HISTORY))
     assert "lantern-4.9.0" not in shown
+
+
+def test_a_question_back_is_not_stated_as_the_answer_to_a_question() -> None:
+    asked = says("The lock could stand in the loader. Shall I move the lock into the loader of the gauges?")
+    explained = says("The lock stands in the store, since the importer takes it before the first reading is read.")
+    edited = (call("Edit", "e", file_path="src/gauge.py", old_string="a", new_string="b"), answer("ok", "e"))
+    more = (
+        user("keep it there and write the page of the harbour"),
+        edited,
+        says("The page of the harbour is written."),
+    )
+    session = conversation(user("why twice?"), asked, user("where is it now?"), explained, *more, *more)
+    assert any(text.startswith("Asked: where is it now?") for text in texts(digest(session, 1_500), Section.HISTORY))
+
+
+def test_lines_by_which_an_edit_found_its_place_are_none_that_it_wrote() -> None:
+    old = "class GaugeReader(Reader):\n    limit_of_readings = 3"
+    new = f"{old}\n    limit_of_gauges = 7"
+    edited = (call("Edit", "e", file_path="src/gauge.py", old_string=old, new_string=new), answer("ok", "e"))
+    found = read(user("limit the gauges of a GaugeReader"), *edited, says("The limit_of_gauges is 7."))
+    written = [one.text for one in candidates_of(found, 2_000) if one.label.endswith("gauge.py")]
+    assert "limit_of_gauges = 7" in written
+    assert "class GaugeReader(Reader):" not in written
