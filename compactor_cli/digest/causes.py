@@ -15,7 +15,7 @@ from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.failures import GUESS, fails_alike, fixing_line
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.noise import is_narration, may_have
-from compactor_cli.digest.statements import COLONS, GAP, sentences
+from compactor_cli.digest.statements import COLONS, ELLIPSIS, GAP, sentences
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
@@ -199,7 +199,11 @@ def _cause_in(pieces: Sequence[str]) -> str:
         is_listed = taken[-1].endswith(COLONS) or (_ENTRY.match(taken[-1]) and len(taken) > 1)
         if (_ENTRY.match(piece) and not is_listed) or is_narration(piece) or GUESS.search(piece):
             break
+        if _OFFERS_WAYS.match(piece):
+            break
         if sum(map(len, taken)) + len(piece) > _MAX_CAUSE_CHARS:
+            # Some entries of a list would read as all of it.
+            taken = [*taken, ELLIPSIS] if _ENTRY.match(piece) else taken
             break
         taken = [*taken, piece]
     fixes = (one for one in pieces[first + len(taken) :] if _NAMES_FIX.match(one) and not one.endswith(COLONS))
@@ -208,3 +212,7 @@ def _cause_in(pieces: Sequence[str]) -> str:
 
 
 _ENTRY = pattern(r"\d{1,2}[.)] ")
+# What stands above ways to go on, of which none is taken yet.
+_OFFERS_WAYS = pattern(
+    r"\W*(?:(?:the |some |possible |fix )?(?:options|alternatives|approaches|ways)\b.{0,60}:\W*$)", re.I
+)

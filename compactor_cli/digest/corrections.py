@@ -32,7 +32,9 @@ _CORRECTION = pattern(
     r"\W*(?:(?:hm+|ok(?:ay)?|yes|yeah|oh|ah|so|no)[,. ]+)?"
     r"(?:wait\b|undo\b|revert\b|that(?:'s| is) (?:not|wrong|no)|not (?:that|like|what)|wrong\b"
     r"|(?:this|that|it) (?:should|must)(?: not|n'?t)\b|let'?s (?:not|pause|step back)\b"
-    r"|i (?:meant|didn'?t|don'?t (?:want|think|like))|不对|不是|等等|错|違|ちがう"
+    r"|i (?:meant|didn'?t|don'?t (?:want|think|like)|still (?:feel|think|believe)|would (?:rather|prefer))"
+    r"|but\b|i'?d (?:rather|prefer)"
+    r"|不对|不是|等等|错|違|ちがう"
     r"|(?:again,? )?(?:[\w-]+ ){1,6}(?:is|was|are)(?:(?: not|n'?t) (?:correct|right|true)| wrong| incorrect)\b)",
     re.IGNORECASE,
 )
@@ -59,7 +61,8 @@ _OBJECTS = pattern(r"\b(?:but|not?|wait|actually|hm+|wrong|instead|why|\w+n't)\b
 # What calls the work ready, or its checks passed: true until something changes.
 GIVES_VERDICT = pattern(
     r"^(?!.*\b(?:because|given|if|when|once|until|should)\b).*\b(?:ship it|good to (?:go|merge)|lgtm"
-    r"|ready (?:to|for) (?:merge|merging|ship|submit|submission|release)|lint(?:ing)? (?:is )?clean"
+    r"|ready (?:to|for) (?:commit|push|merge|merging|ship|submit|submission|release)|lint(?:ing)? (?:is )?clean"
+    r"|clean (?:working|work) tree|(?:working|work) tree (?:is )?clean"
     r"|(?:tests|checks)(?: now)? (?:all )?(?:pass(?:ed|ing)?|green))\b",
     re.IGNORECASE | re.DOTALL,
 )
@@ -260,13 +263,20 @@ def _stems(text: str) -> frozenset[str]:
 
 
 def _meant(events: Sequence[Event], explained: Sequence[int], words: str) -> list[int]:
-    """Of the messages that explained something, the one with most words in common with a doubt, or that it quotes."""
+    """Of the messages that explained something, the one that a doubt is about.
+
+    That is one that it quotes, else the newest, if it has half as many words in common as the one with most. A long
+    message has words in common with many.
+    """
     doubted = set(terms(words))
+    shared = {at: len(doubted.intersection(terms(events[at].text))) for at in explained}
     quoted = [at for at in explained if any(map(doubted.issuperset, _quotable(events[at].text)))]
     reasons = [at for at in explained if any(map(gives_reason, sentences(events[at].text)))]
-    shared = ((len(doubted.intersection(terms(events[at].text))), at) for at in quoted or reasons or explained)
-    most, best = max(shared, default=(0, -1))
-    return [best] if most >= _SHARED_WORDS else []
+    best = max(quoted or reasons or explained, key=lambda at: (shared[at], at), default=-1)
+    is_long = len(words) > _MAX_CORRECTION_CHARS
+    if not quoted and explained and (is_long or 2 * shared[explained[-1]] >= shared[best]):
+        best = explained[-1]
+    return [best] if shared.get(best, 0) >= _SHARED_WORDS else []
 
 
 def _quotable(text: str) -> Iterator[Sequence[str]]:

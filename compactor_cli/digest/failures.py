@@ -200,7 +200,7 @@ def never_ran(run: Run) -> bool:
 
 _NEVER_RAN = pattern(
     r"command not found|\bno task \S|[Mm]issing script|No rule to make target|[Uu]n(?:known|recognized) (?:sub)?command"
-    r"|\bstat \S+: directory not found"
+    r"|\bstat \S+: directory not found|\(eval\):\d+: (?:permission denied|no such file)"
 )
 
 

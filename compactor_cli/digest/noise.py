@@ -78,8 +78,8 @@ _COURTESY = re.compile(
 _ONLY_COURTESY = re.compile(
     r"(?:(?:ah|oh|yes|sorry|you'?re (?:absolutely |completely |totally |so )?right(?: to (?:question|doubt|ask)"
     r"(?: (?:that|this|it))?)?|now I see(?: the [\w ]{0,24})?|found it|(?:good|great|nice|excellent)"
-    r"(?: catch| point| question| idea| find| thinking)?|perfect|sure|of course|got it|understood|absolutely"
-    r"|makes sense|no (?:problem|worries)|thanks|thank you)\b[\s,.!]*)+$",
+    r"(?: catch| point| question| idea| find| thinking| insight| approach)?|perfect(?: approach)?|sure|of course|got it"
+    r"|understood|absolutely|makes sense|no (?:problem|worries)|thanks|thank you)\b[\s,.!]*)+$",
     re.IGNORECASE,
 )
 

@@ -352,7 +352,7 @@ def _offer(analysis: Analysis) -> Iterator[Item]:
             asked, reply = last_question(spoken.text), event.text
             if begins_with_assent(reply) or declines(reply) or chosen_options(reply, options_of(spoken.text)):
                 offer = None
-            elif _OFFERS.search(asked):
+            elif (_OFFERS.search(asked) or (asked and options_of(spoken.text))) and not _OF_ANYTHING.search(asked):
                 before = spoken.text[: spoken.text.find(asked)]
                 about = " ".join((*sentences(before)[-1:], asked)) if len(terms(asked)) < _MIN_NAMING else asked
                 text = f"{analysis.words.offered}{analysis.words.colon}{analysis.words.quoted(about)}"
@@ -363,9 +363,10 @@ def _offer(analysis: Analysis) -> Iterator[Item]:
 
 _OFFERS = pattern(
     r"\b(?:(?:want|like) me to|(?:shall|should) I|(?:do|would) you (?:want|like|prefer)"
-    r"|which (?:\w+ ){0,4}(?:prefer|want))\b(?!.*\b(?:anything|else)\b)",
+    r"|which (?:\w+ ){0,4}(?:prefer|want))\b",
     re.IGNORECASE,
 )
+_OF_ANYTHING = pattern(r"\b(?:anything|else)\b", re.IGNORECASE)
 # An offer of fewer words that carry meaning ("Want me to add that?") is shown with the sentence before it.
 _MIN_NAMING = 4
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from compactor_cli.digest.commands import CommandOutcome, Run
-from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
+from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, is_service_call, parameters, results_of
 from compactor_cli.digest.files import FileOperation, attempted
 from compactor_cli.digest.wants import UserMessage
 
@@ -20,8 +20,9 @@ def stops_in_force(
 ) -> tuple[UserMessage, ...]:
     """The messages without the stops that are over, and those that have words with the record that shows it.
 
-    A stop of a change is over when the file is changed by a later call, of a command when it runs later, of a plan when
-    one is shown later and not refused: the user consented to that.
+    A stop of a change is over when the file is changed by a later call, of a command when it runs later, of a call of a
+    service when that is called again with most of what it was given, of a plan when one is shown later and not refused:
+    the user consented to that.
     """
     taken = (one for one in reversed(events) if one.kind is EventKind.RESULT and one.tool is ToolKind.PLAN)
     plan = next((one.call for one in taken if not (one.is_refusal or one.is_error)), -1)
@@ -29,16 +30,24 @@ def stops_in_force(
     # A commit is the same with another message.
     keys = {run.event: run.acting_part if "git commit" in run.acting_part else run.key for run in runs}
     ran = {keys[run.event]: run for run in runs if run.outcome is CommandOutcome.OK}
+    served: dict[str, list[tuple[int, frozenset[str], int]]] = {}
+    for number, result in results_of(events).items():
+        if is_service_call(events[number]) and not (result.is_error or result.is_refusal):
+            served.setdefault(events[number].name, []).append((number, _given(events[number]), result.record))
 
     def resumed(call: int) -> int:
         """The record of what shows that the change of a call, or its command, was made after it; -1 where none does."""
         if call >= 0 and events[call].tool is ToolKind.PLAN:
             return events[plan].record if plan > call else -1
-        again = ran.get(keys[call]) if call in keys else None
+        if call >= 0 and is_service_call(events[call]):
+            given = _given(events[call])
+            again = (one for one in served.get(events[call].name, ()) if one[0] > call)
+            return next((record for _, other, record in again if 2 * len(given & other) >= len(given)), -1)
+        run = ran.get(keys[call]) if call in keys else None
         tried = attempted(events[call], directory) if call >= 0 else ()
         later = [made.get((_is_removal(one), one.target or one.path)) for one in tried]
-        shown = [one.record for one in ([again] if again else later) if one and one.event > call]
-        return max(shown, default=-1) if len(shown) == max(1, len(later)) or again else -1
+        shown = [one.record for one in ([run] if run else later) if one and one.event > call]
+        return max(shown, default=-1) if len(shown) == max(1, len(later)) or run else -1
 
     found: list[UserMessage] = []
     for message in messages:
@@ -47,6 +56,11 @@ def stops_in_force(
         if message.text or record < 0:
             found.append(replace(message, resumed=record, after_stop=after_stop))
     return tuple(found)
+
+
+def _given(call: Event) -> frozenset[str]:
+    """What a call of a service was given."""
+    return frozenset(value for _, value in parameters(call.arguments))
 
 
 def _is_removal(one: FileOperation) -> bool:

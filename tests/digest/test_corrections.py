@@ -121,6 +121,20 @@ def test_a_correction_that_goes_on_with_a_question_is_one() -> None:
     assert doubted(user("why double?"), guess, user("no, wait. does it keep what it sent?")) == []
 
 
+def test_an_objection_is_a_correction_unless_it_only_asks() -> None:
+    verdict = says("Keep the lock in the store of the harbour, since the gauges read it there.")
+    for words in ("but then the gauges wait for the lock", "I still feel the lock is not right in the store"):
+        assert doubted(user("where to?"), verdict, user(words))
+    assert doubted(user("where to?"), verdict, user("but do the gauges wait for the lock then?")) == []
+
+
+def test_a_long_message_is_about_the_newest_explanation_however_many_words_it_shares_with_others() -> None:
+    early = says(f"The importer of the harbour reads gauge, clock, level and tide of every reading. {CLAIM}")
+    late = says(f"The report is written once an hour, because its writer sleeps. {'The writer sleeps well. ' * 8}")
+    review = "The gate, gauge, clock, level, tide and harbour are read by the importer in local times. " * 6
+    assert doubted(early, user("and the report?"), late, user(f"{review} Why?"), says("Good catch!")) == []
+
+
 def test_a_message_that_begins_with_done_and_then_explains_is_what_an_objection_means() -> None:
     early = says(
         "The fix works. The export of the harbour lost rows because the gauge sends its readings twice an hour, and "

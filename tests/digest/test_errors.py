@@ -863,3 +863,12 @@ def test_a_check_that_passed_before_a_longer_one_with_it_failed_is_no_fact() -> 
     failed = ran("mise run test && mise run lint", "--- FAIL: TestTide\n    tide_test.go:7: low tide", is_error=True)
     facts = texts(digest(conversation(user("go"), passed, edit("src/a.py"), failed), 3_000), Section.COMMANDS)
     assert not any(text.startswith("`mise run test` → ok") for text in facts)
+
+
+def test_ways_that_were_offered_are_no_part_of_what_was_found_to_be_wrong() -> None:
+    found = says(
+        "I see the issue. The `limit_of` in src/a.py is read before the tide.\n\nOptions:\n1. Drop `limit_of`\n2. Wait"
+    )
+    wrong = shown(found, edit("src/a.py", "limit_of = 3"), says("Done."))[1]
+    assert any("read before the tide" in text for text in wrong)
+    assert not any("Options" in text for text in wrong)

@@ -299,6 +299,16 @@ def test_a_call_that_the_user_refused_in_a_dialogue_over_a_service_is_stated_as_
     assert 'Stopped by the user: `book_trip` → "not before Monday"' in rendered(one.summary)
 
 
+def test_a_call_of_a_service_that_was_refused_and_made_again_as_the_user_wanted_is_stated_to_be_so() -> None:
+    trip = {"to": "Faro", "guests": 2}
+    refused = (call("book_trip", "1", **trip, price=628), answer(REFUSED + "not before Monday", "1", is_error=True))
+    again = (call("book_trip", "2", **trip, price=540, day="Monday"), answer("booked: FA-7", "2"))
+    other = (call("book_trip", "2", to="Porto", guests=1, price=90), answer("booked: PO-1", "2"))
+    for later, is_again in ((again, True), (other, False)):
+        session = conversation(user("book the trip to Faro"), *refused, *later, says("It is booked."))
+        assert ("later edited or run" in rendered(digest(session, 900).summary)) is is_again
+
+
 def test_a_refusal_whose_call_is_in_no_record_shows_the_users_words_and_fails_nothing() -> None:
     told, wordless = answer(REFUSED + "ask Jana about the tariff first", "gone", is_error=True), answer(REFUSED, "g2")
     asked = user("What does the tariff cost?"), says("Which tariff do you mean?"), user("The one of the new depot.")
