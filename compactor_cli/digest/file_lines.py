@@ -129,6 +129,8 @@ def _item(state: FileState, words: FixedWords, names: int = 0, lines: int = 0) -
     newest = list(state.added)[-names:] if names else []
     more = f" {ELLIPSIS} +{len(state.added) - len(newest)}" if len(state.added) > len(newest) else ""
     parts = [f"+ {', '.join(newest)}{more}"] if newest else []
+    if names and state.removed:
+        parts.append(f"− {', '.join(list(state.removed)[-names:])}")
     if names and state.within:
         parts.append(f"{words.within} {', '.join(list(state.within)[-names:])}")
     added = f"{words.colon}{' · '.join(parts)}" if parts else ""

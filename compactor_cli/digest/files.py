@@ -12,6 +12,7 @@ from operator import itemgetter
 
 from compactor_cli.digest.commands import ERROR_PATTERN, failed_with_code
 from compactor_cli.digest.edits import (
+    PROSE,
     added_names,
     changes_of,
     definition_around,
@@ -84,8 +85,8 @@ class FileOperation:
 class FileState:
     """What is known about a path. ``last`` is the position of the last action, ``changed`` of the last change.
 
-    ``added``: names that its edits define, ``within``: of the definitions that they change. ``lines``: those that they
-    wrote and that still stand, newest last.
+    ``added``: names that its edits define, ``removed``: of functions that they took out, ``within``: of the definitions
+    that they change. ``lines``: those that they wrote and that still stand, newest last.
     ``commit``: the hash of the commit that holds the last change.
     """
 
@@ -99,6 +100,7 @@ class FileState:
     last: int = -1
     changed: int = -1
     added: dict[str, None] = field(default_factory=dict)
+    removed: dict[str, None] = field(default_factory=dict)
     within: dict[str, None] = field(default_factory=dict)
     lines: tuple[str, ...] = ()
     commit: str = ""
@@ -375,10 +377,15 @@ def _apply(state: FileState, operation: FileOperation) -> None:
     elif operation.action is FileAction.EDIT:
         state.edits += 1 if operation.undoes < 0 else -1
     is_anew = operation.action is FileAction.CREATE
-    gone = state.added if is_anew else added_names(((new, old) for old, new in operation.replaced), operation.path)
-    for name in (*gone, *operation.added):
+    gone = [*added_names(((new, old) for old, new in operation.replaced), operation.path)]
+    for name in gone:
+        state.within.pop(name, None)
+        if name not in state.added and name.endswith("()") and not (is_anew or operation.path.endswith(PROSE)):
+            state.removed[name] = None
+    for name in (*(state.added if is_anew else gone), *operation.added):
         state.added.pop(name, None)
     for name in operation.added:
+        state.removed.pop(name, None)
         if len(state.added) < _MAX_ADDED:
             state.added[name] = None
     for name in operation.within:
@@ -391,7 +398,7 @@ def _apply(state: FileState, operation: FileOperation) -> None:
     is_undone = operation.undoes >= 0 and not (state.edits or state.is_created)
     state.is_reverted = operation.action is FileAction.REVERT or is_undone
     if state.is_reverted:
-        state.lines, state.added, state.within = (), {}, {}
+        state.lines, state.added, state.removed, state.within = (), {}, {}, {}
     state.is_deleted = operation.action is FileAction.DELETE
     state.moved_to = operation.target if operation.action is FileAction.MOVE else ""
 

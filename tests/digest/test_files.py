@@ -430,3 +430,14 @@ def test_a_line_whose_cd_failed_edits_nothing() -> None:
     failed = ran(line, "Exit code 1\n(eval):cd:1: no such file or directory: session", is_error=True)
     assert "session_test.go" not in "\n".join(texts(digest(conversation(user("go"), failed), 3_000), Section.FILES))
     assert "session_test.go" in "\n".join(texts(digest(conversation(user("go"), ran(line, "")), 3_000), Section.FILES))
+
+
+def test_functions_that_edits_took_out_are_named_unless_they_came_back() -> None:
+    def edit(number: str, old: str, new: str) -> tuple[object, object]:
+        return call("Edit", number, file_path="src/clock.py", old_string=old, new_string=new), answer("ok", number)
+
+    one, two = "def read_tide(at):\n    return 1\n", "def write_tide(at):\n    return 2\n"
+    out = edit("1", f"{one}\n{two}", two)
+    for more, named in (((), True), (edit("2", two, f"{two}\n{one}"), False)):
+        shown = texts(digest(conversation(user("drop read_tide"), *out, *more), 3_000), Section.FILES)
+        assert ("− read_tide()" in shown[0]) is named
