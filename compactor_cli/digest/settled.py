@@ -282,14 +282,14 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     if not chosen and names_little and begins_with_assent(answer):
         return  # it agrees to what was shown: the history quotes that
     if chosen:
-        rest = tuple(
-            opening(text.split(": ")[0], _MAX_REST_CHARS) for key, text in options.items() if key not in chosen
-        )
+        # What comes first is followed by others, maybe.
+        left = () if _FIRST.search(answer) else (text for key, text in options.items() if key not in chosen)
+        rest = tuple(opening(text.split(": ")[0], _MAX_REST_CHARS) for text in left)
         texts = (options[key].removeprefix(f"{answer}: ") for key in chosen)
         taken = " · ".join(opening(text, _MAX_OPTION_CHARS // len(chosen)) for text in texts if text != answer)
         # Where nothing was asked, what was chosen says which list it is of.
         text = (f'{asked}{_ANSWERED}{answer}"' if asked else f'"{answer}"') + (f": {taken}" if taken else "")
-        yield Decision(text=text, records=records, weight=_TAKEN, given_up=rest)
+        yield Decision(text=text, records=records, weight=_TAKEN, given_up=rest, turn=event.turn)
     elif event.is_answer or not _ASKS_WHAT_IS.match(question):
         weight = _ASKED if event.is_answer else 2.5
         yield Decision(text=f'{asked}{_ANSWERED}{answer}"', records=records, weight=weight, turn=event.turn)
@@ -313,6 +313,7 @@ _PROPOSES_STEPS = pattern(
     r"^(?!\W*\d).{0,160}\b(?:plan|steps|approach|propose|proposal|suggest|recommend|I'll|I'd|I will|I would)\b.*",
     re.IGNORECASE | re.MULTILINE,
 )
+_FIRST = pattern(r"\bfirst\W*$|\bfirst,|先|まず", re.IGNORECASE)
 _BARE_KEY = pattern(r"(\b1[.)] .*) \d[.)]\Z")
 # Whoever answers what is known, or was done, or says what he came for, decides nothing.
 _ASKS_WHAT_IS = pattern(
@@ -412,7 +413,7 @@ def is_pending(record: int, analysis: Analysis) -> bool:
 def _item(decision: Decision, analysis: Analysis) -> Item:
     """A decision with what was not taken, and of what the user agreed to whether that was done; of a plan, what was."""
     words = analysis.words
-    outcome = analysis.outcomes.get(decision.turn) if decision.weight == _TAKEN else None
+    outcome = analysis.outcomes.get(decision.turn)
     # What else was asked for in the turn may have been committed, too.
     is_other = outcome and outcome.is_made and not holds_half(decision.text, beginnings(outcome.text))
     ended = outcome.text if outcome and not is_other and outcome.text != words.replied else ""

@@ -75,7 +75,7 @@ def test_a_chinese_session_states_what_was_agreed_to_and_no_step() -> None:
     assert replied.endswith("AND grams >= ?`\uff0c影响 0 行就抛出 Refused\u3002")
     (settled,) = texts(one, Section.DECISIONS)
     assert settled.startswith("我建议把检查放进 `take`")
-    assert settled.endswith('→ "同意\u3002 批量的语义不变\uff0c一行不够就整批拒绝\u3002"')
+    assert settled.endswith('→ "同意\u3002 批量的语义不变\uff0c一行不够就整批拒绝\u3002" → 编辑 db.py')
     assert "我先看" not in rendered(one.summary)
 
 

@@ -100,6 +100,14 @@ def test_the_option_that_was_chosen_is_stated_with_its_words_and_the_others_as_n
     ]
 
 
+def test_what_was_chosen_is_stated_with_what_came_of_it_and_what_comes_later_is_not_given_up() -> None:
+    offer = says("Two ways:\n1. one run a gauge\n2. a lock on the table\n\nWhich one?")
+    edited = (call("Edit", "e", file_path="lock.py", old_string="a", new_string="b"), answer("ok", "e"))
+    for reply, rest in (("2", " (not taken: one run a gauge)"), ("do 2 first", "")):
+        one = digest(conversation(user("two at once?"), offer, user(reply), *edited, says("Good.")), 4_000)
+        assert texts(one, Section.DECISIONS) == [f'Which one? → "{reply}": a lock on the table{rest} → edited lock.py']
+
+
 def test_an_option_that_nobody_asked_for_is_stated_without_a_question() -> None:
     offer = "The ways are:\n1. one run a gauge\n2. a lock on the table\n\nI would go with the first of them."
     assert decided(says(offer), user("ok, do option 2")) == ['"ok, do option 2": a lock on the table']
