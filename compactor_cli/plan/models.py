@@ -127,7 +127,10 @@ def load_encoding(name: str, folder: Path, *, keep_table: bool = False) -> tikto
     ranks = {token: rank for rank, token in enumerate(map(a2b_base64, data.split()[::2]))}
     if keep_table:
         write_table(f"{name}-{sha256[:16]}", tuple(ranks))
-    return tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    encoding = tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    # It counts by tables of its own, and would keep these for being pickled: 24 MB.
+    ranks.clear()
+    return encoding
 
 
 @loaded_once
