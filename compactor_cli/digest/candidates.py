@@ -392,13 +392,14 @@ def _telling_lines(
     texts, used = list(lines.numbers), bytearray(len(scores.rows))
     outputs = [place for place, last in enumerate(lines.last) if events[last].kind in _OUTPUT]
     naming = [place for place in outputs if names(texts[place], focus)]
-    worths: dict[int, float] = {}
-    for place in set(outputs).difference(naming) if naming else outputs:
-        if (value := sum(map(chance, lines.atoms[place]))) >= MIN_ATOM_CHANCE:
+    named, worths = set(naming), dict[int, float]()
+    # From the newest on, and so sorted: of equals the later one comes first.
+    for place in reversed(outputs):
+        atoms = lines.atoms[place]
+        if atoms and place not in named and (value := sum(map(chance, atoms))) >= MIN_ATOM_CHANCE:
             worths[place] = value / _LINE_COST[min(len(texts[place]), MAX_CHARS)]
     taken, most = set[int](), number
-    # Of equals the later one first.
-    for place in sorted(worths, key=lambda place: (worths[place], place), reverse=True):
+    for place in sorted(worths, key=worths.__getitem__, reverse=True):
         if number <= 0:
             break
         fresh = [row for row in lines.atoms[place] if used[row] < _LINES_PER_ATOM]
