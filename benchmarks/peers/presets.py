@@ -198,8 +198,8 @@ def ours(peer: Peer, messages: Chat, limit: int) -> tuple[Kept, Plan]:
 def _cut(transcript: Transcript, settings: Settings) -> list[int]:
     """What would stay if a summary were worth its tokens."""
     tokens_of = count_messages(counter_for("chars/4"), transcript.messages)
-    ground = measure_limits(transcript, group(transcript.messages), tokens_of)
-    cut = LayoutSearch(ground=ground, settings=settings).natural()
+    limits = measure_limits(transcript, group(transcript.messages), tokens_of)
+    cut = LayoutSearch(limits=limits, settings=settings).by_settings()
     return [*range(cut.head_stop), *range(cut.tail_start, len(transcript.records))]
 
 

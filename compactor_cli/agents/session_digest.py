@@ -163,9 +163,9 @@ def _cut(
     """
     limits = measure_limits(transcript, group(transcript.messages), tokens)
     headless = replace(settings, keep=with_head(settings.keep, "turns", 0))
-    start = LayoutSearch(ground=limits, settings=headless).natural().tail_start
+    start = LayoutSearch(limits=limits, settings=headless).by_settings().tail_start
     shown = sorted(sent(transcript))
-    covered = tuple(i for i in shown if limits.lead <= i < start or transcript.messages[i].summary)
+    covered = tuple(i for i in shown if limits.system_end <= i < start or transcript.messages[i].summary)
     left_in = frozenset(shown) - frozenset(covered)
     kept = tuple(i for i in shown if i in left_in)
     return covered, kept, next((i for i in kept if i >= start), -1)

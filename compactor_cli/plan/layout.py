@@ -1,6 +1,6 @@
 """Layout: where the head ends, where the tail begins, and what the summary between them may take.
 
-By the settings (natural), the head is the leading system records and up to ``head_turns`` turns within
+By the settings, the head is the leading system records and up to ``head_turns`` turns within
 ``head_tokens``, a turn that is too long being represented by its user message; the tail is the longest
 run of whole blocks within ``tail_tokens``; the summary's budget follows from what lies between.
 
@@ -70,11 +70,12 @@ class CutLimits:
     """The facts that cuts are made from. Indices are of records; all cuts are at ``borders``.
 
     ``sums[i]`` are the tokens of the records before ``i`` that stay if their place stays: summaries, orphans
-    and superseded records (``gone``) never do, and no border minds them. ``lead``: the leading system records
+    and superseded records (``removed``) never do, and no border minds them. ``system_end``: the leading system records
     end here. ``head_limit``: no head reaches over it, since a summary or the newest block stands there.
-    ``floor``: no tail begins before it, since a summary stands before it (except for calls in flight). ``last``: the
-    latest start of a tail, so that it holds the newest block and all calls in flight; ``in_flight``: the start
-    of the block of the first such call. ``is_settled``: nothing was added since the newest summary written by compact.
+    ``earliest_tail``: no tail begins before it, since a summary stands before it (except for calls in flight).
+    ``latest_tail``: no tail begins after it, so that it holds the newest block and all calls in flight; ``in_flight``:
+    the start of the block of the first such call. ``is_settled``: nothing was added since the newest summary written
+    by compact.
     """
 
     messages: Sequence[Message]
@@ -82,13 +83,13 @@ class CutLimits:
     borders: tuple[int, ...]
     sums: tuple[int, ...]
     total_tokens: int
-    lead: int
+    system_end: int
     head_limit: int
     turns: tuple[Turn, ...]
-    floor: int
-    last: int
+    earliest_tail: int
+    latest_tail: int
     in_flight: int
-    gone: frozenset[int]
+    removed: frozenset[int]
     previous_tokens: int = 0
     replaced_tokens: int = 0
     is_settled: bool = False
@@ -98,13 +99,13 @@ class CutLimits:
         """The number of records."""
         return len(self.messages)
 
-    def staying(self, start: int, stop: int) -> int:
+    def tokens_kept(self, start: int, stop: int) -> int:
         """Tokens of what stays of ``start <= i < stop``."""
         return self.sums[stop] - self.sums[start]
 
     def covered(self, head: int, tail: int) -> int:
         """Tokens of what does not stay, if the middle is ``head <= i < tail``."""
-        return self.total_tokens - self.staying(0, head) - self.staying(tail, self.end)
+        return self.total_tokens - self.tokens_kept(0, head) - self.tokens_kept(tail, self.end)
 
     def border_from(self, index: int) -> int:
         """The first border at or after ``index``."""
@@ -115,46 +116,54 @@ class CutLimits:
         return self.borders[bisect_right(self.borders, index) - 1]
 
 
-def measure_limits(transcript: Transcript, grouping: Grouping, tokens: Sequence[int], floor: int = 0) -> CutLimits:
-    """The ground of a transcript, on which no tail begins before ``floor``. Linear in records."""
+def measure_limits(
+    transcript: Transcript, grouping: Grouping, tokens: Sequence[int], earliest_tail: int = 0
+) -> CutLimits:
+    """The limits of a transcript in which no tail begins before ``earliest_tail``. Linear in records."""
     messages = transcript.messages
     count = len(messages)
-    gone = _gone(messages, grouping)
-    staying = (0 if i in gone else tokens[i] for i in range(count))
+    removed = _removed(messages, grouping)
+    kept = (0 if i in removed else tokens[i] for i in range(count))
     summaries = [i for i, message in enumerate(messages) if message.summary and not message.superseded]
     limit = _head_limit(messages, summaries)
     previous_tokens = sum(tokens[i] for i in summaries)
     shown = (i for i, message in enumerate(messages) if not (message.is_meta or message.superseded))
-    ground = CutLimits(
+    limits = CutLimits(
         messages=messages,
         records=transcript.records,
-        borders=borders_of(count, (each for each in grouping.exchanges if each[0] not in gone)),
-        sums=(0, *accumulate(staying)),
+        borders=borders_of(count, (each for each in grouping.exchanges if each[0] not in removed)),
+        sums=(0, *accumulate(kept)),
         total_tokens=sum(tokens),
-        lead=next((i for i in shown if messages[i].role is not Role.SYSTEM or messages[i].summary), count),
+        system_end=next((i for i in shown if messages[i].role is not Role.SYSTEM or messages[i].summary), count),
         head_limit=limit,
         turns=tuple(turn for turn in turns(messages) if turn.start < limit),
-        floor=max(_floor(messages, summaries), floor),
-        last=count,
+        earliest_tail=max(_earliest_tail(messages, summaries), earliest_tail),
+        latest_tail=count,
         in_flight=count,
-        gone=gone,
+        removed=removed,
         previous_tokens=previous_tokens,
         replaced_tokens=max(transcript.original_tokens if summaries else 0, previous_tokens),
         is_settled=bool(summaries) and is_settled(transcript),
     )
     # All of them on borders.
     running = grouping.in_flight
-    in_flight = ground.border_until(running[0].record) if running else ground.end
-    lead = ground.border_from(ground.lead)
-    floor = max(min(ground.border_from(ground.floor), in_flight), lead)
-    newest = bisect_left(ground.sums, ground.sums[-1]) - 1
-    last = ground.border_until(newest) if newest >= floor else ground.end
-    last = max(min(last, in_flight), floor)
-    limit = min(ground.head_limit, last)
-    return replace(ground, lead=lead, head_limit=limit, floor=floor, last=last, in_flight=in_flight)
+    in_flight = limits.border_until(running[0].record) if running else limits.end
+    system_end = limits.border_from(limits.system_end)
+    earliest = max(min(limits.border_from(limits.earliest_tail), in_flight), system_end)
+    newest = bisect_left(limits.sums, limits.sums[-1]) - 1
+    latest = limits.border_until(newest) if newest >= earliest else limits.end
+    latest = max(min(latest, in_flight), earliest)
+    return replace(
+        limits,
+        system_end=system_end,
+        head_limit=min(limits.head_limit, latest),
+        earliest_tail=earliest,
+        latest_tail=latest,
+        in_flight=in_flight,
+    )
 
 
-def _gone(messages: Sequence[Message], grouping: Grouping) -> frozenset[int]:
+def _removed(messages: Sequence[Message], grouping: Grouping) -> frozenset[int]:
     """Records that stay nowhere, with all that links to them."""
     orphaned = grouping.orphaned()
     return frozenset(
@@ -174,7 +183,7 @@ def _head_limit(messages: Sequence[Message], summaries: Sequence[int]) -> int:
     return next(i for i in range(first + 1) if i == first or (is_appended and messages[i].superseded))
 
 
-def _floor(messages: Sequence[Message], summaries: Sequence[int]) -> int:
+def _earliest_tail(messages: Sequence[Message], summaries: Sequence[int]) -> int:
     """After the newest summary that everything before it is older than; where a summary was appended after the
     tail, after what it replaced.
 
@@ -229,7 +238,7 @@ class Layout:
 class LayoutSearch:
     """Makes cuts by one set of settings. ``frame_tokens``: around the summary; ``scale_ratio``: of tail and budget."""
 
-    ground: CutLimits
+    limits: CutLimits
     settings: Settings
     frame_tokens: int = 0
     scale_ratio: float = 1.0
@@ -239,17 +248,17 @@ class LayoutSearch:
         """The least a summary is given."""
         return FLOOR_TOKENS + self.frame_tokens
 
-    def natural(self) -> Layout:
+    def by_settings(self) -> Layout:
         """The cut by the settings alone; its target is what it takes."""
-        ground, keep = self.ground, self.settings.keep
-        head = self._head(keep.head_tokens or ground.total_tokens)
-        tail = self._natural_tail(head)
-        wanted = self._wanted(ground.covered(head, tail))
+        limits, keep = self.limits, self.settings.keep
+        head = self._head(keep.head_tokens or limits.total_tokens)
+        tail = self._tail_by_settings(head)
+        wanted = self._wanted(limits.covered(head, tail))
         return self._cut(head, tail, wanted, 0)
 
-    def filling(self, target_tokens: int) -> Layout:
+    def for_user_target(self, target_tokens: int) -> Layout:
         """The cut under a target that the user named: what is left over is used."""
-        cut = self.within(target_tokens)
+        cut = self.for_window(target_tokens)
         spare = target_tokens - cut.kept_tokens - cut.budget_tokens
         if spare <= 0 or cut.covered_tokens <= 0:
             return cut
@@ -261,13 +270,13 @@ class LayoutSearch:
 
             def fits(border: int) -> bool:
                 """Next to a summary of this size, or half of what is then covered."""
-                half = int(self.ground.covered(cut.head_stop, border) * MOST_OF_COVERED_RATIO)
+                half = int(self.limits.covered(cut.head_stop, border) * MOST_OF_COVERED_RATIO)
                 summary_tokens = min(longest_tokens, max(cut.budget_tokens, half))
                 return self._kept(cut.head_stop, border) + summary_tokens <= target_tokens
 
-            tail = min(self._first_border(max(self.ground.floor, cut.head_stop), fits), tail)
+            tail = min(self._first_border(max(self.limits.earliest_tail, cut.head_stop), fits), tail)
         spare = target_tokens - self._kept(cut.head_stop, tail) - cut.budget_tokens
-        budget_tokens = self._grown(cut.budget_tokens, spare, self.ground.covered(cut.head_stop, tail), target_tokens)
+        budget_tokens = self._grown(cut.budget_tokens, spare, self.limits.covered(cut.head_stop, tail), target_tokens)
         return self._cut(cut.head_stop, tail, budget_tokens, target_tokens)
 
     @property
@@ -276,64 +285,64 @@ class LayoutSearch:
         keep = self.settings.keep
         return bool(keep.tail_messages or keep.tail_turns or keep.tail_ratio)
 
-    def within(self, target: int) -> Layout:
+    def for_window(self, target: int) -> Layout:
         """The cut under a target that follows from a window: what is dropped first is by the module's rules 1 to 3."""
         most_head = int(target * HEAD_RATIO)
         cap = min(self.settings.keep.head_tokens or most_head, most_head)
-        heads = dict.fromkeys((self._head(cap), self._head(cap // 2), self.ground.lead))
+        heads = dict.fromkeys((self._head(cap), self._head(cap // 2), self.limits.system_end))
         for head in heads:
-            tail = max(self._natural_tail(head), self._tail_that_fits(head, target))
-            wanted = self._capped(self._wanted(self.ground.covered(head, tail)), target)
+            tail = max(self._tail_by_settings(head), self._tail_that_fits(head, target))
+            wanted = self._capped(self._wanted(self.limits.covered(head, tail)), target)
             if self._kept(head, tail) + wanted <= target:
                 return self._cut(head, tail, wanted, target)
-        head = self.ground.lead
-        tail = max(self.ground.last, self._natural_tail(head))
+        head = self.limits.system_end
+        tail = max(self.limits.latest_tail, self._tail_by_settings(head))
         room = target - self._kept(head, tail)
-        wanted = self._capped(self._wanted(self.ground.covered(head, tail)), target)
+        wanted = self._capped(self._wanted(self.limits.covered(head, tail)), target)
         return self._cut(head, tail, min(wanted, room) if room >= self.floor_tokens else wanted, target)
 
     def _tail_that_fits(self, head: int, target: int) -> int:
         def fits(border: int) -> bool:
-            wanted = self._capped(self._wanted(self.ground.covered(head, border)), target)
+            wanted = self._capped(self._wanted(self.limits.covered(head, border)), target)
             return self._kept(head, border) + wanted <= target
 
-        return min(self._first_border(max(self.ground.floor, head), fits), max(self.ground.last, head))
+        return min(self._first_border(max(self.limits.earliest_tail, head), fits), max(self.limits.latest_tail, head))
 
     def _head(self, cap_tokens: int) -> int:
         """The end of the head: whole turns, at last the user message of the one that does not fit."""
-        ground, stop = self.ground, self.ground.lead
+        limits, stop = self.limits, self.limits.system_end
         if count := self.settings.keep.head_messages:
             # The first messages after the system records; no head where a summary stands among them.
-            shown = (i for i in range(stop, ground.end) if not ground.messages[i].is_meta and i not in ground.gone)
-            last = next(islice(shown, count - 1, None), ground.end)
-            border = ground.border_from(last + 1) if last < ground.head_limit else ground.end
-            return border if border <= ground.head_limit else stop
-        for turn in ground.turns[: self.settings.keep.head_turns]:
-            for end in (min(turn.stop, ground.head_limit), turn.start + 1):
-                border = ground.border_from(end)
-                is_new = max(stop, turn.start) < border <= ground.head_limit
-                if is_new and ground.staying(ground.lead, border) <= cap_tokens:
+            shown = (i for i in range(stop, limits.end) if not limits.messages[i].is_meta and i not in limits.removed)
+            last = next(islice(shown, count - 1, None), limits.end)
+            border = limits.border_from(last + 1) if last < limits.head_limit else limits.end
+            return border if border <= limits.head_limit else stop
+        for turn in limits.turns[: self.settings.keep.head_turns]:
+            for end in (min(turn.stop, limits.head_limit), turn.start + 1):
+                border = limits.border_from(end)
+                is_new = max(stop, turn.start) < border <= limits.head_limit
+                if is_new and limits.tokens_kept(limits.system_end, border) <= cap_tokens:
                     stop = border
                     break
-            if stop < turn.stop and stop != ground.head_limit:
+            if stop < turn.stop and stop != limits.head_limit:
                 break
         return stop
 
-    def _natural_tail(self, head: int) -> int:
-        """The start of the tail by the settings: never after the calls in flight, never before the floor."""
-        ground, cap = self.ground, int(self.settings.keep.tail_tokens * self.scale_ratio)
+    def _tail_by_settings(self, head: int) -> int:
+        """The start of the tail by the settings: never after the calls in flight, never before the earliest one."""
+        limits, cap = self.limits, int(self.settings.keep.tail_tokens * self.scale_ratio)
         if self._tail_is_counted and not self.settings.keep.tail_tokens:
-            cap = ground.total_tokens  # else 0 is no tail
-        earliest = max(ground.floor, head)
+            cap = limits.total_tokens  # else 0 is no tail
+        earliest = max(limits.earliest_tail, head)
         if ratio := self.settings.keep.tail_ratio:
-            if ground.is_settled:
-                return min(earliest, ground.in_flight)
-            return max(earliest, min(ground.border_from(_newest_share(ground, ratio)), ground.in_flight))
+            if limits.is_settled:
+                return min(earliest, limits.in_flight)
+            return max(earliest, min(limits.border_from(_newest_share(limits, ratio)), limits.in_flight))
         fixed = max(earliest, self._fixed_tail())
-        by_tokens = self._first_border(fixed, lambda border: ground.staying(border, ground.end) <= cap)
+        by_tokens = self._first_border(fixed, lambda border: limits.tokens_kept(border, limits.end) <= cap)
         if not cap:
-            return max(earliest, ground.in_flight)
-        return max(earliest, min(by_tokens, ground.last))
+            return max(earliest, limits.in_flight)
+        return max(earliest, min(by_tokens, limits.latest_tail))
 
     def _fixed_tail(self) -> int:
         """The start that ``tail_messages`` or ``tail_turns`` names, 0 if there are fewer or none is set.
@@ -341,25 +350,25 @@ class LayoutSearch:
         What was chosen by its importance may be more messages than those, in no more tokens: it stays until something
         is added.
         """
-        keep, ground = self.settings.keep, self.ground
-        if ground.is_settled and keep.by not in UNBROKEN:
+        keep, limits = self.settings.keep, self.limits
+        if limits.is_settled and keep.by not in UNBROKEN:
             return 0
         if keep.tail_messages:
-            return ground.border_until(_newest_messages(ground, keep.tail_messages))
+            return limits.border_until(_newest_messages(limits, keep.tail_messages))
         if keep.tail_turns:
-            starts = [i for i in range(ground.floor, ground.end) if is_user_words(ground.messages[i])]
-            return ground.border_until(starts[-keep.tail_turns] if len(starts) >= keep.tail_turns else 0)
+            starts = [i for i in range(limits.earliest_tail, limits.end) if is_user_words(limits.messages[i])]
+            return limits.border_until(starts[-keep.tail_turns] if len(starts) >= keep.tail_turns else 0)
         return 0
 
     def _wanted(self, covered: int) -> int:
         """The summary's budget: of what it covers, earlier summaries included, and no less than those took."""
-        ground, budget = self.ground, self.settings.budget
-        new = covered - ground.previous_tokens
-        wanted = budget_for(budget, new + ground.replaced_tokens)
+        limits, budget = self.limits, self.settings.budget
+        new = covered - limits.previous_tokens
+        wanted = budget_for(budget, new + limits.replaced_tokens)
         if not (budget.size.tokens or budget.size.ratio):
-            wanted = max(wanted, ground.previous_tokens)
+            wanted = max(wanted, limits.previous_tokens)
         wanted = int(wanted * self.scale_ratio)
-        most = max(int(covered * MOST_OF_SHORT_RATIO), ground.previous_tokens)
+        most = max(int(covered * MOST_OF_SHORT_RATIO), limits.previous_tokens)
         return max(min(wanted + self.frame_tokens, most), self.floor_tokens)
 
     def _capped(self, wanted: int, target: int) -> int:
@@ -373,13 +382,13 @@ class LayoutSearch:
         return max(min(budget_tokens + spare, most, int(covered * MOST_OF_COVERED_RATIO)), budget_tokens)
 
     def _kept(self, head: int, tail: int) -> int:
-        return self.ground.staying(0, head) + self.ground.staying(tail, self.ground.end)
+        return self.limits.tokens_kept(0, head) + self.limits.tokens_kept(tail, self.limits.end)
 
     def _first_border(self, start: int, holds: Callable[[int], bool]) -> int:
         """The first border from ``start`` on where this holds; it is taken to hold after there too. Else the end."""
-        borders = self.ground.borders
+        borders = self.limits.borders
         at = bisect_left(borders, True, lo=bisect_left(borders, start), key=holds)
-        return borders[at] if at < len(borders) else self.ground.end
+        return borders[at] if at < len(borders) else self.limits.end
 
     def _cut(self, head: int, tail: int, budget_tokens: int, target: int) -> Layout:
         kept = self._kept(head, tail)
@@ -387,19 +396,19 @@ class LayoutSearch:
             head_stop=head,
             tail_start=tail,
             kept_tokens=kept,
-            covered_tokens=self.ground.covered(head, tail),
+            covered_tokens=self.limits.covered(head, tail),
             budget_tokens=budget_tokens,
             min_budget_tokens=self.floor_tokens,
             target_tokens=target or kept + budget_tokens,
         )
 
 
-def _newest_messages(ground: CutLimits, count: int) -> int:
+def _newest_messages(limits: CutLimits, count: int) -> int:
     """The start of the Nth newest message of the user or the assistant; records of one group are one message."""
-    start, seen, group = ground.end, 0, ""
-    for index in range(ground.end - 1, ground.floor - 1, -1):
-        message = ground.messages[index]
-        if index in ground.gone or message.role not in (Role.USER, Role.ASSISTANT) or message.results:
+    start, seen, group = limits.end, 0, ""
+    for index in range(limits.end - 1, limits.earliest_tail - 1, -1):
+        message = limits.messages[index]
+        if index in limits.removed or message.role not in (Role.USER, Role.ASSISTANT) or message.results:
             continue
         if not message.group or message.group != group:
             seen += 1
@@ -409,15 +418,15 @@ def _newest_messages(ground: CutLimits, count: int) -> int:
     return start if seen == count else 0
 
 
-def _newest_share(ground: CutLimits, ratio: float) -> int:
+def _newest_share(limits: CutLimits, ratio: float) -> int:
     """The start of the newest share of all JSON characters, moved forward to the next message of the user.
 
     After the last one that is the end, unless a tool still works there: then it is that last one.
     """
-    messages = ground.messages
-    sent = [i for i in range(ground.lead, ground.end) if not (messages[i].is_meta or messages[i].superseded)]
-    chars = [len(ground.records[i].raw.decode("utf-8", "surrogateescape")) for i in sent]
-    wanted, seen, last = sum(chars) * (1 - ratio), 0, ground.lead
+    messages = limits.messages
+    sent = [i for i in range(limits.system_end, limits.end) if not (messages[i].is_meta or messages[i].superseded)]
+    chars = [len(limits.records[i].raw.decode("utf-8", "surrogateescape")) for i in sent]
+    wanted, seen, last = sum(chars) * (1 - ratio), 0, limits.system_end
     for i, size in zip(sent, chars, strict=True):
         if messages[i].role is Role.USER and not messages[i].results and not messages[i].summary:
             if seen >= wanted:
@@ -425,7 +434,7 @@ def _newest_share(ground: CutLimits, ratio: float) -> int:
             last = i
         seen += size
     is_done = bool(sent) and messages[sent[-1]].role is Role.ASSISTANT and not messages[sent[-1]].calls
-    return ground.end if is_done else last
+    return limits.end if is_done else last
 
 
 # The newest exchanges are what the agent is in the middle of; measured by benchmarks/keep.py.
@@ -433,7 +442,7 @@ NEWEST_RATIO = 0.5
 
 
 def chosen(
-    cut: Layout, ground: CutLimits, transcript: Transcript, importance: Importance, focus: str
+    cut: Layout, limits: CutLimits, transcript: Transcript, importance: Importance, focus: str
 ) -> tuple[Layout, str]:
     """The cut with a shorter tail and ``kept_middle`` before it that take no more together, and a note for people.
 
@@ -442,10 +451,10 @@ def chosen(
     it is, where its tail is the newest block already or nothing before that block could stay.
     """
     # The newest exchanges stay whatever they hold.
-    most = int(ground.staying(cut.tail_start, ground.end) * NEWEST_RATIO)
-    at = bisect_left(ground.borders, True, key=lambda border: ground.staying(border, ground.end) <= most)
-    newest = max(min(ground.borders[at], ground.last), cut.tail_start)
-    middle = _middle(cut, ground, transcript, newest, focus)
+    most = int(limits.tokens_kept(cut.tail_start, limits.end) * NEWEST_RATIO)
+    at = bisect_left(limits.borders, True, key=lambda border: limits.tokens_kept(border, limits.end) <= most)
+    newest = max(min(limits.borders[at], limits.latest_tail), cut.tail_start)
+    middle = _middle(cut, limits, transcript, newest, focus)
     if not middle.blocks:
         return cut, ""
     ranking = importance.rank(middle)
@@ -466,20 +475,20 @@ def chosen(
     return chosen_cut, ranking.note
 
 
-def _middle(cut: Layout, ground: CutLimits, transcript: Transcript, newest: int, focus: str) -> Middle:
-    first = max(cut.head_stop, ground.floor)
-    borders = [border for border in ground.borders if first <= border <= newest]
-    room = ground.staying(cut.tail_start, newest)
+def _middle(cut: Layout, limits: CutLimits, transcript: Transcript, newest: int, focus: str) -> Middle:
+    first = max(cut.head_stop, limits.earliest_tail)
+    borders = [border for border in limits.borders if first <= border <= newest]
+    room = limits.tokens_kept(cut.tail_start, newest)
     found = [
-        (range(start, stop), ground.staying(start, stop))
+        (range(start, stop), limits.tokens_kept(start, stop))
         for start, stop in pairwise(borders)
-        if 0 < ground.staying(start, stop) <= room
+        if 0 < limits.tokens_kept(start, stop) <= room
     ]
     return Middle(
         transcript=transcript,
         blocks=tuple(block for block, _ in found),
         tokens=tuple(tokens for _, tokens in found),
         room_tokens=room,
-        kept=(*range(cut.head_stop), *range(newest, ground.end)),
+        kept=(*range(cut.head_stop), *range(newest, limits.end)),
         focus=focus,
     )

@@ -52,7 +52,7 @@ def make_plan(
     ``importance`` decides what of the middle stays next to the newest exchanges; None: the newest stay. The plan is
     checked. Raises `UsageError` if the settings name a model whose window is not known, or if nothing can be appended.
     """
-    floor = 0
+    earliest_tail = 0
     if mode is Mode.APPEND:
         name = transcript.dialect
         dialect = get(name)
@@ -64,10 +64,10 @@ def make_plan(
             # The boundary names but the start of what is sent on: all of that stands together, and divides no pair.
             settings = replace(settings, keep=replace(settings.keep, head_turns=0, head_messages=0))
             importance = None
-            floor = max(grouping.orphaned(), default=-1) + 1
+            earliest_tail = max(grouping.orphaned(), default=-1) + 1
     plan = _proven_small(transcript, settings)
     if plan is None:
-        plan = _counted_plan(transcript, grouping, settings, counter, importance, floor)
+        plan = _counted_plan(transcript, grouping, settings, counter, importance, earliest_tail)
     plan = appended(plan, grouping, settings) if mode is Mode.APPEND else refreshed(plan, transcript)
     check_plan(plan, transcript, grouping)
     return plan
@@ -176,9 +176,9 @@ def _counted_plan(
     settings: Settings,
     counter: Counter,
     importance: Importance | None,
-    floor: int,
+    earliest_tail: int,
 ) -> Plan:
-    """The plan of the settings' strategy, or the one that changes nothing. ``floor``: as in `measure_limits`."""
+    """The plan of the settings' strategy, or one that changes nothing. ``earliest_tail``: as in `measure_limits`."""
     # Most runs of a timer meet no transcript whose tokens have to be counted.
     from compactor_cli.plan.layout import measure_limits
     from compactor_cli.plan.shorten import with_edits
@@ -211,7 +211,7 @@ def _counted_plan(
         counter=counter,
         tokens=tokens,
         tokens_before=sum(before),
-        ground=measure_limits(shown, grouping, tokens, floor),
+        limits=measure_limits(shown, grouping, tokens, earliest_tail),
         decision=decision,
         importance=importance,
         always=always,

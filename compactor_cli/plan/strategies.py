@@ -59,7 +59,7 @@ class PlanInput:
     counter: Counter
     tokens: Sequence[int]
     tokens_before: int
-    ground: CutLimits
+    limits: CutLimits
     decision: TriggerDecision
     importance: Importance | None = None
     always: tuple[Shortening, ...] = ()
@@ -74,7 +74,7 @@ class PlanInput:
         alone = (exchange[0] for exchange in self.grouping.exchanges if len(exchange) == 1)
         return frozenset(i for i in alone if self.messages[i].is_meta)
 
-    def shown(self, edits: Sequence[Shortening]) -> PlanInput:
+    def after_shortening(self, edits: Sequence[Shortening]) -> PlanInput:
         """The case as it reads when these parts are shortened for good."""
         tokens = list(self.tokens)
         for item in edits:
@@ -89,7 +89,7 @@ class PlanInput:
         if self.always:
             return self.shortened((), target, f"{reason}; by rules that always apply")
         plan = self.plan([KEEP] * len(self.messages), (), target, reason)
-        over_tokens = self.ground.total_tokens - target
+        over_tokens = self.limits.total_tokens - target
         return replace(plan, over_target=f"{over_tokens:,} tokens over: {reason}") if plan.over_target else plan
 
     def shortened(self, edits: Sequence[Shortening], target: int, reason: str) -> Plan:
@@ -149,7 +149,7 @@ class PlanInput:
         over = kept + budget - target
         if over <= 0:
             return ""
-        system = self.ground.staying(0, self.ground.lead)
+        system = self.limits.tokens_kept(0, self.limits.system_end)
         if system > target:
             return f"{over:,} tokens over: the system records alone take {system:,} and are never cut"
         if budget and system + budget > target:
@@ -363,8 +363,8 @@ def by_rules(case: PlanInput) -> Plan:
     # Nothing in the result shows of what a share was taken, and a second run would take it again: the rules do
     # what they can then, once.
     is_aimed = target > 0 and not case.settings.target.ratio
-    excess = case.ground.total_tokens - target if is_aimed else case.ground.total_tokens
-    cut = LayoutSearch(ground=case.ground, settings=case.settings).natural()
+    excess = case.limits.total_tokens - target if is_aimed else case.limits.total_tokens
+    cut = LayoutSearch(limits=case.limits, settings=case.settings).by_settings()
     records = [i for i in range(cut.head_stop, cut.tail_start) if not case.messages[i].superseded]
     messages, saved = case.messages, 0
     found: dict[tuple[int, int], Shortening] = {}  # by record and part, each once
@@ -386,7 +386,7 @@ def by_rules(case: PlanInput) -> Plan:
             break
     edits = tuple(found[place] for place in sorted(found))
     if is_aimed and saved < excess and case.settings.rules.middle_out:
-        return middle_out(case.shown(edits))
+        return middle_out(case.after_shortening(edits))
     if not edits:
         return case.unchanged("no rule applies", target)
     return case.shortened(edits, target, f"{case.decision.reason}; by rules, without a summary")
@@ -413,7 +413,7 @@ def by_summary(case: PlanInput) -> Plan:
     cut = _cut(case)
     target = cut.target_tokens
     if case.decision.way is not Way.NATURAL:
-        if (tokens := case.ground.total_tokens) <= target:
+        if (tokens := case.limits.total_tokens) <= target:
             return case.unchanged(f"{tokens:,} tokens, no more than head, tail and summary would take")
         pruned = _pruned_middle(case, cut)
         if pruned:
@@ -427,22 +427,22 @@ def by_summary(case: PlanInput) -> Plan:
 
 
 def _cut(case: PlanInput) -> Layout:
-    """The cut by the way that was decided; under pressure the natural one, if it is small enough."""
+    """The cut by the way that was decided; under pressure the one by the settings, if it is small enough."""
     acknowledgement = case.settings.acknowledgement
     answer_tokens = case.counter.count(acknowledgement) + MESSAGE_TOKENS if acknowledgement else 0
-    cutter = LayoutSearch(
-        ground=case.ground,
+    search = LayoutSearch(
+        limits=case.limits,
         settings=case.settings,
         frame_tokens=answer_tokens + sealed_tokens(case.messages),
         scale_ratio=EMERGENCY_RATIO if case.is_emergency else 1.0,
     )
     target = case.decision.target_tokens
     if case.decision.way is Way.TARGET:
-        return cutter.filling(target)
-    natural = cutter.natural()
-    if case.decision.way is Way.NATURAL or natural.target_tokens <= target:
-        return natural
-    return cutter.within(target)
+        return search.for_user_target(target)
+    cut = search.by_settings()
+    if case.decision.way is Way.NATURAL or cut.target_tokens <= target:
+        return cut
+    return search.for_window(target)
 
 
 def _pruned_middle(case: PlanInput, cut: Layout) -> tuple[Shortening, ...]:
@@ -454,9 +454,9 @@ def _pruned_middle(case: PlanInput, cut: Layout) -> tuple[Shortening, ...]:
     has_orphans = case.grouping.orphan_calls or case.grouping.orphan_results
     if case.settings.target.ratio or has_orphans or not case.settings.prune:
         return ()
-    middle = [i for i in range(cut.head_stop, cut.tail_start) if i not in case.ground.gone]
+    middle = [i for i in range(cut.head_stop, cut.tail_start) if i not in case.limits.removed]
     found: list[Shortening] = []
-    excess = case.ground.total_tokens - cut.target_tokens
+    excess = case.limits.total_tokens - cut.target_tokens
     ruler = Ruler(messages=case.messages, counter=case.counter, sha256=case.transcript.sha256)
     if excess > ruler.most_saved(case.settings.prune, middle):
         return ()
@@ -474,10 +474,9 @@ def _too_short_for_a_summary(case: PlanInput, target: int) -> Plan:
     if case.settings.target.ratio:
         # Without a summary there is no marker, and the next run would take the share again.
         return case.unchanged(reason, target)
-    ground = case.ground
-    stay = [i for i in range(ground.lead, ground.end) if not case.messages[i].summary]
+    stay = [i for i in range(case.limits.system_end, case.limits.end) if not case.messages[i].summary]
     visible = [i for i in stay if case.tokens[i] and i not in case.grouping.orphaned()]
-    excess = case.ground.total_tokens - target
+    excess = case.limits.total_tokens - target
     found = shorten_to_fit(case.messages, visible, excess, case.counter, excess)
     if not found:
         return case.unchanged(reason, target)
@@ -490,13 +489,13 @@ def _with_summary(case: PlanInput, cut: Layout) -> Plan:
     if case.is_emergency:
         notes = ("the window is all but full: tail and summary are half as large as set",)
     if case.importance:
-        cut, note = chosen(cut, case.ground, case.transcript, case.importance, case.settings.focus)
+        cut, note = chosen(cut, case.limits, case.transcript, case.importance, case.settings.focus)
         notes = (*notes, note) if note else notes
     marks = _marks(case, cut)
     excess = cut.kept_tokens + cut.budget_tokens - cut.target_tokens
     edits: tuple[Shortening, ...] = ()
     if excess > 0:
-        tail = [i for i in range(cut.tail_start, case.ground.end) if marks[i] == KEEP and case.tokens[i]]
+        tail = [i for i in range(cut.tail_start, case.limits.end) if marks[i] == KEEP and case.tokens[i]]
         needed = excess - cut.budget_tokens + cut.min_budget_tokens
         edits = shorten_to_fit(case.messages, tail, excess, case.counter, needed)
         missing = excess - saved_tokens(edits)
@@ -518,7 +517,7 @@ def _marks(case: PlanInput, cut: Layout) -> list[Mark]:
             marks[i] = (Action.COVER, name)
     for i in cut.kept_middle:
         marks[i] = KEEP
-    for i in case.ground.gone:
+    for i in case.limits.removed:
         marks[i] = (Action.PRUNE, SUPERSEDED) if messages[i].superseded else (Action.COVER, name)
     return marks
 
