@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from heapq import nlargest
@@ -390,16 +391,20 @@ def _telling_lines(
     """
     lines, chance = scores.table.lines, scores.rows.__getitem__
     texts, used = list(lines.numbers), bytearray(len(scores.rows))
-    outputs = [place for place, last in enumerate(lines.last) if events[last].kind in _OUTPUT]
+    # There may be a million lines: their places are the numbers that the table holds, and no new ones.
+    places = zip(lines.numbers.values(), lines.last, strict=True)
+    outputs = [place for place, last in places if events[last].kind in _OUTPUT]
     naming = [place for place in outputs if names(texts[place], focus)]
-    named, worths = set(naming), dict[int, float]()
-    # From the newest on, and so sorted: of equals the later one comes first.
-    for place in reversed(outputs):
+    # By place, 0 for a line that is left out; a dict would take ten times as much.
+    worths, named = array("d", bytes(8 * len(texts))), set(naming)
+    for place in outputs:
         atoms = lines.atoms[place]
         if atoms and place not in named and (value := sum(map(chance, atoms))) >= MIN_ATOM_CHANCE:
             worths[place] = value / _LINE_COST[min(len(texts[place]), MAX_CHARS)]
     taken, most = set[int](), number
-    for place in sorted(worths, key=worths.__getitem__, reverse=True):
+    # From the newest on, and so sorted: of equals the later one comes first.
+    telling = [place for place in reversed(outputs) if worths[place]]
+    for place in sorted(telling, key=worths.__getitem__, reverse=True):
         if number <= 0:
             break
         fresh = [row for row in lines.atoms[place] if used[row] < _LINES_PER_ATOM]
