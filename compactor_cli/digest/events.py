@@ -526,7 +526,8 @@ def command_of(arguments: Mapping[str, Any] | str) -> str:
     if isinstance(arguments, str):
         return arguments
     for key in (*COMMAND_KEYS, "action"):
-        value = arguments.get(key)
+        if (value := arguments.get(key)) is None:
+            continue
         if isinstance(value, Mapping) or (isinstance(value, str) and key != "action"):
             return command_of(value)
         if isinstance(value, (list, tuple)):

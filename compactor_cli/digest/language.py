@@ -242,5 +242,7 @@ def names(text: str) -> set[str]:
 
 def dense_share(text: str) -> float:
     """The share of characters, blanks aside, of scripts without spaces."""
-    dense = 0 if text.isascii() else sum(map(len, _DENSE_RUN.findall(text)))
+    if text.isascii():
+        return 0.0
+    dense = sum(map(len, _DENSE_RUN.findall(text)))
     return dense / max(1, len(text) - text.count(" ") - text.count("\n"))

@@ -27,10 +27,16 @@ def whole_lists(spoken: Iterable[Statement], analysis: Analysis, chars: int) -> 
         return one.form is StatementForm.ITEM and one.event not in analysis.taken_back
 
     for (_, are_entries), group in groupby(spoken, key=lambda one: (one.event, is_entry(one))):
-        entries: list[list[Statement]] = []
-        for one in group:
-            is_below = are_entries and entries and one.lead.endswith(tuple(lead_of(e.text) for e in entries[-1]))
-            entries = [*entries[:-1], [*entries[-1], one]] if is_below else [*entries, [one]]
+        first, *others = group
+        if not (are_entries or others):
+            yield first
+            continue
+        entries = [[first]]
+        for one in others:
+            if are_entries and one.lead.endswith(tuple(lead_of(e.text) for e in entries[-1])):
+                entries[-1].append(one)
+            else:
+                entries.append([one])
         for _, siblings in groupby(entries, key=lambda entry: entry[0].lead):
             lists = list(siblings)
             whole = list(chain.from_iterable(lists))

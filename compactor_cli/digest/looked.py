@@ -29,7 +29,8 @@ _MIN_LINES = 5
 _MAX_CHARS = 4_000
 _BEGINNING = 5
 _MOST_REMEMBERED = 1 << 16
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d{3,}|[^\W\d_]{2,}")
+# That it begins with a letter or a digit is seen before any of the ways in which it may go on is tried.
+_WORD = re.compile(r"(?=[^\W_])(?:[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d{3,}|[^\W\d_]{2,})")
 # Before it, where a search found it: `src/clock.py:12:`.
 _DEFINES = re.compile(
     rf"(?:[\w./@+-]++:)?(?:\d+[:-]\s*)?{MODIFIER}*(?:{DEFINERS}|module)\s+[\w$(*]"
