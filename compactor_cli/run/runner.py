@@ -37,7 +37,7 @@ CHUNK_FILES = 64
 CHUNK_BYTES = 4 << 20
 CHUNKS_PER_PROCESS = 4
 # What a session takes of memory for each of its bytes, measured, and how much smaller packed text commonly is.
-MEMORY_PER_BYTE = 10
+MEMORY_PER_BYTE = 12
 COMMON_RATIO = 5
 # Inputs begun ahead of the one whose turn it is, per thread.
 AHEAD = 2
