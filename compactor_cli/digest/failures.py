@@ -194,14 +194,17 @@ GUESS = pattern(
 
 
 def never_ran(run: Run) -> bool:
-    """Whether the shell or a runner knew no such program, task or target: that shows nothing of the work."""
-    return run.outcome is CommandOutcome.FAILED and _NEVER_RAN.search(run.line) is not None
+    """Whether the shell or a runner knew no such program, task, target or folder: that shows nothing of the work."""
+    is_unknown = _NEVER_RAN.search(run.line) or _NO_FOLDER.search(run.output[:_MAX_HEAD_CHARS])
+    return run.outcome is CommandOutcome.FAILED and is_unknown is not None
 
 
 _NEVER_RAN = pattern(
     r"command not found|\bno task \S|[Mm]issing script|No rule to make target|[Uu]n(?:known|recognized) (?:sub)?command"
-    r"|\bstat \S+: directory not found|\(eval\):\d+: (?:permission denied|no such file)"
+    r"|\(eval\):\d+: (?:permission denied|no such file)"
 )
+# Above the packages that could not be set up for that.
+_NO_FOLDER, _MAX_HEAD_CHARS = pattern(r"^stat \S+: directory not found$", re.MULTILINE), 400
 
 
 # A message is the same where lines above its place came or went.

@@ -188,3 +188,8 @@ def test_what_the_user_forbids_in_the_middle_of_the_work_ends_no_request_and_has
     new = user("oh, please add the gauges of the harbour to it")
     other = conversation(user(ASKED), STORE, new, *COMMIT, says("That is done."), NEXT, says("Yes."))
     assert 'of the harbour to it → 4f1c2aa "Store UTC"' in rendered(digest(other, 3_000).summary)
+
+
+def test_a_check_in_a_folder_that_is_not_there_is_no_outcome() -> None:
+    shown = "# ./gauge/gauge\nstat /tide/gauge/gauge: directory not found\nFAIL\t./gauge/gauge [setup failed]"
+    assert wanted(STORE, ran("go test ./gauge/gauge", f"Exit code 1\n{shown}", is_error=True)) == " → edited store.py"
