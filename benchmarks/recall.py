@@ -66,7 +66,7 @@ def read(folder: Path) -> int:
 
 
 def build(folder: Path) -> None:
-    with opened(folder, anew=True):
+    with opened(folder, rebuild=True):
         pass
 
 

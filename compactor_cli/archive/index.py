@@ -232,8 +232,10 @@ def index_file(archive: Path) -> Path:
 
 
 @contextlib.contextmanager
-def opened(archive: Path, *, anew: bool = False, advance: Advance = lambda count: None) -> Iterator[sqlite3.Connection]:
-    """The index of an archive, up to date; ``anew``: made from the archive alone.
+def opened(
+    archive: Path, *, rebuild: bool = False, advance: Advance = lambda count: None
+) -> Iterator[sqlite3.Connection]:
+    """The index of an archive, up to date; ``rebuild``: made anew from the archive.
 
     Raises `Unreadable` if there is no such folder, `OutputError` where the index cannot be written, UsageError where
     SQLite has no full-text search; `sqlite3.DatabaseError` of the caller's own statements is let through.
@@ -251,7 +253,7 @@ def opened(archive: Path, *, anew: bool = False, advance: Advance = lambda count
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         sweep(archive)
         file = index_file(archive)
-        for is_new in (anew, True):
+        for is_new in (rebuild, True):
             if is_new:
                 for end in _ENDS:
                     with suppress(FileNotFoundError):

@@ -162,7 +162,7 @@ class SearchResult:
 
     hits: tuple[Hit, ...]  # the best first
     any_word: bool = False  # none holds all words
-    troubles: tuple[str, ...] = ()  # originals that could not be indexed
+    warnings: tuple[str, ...] = ()  # originals that could not be indexed
 
 
 def search(
@@ -171,21 +171,21 @@ def search(
     *,
     only: Filter | None = None,
     limit: int = 10,
-    anew: bool = False,
+    rebuild: bool = False,
     advance: Advance = lambda count: None,
 ) -> SearchResult:
-    """The best ``limit`` records, each with a snippet. The indexes are brought up to date, or made ``anew``, first.
+    """The best ``limit`` records, each with a snippet. The indexes are brought up to date first; ``rebuild``: made new.
 
     Every word must occur; where no record holds all of them, any. Raises as `match_all` and `opened`.
     """
-    wanted = _Wanted(all_words=match_all(query), any_word=match_any(query), only=only or Filter(), limit=limit)
+    index_query = _IndexQuery(all_words=match_all(query), any_word=match_any(query), only=only or Filter(), limit=limit)
     exact: list[Hit] = []
     loose: list[Hit] = []
-    troubles: list[str] = []
+    warnings: list[str] = []
     for archive in archives:
-        hits, is_exact, failed = _asked(archive, wanted, advance, anew=anew)
+        hits, is_exact, failed = _ask_index(archive, index_query, advance, rebuild=rebuild)
         (exact if is_exact else loose).extend(hits)
-        troubles += failed
+        warnings += failed
     by_id: dict[str, Hit] = {}
     for hit in sorted(exact or loose, key=lambda hit: -hit.score):
         by_id.setdefault(hit.id, hit)  # the same record of two archives is one hit
@@ -199,12 +199,12 @@ def search(
     return SearchResult(
         hits=tuple(best),
         any_word=bool(best) and not exact,
-        troubles=tuple(troubles),
+        warnings=tuple(warnings),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
+class _IndexQuery:
     """What is asked of each index, in its own language."""
 
     all_words: str
@@ -217,47 +217,47 @@ class _Wanted:
 _Answer = tuple[tuple[Hit, ...], bool, list[str]]
 
 
-def _asked(archive: Path, wanted: _Wanted, advance: Advance, *, anew: bool) -> _Answer:
+def _ask_index(archive: Path, query: _IndexQuery, advance: Advance, *, rebuild: bool) -> _Answer:
     """What the index of this archive gives; a damaged one is made anew."""
     import sqlite3
 
     try:
-        with opened(archive, anew=anew, advance=advance) as database:
-            return _answer(database, archive, wanted)
+        with opened(archive, rebuild=rebuild, advance=advance) as database:
+            return _answer(database, archive, query)
     except (sqlite3.DatabaseError, *ODD_VALUES) as error:
         # A damaged file may also answer with values of any type.
         if isinstance(error, sqlite3.DatabaseError) and not index.is_damage(error):
             raise
-        with opened(archive, anew=True, advance=advance) as database:
-            return _answer(database, archive, wanted)
+        with opened(archive, rebuild=True, advance=advance) as database:
+            return _answer(database, archive, query)
 
 
-def _answer(database: sqlite3.Connection, archive: Path, wanted: _Wanted) -> _Answer:
-    hits = _hits(database, archive, wanted.all_words, wanted)
+def _answer(database: sqlite3.Connection, archive: Path, query: _IndexQuery) -> _Answer:
+    hits = _hits(database, archive, query.all_words, query)
     is_exact = bool(hits)
-    if not is_exact and wanted.any_word:
-        hits = _hits(database, archive, wanted.any_word, wanted)
+    if not is_exact and query.any_word:
+        hits = _hits(database, archive, query.any_word, query)
     rows = database.execute("SELECT sha256, trouble FROM originals WHERE trouble <> '' ORDER BY sha256")
     failed = [f"{archive}: {sha256[:16]}… could not be indexed: {reason}" for sha256, reason in rows]
     return hits, is_exact, failed
 
 
-def _hits(database: sqlite3.Connection, archive: Path, match: str, wanted: _Wanted) -> tuple[Hit, ...]:
+def _hits(database: sqlite3.Connection, archive: Path, match: str, query: _IndexQuery) -> tuple[Hit, ...]:
     """The best records, each text once: where it was archived last.
 
     Without a filter, the best texts are those of the best records, except for those that are in no record any more.
     """
-    if wanted.only == Filter():
-        best = wanted.limit + _SPARE
-        hits = tuple(_rows(database, archive, match, wanted, best))
+    if query.only == Filter():
+        best = query.limit + _SPARE
+        hits = tuple(_rows(database, archive, match, query, best))
         more = database.execute("SELECT 1 FROM words WHERE words MATCH ? LIMIT 1 OFFSET ?", (match, best))
-        if len(hits) == wanted.limit or more.fetchone() is None:
+        if len(hits) == query.limit or more.fetchone() is None:
             return hits
-    return tuple(_rows(database, archive, match, wanted, -1))
+    return tuple(_rows(database, archive, match, query, -1))
 
 
-def _rows(database: sqlite3.Connection, archive: Path, match: str, wanted: _Wanted, best: int) -> Iterator[Hit]:
-    only = wanted.only
+def _rows(database: sqlite3.Connection, archive: Path, match: str, query: _IndexQuery, best: int) -> Iterator[Hit]:
+    only = query.only
     filters: tuple[tuple[object, str, tuple[Any, ...]], ...] = (
         (only.session, "(t.sha256 GLOB ? || '*' OR instr(o.source, ?) > 0)", (only.session.lower(), only.session)),
         (only.role, "r.role = ?", (only.role,)),
@@ -275,7 +275,7 @@ def _rows(database: sqlite3.Connection, archive: Path, match: str, wanted: _Want
     for score, text, sha256, number, role, tools, time, source in database.execute(statement, (match, best, *values)):
         if text in seen:
             continue
-        if len(seen) == wanted.limit:
+        if len(seen) == query.limit:
             return
         seen.add(text)
         copies = database.execute("SELECT count(*) - 1 FROM records WHERE text = ?", (text,)).fetchone()[0]

@@ -379,9 +379,9 @@ def search(query: tuple[str, ...], archive_dir: str | None, as_json: bool, rebui
         console.warn("there is no archive yet")
     with Progress(label="indexing", total=0, unit="file", shown=console.watched) as bar:
         words = " ".join(query)
-        found = searched(named, words, only=only, limit=given["limit"], anew=rebuild, advance=bar.advance)
-    for trouble in found.troubles:
-        console.warn(trouble)
+        found = searched(named, words, only=only, limit=given["limit"], rebuild=rebuild, advance=bar.advance)
+    for warning in found.warnings:
+        console.warn(warning)
     if found.any_word:
         console.warn("no record holds all of these words; these hold some")
     color = wants_color("auto", sys.stdout, os.environ)

@@ -159,14 +159,14 @@ def _key(path: str) -> tuple[int, int] | None:
     return (status.st_dev, status.st_ino) if not stat.S_ISFIFO(status.st_mode) else None
 
 
-def config_folder(environ: Mapping[str, str] = os.environ) -> Path:
+def config_folder(environ: Mapping[str, str]) -> Path:
     """Where the user's settings are."""
     return _folder(environ, "XDG_CONFIG_HOME", ".config")
 
 
-def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
+def data_folder() -> Path:
     """Where originals are that have no archive of their own."""
-    return _folder(environ, "XDG_DATA_HOME", ".local/share")
+    return _folder(os.environ, "XDG_DATA_HOME", ".local/share")
 
 
 def state_folder(environ: Mapping[str, str] = os.environ) -> Path:

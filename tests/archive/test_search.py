@@ -141,14 +141,14 @@ def test_an_original_that_cannot_be_read_is_named_and_the_others_are_found(archi
     next((archive / bad[:2]).glob(f"{bad}*")).write_bytes(b"\x28\xb5\x2f\xfd broken")
     found = search([archive], "apple")
     assert [hit.sha256 for hit in found.hits] == [good]
-    assert [bad[:16] in trouble for trouble in found.troubles] == [True]
+    assert [bad[:16] in warning for warning in found.warnings] == [True]
 
 
 def test_from_nothing_the_archive_alone_gives_the_same_answers(archive: Path) -> None:
     for number in range(5):
         store(archive, *said(f"apple {number}", "pear"))
     before = search([archive], "apple OR pear")
-    assert search([archive], "apple OR pear", anew=True) == before
+    assert search([archive], "apple OR pear", rebuild=True) == before
     (archive / INDEX).unlink()
     assert search([archive], "apple OR pear") == before
 
@@ -185,7 +185,7 @@ def test_any_damage_to_the_index_is_repaired(tmp_path_factory: pytest.TempPathFa
         (archive / INDEX).write_bytes(content[:start] if how == "cut" else content)
     # Damage that SQLite cannot see may hide records; it never stops a search, and --rebuild always helps.
     search([archive], "apple")
-    assert search([archive], "apple", anew=True) == before
+    assert search([archive], "apple", rebuild=True) == before
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database", b"SQLite format 3\x00 and then nothing" * 40])
@@ -228,9 +228,9 @@ def test_runs_at_the_same_time_all_find_everything(archive: Path) -> None:
         store(archive, *said(f"apple {number}", "pear " * 50))
     code = (
         "import sys; from pathlib import Path; from compactor_cli.archive.search import search;"
-        "print(len(search([Path(sys.argv[1])], 'apple', limit=99, anew=sys.argv[2] == 'anew').hits))"
+        "print(len(search([Path(sys.argv[1])], 'apple', limit=99, rebuild=sys.argv[2] == 'rebuild').hits))"
     )
-    starts = ("known", "anew", "known", "anew")
+    starts = ("known", "rebuild", "known", "rebuild")
     runs = [
         subprocess.Popen([sys.executable, "-c", code, str(archive), start], stdout=subprocess.PIPE, text=True)
         for start in starts
