@@ -14,6 +14,8 @@ _MEMBERS_OF_DATA, _LINES_OF_DATA = 3, 6
 _DATA_LINE = pattern(r'\s*(?:"[^"]*"\s*(?::|,?$)|[\[\]{}]+,?$)')
 # What somebody says before an object, in the line in which it begins.
 _BEFORE_DATA = pattern(r'(\w[^{}"]*\s[^{}"]*?)\s*\{"')
+# A line that is nothing but where a picture lies, as a terminal writes one that was dropped on it.
+_PICTURE = pattern(r"\W*(?:~|[A-Z]:)?[/\\].*\.(?:png|jpe?g|gif|webp|bmp|heic)\W*", re.IGNORECASE)
 # From this length and number of lines on, a message that does not list requests was pasted for the most part.
 _PASTED_CHARS, _PASTED_LINES, _MIN_STRUCTURE = 1_500, 12, 6
 _STRUCTURE = pattern(r"^[ \t]*(?:#{1,6} |[-*•] |\d+[.)] )", re.MULTILINE)
@@ -88,10 +90,10 @@ def without_preface(text: str) -> str:
 
 
 def without_data(text: str) -> str:
-    """A text with an ellipsis for the lines of data that were pasted into it."""
+    """A text with an ellipsis for the lines of data that were pasted into it, and without paths of pictures."""
     lines: list[str] = []
     for may_be, found in groupby(text.split("\n"), key=lambda line: _DATA_LINE.match(line) is not None):
-        run = list(found)
+        run = [line for line in found if not _PICTURE.fullmatch(line)]
         is_data = may_be and len(run) >= _LINES_OF_DATA
         for line in run:
             is_plain = line.count('":') < _MEMBERS_OF_DATA

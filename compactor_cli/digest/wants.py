@@ -320,7 +320,7 @@ def condensed(
     its end.
     """
     if token_cache.text(text) > tokens:
-        text = without_data(text)
+        text = without_data(text).strip() or text
     cut = clipped(text, tokens, token_cache)
     if cut == text:
         return cut

@@ -514,3 +514,13 @@ def test_what_the_user_said_at_each_refusal_of_one_edit_stands_in_one_line_in_or
     assert stopped == [
         'Stopped by the user ×2: `Edit store.py` → "could we not use a map?" · "define it above then"',
     ]
+
+
+def test_a_picture_that_was_dropped_on_the_terminal_takes_nothing_of_the_words_below_it() -> None:
+    picture = (
+        "'/var/folders/49/l4171l3n219_xwq30fmyzr8w0000gn/T/TemporaryItems/NSIRD_t8nr4u/Screenshot at 01.36.58.png'"
+    )
+    words = "this is what the tide had before, can you make it like that again?"
+    for text, shown in ((f"{picture}\n\n{words}", words), (picture, "")):
+        cut = condensed(text, 20, token_cache(), lambda pieces, _, left: pieces)
+        assert (shown in cut, "/var/" in cut) == (True, False)
