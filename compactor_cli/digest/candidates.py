@@ -6,6 +6,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from heapq import nlargest
 from itertools import chain, islice
 from typing import TYPE_CHECKING
@@ -220,7 +221,7 @@ def _pieces(
 
     found = [*statements_of(text)]
     # By what they stand under: to reconsider one entry of a list leaves the others as they are.
-    reconsidered = {lead: place for place, (piece, _, lead) in enumerate(found) if _RECONSIDERS.search(piece)}
+    reconsidered = {lead: place for place, (piece, _, lead) in enumerate(found) if _TURNS_AWAY.search(piece)}
     for place, (piece, form, lead) in enumerate(found):
         if form is StatementForm.SENTENCE:
             piece = without_end(piece, is_step)
@@ -253,7 +254,7 @@ _LEANS = re.compile(r"(?:But|So|This|That|These|Those|It|They|However|Also|Then|
 
 
 # How who thinks aloud turns away from what came before.
-_RECONSIDERS = pattern(
+_TURNS_AWAY = pattern(
     r"^(?:(?:but|oh|so|hm+|no)[,. ]+)*(?:wait\b|actually\b|on second thought)"
     r"|(?<=[.!?] )(?:but )?(?:wait\b|actually,)|\blet me (?:reconsider|rethink|re-think)",
     re.IGNORECASE,
@@ -328,12 +329,16 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
     made = edits.keys() - undone
     looks = {run.event for run in analysis.runs if run.is_look}
     under_way = UnderWay(analysis, islice(reversed(scores.table.lines.numbers), _MAX_COMPARED))
-    # What an edit names to find its place it leaves as it was.
-    found_by: dict[int, set[str]] = {}
+    replaced: dict[int, list[str]] = {}
     for one in analysis.operations:
         if one.action is FileAction.EDIT:
-            lines = (old.split("\n") for old, _ in one.replaced)
-            found_by.setdefault(one.event, set()).update(map(str.strip, chain.from_iterable(lines)))
+            replaced.setdefault(one.event, []).extend(old for old, _ in one.replaced)
+
+    @cache
+    def found_by(event: int) -> frozenset[str]:
+        """The lines by which an edit names its place: it leaves them as they were."""
+        return frozenset(line.strip() for old in replaced.get(event, ()) for line in old.split("\n"))
+
     for text, place in _telling_lines(events, scores, number, focus, under_way):
         base = wordless[scores.table.lines.last[place]]
         event, label = events[base.event], analysis.labels[base.event]
@@ -343,7 +348,7 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         is_of_it = base.event in undone or event.call in made
         is_reason = event.text.lstrip().startswith(text) and not text.endswith(":")
         is_of_it = is_of_it or (event.call in undone and not is_reason)
-        is_of_it = is_of_it or text in found_by.get(base.event, ())
+        is_of_it = is_of_it or text in found_by(base.event)
         if is_steering or is_of_it or event.refusal is not None or text == event.name or text in label.text:
             continue
         is_result = event.kind is EventKind.RESULT

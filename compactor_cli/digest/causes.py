@@ -197,9 +197,8 @@ def _cause_in(pieces: Sequence[str]) -> str:
     taken = pieces[first : at + 1]
     for piece in pieces[at + 1 :]:
         is_listed = taken[-1].endswith(COLONS) or (_ENTRY.match(taken[-1]) and len(taken) > 1)
-        if (_ENTRY.match(piece) and not is_listed) or is_narration(piece) or GUESS.search(piece):
-            break
-        if _OFFERS_WAYS.match(piece):
+        is_other = _OFFERS_WAYS.match(piece) or is_narration(piece) or GUESS.search(piece)
+        if is_other or (_ENTRY.match(piece) and not is_listed):
             break
         if sum(map(len, taken)) + len(piece) > _MAX_CAUSE_CHARS:
             # Some entries of a list would read as all of it.
@@ -214,5 +213,5 @@ def _cause_in(pieces: Sequence[str]) -> str:
 _ENTRY = pattern(r"\d{1,2}[.)] ")
 # What stands above ways to go on, of which none is taken yet.
 _OFFERS_WAYS = pattern(
-    r"\W*(?:(?:the |some |possible |fix )?(?:options|alternatives|approaches|ways)\b.{0,60}:\W*$)", re.I
+    r"\W*(?:(?:the|some|possible|fix) )?(?:options|alternatives|approaches|ways)\b.{0,60}:\W*$", re.IGNORECASE
 )

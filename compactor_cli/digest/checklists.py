@@ -46,10 +46,12 @@ def done_since(
     found: dict[str, str] = {}
     for text, record in steps:
         named = beginnings(text)
-        made = [one.hash for one in commits if one.record > record and holds_half(one.subject, named)]
-        later = [one.hash for one in commits if one.record > record]
-        if made or (later and "commi" in named and named <= _TO_COMMIT):
-            found[text] = f"{words.committed} {(made or later)[-1]}"
+        later = [one for one in commits if one.record > record]
+        made = [one for one in later if holds_half(one.subject, named)]
+        if not made and "commi" in named and named <= _TO_COMMIT:
+            made = later
+        if made:
+            found[text] = f"{words.committed} {made[-1].hash}"
         elif text in edited[record] and (text in begun or not begun):
             found[text] = words.edited_later
         elif _is_run(named, [command for when, command in ran if when > record]):

@@ -156,9 +156,8 @@ def _opening_line(
 ) -> Item | None:
     """What was asked in a turn, with what came of it; a yes by what it replies to. None where nothing was."""
     words = analysis.words
-    says_little = message and (message.is_short or is_assent(message.text))
     # A question back is no answer.
-    is_answer = says_little and message is not None and not asks(message.text)
+    is_answer = message and (message.is_short or is_assent(message.text)) and not asks(message.text)
     if message and is_answer and message.replies_to.endswith(QUESTION_MARKS):
         asked = with_question(message, opening(turn.asked, NAME_CHARS), words)
     elif quoted is not None:

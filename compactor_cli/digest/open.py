@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from itertools import chain, takewhile, zip_longest
+from itertools import chain, pairwise, takewhile, zip_longest
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.causes import Cause
@@ -17,7 +17,7 @@ from compactor_cli.digest.commands import MERGE_CONFLICT, Run, command_key, conf
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open
 from compactor_cli.digest.language import FixedWords, terms
-from compactor_cli.digest.settled import begins_with_assent, declines
+from compactor_cli.digest.settled import is_yes_or_no
 from compactor_cli.digest.statements import (
     ELLIPSIS,
     TokenCache,
@@ -340,25 +340,23 @@ def _carried_errors(analysis: Analysis) -> Iterator[Item]:
 
 def _offer(analysis: Analysis) -> Iterator[Item]:
     """The newest offer that the user only asked more about, neither taken nor turned down, with no edit since."""
-    spoken: Event | None = None
-    offer: Item | None = None
+    events, words = analysis.events, analysis.words
     changed = max((one.event for one in analysis.operations if one.action is not FileAction.READ), default=-1)
-    for number, event in enumerate(analysis.events):
-        if event.kind is EventKind.ASSISTANT:
-            spoken = event
-        elif number == changed:
-            offer = None
-        elif event.kind is EventKind.USER and spoken:
-            asked, reply = last_question(spoken.text), event.text
-            if begins_with_assent(reply) or declines(reply) or chosen_options(reply, options_of(spoken.text)):
-                offer = None
-            elif (_OFFERS.search(asked) or (asked and options_of(spoken.text))) and not _OF_ANYTHING.search(asked):
-                before = spoken.text[: spoken.text.find(asked)]
-                about = " ".join((*sentences(before)[-1:], asked)) if len(terms(asked)) < _MIN_NAMING else asked
-                text = f"{analysis.words.offered}{analysis.words.colon}{analysis.words.quoted(about)}"
-                offer = Item(text=text, records=(spoken.record,)) if asks(reply) else None
-            spoken = None
-    yield from (offer,) if offer else ()
+    for before, turn in reversed([*pairwise(analysis.turns)]):
+        if turn.first < changed:
+            return
+        if before.closing < 0:
+            continue
+        offer, reply = events[before.closing], events[turn.first].text
+        options, asked = options_of(offer.text), last_question(offer.text)
+        if is_yes_or_no(reply) or chosen_options(reply, options):
+            return
+        if (_OFFERS.search(asked) or (asked and options)) and not _OF_ANYTHING.search(asked):
+            if asks(reply):
+                above = sentences(offer.text[: offer.text.find(asked)])[-1:]
+                about = " ".join((*above, asked)) if len(terms(asked)) < _MIN_NAMING else asked
+                yield Item(text=f"{words.offered}{words.colon}{words.quoted(about)}", records=(offer.record,))
+            return
 
 
 _OFFERS = pattern(

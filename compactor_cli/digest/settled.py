@@ -256,7 +256,7 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
             yield Decision(text=text, records=records_of((before.record, event.record)), weight=_ASKED)
         return
     chosen = chosen_options(whole, options)
-    answers = chosen or begins_with_assent(whole) or declines(whole)
+    answers = chosen or is_yes_or_no(whole)
     asks_back = not event.is_answer and any(mark in whole for mark in QUESTION_MARKS)
     if not answers and (asks_back or event.text.partition("\n")[0].rstrip().endswith(COLONS)):
         return  # he asks back, or shows something
@@ -298,7 +298,7 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
 def _answers_to_each(answer: str, options: Mapping[str, str]) -> list[tuple[str, str]]:
     """The entries of a list with what the user answers to each; empty where his own list only looks so."""
     pairs = replies_to_each(answer, options)
-    answers = sum(asks(asked) or begins_with_assent(reply) or declines(reply) for asked, reply in pairs)
+    answers = sum(asks(asked) or is_yes_or_no(reply) for asked, reply in pairs)
     return pairs if 2 * answers > len(pairs) else []
 
 
@@ -385,6 +385,11 @@ def begins_with_assent(words: str) -> bool:
 def declines(words: str) -> bool:
     """Whether a message begins with a no; after a question, that is its answer."""
     return _NO.match(words) is not None
+
+
+def is_yes_or_no(words: str) -> bool:
+    """Whether a message begins by agreeing, or with a no."""
+    return begins_with_assent(words) or declines(words)
 
 
 _NO = pattern(

@@ -300,7 +300,8 @@ class Statement(NamedTuple):
 
 
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)]|[A-Ha-h]\)|\[[ xX]\])\s+\S")
-# How a sentence begins that limits the one before it, or takes it back: alone, that would say what is not so.
+# How a sentence begins that limits the one before it, takes it back, or speaks of what that names: alone, either of the
+# two would say what is not so.
 LIMITS = re.compile(
     r"(?:But|However|Though|Although|Except|Unfortunately|Actually|Wait|Hmm|These|They|Those)\b|[^.!?\n]{1,80}\bthough\b|但是?|不过|然而|しかし|ただし"
 )

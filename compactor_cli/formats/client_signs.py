@@ -71,9 +71,9 @@ PROJECT_FILE = pattern(
     r"(?:^|/)((?:AGENTS|CLAUDE|GEMINI|QWEN|CONVENTIONS|copilot-instructions)(?:\.local)?\.md"
     r"|\.(?:cursor|windsurf|cline)rules)$"
 )
-# A line without one of these, in lower case and ASCII, tells no exit code.
 # What a client gives as the result of a call that it never started, since another of the same message failed.
 NEVER_STARTED = pattern(r"(?:<tool_use_error>)?(?:Sibling tool call errored|Cancelled: parallel tool call)")
+# A line without one of these, in lower case and ASCII, tells no exit code.
 EXIT_CODE_WORDS = ("exit", "returncode")
 
 
