@@ -200,7 +200,7 @@ def read_text(text: str, read: Callable[[str], tuple[SectionItems, ...]]) -> Mem
         branch=next(iter(branches), ""),
         checks=tuple(_checks(opened, facts)),
         unpushed=tuple(("", *commit) for text in _after(opened, "unpushed") for commit in _COMMIT.findall(text)),
-        stashed=tuple(chain.from_iterable(map(_unlisted, _after(opened, "stashed")))),
+        stashed=tuple(name for text in _after(opened, "stashed") for name in _unlisted(text.partition(" — ")[0])),
         names=tuple(chain.from_iterable(named_in(text).items() for text in texts(Section.NAMES))),
     )
 

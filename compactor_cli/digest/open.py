@@ -30,7 +30,7 @@ from compactor_cli.digest.statements import (
     records_of,
     sentences,
 )
-from compactor_cli.digest.wants import UserMessage
+from compactor_cli.digest.wants import UserMessage, newest_request
 from compactor_cli.formats.client_signs import ATTACHMENTS
 from compactor_cli.group.todos import State as State
 from compactor_cli.group.todos import Todo as Todo
@@ -323,7 +323,12 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
         newest = (f'{commit.hash} "{commit.subject}"' for commit in work.unpushed[-_MAX_STALE:])
         lines.append((words.unpushed, words.comma.join((*more, *newest)), (work.unpushed[-1].record,)))
     if work.stashed:
-        lines.append((words.stashed, _listed(work.stashed, 2 * _MAX_PATHS), (work.stash_record,)))
+        # Why: what the user asked just before, unless Now quotes that.
+        before = [one for one in analysis.messages if 0 <= one.record < work.stash_record and one.text]
+        asked = [one.text for one in before[-1:] if one is not newest_request(analysis)]
+        why = (words.quoted(opening(text, _MAX_ENTRY_CHARS)) for text in asked)
+        stashed = " — ".join((_listed(work.stashed, 2 * _MAX_PATHS), *why))
+        lines.append((words.stashed, stashed, (work.stash_record,)))
     yield from (Item(text=f"{what}{words.colon}{text}", records=records_of(records)) for what, text, records in lines)
 
 

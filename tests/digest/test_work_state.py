@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from conversation import answer, call, conversation, digest, ran, rendered, says, texts, user
+from conversation import answer, call, conversation, digest, ran, rendered, says, summary, texts, user
 
 from compactor_cli.digest import work_state
 from compactor_cli.model.summary import Section
@@ -200,6 +200,12 @@ def test_edits_that_were_stashed_are_put_away_until_they_are_brought_back() -> N
     away = ran("git stash", "Saved working directory and index state WIP on main: 1dda1ed fix")
     one = digest(conversation(user("mend it"), edit, away), 2_000)
     assert "Put away by git stash: src/a.py" in texts(one, Section.PLAN)
+    later = (user("first put that away, I want to see how it was"), away, user("how do I see it?"), says("Open it."))
+    one = digest(conversation(user("mend it"), edit, *later), 2_000)
+    why = 'Put away by git stash: src/a.py — "first put that away, I want to see how it was"'
+    assert why in texts(one, Section.PLAN)
+    again = digest(conversation(summary(rendered(one.summary)), user("go on")), 900)
+    assert "Put away by git stash: src/a.py" in texts(again, Section.PLAN)
     back = ran("git stash pop", "Dropped refs/stash@{0}")
     one = digest(conversation(user("mend it"), edit, away, back), 2_000)
     assert "Not committed: src/a.py" in texts(one, Section.PLAN)
