@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import dropwhile, islice
 
 from compactor_cli.digest.checks import brief, covered_since, is_test
 from compactor_cli.digest.commands import CommandOutcome, Run
@@ -15,7 +16,7 @@ from compactor_cli.digest.failures import never_ran
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.settled import is_assent
-from compactor_cli.digest.statements import ELLIPSIS, opening, records_of
+from compactor_cli.digest.statements import COLONS, ELLIPSIS, QUESTION_MARKS, opening, records_of, sentences
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
@@ -24,7 +25,7 @@ _MAX_MADE, _MAX_EDITED = 3, 2
 # What a row of yeses set going is that of each request in it: of so much, time stays linear in very long sessions.
 _MAX_SET_GOING = 100
 _MAX_SUBJECT_CHARS, _MAX_COMMAND_CHARS = 60, 60
-_MAX_ANSWER_CHARS = 120
+_MAX_ANSWER_CHARS, _MIN_ANSWER_WORDS = 120, 5
 # Words of this length are a reply, where nothing was done.
 _MIN_REPLY_CHARS = 160
 # Alone on its line or after words: within quotes it is a field of what a server holds, made long before.
@@ -104,7 +105,9 @@ def outcomes(
                 records=records_of([(*made, *more)[-1][1]]),
                 is_made=bool(made),
             )
-        elif (reply_text := _replied(closing, words)) and not is_refused and _ends_with(events, work.closing):
+        elif (
+            (reply_text := _replied(work.asked, closing, words)) and not is_refused and _ends_with(events, work.closing)
+        ):
             reply_record = records_of([events[work.closing].record])
             found[turn] = RequestOutcome(text=reply_text, records=reply_record, is_made=False)
         if not is_answered:  # a yes after an answer is to the request before the question
@@ -132,11 +135,28 @@ _QUESTION = pattern(
 _IS_NO = pattern(r"\W*(?:no\b|not yet|I (?:can'?t|cannot|am unable)|unfortunately|sorry)", re.IGNORECASE)
 
 
-def _replied(closing: str, words: FixedWords) -> str:
-    """That there was a reply, where it says more than a few words; with how it begins, where that is a no."""
-    if _IS_NO.match(closing):
-        return f"{words.replied}{words.colon}{opening(closing, _MAX_ANSWER_CHARS)}"
+def _replied(asked: str, closing: str, words: FixedWords) -> str:
+    """That there was a reply, where it says more than a few words; how it answers what can be answered by a yes."""
+    answer, more = [*islice(dropwhile(_ACKNOWLEDGES.match, sentences(closing)), 2), "", ""][:2]
+    is_bare = len(answer.split()) < _MIN_ANSWER_WORDS and not more.endswith(COLONS)
+    stated = f"{answer} {more}".strip() if is_bare else answer
+    is_answer = _IS_NO.match(stated) or (asked.rstrip().endswith(QUESTION_MARKS) and _IS_YES.match(stated))
+    if is_answer:
+        return f"{words.replied}{words.colon}{opening(stated, _MAX_ANSWER_CHARS)}"
     return words.replied if len(closing) >= _MIN_REPLY_CHARS else ""
+
+
+_IS_YES = pattern(
+    r"\W*(?:yes\b|yep\b|yeah\b|correct\b|exactly\b|right[.,!]|(?:that(?:'s| is)|you(?:'re| are)) "
+    r"(?:\w+ )?(?:right|correct|true)\b|是的|对[，。]|はい)",
+    re.IGNORECASE,
+)
+# What praises a question, or says that it will be answered, answers nothing.
+_ACKNOWLEDGES = pattern(
+    r"\W*(?:(?:good|great|excellent|fair) (?:question|point|catch|idea)\b|you(?:'re| are) right to\b|let me\b"
+    r"|I(?:'ll| will)\b)",
+    re.IGNORECASE,
+)
 
 
 def _ends_with(events: Sequence[Event], position: int) -> bool:

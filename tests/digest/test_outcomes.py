@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from conversation import answer, call, conversation, digest, ran, rendered, says, texts, user
 
 from compactor_cli.digest.checks import brief
@@ -158,6 +159,22 @@ def test_a_question_that_was_answered_in_words_did_not_make_what_a_later_yes_set
     assert wanted(*asked, user("continue"), STORE, says("Stored.")) == " → edited store.py"
     one = digest(conversation(user(ASKED), STORE, *asked, user("continue"), STORE, NEXT), 3_000)
     assert "from now on? → replied: I can't do that." in rendered(one.summary)
+
+
+@pytest.mark.parametrize(
+    ("reply", "stated"),
+    [
+        ("Good point. Yes, the sluice asks it each hour.", "Yes, the sluice asks it each hour."),
+        (
+            "Right, exactly. The sluice asks it each hour. It has three gates.",
+            "Right, exactly. The sluice asks it each hour.",
+        ),
+        ("You're right - the sluice asks it each hour. It has gates.", "You're right - the sluice asks it each hour."),
+    ],
+)
+def test_how_a_question_was_answered_that_a_yes_answers_stands_with_it(reply: str, stated: str) -> None:
+    before = user("the clock of the sluice asks the harbour each hour, right?"), says(reply)
+    assert f"right? → replied: {stated}" in rendered(digest(conversation(*before, NEXT, STORE), 3_000).summary)
 
 
 def test_an_apostrophe_of_a_typesetter_reads_like_that_of_a_keyboard() -> None:
