@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checks import brief, contains, is_test
@@ -12,7 +13,7 @@ from compactor_cli.digest.failures import OF_ONE_USE, fails_later, is_shown, nev
 from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.services import call_items
-from compactor_cli.digest.statements import TokenCache, chosen, records_of
+from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, records_of
 from compactor_cli.digest.work_state import MOST_CHECKS
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
@@ -102,7 +103,8 @@ _IN_PASSING = re.compile(r"\bgit stash\b|^(?:cat >|python3?|bash|sh|node) ?/tmp/
 def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
     """The newest run of each command that acts, with how many ended as it did; tests first, scripts of one use last.
 
-    Left out are checks that a later run of more ended as well as.
+    Of what a server was given, numbers that differ among the runs are left out. So are checks that a later run of more
+    ended as well as.
     """
     by_key: dict[str, list[Run]] = {}
     for run in runs:
@@ -122,15 +124,24 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
         wider = (other[-1] for other in kept[:MOST_CHECKS] if other[-1].outcome is newest.outcome)
         if not (is_test(newest.command) and any(contains(other.key, newest.key) for other in wider)):
             kept.append(group)
-    return [(group[-1], sum(run.outcome is group[-1].outcome for run in group)) for group in kept]
+    return [(_as_one(group), sum(run.outcome is group[-1].outcome for run in group)) for group in kept]
 
 
 def _kind(run: Run) -> str:
     """What is the same for runs that do the same; what a server is given again and again differs in numbers."""
-    return _NUMBER.sub("#", run.acting_part) if run.key.startswith("gh api ") else run.key
+    return _NUMBER.sub("#", run.acting_part) if run.key.startswith(_ASKS_A_SERVER) else run.key
 
 
-_NUMBER = re.compile(r"\d+")
+def _as_one(group: Sequence[Run]) -> Run:
+    """The newest of runs of one kind, without the numbers in which they differ."""
+    newest = group[-1]
+    if len(group) == 1 or not newest.key.startswith(_ASKS_A_SERVER):
+        return newest
+    pieces = zip(*(_NUMBER.split(run.acting_part) for run in group), strict=True)
+    return replace(newest, command="".join(ELLIPSIS if len({*same}) > 1 else same[0] for same in pieces))
+
+
+_ASKS_A_SERVER, _NUMBER = "gh api ", re.compile(r"(\d+)")
 
 
 def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False, folder: str = "") -> Item:
