@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby, pairwise
-from typing import TYPE_CHECKING
+from itertools import groupby, pairwise, takewhile
+from typing import TYPE_CHECKING, NamedTuple
 
 from compactor_cli.digest.choice import origin
 from compactor_cli.digest.choices import asks
@@ -302,9 +302,19 @@ def _endings(analysis: Analysis) -> dict[int, str]:
     return {run.event: named[run.outcome] for run in analysis.runs if run.outcome in named and not run.is_look}
 
 
-def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mapping[tuple[int, int], str]:
-    """What became of statements, in brackets, by event and place; before the first (place -1) where most share it."""
-    words, marks = analysis.words, dict[tuple[int, int], str]()
+class _Mark(NamedTuple):
+    """What stands before a statement and after it."""
+
+    before: str = ""
+    after: str = ""
+
+
+def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mapping[tuple[int, int], _Mark]:
+    """What became of statements, in brackets, by event and place; before the first (place -1) where most share it.
+
+    An ellipsis stands where a list is shown without its first or its last entries.
+    """
+    words, marks = analysis.words, dict[tuple[int, int], _Mark]()
     for group in groups:
         event, doubted = group[0].event, analysis.taken_back.get(group[0].event, frozenset())
         own = {one.place: mark for one in group if (mark := _mark(one, group, analysis))}
@@ -312,11 +322,50 @@ def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mappi
         times = Counter(own.values())
         common = next((mark for mark in times if times[mark] > min(_MAX_ALIKE, max(1, len(group) // 2))), "")
         if common:
-            marks[event, -1] = f"({common}) "
+            marks[event, -1] = _Mark(f"({common}) ")
         elif lone := _within_doubted(group, doubted, analysis):
             own[lone.place] = words.overruled
-        marks.update({(event, place): f" ({mark})" if mark != common else "" for place, mark in own.items()})
+        marks.update({(event, place): _Mark("", f" ({mark})") for place, mark in own.items() if mark != common})
+        for place, cut in _cut_lists(group, analysis):
+            before, after = marks.get((event, place), _Mark())
+            marks[event, place] = _Mark(f"{cut.before}{before}", f"{after.removesuffix(cut.after)}{cut.after}")
     return marks
+
+
+def _cut_lists(group: Sequence[Statement], analysis: Analysis) -> Iterator[tuple[int, _Mark]]:
+    """The first and last entry that are shown of each list of a message, where it has others before or after them."""
+    event = analysis.events[group[0].event] if group[0].event >= 0 and not group[0].label else None
+    if event is None or event.kind is not EventKind.ASSISTANT:
+        return
+    shown: dict[str, list[int]] = {}
+    for at, one in enumerate(group):
+        shown.setdefault(one.lead, []).append(at)
+    ends: dict[str, tuple[int, int]] = {}
+    for place, (_, form, lead) in enumerate(statements_of(event.text)):
+        if form in _ENTRIES and lead in shown:
+            ends[lead] = ends.get(lead, (place, place))[0], place
+    for lead, (start, stop) in ends.items():
+        first, last = group[shown[lead][0]], group[shown[lead][-1]]
+        # A gap after the entry that it stands below is shown as one.
+        above = group[shown[lead][0] - 1]
+        if (
+            first.form in _ENTRIES
+            and first.place > start
+            and not (above.place < first.place and _is_below(above, first))
+        ):
+            yield first.place, _Mark(before=f"{ELLIPSIS} ")
+        if last.form in _ENTRIES and last.place + last.span <= stop:
+            below = takewhile(lambda pair: _is_below(*pair), pairwise(group[shown[lead][-1] :]))
+            *_, (_, end) = [(last, last), *below]
+            yield end.place, _Mark(after=f" {ELLIPSIS}")
+
+
+def _is_below(above: Statement, one: Statement) -> bool:
+    """Whether a statement stands under another, as what that is about."""
+    return one.lead.rpartition("\n")[2] == lead_of(above.text)
+
+
+_ENTRIES = (StatementForm.ITEM, StatementForm.ROW)
 
 
 # Where more statements of a message are marked alike, the mark stands once, before all of them.
@@ -346,7 +395,7 @@ def _mark(one: Statement, group: Sequence[Statement], analysis: Analysis) -> str
     return analysis.words.older if is_open and one.event < analysis.code_changed_at else ""
 
 
-def _item(label: str, group: Sequence[Statement], depth: int, marks: Mapping[tuple[int, int], str]) -> Item:
+def _item(label: str, group: Sequence[Statement], depth: int, marks: Mapping[tuple[int, int], _Mark]) -> Item:
     text = running_text(group, marks)
     if label and not text.startswith(label.strip("`")):
         text = f"{label}: {text}"
@@ -356,7 +405,7 @@ def _item(label: str, group: Sequence[Statement], depth: int, marks: Mapping[tup
 _STOPS = f".{FULL_STOPS}"
 
 
-def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], str]) -> str:
+def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], _Mark]) -> str:
     """The statements of a message under their leads; a new heading, and each entry under one, opens a line.
 
     An ellipsis stands for what is left out between two.
@@ -366,12 +415,13 @@ def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], str
     shown: set[str] = set()
     before: Statement | None = None
     # A message that is in doubt as a whole has its mark once, before it.
-    doubted = marks.get((group[0].event, -1), "") if group else ""
+    doubted = marks[group[0].event, -1].before if group and (group[0].event, -1) in marks else ""
     for statement in group:
         entry = statement.form is not StatementForm.SENTENCE
-        piece = listed(statement.text.strip()) + marks.get((statement.event, statement.place), "")
+        mark = marks.get((statement.event, statement.place), _Mark())
+        piece = f"{mark.before}{listed(statement.text.strip())}{mark.after}"
         leads = statement.lead.split("\n") if statement.lead else []
-        is_below = before is not None and leads[-1:] == [lead_of(before.text)]
+        is_below = before is not None and _is_below(before, statement)
         if not before or (leads != above and not is_below):
             new = [lead for lead in leads if lead not in shown]
             named = [lead if lead.endswith(COLONS) else f"{lead.rstrip(_STOPS)}:" for lead in new]
@@ -381,7 +431,7 @@ def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], str
             gap = statement.place > before.place + before.span
             lines[-1] += f" {ELLIPSIS} {piece}" if gap else f" · {piece}" if is_listed else f" {piece}"
         above, before = leads, statement
-        shown.update(leads, (lead_of(piece),))
+        shown.update(leads, (lead_of(statement.text),))
     return doubted + "\n".join(lines)
 
 

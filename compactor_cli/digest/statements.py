@@ -340,15 +340,15 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
             heading, is_bold, above = plain_line(line), line[0] == "*", []
             # What numbered headings stand under says of what kind they are: how grave, of which part.
             outer = headings[-1][1] if headings and _NUMBER.match(heading) else ""
-            # What stands under one of several, an option or a step, is of that one.
-            outer = outer or next((above for _, above in reversed(headings) if _ONE_OF_SEVERAL.match(above)), "")
+            # What stands under one of several, an option or a step, is of that one; of a proposal nothing is done yet.
+            outer = outer or next((above for _, above in reversed(headings) if _QUALIFIES.match(above)), "")
             headings.append((level, heading))
             heading = "\n".join(filter(None, (outer, heading)))
         elif line.startswith("|"):
             row = plain_line(line)
             if row and _TABLE_RULE.fullmatch(below.strip()):
-                # Of two columns the rows show themselves what they are.
-                columns = row if row.count(" | ") > 1 else ""
+                # Of two columns with a word each the rows show themselves what they are.
+                columns = row if row.count(" | ") > 1 or len(row.split()) > 3 else ""
             elif row:
                 yield row, StatementForm.ROW, "\n".join(filter(None, (_lead(heading, above), columns)))
             continue
@@ -375,7 +375,10 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
         columns = ""
 
 
-_ONE_OF_SEVERAL = re.compile(r"(?:[^\W\d]+ #?)?(?:\d{1,2}|[A-H])(?:[.:)]| [-–—])\s")
+_QUALIFIES = re.compile(
+    r"(?:[^\W\d]+ #?)?(?:\d{1,2}|[A-H])(?:[.:)]| [-–—])\s"
+    r"|.*\b(?:[Pp]ropos\w+|[Ss]uggest\w+|[Rr]ecommend\w+|[Ii]deas?)\b"
+)
 # A line in bold heads what is under any heading with marks.
 _BOLD_LEVEL = 7
 # How a paragraph begins that has a label in bold of its own: it is not under the one before it.

@@ -230,19 +230,20 @@ def told(*places: int) -> str:
 
 
 def test_an_entry_stands_under_the_entry_it_belongs_to_even_where_that_one_was_not_chosen() -> None:
-    shown_text = "1. You committed 43c285d: with two sessions\n2. You did a reset to 82b4027: it undid the commit"
+    shown_text = "1. You committed 43c285d: with two sessions\n2. You did a reset to 82b4027: it undid the commit …"
     assert told(1, 3) == shown_text
 
 
 def test_an_entry_that_was_chosen_is_not_stated_again_above_what_it_leads() -> None:
     assert told(0, 1, 2, 4) == (
         "What happened: 1. You committed 43c285d · with two sessions\n"
-        "2. You did a reset to 82b4027 … the branches stayed"
+        "2. You did a reset to 82b4027 … the branches stayed …"
     )
 
 
 def test_an_ellipsis_stands_for_the_entries_of_a_list_that_are_left_out() -> None:
     assert told(0, 5) == "What happened: 1. You committed 43c285d … 3. You committed again"
+    assert told(2) == "What happened: … 2. You did a reset to 82b4027 …"
 
 
 def test_the_steps_of_a_build_are_stated_by_its_end_and_not_one_by_one() -> None:

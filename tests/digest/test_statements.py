@@ -212,10 +212,22 @@ def test_the_head_of_a_table_leads_its_rows_and_is_no_statement() -> None:
     assert found == [("CAS-02 | 1 | 4", head), ("CAS-07 | 0 | 2", head), ("Sent at noon.", "Counts")]
 
 
-def test_rows_of_two_columns_show_themselves_what_they_are() -> None:
+def test_rows_of_two_columns_are_led_by_a_head_that_says_more_than_a_word_of_each() -> None:
     table = "| Decision | Choice |\n| --- | --- |\n| Store of the readings | SQLite |"
     assert [(piece, lead) for piece, _, lead in statements.statements_of(table)] == [
         ("Store of the readings | SQLite", "")
+    ]
+    compared = "| Current (one run) | A run for each gauge |\n| --- | --- |\n| Gauges wait | Gauges are read at once |"
+    assert [(piece, lead) for piece, _, lead in statements.statements_of(compared)] == [
+        ("Gauges wait | Gauges are read at once", "Current (one run) | A run for each gauge")
+    ]
+
+
+def test_what_stands_under_a_heading_of_a_proposal_is_stated_as_proposed() -> None:
+    text = "## Proposed layout\n### Files\n- store.py holds the readings\n## Tests\n- test_store.py"
+    assert [(piece, lead) for piece, _, lead in statements.statements_of(text)] == [
+        ("store.py holds the readings", "Proposed layout\nFiles"),
+        ("test_store.py", "Tests"),
     ]
 
 
