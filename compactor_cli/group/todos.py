@@ -54,6 +54,9 @@ _LIST_KEYS = ("todos", "todoList", "todo_list", "plan", "task_list", "tasks", "i
 _TEXT_KEYS = ("content", "step", "title", "description", "subject", "text", "task", "name")
 
 
+# As `TaskList` shows a task: `#7 [pending] Run the tests (ann) [blocked by #6]`.
+_SHOWN_TASK = re.compile(r"^#(\d+) \[(\w+)\] (.+?)(?: \[blocked by [^\]]*\])?$", re.MULTILINE)
+_SHOWS_NONE = "No tasks found"
 # Before the number of a step that no call can name.
 _UNNAMED = "without key "
 
@@ -83,6 +86,8 @@ class TodoReplay:
             self._create(arguments, record, answer)
         elif name == "taskupdate":
             self._update(arguments, record)
+        elif name == "tasklist":
+            self._list(answer, record)
         elif steps := _steps(arguments):
             self._has_tasks = False
             live = ((str(i), text, state) for i, (text, state) in enumerate(steps) if state not in _DROPPED)
@@ -105,6 +110,21 @@ class TodoReplay:
         if text.strip():
             key = number[1] if number else str(self._created)
             self.todos[key] = Todo(text=text, state=State.OPEN, record=record, key=key)
+
+    def _list(self, answer: str, record: int) -> None:
+        """Take over a list that was shown: others, such as subagents, may have worked on it."""
+        shown = sorted(_SHOWN_TASK.findall(answer), key=lambda task: int(task[0]))
+        if not (shown or _SHOWS_NONE in answer):
+            return
+        before, self.todos, self._has_tasks = self.todos, {}, True
+        for key, status, text in shown:
+            state = _STATES.get(status, State.OPEN)
+            todo = before.get(key)
+            if todo is None or not text.startswith(todo.text):
+                todo = Todo(text=text, state=state, record=record, key=key)
+            # After its subject stands who works on it.
+            self.todos[key] = todo if todo.state is state else replace(todo, state=state, record=record)
+        self._created = max(self._created, len(shown))
 
     def _update(self, arguments: Mapping[str, Any], record: int) -> None:
         key = str(arguments.get("taskId") or arguments.get("task_id") or "")

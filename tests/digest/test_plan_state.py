@@ -54,6 +54,16 @@ def test_tasks_made_one_by_one_are_replayed() -> None:
     ) == [("Write it", State.DONE)]
 
 
+def test_a_list_that_is_shown_tells_what_others_did_of_it() -> None:
+    made = [call("TaskCreate", str(n), subject=name) for n, name in ((1, "Write it"), (2, "Test it"), (3, "Ship it"))]
+    numbered = [answer(f"Task #{n} created successfully", str(n)) for n in (1, 2, 3)]
+    listed = call("TaskList", "4"), answer("#1 [completed] Write it\n#3 [pending] Ship it (ann) [blocked by #1]", "4")
+    assert states(*made, *numbered, *listed) == [("Write it", State.DONE), ("Ship it", State.OPEN)]
+    assert states(*made, *numbered, call("TaskList", "4"), answer("No tasks found", "4")) == []
+    failed = call("TaskList", "4"), answer("The list could not be read", "4")
+    assert len(states(*made, *numbered, *failed)) == 3
+
+
 def test_open_work_is_stated_before_what_is_done() -> None:
     plan = plan_state(events_of(call("TodoWrite", todos=[{"content": text, "status": state} for text, state in STEPS])))
     texts = shown(plan, 200)
