@@ -157,7 +157,9 @@ def _any(label: str) -> str:
 
 _PASSING = re.compile(rf"(?: → (?:{_any('pending')})[^→]*|(?: →|,) `[^`\n]+` (?:{_any('ok')}|{_any('failed')}))\Z")
 # What the user gave as the reason of a stop.
-_REASON = re.compile(rf"\A((?:{_any('stopped')}): .*?) → \"(.*)\"(?: \((?:{_any('resumed')})\))?", re.DOTALL)
+_REASON = re.compile(
+    rf"\A((?:{_any('stopped')}): .*?) → \"(.*)\"(?: \((?:{_any('resumed')}|{_any('later_approved')})\))?", re.DOTALL
+)
 _STOP = re.compile(rf"\A(?:{_any('stopped')}): .*", re.DOTALL)
 _STALE = re.compile(rf"\A(?:{_any('stale')}) (.*?): (`.*`)\Z", re.DOTALL)
 _IN_COMMIT = re.compile(rf"git commit|(?:{_any('committed')}) ")

@@ -6,7 +6,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from compactor_cli.digest.commands import CommandOutcome, Run
-from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, is_service_call, parameters, results_of
+from compactor_cli.digest.events import (
+    Event,
+    EventKind,
+    FileAction,
+    ToolKind,
+    argument,
+    is_service_call,
+    parameters,
+    results_of,
+    short_name,
+)
 from compactor_cli.digest.files import FileOperation, attempted
 from compactor_cli.digest.wants import UserMessage
 
@@ -24,8 +34,9 @@ def stops_in_force(
     service when that is called again with most of what it was given, of a plan when one is shown later and not refused:
     the user consented to that.
     """
-    taken = (one for one in reversed(events) if one.kind is EventKind.RESULT and one.tool is ToolKind.PLAN)
-    plan = next((one.call for one in taken if not (one.is_refusal or one.is_error)), -1)
+    results = (one for one in reversed(events) if one.kind is EventKind.RESULT and one.call >= 0)
+    taken = (one.call for one in results if not (one.is_refusal or one.is_error) and _shows_plan(events[one.call]))
+    plan = next(taken, -1)
     made = {(_is_removal(one), one.target or one.path): one for one in operations if one.action is not FileAction.READ}
     # A commit is the same with another message.
     keys = {run.event: run.acting_part if "git commit" in run.acting_part else run.key for run in runs}
@@ -37,7 +48,7 @@ def stops_in_force(
 
     def resumed(call: int) -> int:
         """The record of what shows that the change of a call, or its command, was made after it; -1 where none does."""
-        if call >= 0 and events[call].tool is ToolKind.PLAN:
+        if call >= 0 and _shows_plan(events[call]):
             return events[plan].record if plan > call else -1
         if call >= 0 and is_service_call(events[call]):
             given = _given(events[call])
@@ -54,8 +65,15 @@ def stops_in_force(
         record = resumed(message.call)
         after_stop = tuple(one for one in message.after_stop if resumed(one[0]) < 0)
         if message.text or record < 0:
-            found.append(replace(message, resumed=record, after_stop=after_stop))
+            is_plan = message.call >= 0 and _shows_plan(events[message.call])
+            found.append(replace(message, resumed=record, is_plan=is_plan, after_stop=after_stop))
     return tuple(found)
+
+
+def _shows_plan(call: Event) -> bool:
+    """Whether a call shows a plan to the user: not one that only keeps a list of tasks."""
+    is_plan = short_name(call.name).startswith("exitplan") or argument(call.arguments, ("plan",)).strip()
+    return call.tool is ToolKind.PLAN and bool(is_plan)
 
 
 def _given(call: Event) -> frozenset[str]:

@@ -78,7 +78,8 @@ class UserMessage:
 
     ``replies_to``: what the assistant said just before a short one; ``asked``: the record of that. ``is_refusal``: they
     turned a call down or stopped it; ``stopped``: that call, where a record has it (the words may be empty then), and
-    where it stands among the events; ``resumed``: the record of a later call that made the same or another change.
+    where it stands among the events; ``resumed``: the record of a later call that made the same or another change, or
+    of the user's yes to a later plan, where the call showed one (``is_plan``).
     ``after_stop``: the calls that were stopped without a word just before it, by where they stand.
     ``points_at``: the entries of an earlier list that it names by their number. ``is_answer``: a tool had
     asked for these words.
@@ -94,6 +95,7 @@ class UserMessage:
     stopped: str = ""
     call: int = -1
     resumed: int = -1
+    is_plan: bool = False
     after_stop: tuple[tuple[int, str], ...] = ()
     points_at: str = ""
     interrupts: bool = False
@@ -499,7 +501,7 @@ def _joined_stops(row: Sequence[tuple[UserMessage, str]], analysis: Analysis) ->
     if len(row) == 1:
         return _user_item(message, text, analysis)
     quoted = " · ".join(words.quoted(text) for _, text in row if text)
-    later = f" ({words.resumed})" if message.resumed >= 0 else ""
+    later = f" ({since})" if (since := _resumed(message, words)) else ""
     stopped = f"{words.stopped} ×{len(row)}{words.colon}`{message.stopped}`"
     records = (*(one.record for one, _ in row), message.resumed)
     return Item(text=f"{stopped} → {quoted}{later}" if quoted else f"{stopped}{later}", records=records_of(records))
@@ -540,7 +542,7 @@ def _user_item(message: UserMessage, text: str, analysis: Analysis) -> Item:
     words = analysis.words
     if message.stopped:
         quoted = f" → {words.quoted(text)}" if text else ""
-        later = f" ({words.resumed})" if message.resumed >= 0 else ""
+        later = f" ({since})" if (since := _resumed(message, words)) else ""
         text = f"{words.stopped}{words.colon}`{message.stopped}`{quoted}{later}"
         return Item(text=text, records=records_of((message.record, message.resumed)))
     ended, records = outcome_of(message, analysis)
@@ -551,9 +553,16 @@ def _user_item(message: UserMessage, text: str, analysis: Analysis) -> Item:
 
 def stop_before(message: UserMessage, words: FixedWords) -> str:
     """The call that the user stopped with a message, or without a word just before it, in brackets; or nothing."""
-    later = f"{words.comma}{words.resumed}" if message.resumed >= 0 else ""
+    later = f"{words.comma}{since}" if (since := _resumed(message, words)) else ""
     calls = " · ".join(f"`{one}`" for one in (message.stopped, *(call for _, call in message.after_stop)) if one)
     return f" ({words.stopped}{words.colon}{calls}{later})" if calls else ""
+
+
+def _resumed(message: UserMessage, words: FixedWords) -> str:
+    """What became of a call that the user stopped, where it was made or another plan shown since."""
+    if message.resumed < 0:
+        return ""
+    return words.later_approved if message.is_plan else words.resumed
 
 
 def outcome_of(message: UserMessage, analysis: Analysis) -> tuple[str, tuple[int, ...]]:

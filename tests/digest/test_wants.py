@@ -476,6 +476,18 @@ def test_the_end_of_a_message_is_not_quoted_without_the_not_before_it() -> None:
     assert condensed(text.replace("don't", "just"), 30, token_cache(), lambda *_: []).endswith("as a whole!)")
 
 
+def test_a_plan_that_was_turned_down_is_settled_by_the_yes_to_a_later_one_and_by_no_list_of_tasks() -> None:
+    turned_down = call("ExitPlanMode", "p"), answer(REFUSED + "and who reads it at night?", "p", is_error=True)
+    listed = call("TaskCreate", "t", subject="Read it"), answer("Task #1 created successfully", "t")
+    again = (
+        call("ExitPlanMode", "q", plan="# Readers\n1. The night reads it."),
+        answer("User has approved your plan", "q"),
+    )
+    for later, mark in (((), ""), (listed, ""), (again, " (approved later)")):
+        one = digest(conversation(user(LONG), *turned_down, *later, says("I begin."), user("go on"), BUILD), 1_500)
+        assert f'Stopped by the user: `ExitPlanMode` → "and who reads it at night?"{mark}' in texts(one, Section.USER)
+
+
 def test_a_stop_of_a_commit_is_over_when_one_is_made_with_another_message() -> None:
     stopped = ran("cd site && git add -A && git commit -m 'Add the page'", REFUSED + "the icon too", is_error=True)
     made = ran("cd site && git add -A && git commit -m 'Add page and icon'", "[main 4f1c2aa] Add page and icon")
