@@ -98,6 +98,7 @@ def find_causes(
     failed = [run for run in runs if run.outcome is CommandOutcome.FAILED and not run.is_look]
     found: list[Cause] = []
     explained = -1  # the newest turn that does
+    following = len(events)  # where the next message stands that says what is wrong
     for number in range(len(events) - 1, -1, -1):
         event = events[number]
         if event.kind is not EventKind.ASSISTANT:
@@ -107,7 +108,7 @@ def find_causes(
         names = frozenset(name.rpartition("/")[2] for name in atom_texts(text))
         is_named = names or len(_MARKED.findall(text)) > 1
         if text and is_named and not any(2 * len(names & one.names) >= len(names) > 0 for one in found):
-            found_for = edits.made_for(names, number)
+            found_for = edits.made_for(names, number, following)
             is_late = bool(found_for) and found_for[-1].event < number and not _REPORTS_FIX.search(event.text)
             is_fault = not is_late and (not _FOUND_IT.match(text) or _NAMES_FIX.search(text))
             is_over = bool(found_for) or newest_edit > number or explained > event.turn
@@ -124,6 +125,7 @@ def find_causes(
                 )
         if len(event.text) >= _MIN_EXPLAINING_CHARS:
             explained = max(explained, event.turn)
+        following = number if is_finding else following
     return tuple(reversed(found))
 
 
@@ -136,17 +138,20 @@ class _Edits:
         for place, one in enumerate(edits):
             self._places.setdefault(one.name, []).append(place)
 
-    def made_for(self, names: Collection[str], found: int) -> Sequence[FileOperation]:
-        """The edits that share a name with a finding, by the next turn, or of files that it names, at any later time.
+    def made_for(self, names: Collection[str], found: int, following: int) -> Sequence[FileOperation]:
+        """The edits that share a name with a finding, by the next turn; by the ``following`` finding, where some do.
 
-        Where there are none, or it reports what was fixed, it may be those of its turn before it.
+        With what a turn ends with, a later one may go on: of files that it names, edits at any later time. Where there
+        are none, or it reports what was fixed, it may be those of its turn before it.
         """
         turn = self._events[found].turn
         own = self._sharing(names, turn)
         if later := [one for one in own if one.event > found]:
-            return later
+            return [one for one in later if one.event < following] or later
         if own and _REPORTS_FIX.search(self._events[found].text):
             return own
+        if any(one.turn == turn for one in self._events[found + 1 : found + 2]):
+            return self._sharing(names, turn + 1) or own
         named = (
             self._edits[place] for place in sorted(chain.from_iterable(self._places.get(name, ()) for name in names))
         )
