@@ -126,6 +126,7 @@ def events(
             reader.read(index, message)
             if is_act and message.is_meta:
                 reader.read_subagent(index, subagent_parts(record))
+    reader.release()
     return tuple(reader.found)
 
 
@@ -175,10 +176,14 @@ class _EventReader:
     asked: dict[int, tuple[str, ...]] = field(default_factory=dict)
     turn: int = 0
     acts_by_words: bool = False  # a call that was written into words has had a result
+    # What the user said while a call was running, which the assistant hears after that.
+    held: list[tuple[int, Message]] = field(default_factory=list)
 
     def read(self, index: int, message: Message) -> None:
         if message.is_meta:
             return
+        if message.role is Role.ASSISTANT:
+            self.release()
         if message.summary is not None:
             self._add(EventKind.SUMMARY, index, summary_words(self._clean(message.summary.text)))
             return
@@ -191,7 +196,18 @@ class _EventReader:
                 self._called(index, part)
             elif isinstance(part, ToolResult) and part.is_recorded:
                 self._answered(index, part)
-        if message.role is not Role.ASSISTANT:
+        if message.role is Role.ASSISTANT:
+            return
+        if not message.results and any(self.waiting):
+            self.held.append((index, message))
+            return
+        self.release()
+        self._heard(index, message)
+
+    def release(self) -> None:
+        """Hear what the user said while a call was running."""
+        held, self.held = self.held, []
+        for index, message in held:
             self._heard(index, message)
 
     def read_subagent(self, index: int, parts: Iterable[Part]) -> None:
@@ -288,6 +304,8 @@ class _EventReader:
         # By id and order: ids repeat in real files, and the oldest open call of an id is answered first.
         waiting = self.waiting.get(result.id)
         call = waiting.popleft() if waiting else -1
+        if not waiting:
+            self.waiting.pop(result.id, None)
         if call in self.asked:
             self._replied(index, call, result)
             return

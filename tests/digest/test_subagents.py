@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from conversation import answer, call, conversation, digest, events_of, invented, ran, texts, user
 
+from compactor_cli.digest.events import events
 from compactor_cli.digest.files import file_operations
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.summary import Section
@@ -69,6 +70,24 @@ def test_a_file_that_a_subagent_edited_is_edited_and_what_it_read_is_its_own_mat
     one = digest(transcript)
     assert texts(one, Section.FILES) == ["tide.py — edited: `low = min(levels)`"]
     assert not invented(one, transcript) - {"tide.py"}
+
+
+def test_what_the_user_said_while_a_subagent_worked_is_heard_after_it_reported() -> None:
+    def told(message: dict[str, Any]) -> dict[str, Any]:
+        is_said = message["content"][0]["type"] == "text"
+        return {"type": "user", "message": message | {"role": "user"}} if is_said else as_progress(message)
+
+    said = [{"type": "text", "text": "and then draw the moon"}]
+    transcript = session(told, said, *done("e"), report=came("task", "All is mended.")[0])
+    read = events(transcript, range(len(transcript.messages)), lambda *_: True)
+    assert [event.text.partition("\n")[0] for event in read] == [
+        "mend the tides",
+        "Task",
+        "Edit",
+        "The file has been updated.",
+        "All is mended.",
+        "and then draw the moon",
+    ]
 
 
 def test_what_a_subagent_edited_before_the_user_stopped_it_stays() -> None:
