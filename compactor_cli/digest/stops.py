@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from compactor_cli.digest.events import (
     FileAction,
     ToolKind,
     argument,
+    command_of,
     is_service_call,
     parameters,
     results_of,
@@ -38,15 +40,18 @@ def stops_in_force(
     taken = (one.call for one in results if not (one.is_refusal or one.is_error) and _shows_plan(events[one.call]))
     plan = next(taken, -1)
     made = {(_is_removal(one), one.target or one.path): one for one in operations if one.action is not FileAction.READ}
-    # A commit is the same with another message.
+    # A commit is the same with another message, if it is of the same files.
     keys = {run.event: run.acting_part if "git commit" in run.acting_part else run.key for run in runs}
-    ran = {keys[run.event]: run for run in runs if run.outcome is CommandOutcome.OK}
+    ran: dict[str, list[Run]] = {}
+    for run in reversed(runs):
+        if run.outcome is CommandOutcome.OK:
+            ran.setdefault(keys[run.event], []).append(run)
     served: dict[str, list[tuple[int, frozenset[str], int]]] = {}
     for number, result in results_of(events).items():
         if is_service_call(events[number]) and not (result.is_error or result.is_refusal):
             served.setdefault(events[number].name, []).append((number, _given(events[number]), result.record))
 
-    def resumed(call: int) -> int:
+    def resumed(call: int, reason: str = "") -> int:
         """The record of what shows that the change of a call, or its command, was made after it; -1 where none does."""
         if call >= 0 and _shows_plan(events[call]):
             return events[plan].record if plan > call else -1
@@ -54,7 +59,11 @@ def stops_in_force(
             given = _given(events[call])
             again = (one for one in served.get(events[call].name, ()) if one[0] > call)
             return next((record for _, other, record in again if 2 * len(given & other) >= len(given)), -1)
-        run = ran.get(keys[call]) if call in keys else None
+        files = _staged(command_of(events[call].arguments)) if call in keys else frozenset()
+        runs_since = (one for one in ran.get(keys.get(call, ""), ()) if one.event > call)
+        # One of all that changed may leave out what was not wanted.
+        staged = ((one, _staged(one.command)) for one in runs_since)
+        run = next((one for one, given in staged if files <= given or not (given or reason)), None)
         tried = attempted(events[call], directory) if call >= 0 else ()
         later = [made.get((_is_removal(one), one.target or one.path)) for one in tried]
         shown = [one.record for one in ([run] if run else later) if one and one.event > call]
@@ -62,12 +71,21 @@ def stops_in_force(
 
     found: list[UserMessage] = []
     for message in messages:
-        record = resumed(message.call)
+        record = resumed(message.call, message.text)
         after_stop = tuple(one for one in message.after_stop if resumed(one[0]) < 0)
         if message.text or record < 0:
             is_plan = message.call >= 0 and _shows_plan(events[message.call])
             found.append(replace(message, resumed=record, is_plan=is_plan, after_stop=after_stop))
     return tuple(found)
+
+
+def _staged(command: str) -> frozenset[str]:
+    """The files that a command line gives to ``git add``; none where it gives all that changed."""
+    given = (word for words in _ADDS.findall(command) for word in words.split())
+    return frozenset(word for word in given if word != "." and not word.startswith("-"))
+
+
+_ADDS = re.compile(r"\bgit add ([^&|;\n]*)")
 
 
 def _shows_plan(call: Event) -> bool:

@@ -476,6 +476,20 @@ def test_the_end_of_a_message_is_not_quoted_without_the_not_before_it() -> None:
     assert condensed(text.replace("don't", "just"), 30, token_cache(), lambda *_: []).endswith("as a whole!)")
 
 
+@pytest.mark.parametrize(
+    ("files", "mark"), [("notes.md page.md", " (later edited or run)"), ("page.md", ""), ("-A", "")]
+)
+def test_a_commit_of_other_files_is_not_the_one_that_was_stopped(files: str, mark: str) -> None:
+    stopped = ran("git add notes.md && git commit -m 'Add notes'", REFUSED + "not the notes", is_error=True)
+    made = ran(f"git add {files} && git commit -m 'Add the page'", "[main 4f1c2aa] Add the page")
+    one = digest(conversation(user(LONG), stopped, says("I see."), *made, user(f"{LONG}again"), BUILD), 1_500)
+    (stop,) = [item.text for item in items(one, Section.USER) if "Stopped" in item.text]
+    assert stop.endswith(f'→ "not the notes"{mark}')
+    wordless = ran("git add notes.md && git commit -m 'Add notes'", WORDLESS, is_error=True)
+    one = digest(conversation(user(LONG), wordless, says("I see."), *made, user(f"{LONG}again"), BUILD), 1_500)
+    assert any("Stopped" in text for text in texts(one, Section.USER)) is (files == "page.md")
+
+
 def test_a_plan_that_was_turned_down_is_settled_by_the_yes_to_a_later_one_and_by_no_list_of_tasks() -> None:
     turned_down = call("ExitPlanMode", "p"), answer(REFUSED + "and who reads it at night?", "p", is_error=True)
     listed = call("TaskCreate", "t", subject="Read it"), answer("Task #1 created successfully", "t")
