@@ -390,7 +390,7 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
     if (conflicts := conflicting_files(error.line)) and error.status is not Status.FIXED:
         left = ", ".join(path for path in conflicts if path not in error.fixes)
         edited = ", ".join(path for path in conflicts if path in error.fixes)
-        state = f"{left} — {words.unresolved}" if left else f"{edited} — {words.edited}"
+        state = f"{left} — {words.unresolved}" if left else f"{edited} — {words.edited}{words.comma}{words.unconcluded}"
         state += f"{words.stop}{words.edited}{words.colon}{edited}" if left and edited else ""
         return Item(text=f"{where}{MERGE_CONFLICT}{state}", records=records_of(error.records))
     explained = words.quoted(opening(error.explained, _MAX_ENTRY_CHARS)) if error.explained else ""

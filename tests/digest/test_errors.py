@@ -802,7 +802,7 @@ def test_a_merge_whose_conflicts_were_all_edited_names_the_files() -> None:
     merged = ran(
         "git merge main", "CONFLICT (content): Merge conflict in src/a.py\nAutomatic merge failed", is_error=True
     )
-    assert shown(merged, EDIT)[0][0] == "`git merge main`: Merge conflict in src/a.py — edited"
+    assert shown(merged, EDIT)[0][0] == "`git merge main`: Merge conflict in src/a.py — edited, not concluded"
 
 
 def test_a_value_apart_from_its_option_is_the_same_as_one_with_it() -> None:
