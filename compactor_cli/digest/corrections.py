@@ -29,7 +29,8 @@ _MIN_SHARED = 2
 _SHARED_WORDS, _MAX_EXPLAINED, _MAX_OWNING_SENTENCES = 3, 30, 4
 # How a message of the user begins that takes back what was said before it.
 _CORRECTION = pattern(
-    r"\W*(?:(?:hm+|ok(?:ay)?|yes|yeah|oh|ah|so|no)[,. ]+)?"
+    # What follows a yes limits it.
+    r"(?!\W*(?:ok(?:ay)?|yes|yeah|sure)\W+but\b)\W*(?:(?:hm+|ok(?:ay)?|yes|yeah|oh|ah|so|no)[,. ]+)?"
     r"(?:wait\b|undo\b|revert\b|that(?:'s| is) (?:not|wrong|no)|not (?:that|like|what)|wrong\b"
     r"|(?:this|that|it) (?:should|must)(?: not|n'?t)\b|let'?s (?:not|pause|step back)\b"
     r"|i (?:meant|didn'?t|don'?t (?:want|think|like)|still (?:feel|think|believe)|would (?:rather|prefer))"
@@ -88,32 +89,35 @@ _IDENTIFIER = pattern(r"\b(?:(?=\w*[a-z0-9](?:[A-Z]|_[A-Za-z0-9]))\w{4,}|(?<![\w
 class EditedNames(NamedTuple):
     """The names that edits had to do with, each with where the newest stands among the events.
 
-    ``replaced``: those of lines that are gone; ``touched``: those of any line that an edit changed.
+    ``replaced``: those of lines that are gone; ``touched``: those of any line that an edit changed; ``files``: of the
+    files that were edited.
     """
 
     replaced: Mapping[str, int]
     touched: Mapping[str, int]
+    files: Mapping[str, int]
 
 
 def edited_names(operations: Iterable[FileOperation]) -> EditedNames:
     """The names that the edits of files that were there had to do with; a line that a later edit wrote was moved."""
     replaced, touched, written = dict[str, int](), dict[str, int](), set[str]()
-    for one in reversed([*operations]):
-        for old, new in one.replaced if one.action is FileAction.EDIT else ():
+    changes = [one for one in operations if one.action is FileAction.EDIT]
+    for one in reversed(changes):
+        for old, new in one.replaced:
             before, after = set(old.split("\n")), set(new.split("\n"))
             gone = _IDENTIFIER.findall("\n".join(before - after - written))
             written |= after
             changed = "\n".join(before ^ after)
             replaced = dict.fromkeys(gone, one.event) | replaced
             touched = dict.fromkeys(_IDENTIFIER.findall(changed), one.event) | touched
-    return EditedNames(replaced, touched)
+    return EditedNames(replaced, touched, {one.name: one.event for one in changes})
 
 
 def standing(one: Statement, analysis: Analysis) -> str:
     """What later records make of a statement, in the fixed words of its mark; empty where they leave it as it is.
 
     Edits do with one that says what is, where they had to do with half of the names in it, and with any other where
-    lines with these are gone.
+    lines with these are gone; and with one that names the place of a line in a file.
     """
     words = analysis.words
     if one.place in analysis.taken_back.get(one.event, ()):
@@ -122,9 +126,11 @@ def standing(one: Statement, analysis: Analysis) -> str:
         return ""
     if one.event < analysis.code_changed_at and GIVES_VERDICT.search(one.text):
         return words.older
-    touched = analysis.edited.touched
-    if not touched or one.event < 0:
+    touched, files = analysis.edited.touched, analysis.edited.files
+    if not files or one.event < 0:
         return ""
+    if any(files.get(place["file"], -1) > one.event for place in _LINE_OF_FILE.finditer(one.text)):
+        return words.edited_later
     names = {*_IDENTIFIER.findall(one.text)}
     if touched.keys().isdisjoint(names):
         return ""
@@ -133,6 +139,8 @@ def standing(one: Statement, analysis: Analysis) -> str:
     return words.edited_later if 2 * later >= len(names) else ""
 
 
+# `src/store.py:120`, `store.py:120-140`
+_LINE_OF_FILE = pattern(r"(?:^|[\s`(/])(?P<file>[\w.-]+\.\w+):\d+(?!\d*:\d)")
 _PROSE = (StatementForm.SENTENCE, StatementForm.ITEM, StatementForm.ROW)
 
 

@@ -92,6 +92,13 @@ def test_what_is_not_wrong_is_marked_only_where_its_lines_are_gone() -> None:
     assert f"{found.text} (files edited since)" not in after("day = 1", "day = 1\nother = local_hours(day)")
 
 
+def test_the_place_of_a_line_is_marked_once_its_file_was_edited() -> None:
+    found = says("The second hour of October is dropped in `src/export.py:120`, which takes it for a copy.")
+    edit = call("Edit", "x", file_path="src/export.py", old_string="day = 1", new_string="day = 2"), answer("ok", "x")
+    assert f"{found.text} (files edited since)" in shown(found, *AFTER, *edit, says("They are renamed."))
+    assert f"{found.text} (files edited since)" not in shown(found, *AFTER, *EDIT, says("They are renamed."))
+
+
 def test_how_a_step_went_is_not_told_once_the_work_went_on() -> None:
     why = says("The hour is dropped by the key of the readings, which is their local time.")
     steps = (says("Both tests fail as expected."), *EDIT, says("Lint passes. Now let me run the tests."))
@@ -125,7 +132,8 @@ def test_an_objection_is_a_correction_unless_it_only_asks() -> None:
     verdict = says("Keep the lock in the store of the harbour, since the gauges read it there.")
     for words in ("but then the gauges wait for the lock", "I still feel the lock is not right in the store"):
         assert doubted(user("where to?"), verdict, user(words))
-    assert doubted(user("where to?"), verdict, user("but do the gauges wait for the lock then?")) == []
+    for words in ("but do the gauges wait for the lock then?", "Yes, but for 2. the gauges need one that is read first"):
+        assert doubted(user("where to?"), verdict, user(words)) == []
 
 
 def test_a_long_message_is_about_the_newest_explanation_however_many_words_it_shares_with_others() -> None:
