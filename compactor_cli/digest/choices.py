@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, zip_longest
 
-from compactor_cli.digest.statements import COLONS, QUESTION_MARKS, one_line, opening, sentences, tail
+from compactor_cli.digest.statements import COLONS, QUESTION_MARKS, one_line, opening, plain_line, sentences, tail
 from compactor_cli.model.patterns import pattern
 
 _ENDING_CHARS = 1_500
@@ -28,6 +28,13 @@ def options_of(text: str) -> Mapping[str, str]:
     """The options that a message lists last, by their letter or number; empty where there are fewer than two."""
     found = next(reversed(_option_lists(text)), ("", {}))[1]
     return found if len(found) > 1 else {}
+
+
+def heads_options(text: str) -> str:
+    """The line above the options that a message lists last, where it introduces them; empty where it does not."""
+    starts = [found.start() for found in _OPTION.finditer(text) if found["key"].lower() in ("1", "a")]
+    above = plain_line(text[: starts[-1]].rstrip().rpartition("\n")[2]) if starts else ""
+    return above if above.endswith((*COLONS, *QUESTION_MARKS)) else ""
 
 
 # What an agent ends with where it waits for a yes or a choice without asking a question.

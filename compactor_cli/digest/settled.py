@@ -16,6 +16,7 @@ from compactor_cli.digest.choices import (
     QUESTION_WORDS,
     asks,
     chosen_options,
+    heads_options,
     last_proposal,
     last_question,
     options_of,
@@ -257,6 +258,9 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
         return
     chosen = chosen_options(whole, options)
     answers = chosen or is_yes_or_no(whole)
+    if chosen and len(question.split()) == 1:
+        # "Thoughts?" is asked of what the options are for.
+        question = " ".join(filter(None, (heads_options(before.text), question)))
     asks_back = not event.is_answer and any(mark in whole for mark in QUESTION_MARKS)
     if not answers and (asks_back or event.text.partition("\n")[0].rstrip().endswith(COLONS)):
         return  # he asks back, or shows something

@@ -132,7 +132,10 @@ def test_an_objection_is_a_correction_unless_it_only_asks() -> None:
     verdict = says("Keep the lock in the store of the harbour, since the gauges read it there.")
     for words in ("but then the gauges wait for the lock", "I still feel the lock is not right in the store"):
         assert doubted(user("where to?"), verdict, user(words))
-    for words in ("but do the gauges wait for the lock then?", "Yes, but for 2. the gauges need one that is read first"):
+    for words in (
+        "but do the gauges wait for the lock then?",
+        "Yes, but for 2. the gauges need one that is read first",
+    ):
         assert doubted(user("where to?"), verdict, user(words)) == []
 
 

@@ -529,3 +529,15 @@ def test_what_the_user_agreed_to_and_stopped_with_a_question_before_anything_was
     begun = call("Bash", "b", command="ls -t agents")
     one = digest(conversation(*asked, user("yes"), begun, user("wait, could two of them run at once?")), 1_500)
     assert texts(one, Section.DECISIONS) == []
+
+
+def test_a_question_of_one_word_is_asked_of_what_the_options_are_for() -> None:
+    offer = (
+        "**When the store is locked already:**\n- **A) Wait** for an hour\n- **B) Give up** at once\n\n"
+        "I'd lean toward B). Thoughts?"
+    )
+    shown = texts(
+        digest(conversation(user("lock the store"), says(offer), user("B)"), says("It gives up.")), 2_000),
+        Section.DECISIONS,
+    )
+    assert shown[0].startswith('When the store is locked already: Thoughts? → "B)": Give up at once')
