@@ -85,8 +85,11 @@ def _without_commit(analysis: Analysis) -> str:
     return f"{analysis.words.comma}{analysis.words.no_commit}" if is_changed and not may_be else ""
 
 
-# The user may have made the commit.
-_COMMITTED = pattern(r"\bcommit|提交|コミット", re.IGNORECASE)
+# What the user says where the commit may be his own.
+_COMMITTED = pattern(
+    r"\b(?:I|we)\b[^.!?\n]{0,40}\bcommit|\bcommit(?:ted|s)\b|\b(?:my|the|this|that|last|new) commit\b|提交|コミット",
+    re.IGNORECASE,
+)
 
 
 def _is_shown_elsewhere(run: Run, stated: Mapping[int, str], branch: str) -> bool:

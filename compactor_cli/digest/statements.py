@@ -303,7 +303,8 @@ _ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)]|[A-Ha-h]\)|\[[ xX]\])\s+\S")
 # How a sentence begins that limits the one before it, takes it back, or speaks of what that names: alone, either of the
 # two would say what is not so.
 LIMITS = re.compile(
-    r"(?:But|However|Though|Although|Except|Unfortunately|Actually|Wait|Hmm|These|They|Those)\b|[^.!?\n]{1,80}\bthough\b|但是?|不过|然而|しかし|ただし"
+    r"(?:But|However|Though|Although|Except|Unfortunately|Actually|Wait|Hmm|These|They|Those|So|The (?:rest|others?))\b"
+    r"|[^.!?\n]{1,80}\bthough\b|但是?|不过|然而|しかし|ただし"
 )
 _NUMBER = re.compile(r"(\d{1,3}[.)]|[A-Ha-h]\))\s+")
 # A full stop is an end before a blank and what can open a sentence; full-width stops always are. What limits a sentence

@@ -41,6 +41,8 @@ def test_what_limits_a_sentence_is_not_cut_off_from_it() -> None:
         "The tests are in the same package though, so they can.",
         "Actually, they live in the same package.",
         "These live in the same package.",
+        "So the tests are in the same package.",
+        "The rest live in the same package.",
     ):
         pieces = [text for text, _, _ in statements.statements_of(f"{first} {limits} The loader stays as it is.")]
         assert pieces == [f"{first} {limits}", "The loader stays as it is."]

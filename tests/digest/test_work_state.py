@@ -378,7 +378,10 @@ def test_where_git_named_no_branch_the_records_do_and_that_no_commit_is_shown_is
     assert branch_in(STORE) == ["branch utc-times, no commit in these records"]
     assert branch_in(says("I only looked.")) == ["branch utc-times"]
     assert branch_in(STORE, COMMIT)[0] == "branch utc-times"
-    assert branch_in(STORE, user("I committed that, go on")) == ["branch utc-times"]
+    for words in ("I committed that, go on", "the last commit is fine"):
+        assert branch_in(STORE, user(words)) == ["branch utc-times"]
+    asked = user("what does the page show once somebody makes a commit?")
+    assert branch_in(asked, STORE) == ["branch utc-times, no commit in these records"]
 
 
 OFFER = says("The export could store the times in UTC as well. Want me to add that?")
