@@ -111,6 +111,8 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
     label = words.asked_before if _is_past(newest, analysis) else words.request
     first = _quoted(label, newest, budget_tokens, analysis, token_cache)
     yield first
+    if plan := _approved_since(newest, analysis):
+        yield plan
     reply = ""
     before = next((event.text for event in reversed(analysis.events) if event.record == newest.asked), "")
     if newest.points_at:
@@ -132,6 +134,17 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         item = _quoted(words.earlier, one, left // (len(standing) - number), analysis, token_cache)
         left -= token_cache.item(item)
         yield item
+
+
+def _approved_since(newest: UserMessage, analysis: Analysis) -> Item | None:
+    """How a plan begins that the user approved after the newest request: that is what the work goes on with."""
+    words = analysis.words
+    begins, ends = f"{words.plan}{words.colon}", f" → {words.approved}"
+    plans = (one for one in reversed(analysis.decisions) if one.text.startswith(begins) and one.text.endswith(ends))
+    plan = next((one for one in plans if one.records and one.records[0] > newest.record), None)
+    if plan is None:
+        return None
+    return Item(text=f"{opening(plan.text.removesuffix(ends), _MAX_OPTION_CHARS)}{ends}", records=plan.records)
 
 
 def _is_past(newest: UserMessage, analysis: Analysis) -> bool:
