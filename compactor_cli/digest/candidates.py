@@ -222,6 +222,8 @@ def _pieces(
     found = [*statements_of(text)]
     # By what they stand under: to reconsider one entry of a list leaves the others as they are.
     reconsidered = {lead: place for place, (piece, _, lead) in enumerate(found) if _TURNS_AWAY.search(piece)}
+    last = {lead: place for place, (_, form, lead) in enumerate(found) if form in _ENTRIES}
+    first = {lead: place for place, (_, form, lead) in reversed([*enumerate(found)]) if form in _ENTRIES}
     for place, (piece, form, lead) in enumerate(found):
         if form is StatementForm.SENTENCE:
             piece = without_end(piece, is_step)
@@ -246,9 +248,19 @@ def _pieces(
         if place < reconsidered.get(lead, -1):
             factor *= TAKEN_BACK_FACTOR
         shown, weight = _shortened(piece, scores, focus, _SPOKEN_CHARS), base.weight * factor
-        yield Statement(shown, base.event, place, form, lead, base.label, base.record, base.at_tokens, weight)
+        is_entry = form in _ENTRIES
+        yield base._replace(
+            text=shown,
+            place=place,
+            form=form,
+            lead=lead,
+            weight=weight,
+            opens=not is_entry or place == first[lead],
+            closes=not is_entry or place == last[lead],
+        )
 
 
+_ENTRIES = (StatementForm.ITEM, StatementForm.ROW)
 # How a sentence begins that is read with the one before it.
 _LEANS = re.compile(r"(?:But|So|This|That|These|Those|It|They|However|Also|Then|Both|And|Instead|Here)\b")
 

@@ -326,36 +326,24 @@ def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mappi
         elif lone := _within_doubted(group, doubted, analysis):
             own[lone.place] = words.overruled
         marks.update({(event, place): _Mark("", f" ({mark})") for place, mark in own.items() if mark != common})
-        for place, cut in _cut_lists(group, analysis):
+        for place, cut in _cut_lists(group):
             before, after = marks.get((event, place), _Mark())
             marks[event, place] = _Mark(f"{cut.before}{before}", f"{after.removesuffix(cut.after)}{cut.after}")
     return marks
 
 
-def _cut_lists(group: Sequence[Statement], analysis: Analysis) -> Iterator[tuple[int, _Mark]]:
+def _cut_lists(group: Sequence[Statement]) -> Iterator[tuple[int, _Mark]]:
     """The first and last entry that are shown of each list of a message, where it has others before or after them."""
-    event = analysis.events[group[0].event] if group[0].event >= 0 and not group[0].label else None
-    if event is None or event.kind is not EventKind.ASSISTANT:
-        return
     shown: dict[str, list[int]] = {}
     for at, one in enumerate(group):
         shown.setdefault(one.lead, []).append(at)
-    ends: dict[str, tuple[int, int]] = {}
-    for place, (_, form, lead) in enumerate(statements_of(event.text)):
-        if form in _ENTRIES and lead in shown:
-            ends[lead] = ends.get(lead, (place, place))[0], place
-    for lead, (start, stop) in ends.items():
-        first, last = group[shown[lead][0]], group[shown[lead][-1]]
+    for places in shown.values():
+        first, last = group[places[0]], group[places[-1]]
         # A gap after the entry that it stands below is shown as one.
-        above = group[shown[lead][0] - 1]
-        if (
-            first.form in _ENTRIES
-            and first.place > start
-            and not (above.place < first.place and _is_below(above, first))
-        ):
+        if not (first.opens or (places[0] and _is_below(group[places[0] - 1], first))):
             yield first.place, _Mark(before=f"{ELLIPSIS} ")
-        if last.form in _ENTRIES and last.place + last.span <= stop:
-            below = takewhile(lambda pair: _is_below(*pair), pairwise(group[shown[lead][-1] :]))
+        if not last.closes:
+            below = takewhile(lambda pair: _is_below(*pair), pairwise(group[places[-1] :]))
             *_, (_, end) = [(last, last), *below]
             yield end.place, _Mark(after=f" {ELLIPSIS}")
 
@@ -363,9 +351,6 @@ def _cut_lists(group: Sequence[Statement], analysis: Analysis) -> Iterator[tuple
 def _is_below(above: Statement, one: Statement) -> bool:
     """Whether a statement stands under another, as what that is about."""
     return one.lead.rpartition("\n")[2] == lead_of(above.text)
-
-
-_ENTRIES = (StatementForm.ITEM, StatementForm.ROW)
 
 
 # Where more statements of a message are marked alike, the mark stands once, before all of them.

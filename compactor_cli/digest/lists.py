@@ -128,4 +128,5 @@ def _as_one(entries: Sequence[Statement]) -> Statement:
         joint = between if not is_below else " " if before.text.endswith(_ENDS) else ": "
         text += f"{joint}{one.text}"
     span = entries[-1].place - entries[0].place + 1
-    return entries[0]._replace(text=text, span=span, weight=max(one.weight for one in entries))
+    last = [one for one in entries if one.lead == entries[0].lead][-1]
+    return entries[0]._replace(text=text, span=span, weight=max(one.weight for one in entries), closes=last.closes)

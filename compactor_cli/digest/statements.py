@@ -283,7 +283,8 @@ class Statement(NamedTuple):
     event. ``lead``: the heading and the line with a colon that it stands under, a line each. ``label``: the file,
     command or tool of an output. ``at_tokens``: where its event stands in the counter table. ``weight``: what its
     place makes of its worth. ``span``: how many places it takes, more than 1 for a list as a whole. ``siblings``: how
-    many rows its list has, 0 for no row of one.
+    many rows its list has, 0 for no row of one. ``opens``, ``closes``: whether none of its list stands before it, or
+    after it.
     """
 
     text: str
@@ -297,6 +298,8 @@ class Statement(NamedTuple):
     weight: float = 1.0
     span: int = 1
     siblings: int = 0
+    opens: bool = True
+    closes: bool = True
 
 
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)]|[A-Ha-h]\)|\[[ xX]\])\s+\S")

@@ -223,7 +223,7 @@ def told(*places: int) -> str:
     """What stands in the history of the pieces at these places of FOUND."""
     analysis = analyse(request(conversation(user("what happened to my two sessions today?"), says(FOUND))))
     pieces = [
-        Statement(text=text, event=1, place=place, form=form, lead=lead, record=1)
+        Statement(text, 1, place, form, lead, record=1, opens=place in (0, 1, 3), closes=place in (1, 4, 5))
         for place, (text, form, lead) in enumerate(statements_of(FOUND))
     ]
     return history_items(analysis, [pieces[place] for place in places], {}, {}, with_names=False)[0].text
