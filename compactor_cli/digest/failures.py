@@ -346,6 +346,17 @@ def _is_about(run: Run, change: FileOperation) -> bool:
 _WORD = pattern(r"[^\W\d]\w{2,}")
 
 
+_TEST_FILE = pattern(r"^test_|(?:_test|\.test|\.spec|_spec)\.\w+$")
+
+
+def _is_of_another_test(run: Run, change: FileOperation) -> bool:
+    """Whether a file of tests was changed, and others failed; helpers of tests have another name."""
+    tests = _failure(run.line)[0]
+    if not tests or not _TEST_FILE.search(change.name) or change.name in run.output:
+        return False
+    return not any(test in text for test in tests for text in chain.from_iterable(change.replaced))
+
+
 def _judged(
     run: Run,
     later: Sequence[Run],
@@ -367,6 +378,8 @@ def _judged(
         kept = (one for one in between if one.event > put_back.get(one.path, -1))
         between = [one for one in kept if not one.is_in_passing] or between
         between = [one for one in between if _is_about(run, one)]
+    else:
+        between = [one for one in between if not _is_of_another_test(run, one)]
     # No edit of the work fixes what is done elsewhere, unless its error names the file: a hook of a commit does.
     is_elsewhere = changes_world(run.command) and not any(one.name in run.line for one in between)
     fixes = () if is_elsewhere else tuple(dict.fromkeys(one.target or one.path for one in between))
@@ -424,16 +437,19 @@ def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> str:
     Empty where there is none, or a later edit took it out again.
     """
     words = _words(fault)
-    lines = [
-        line
-        for old, new in chain.from_iterable(one.replaced for one in edits if one.record <= end)
-        for line in (" ".join(raw.split()) for raw in new.split("\n") if raw.strip() not in old)
-        if len(line) in _FIX_CHARS and not line.endswith(("(", "[", "{", ","))
+    written = [
+        (" ".join(raw.split()), at)
+        for at, one in enumerate(edits)
+        if one.record <= end
+        for old, new in one.replaced
+        for raw in new.split("\n")
+        if raw.strip() not in old
     ]
+    lines = {line: at for line, at in written if len(line) in _FIX_CHARS and not line.endswith(("(", "[", "{", ","))}
     best = max(lines, key=lambda line: (len(words & _words(line)), len(line)), default="")
     if len(lines) > _FEW_LINES and len(words & _words(best)) <= 1:
         return ""
-    later = chain.from_iterable(one.replaced for one in edits if one.record > end)
+    later = chain.from_iterable(one.replaced for one in edits[lines.get(best, 0) + 1 :])
     is_gone = any(best in " ".join(old.split()) and best not in " ".join(new.split()) for old, new in later)
     return "" if is_gone else best
 

@@ -796,6 +796,18 @@ def test_a_line_that_was_taken_out_again_is_not_stated_as_the_fix() -> None:
     ]
     later = [user("and the docs?"), edits[1], answer("ok")]
     assert causes(says(FOUND), edits[0], answer("ok"), *later)[0].endswith(" → edited: src/gauge.py")
+    assert "/ 3.28" not in causes(says(FOUND), edits[0], answer("ok"), edits[1], answer("ok"))[0]
+
+
+def test_a_change_of_other_tests_leaves_a_failing_one_as_it_was() -> None:
+    failed = ran("pytest", "FAILED tests/test_tide.py::test_ebb - assert 1 == 2", is_error=True)
+    for path, line, state in (
+        ("tests/test_moon.py", "assert moon() == 2", "failing when last run"),
+        ("tests/test_moon.py", "test_ebb()", "not run again since changes to tests/test_moon.py"),
+        ("tests/test_tide.py", "assert ebb() == 2", "not run again since changes to tests/test_tide.py"),
+        ("tests/conftest.py", "phase = 2", "not run again since changes to tests/conftest.py"),
+    ):
+        assert state in shown(failed, edit(path, line))[0][0]
 
 
 def test_a_merge_whose_conflicts_were_all_edited_names_the_files() -> None:
