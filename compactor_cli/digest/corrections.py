@@ -55,6 +55,7 @@ _FAILURE = pattern(
     r"|还是[不没]|没(?:有用|用|生效)|\b(?:annoying|fgs|wtf|a+rgh+)\b|^\s*(?:error|fatal|--- fail)\b",
     re.IGNORECASE | re.MULTILINE,
 )
+_IS_OTHER = pattern(r"\W*(?:(?:this is )?unrelated|separately|another (?:thing|topic)|by the way|btw)\b", re.IGNORECASE)
 # Where it has fewer words that carry meaning, it is about the newest report; words that begin alike are one word.
 _MIN_NAMING, _BEGINNING = 5, 5
 # What the user adds to an explanation does not doubt it.
@@ -162,7 +163,7 @@ def _failed(words: str, closings: Sequence[int], events: Sequence[Event]) -> lis
 
     The newest, where it has words in common or the user names little, else the one with most of them.
     """
-    if not _FAILURE.search(words):
+    if not _FAILURE.search(words) or _IS_OTHER.match(words):
         return []
     doubted, reported = ({word[:_BEGINNING] for word in terms(text)} for text in (words, events[closings[-1]].text))
     if len(doubted) < _MIN_NAMING or not doubted.isdisjoint(reported):

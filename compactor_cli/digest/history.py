@@ -126,10 +126,20 @@ def history_items(
             record = analysis.events[turn.first].record
             line = _opening_line(turn, messages.get(turn.number), quoted.get(record), analysis)
         if line is not None:
-            items.append(line)
+            items.append(_without_answer(line, statements, analysis.words))
         grouped = _exchange if analysis.is_dialogue else _grouped
         items.extend(grouped(statements, 1 if line else 0, analysis))
     return tuple(items)
+
+
+def _without_answer(line: Item, statements: Iterable[Statement], words: FixedWords) -> Item:
+    """The line of a turn without how it was answered, where one of the statements below it says that."""
+    asked, replied, answer = line.text.partition(f" → {words.replied}{words.colon}")
+    is_below = replied and any(answer[:_SAME_ANSWER_CHARS] in one.text for one in statements)
+    return replace(line, text=f"{asked} → {words.replied}") if is_below else line
+
+
+_SAME_ANSWER_CHARS = 30
 
 
 def made_lines(

@@ -122,8 +122,10 @@ def _is_answered(work: _Work, events: Sequence[Event]) -> bool:
     A request may be a question, too: of "can you …?" only a no is the answer.
     """
     closing = events[work.closing].text if work.closing >= 0 else ""
-    is_in_words = closing and not (work.runs or work.changes or work.filed or closing.rstrip().endswith(("?", "？")))
+    is_in_words = closing and not (work.runs or work.changes or work.filed)
     asked = _QUESTION.search(work.asked) if is_in_words and _ends_with(events, work.closing) else None
+    if closing.rstrip().endswith(QUESTION_MARKS) and len(closing) < _MIN_REPLY_CHARS:
+        return False  # it asks back; more words answer, and offer something
     return asked is not None and (bool(asked["answered"]) or _IS_NO.match(closing) is not None)
 
 

@@ -555,7 +555,8 @@ def stop_before(message: UserMessage, words: FixedWords) -> str:
     """The call that the user stopped with a message, or without a word just before it, in brackets; or nothing."""
     later = f"{words.comma}{since}" if (since := _resumed(message, words)) else ""
     calls = " · ".join(f"`{one}`" for one in (message.stopped, *(call for _, call in message.after_stop)) if one)
-    return f" ({words.stopped}{words.colon}{calls}{later})" if calls else ""
+    label = words.stopped if message.stopped else words.stopped_before
+    return f" ({label}{words.colon}{calls}{later})" if calls else ""
 
 
 def _resumed(message: UserMessage, words: FixedWords) -> str:

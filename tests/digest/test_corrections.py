@@ -139,6 +139,13 @@ def test_an_objection_is_a_correction_unless_it_only_asks() -> None:
         assert doubted(user("where to?"), verdict, user(words)) == []
 
 
+def test_a_failure_that_is_said_to_be_unrelated_doubts_nothing_of_what_was_reported() -> None:
+    report = says("The scripts are ready and work: each reads one harbour and writes its gauges into the store.")
+    assert doubted(user("write the scripts"), report, user("the scripts are still broken, they read no harbour")) != []
+    other = user("unrelated to the scripts, but the tests of the harbour are still failing")
+    assert doubted(user("write the scripts"), report, other) == []
+
+
 def test_a_long_message_is_about_the_newest_explanation_however_many_words_it_shares_with_others() -> None:
     early = says(f"The importer of the harbour reads gauge, clock, level and tide of every reading. {CLAIM}")
     late = says(f"The report is written once an hour, because its writer sleeps. {'The writer sleeps well. ' * 8}")

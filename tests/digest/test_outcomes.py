@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from conversation import answer, call, conversation, digest, ran, rendered, says, texts, user
+from conversation import answer, call, conversation, digest, ran, rendered, request, says, texts, user
 
+from compactor_cli.digest.analysis import analyse
 from compactor_cli.digest.checks import brief
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message
@@ -174,7 +175,18 @@ def test_a_question_that_was_answered_in_words_did_not_make_what_a_later_yes_set
 )
 def test_how_a_question_was_answered_that_a_yes_answers_stands_with_it(reply: str, stated: str) -> None:
     before = user("the clock of the sluice asks the harbour each hour, right?"), says(reply)
-    assert f"right? → replied: {stated}" in rendered(digest(conversation(*before, NEXT, STORE), 3_000).summary)
+    assert analyse(request(conversation(*before, NEXT, STORE))).outcomes[1].text == f"replied: {stated}"
+    shown = rendered(digest(conversation(*before, NEXT, STORE), 3_000).summary)
+    assert shown.count(stated) == 1
+
+
+def test_what_an_offer_after_an_answer_set_going_is_that_of_the_yes_and_not_of_the_question() -> None:
+    why = "The export drops it, since both hours of October have the same key, and the second looks like a copy. " * 2
+    asked = user("why are the readings of October missing?"), says(f"{why}Want me to store them in UTC?")
+    one = digest(conversation(*asked, user("yes"), STORE, says("Stored."), NEXT, says("I begin.")), 3_000)
+    lines = rendered(one.summary).split("\n")
+    assert [line for line in lines if "October missing?" in line and "edited" in line] == []
+    assert any('Want me to store them in UTC? → "yes"' in line and "edited store.py" in line for line in lines)
 
 
 def test_an_apostrophe_of_a_typesetter_reads_like_that_of_a_keyboard() -> None:

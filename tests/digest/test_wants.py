@@ -378,7 +378,7 @@ def test_what_the_user_says_next_is_the_reason_of_a_stop_without_a_word() -> Non
     reason = "why do you touch the store? it is read by the crane, and by the clerks at night"
     session = conversation(user(LONG), *stopped, user(reason), says("Then not."), user(f"{LONG}again"), BUILD)
     shown = rendered(digest(session, 1_500).summary)
-    assert f"{reason} (Stopped by the user: `Edit store.py` · `Edit clock.py`)" in shown
+    assert f"{reason} (Stopped by the user before that: `Edit store.py` · `Edit clock.py`)" in shown
     assert shown.count("Stopped") == 1
 
 
