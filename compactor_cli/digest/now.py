@@ -55,6 +55,7 @@ from compactor_cli.digest.wants import (
     outcome_of,
     stop_before,
 )
+from compactor_cli.group.todos import State
 from compactor_cli.model.summary import Item
 
 _SPEAKERS = (EventKind.USER, EventKind.ASSISTANT)
@@ -245,7 +246,9 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
         state = _gist(last.text, room, analysis, token_cache, is_answered=is_waiting, acts=acts)
     # A few words that something was done after are past, and so is a remark that much was; an explanation is not.
     least = _MIN_EXPLAINING_CHARS if acts > _MAX_STEPS else _MIN_STATE_CHARS if acts else 1
-    if last and is_since and len(state) >= least:
+    # What was to be done in a step that was closed since is done.
+    is_closed = last is not None and any(one.record > last.record for one in analysis.plan.of(State.DONE))
+    if last and is_since and len(state) >= least and not (acts and is_closed):
         # What was said before something was done is no state any more.
         asks_still = is_waiting and not _is_answered_in_kept(last.record, analysis)
         is_gone = acts or (newest and _is_past(newest, analysis))

@@ -13,7 +13,7 @@ from compactor_cli.digest.causes import Cause
 from compactor_cli.digest.checklists import done_since
 from compactor_cli.digest.checks import COMPILER_PLACE, brief, contains, is_test
 from compactor_cli.digest.choices import asks, chosen_options, last_question, options_of
-from compactor_cli.digest.commands import MERGE_CONFLICT, Run, command_key, conflicting_files
+from compactor_cli.digest.commands import MERGE_CONFLICT, Run, command_key, conflicting_files, shown
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open
 from compactor_cli.digest.language import FixedWords, terms
@@ -386,6 +386,9 @@ def _listed(names: Sequence[str], number: int) -> str:
 def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
     words = analysis.words
     command = brief(error.command, _MAX_COMMAND_CHARS)
+    if error.status is not Status.FIXED and _ONLY_FAILED.fullmatch(error.line):
+        # What failed may stand in the part of the output that was not shown.
+        command = opening(shown(error.command), _MAX_COMMAND_CHARS)
     where = f"`{command}`{words.colon}" if command and f"{command}:" not in error.line else ""
     if (conflicts := conflicting_files(error.line)) and error.status is not Status.FIXED:
         left = ", ".join(path for path in conflicts if path not in error.fixes)

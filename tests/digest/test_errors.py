@@ -884,3 +884,8 @@ def test_ways_that_were_offered_are_no_part_of_what_was_found_to_be_wrong() -> N
     wrong = shown(found, edit("src/a.py", "limit_of = 3"), says("Done."))[1]
     assert any("read before the tide" in text for text in wrong)
     assert not any("Options" in text for text in wrong)
+
+
+def test_where_no_failing_test_is_shown_the_command_shows_that_the_output_was_cut() -> None:
+    failed = ran("go test ./... -count=1 2>&1 | tail -50", "ok  \ttide/moon\t0.1s\nFAIL", is_error=True)
+    assert shown(failed)[0] == ["`go test ./... -count=1 2>&1 | tail -50`: FAIL — failing when last run"]

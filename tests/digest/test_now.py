@@ -566,3 +566,13 @@ def test_an_argument_that_was_not_given_is_not_stated() -> None:
     found = call("web_search", "w", type="search", query="tides", url=None)
     one = digest(conversation(user("find the tides"), edit, answer("done", "e"), found, answer("none", "w")))
     assert any("web_search(search, tides)" in text for text in texts(one, Section.TASK))
+
+
+def test_what_was_said_in_a_step_that_was_closed_since_is_no_state_of_the_work() -> None:
+    said = "The init function is too large now. The simplest way is a nolint mark, since it only registers handlers."
+    made = call("TaskCreate", "1", subject="Register"), answer("Task #1 created successfully: Register", "1")
+    edit = call("Edit", "e", file_path="src/init.go", old_string="a", new_string="b"), answer("ok", "e")
+    closed = call("TaskUpdate", "2", taskId="1", status="completed"), answer("Updated task #1", "2")
+    session = (user("register the handlers of both harbours"), *made, says(said), *edit)
+    assert any(said in text for text in texts(digest(conversation(*session), 1_500), Section.TASK))
+    assert not any(said in text for text in texts(digest(conversation(*session, *closed), 1_500), Section.TASK))
