@@ -223,7 +223,7 @@ def _pieces(
     # By what they stand under: to reconsider one entry of a list leaves the others as they are.
     reconsidered = {lead: place for place, (piece, _, lead) in enumerate(found) if _TURNS_AWAY.search(piece)}
     last = {lead: place for place, (_, form, lead) in enumerate(found) if form in _ENTRIES}
-    first = {lead: place for place, (_, form, lead) in reversed([*enumerate(found)]) if form in _ENTRIES}
+    first = {lead: place for place, (_, _, lead) in reversed([*enumerate(found)])}
     for place, (piece, form, lead) in enumerate(found):
         if form is StatementForm.SENTENCE:
             piece = without_end(piece, is_step)
@@ -248,15 +248,14 @@ def _pieces(
         if place < reconsidered.get(lead, -1):
             factor *= TAKEN_BACK_FACTOR
         shown, weight = _shortened(piece, scores, focus, _SPOKEN_CHARS), base.weight * factor
-        is_entry = form in _ENTRIES
         yield base._replace(
             text=shown,
             place=place,
             form=form,
             lead=lead,
             weight=weight,
-            opens=not is_entry or place == first[lead],
-            closes=not is_entry or place == last[lead],
+            opens=not lead or place == first[lead],
+            closes=form not in _ENTRIES or place == last[lead],
         )
 
 

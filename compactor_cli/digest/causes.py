@@ -37,7 +37,8 @@ class Cause:
 
 
 _FINDS_CAUSE = pattern(
-    r"\b(?:root cause(?! fix)|(?:the|this|here's (?:the|an?)|there's (?:the|an?)|real|actual) (?:\w+ )?"
+    r"\b(?:root cause(?! (?:fix|investigation|analysis))"
+    r"|(?:the|this|here's (?:the|an?)|there's (?:the|an?)|real|actual) (?:\w+ )?"
     r"(?:issue|problem|bug|cause|culprit|blocker|gap)(?: here)?(?: (?:is|was)\b|:| —)"
     r"|(?:this|that|which|it)(?: is|'s) (?:an?|the) (?:\w+ )?(?:bug|culprit|cause|gap|problem)\b(?! fix)"
     r"|(?:found|see) (?:it|(?:the|another|an?) (?:\w+ )?(?:bug|issue|problem|cause|culprit|gap|blocker)s?)\b"
@@ -49,7 +50,7 @@ _FINDS_CAUSE = pattern(
 )
 # What only may be so, is still to come, or is over.
 _UNSURE = pattern(
-    rf"{GUESS.pattern}|\b(?:would|should|if|(?:I|we)'d)\b|\b(?:resolved|solved|gone|pre-existing"
+    rf"{GUESS.pattern}|\b(?:would|should|if|(?:I|we)'d|potential(?:ly)?)\b|\b(?:resolved|solved|gone|pre-existing"
     r"|same (?:bug|issue|problem)|(?:now|already|is|was|are) (?:fixed|clear))\b",
     re.IGNORECASE,
 )

@@ -283,8 +283,8 @@ class Statement(NamedTuple):
     event. ``lead``: the heading and the line with a colon that it stands under, a line each. ``label``: the file,
     command or tool of an output. ``at_tokens``: where its event stands in the counter table. ``weight``: what its
     place makes of its worth. ``span``: how many places it takes, more than 1 for a list as a whole. ``siblings``: how
-    many rows its list has, 0 for no row of one. ``opens``, ``closes``: whether none of its list stands before it, or
-    after it.
+    many rows its list has, 0 for no row of one. ``opens``, ``closes``: whether nothing else stands between its lead and
+    it, or none of its list after it.
     """
 
     text: str

@@ -537,6 +537,8 @@ def test_that_nothing_was_edited_for_a_finding_is_not_said_of_what_came_after_th
 
 
 def test_a_heading_finds_nothing() -> None:
+    for title in ("Root Cause Investigation", "Root cause analysis of `read_level`"):
+        assert causes(says(f"## {title}\nSources of the delay that `open_gate` and `read_level` have, in order:")) == []
     assert causes(says("## The Problem:\nTwo layers of names:\n- `open_gate` is for the harbour")) == []
 
 

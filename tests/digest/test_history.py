@@ -246,6 +246,22 @@ def test_an_ellipsis_stands_for_the_entries_of_a_list_that_are_left_out() -> Non
     assert told(2) == "What happened: … 2. You did a reset to 82b4027 …"
 
 
+def test_a_statement_after_a_list_does_not_stand_for_it_under_its_heading() -> None:
+    review = (
+        "**Missing tests of the harbour:**\n1. None reads a gauge of the north directly, only through the store\n"
+        "2. The clock is read twice by each of them\n\nThose of the store are enough to see that it still works."
+    )
+    analysis = analyse(request(conversation(user("are the tests of the harbour enough?"), says(review))))
+    found = [one for one in candidates_of(analysis, 2_000) if one.event == 1]
+    assert [(one.text[:12], one.opens, one.closes) for one in found] == [
+        ("1. None read", True, False),
+        ("2. The clock", False, True),
+        ("Those of the", False, True),
+    ]
+    shown_text = history_items(analysis, found[-1:], {}, {}, with_names=False)[0].text
+    assert shown_text.startswith("Missing tests of the harbour: … Those of the store")
+
+
 def test_the_steps_of_a_build_are_stated_by_its_end_and_not_one_by_one() -> None:
     steps = "\n".join(f"   Compiling gauge-{name} v0.1.{len(name)}" for name in ("clock", "export", "console"))
     built = ran("cargo build --bin gauge-clock", f"{steps}\n    Finished `dev` profile [optimized] in 9.12s")
