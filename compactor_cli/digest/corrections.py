@@ -49,12 +49,14 @@ _OWNS_TO_ERROR = pattern(
 )
 # How the user says that something does not work, or doubts that it does.
 _FAILURE = pattern(
-    r"\bstill (?:not?\b|fail|broken|\w+(?:n['’]?t| not)\b|get(?:ting)?\b|got\b|say|show|happen)|\bare you sure\b"
+    r"\bstill (?:not?\b|fail|broken|\w+(?:n['’]?t| not)\b|get(?:ting)?\b|got\b|say|show|happen)"
+    r"|\bare (?:you|we) (?:really )?sure\b"
     r"|\b(?:does|do|did|is|are|was|were)(?:n['’]?t| not) (?:\w+ ){0,2}(?:work|happen|fir[ei]|show|load|see\b)"
     r"|\b(?:tests?|checks?|build|ci|lint\w*)\b[^.!?\n]{0,40}\b(?:fail(?:s|ed|ing)|broken|unhappy)\b"
     r"|还是[不没]|没(?:有用|用|生效)|\b(?:annoying|fgs|wtf|a+rgh+)\b|^\s*(?:error|fatal|--- fail)\b",
     re.IGNORECASE | re.MULTILINE,
 )
+_ASKS_IF_SURE = pattern(r"\bare (?:you|we) (?:really )?sure\b", re.IGNORECASE)
 _IS_OTHER = pattern(r"\W*(?:(?:this is )?unrelated|separately|another (?:thing|topic)|by the way|btw)\b", re.IGNORECASE)
 # Where it has fewer words that carry meaning, it is about the newest report; words that begin alike are one word.
 _MIN_NAMING, _BEGINNING = 5, 5
@@ -210,7 +212,7 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
             elif spoken >= 0:
                 closings, words = [*closings, spoken][-_MAX_EXPLAINED:], event.text[:_MAX_CORRECTION_CHARS]
                 failed = _failed(words, closings, events)
-                doubt(failed, words, claims_only=True)
+                doubt(failed, words, claims_only=not _ASKS_IF_SURE.search(words))
                 for closing in failed:
                     for at, places in _findings_of_turn(events, closing):
                         found[at] = found.get(at, frozenset()) | places

@@ -139,6 +139,14 @@ def test_an_objection_is_a_correction_unless_it_only_asks() -> None:
         assert doubted(user("where to?"), verdict, user(words)) == []
 
 
+def test_who_asks_if_that_is_sure_doubts_what_was_said_of_it_whether_it_claims_success_or_not() -> None:
+    report = says("The export returns the gauges of one harbour.\nThe clock of the harbour is read once, by the store.")
+    asked = user("and are we sure that the export returns the gauges of one harbour?")
+    assert doubted(user("what does the export return?"), report, asked) == [
+        "The export returns the gauges of one harbour."
+    ]
+
+
 def test_a_failure_that_is_said_to_be_unrelated_doubts_nothing_of_what_was_reported() -> None:
     report = says("The scripts are ready and work: each reads one harbour and writes its gauges into the store.")
     assert doubted(user("write the scripts"), report, user("the scripts are still broken, they read no harbour")) != []
