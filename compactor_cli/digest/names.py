@@ -25,7 +25,7 @@ from compactor_cli.digest.events import (
     parameters,
 )
 from compactor_cli.digest.files import contents, is_search, patched_files
-from compactor_cli.digest.salience import FILE_KINDS, KINDS, Lines, Table
+from compactor_cli.digest.salience import FILE_KINDS, KINDS, Lines
 from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import TokenCache, head
 from compactor_cli.model.summary import Item
@@ -141,7 +141,7 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
     likely -= _only_in(lines, _not_done(analysis), likely)
     likely -= _only_in(lines, _long_listings(lines), likely)
     carried = {analysis.table.atoms.get(name, -1) for name, _ in analysis.memory.names}
-    likely -= _wordy(analysis.table, likely) - carried
+    likely -= _wordy(analysis, likely) - carried
     # A bare number or flag carries no information without its line.
     found = (
         atoms[row]
@@ -162,18 +162,21 @@ def _not_done(analysis: Analysis) -> frozenset[str]:
     return frozenset(text for text, last in zip(lines.numbers, lines.last, strict=True) if last in left_out)
 
 
-def _wordy(table: Table, rows: set[int]) -> set[int]:
-    """Those of these rows that are words with a slash between them: no call names them, and no line as one thing."""
+def _wordy(analysis: Analysis, rows: set[int]) -> set[int]:
+    """Those of these rows that are words with a slash between them: no command has them, and no line as one thing."""
+    table, events = analysis.table, analysis.events
     names, columns = list(table.atoms), table.columns
     wordy = {
         row: names[row]
         for row in rows
-        if columns["kinds"][row] in FILE_KINDS and not columns["calls"][row] and _WORDS.fullmatch(names[row])
-        if names[row].count("/") == 1 or not columns["results"][row]
+        if columns["kinds"][row] in FILE_KINDS and _WORDS.fullmatch(names[row])
+        if names[row].count("/") == 1 or not (columns["results"][row] or columns["calls"][row])
     }
-    for text, atoms in zip(table.lines.numbers, table.lines.atoms, strict=True) if wordy else ():
+    lines = zip(table.lines.numbers, table.lines.atoms, table.lines.last, strict=True)
+    for text, atoms, last in lines if wordy else ():
         for row in wordy.keys() & atoms:
-            if any(f"{before}{wordy[row]}{after}" in text for before, after in _AS_ONE):
+            is_of_command = last >= 0 and events[last].tool is ToolKind.COMMAND
+            if is_of_command or any(f"{before}{wordy[row]}{after}" in text for before, after in _AS_ONE):
                 del wordy[row]
     return set(wordy)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from conversation import answer, call, conversation, digest, ran, rendered, says, texts, token_cache, user
+from conversation import answer, call, conversation, digest, ran, rendered, request, says, texts, token_cache, user
 
+from compactor_cli.digest.analysis import analyse
+from compactor_cli.digest.names import name_items
 from compactor_cli.model.summary import Answer, Section
 from compactor_cli.model.transcript import Message
 
@@ -136,3 +138,16 @@ def test_the_places_that_a_search_shows_are_no_names() -> None:
     searched = call("Bash", "g", command="grep -A9 read_gauge -r src"), answer(found, "g")
     one = digest(conversation(user("where are the gauges read?"), *searched, says("In src.")), 900)
     assert "clock_drift.py-" not in " ".join(texts(one, Section.NAMES))
+
+
+def test_words_with_a_slash_that_a_comment_writes_are_no_name() -> None:
+    def shown(*messages: Message | tuple[Message, ...]) -> str:
+        session = conversation(user("read the levels of the gauges"), *messages, says("Read."))
+        return " ".join(one.text for one in name_items(analyse(request(session)), (), 300, token_cache()))
+
+    edits = [
+        (call("Write", name, file_path=f"src/{name}.py", content=f"# reads gauges/north\nlevels_of_{name} = 1"),)
+        for name in ("tide", "moon", "harbour", "sluice")
+    ]
+    assert "gauges/north" not in shown(*edits)
+    assert "gauges/north" in shown(*edits, ran("ls gauges/north", "one two"))
