@@ -11,7 +11,7 @@ from operator import attrgetter
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.checks import changes_code
 from compactor_cli.digest.commands import CommandOutcome, Run
-from compactor_cli.digest.events import Event, EventKind, FileAction
+from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
 from compactor_cli.digest.failures import GUESS, fails_alike, fixing_line
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.noise import is_narration, may_have
@@ -142,13 +142,16 @@ class _Edits:
     def made_for(self, names: Collection[str], found: int, following: int) -> Sequence[FileOperation]:
         """The edits that share a name with a finding, by the next turn; by the ``following`` finding, where some do.
 
-        With what a turn ends with, a later one may go on: of files that it names, edits at any later time. Where there
-        are none, or it reports what was fixed, it may be those of its turn before it.
+        What it announces is done by the next call that does not read. With what a turn ends with, a later one may go
+        on: of files that it names, edits at any later time. Where there are none, or it reports what was fixed, it may
+        be those of its turn before it.
         """
         turn = self._events[found].turn
         own = self._sharing(names, turn)
         if later := [one for one in own if one.event > found]:
             return [one for one in later if one.event < following] or later
+        if _ANNOUNCES_FIX.search(self._events[found].text) and (next_edits := self._just_after(found)):
+            return next_edits
         if own and _REPORTS_FIX.search(self._events[found].text):
             return own
         if any(one.turn == turn for one in self._events[found + 1 : found + 2]):
@@ -157,6 +160,13 @@ class _Edits:
             self._edits[place] for place in sorted(chain.from_iterable(self._places.get(name, ()) for name in names))
         )
         return self._sharing(names, turn + 1) or [one for one in named if one.event > found] or own
+
+    def _just_after(self, found: int) -> list[FileOperation]:
+        """The edits of the call after a message, files that were read for it aside."""
+        after = range(found + 1, len(self._events))
+        call = next((at for at in after if self._events[at].tool is not ToolKind.READ), found)
+        first = bisect_left(self._edits, call, key=attrgetter("event"))
+        return [one for one in self._edits[first : first + _MAX_FILES_OF_CALL] if one.event == call]
 
     def fixing(self, fault: str, made: Sequence[FileOperation]) -> str:
         """The line of edits that fixes a fault, where no later edit of these files took it out again."""
@@ -189,6 +199,12 @@ def _is_found_otherwise(
 
 # What a message says that reports what was fixed, and not what is to be.
 _REPORTS_FIX = pattern(r"\b(?:fixed|fix:|resolved)", re.IGNORECASE)
+_ANNOUNCES_FIX = pattern(
+    r"\b(?:let me|I'?ll|I will|now) (?:now )?(?:fix|correct|update|change|remove|add|replace|adjust|move)\b"
+    r"[^.!?\n]*[:.]?\s*\Z",
+    re.IGNORECASE,
+)
+_MAX_FILES_OF_CALL = 10
 _MARKED = pattern(r"`[^`\n]+`")
 _MIN_EXPLAINING_CHARS = 200
 

@@ -404,7 +404,8 @@ def test_what_was_found_to_be_wrong_stands_with_the_fix_and_the_files_edited_for
     )
     assert causes(says(FOUND), mended) == [f"{cause}{MENDED}"]
     assert causes(says(FOUND)) == [f"{cause}{UNMENDED}"]
-    assert causes(says(FOUND), EDIT) == []
+    assert causes(says(FOUND), ran("ls src", "a.py"), EDIT) == []
+    assert causes(says(FOUND), EDIT) == [f"{cause} → edited: src/a.py"]
     assert causes(*mended, says(FOUND)) == [f"{cause}{MENDED}"]
     assert causes(says(FOUND), user("mend it"), mended) == [f"{cause}{MENDED}"]
     later = (call("Edit", "h", file_path="docs.py", old_string="read_level()", new_string="x"), answer("ok", "h"))
