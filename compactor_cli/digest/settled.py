@@ -22,7 +22,7 @@ from compactor_cli.digest.choices import (
     options_of,
     replies_to_each,
 )
-from compactor_cli.digest.events import Event, EventKind, ToolKind, argument, is_lookup, is_service_call
+from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, argument, is_lookup, is_service_call
 from compactor_cli.digest.language import FixedWords, dense_share, terms, words_of
 from compactor_cli.digest.noise import is_narration
 from compactor_cli.digest.statements import (
@@ -431,7 +431,19 @@ def _item(decision: Decision, analysis: Analysis) -> Item:
     given_up = " · ".join(_not_taken_since(decision, analysis.events))
     rest = f" ({words.given_up}{words.colon}{given_up})" if given_up else ""
     text = f"{decision.text}{rest}" + (f" → {ended}" if ended else "")
+    if decision.text.endswith(f" → {words.approved}") and _is_edited_later(decision, analysis):
+        text = f"{text} ({words.edited_later})"
     return Item(text=text, records=records_of((*decision.records, *(outcome.records if outcome and ended else ()))))
+
+
+def _is_edited_later(decision: Decision, analysis: Analysis) -> bool:
+    """Whether a later turn changed what was changed in the turn of a plan: the work is not as that has it any more."""
+    changed: dict[int, set[str]] = {}
+    for one in analysis.operations:
+        if one.action is not FileAction.READ:
+            changed.setdefault(analysis.events[one.event].turn, set()).add(one.path)
+    own = changed.get(decision.turn, set())
+    return any(not own.isdisjoint(paths) for turn, paths in changed.items() if turn > decision.turn)
 
 
 def _not_taken_since(decision: Decision, events: Sequence[Event]) -> Iterator[str]:

@@ -418,6 +418,10 @@ def settled(*messages: Message | tuple[Message, ...]) -> list[str]:
 def test_a_plan_that_was_approved_is_stated_with_its_steps_and_what_came_of_it() -> None:
     assert settled(SHOWN, answer(APPROVED, "p"), *EDIT) == [f"{STATED}approved by the user → edited clock.py"]
     assert settled(SHOWN, answer(APPROVED, "p")) == [f"{STATED}approved by the user → nothing done since"]
+    again = (call("Edit", "f", file_path="clock.py", old_string="b", new_string="c"), answer("ok", "f"))
+    assert settled(SHOWN, answer(APPROVED, "p"), *EDIT, says("Done."), user("read the drift, too"), *again) == [
+        f"{STATED}approved by the user → edited clock.py (files edited since)"
+    ]
 
 
 def test_the_steps_of_a_plan_are_its_headings_where_they_have_letters_and_not_the_entries_below() -> None:
