@@ -231,6 +231,7 @@ def chosen_options(answer: str, options: Mapping[str, str]) -> list[str]:
 
 def replies_to_each(answer: str, options: Mapping[str, str]) -> list[tuple[str, str]]:
     """The entries of a list, each with what an answer says under its letter or number; empty if it has none."""
+    answer = _NEXT_REPLY.sub("\n", answer) if answer.startswith("1") else answer
     found = [one for one in _OPTION.finditer(answer) if one["key"].lower() in options]
     keys = [one["key"].lower() for one in found]
     if len(keys) < 2 or len({*keys}) < len(keys) or answer[: found[0].start()].strip():
@@ -240,6 +241,8 @@ def replies_to_each(answer: str, options: Mapping[str, str]) -> list[tuple[str, 
     return [(options[key], reply) for key, reply in zip(keys, replies, strict=True)]
 
 
+# "1. the first, 2. the other one"
+_NEXT_REPLY = pattern(r"[,;.]? +(?=\d{1,2}[.)] \S)")
 _TO_EACH = pattern(r"\W*\d+[.)] .*\s\d+[.)] ")
 # The words before a choice.
 _CHOOSES = pattern(

@@ -120,8 +120,8 @@ _WRITING = pattern(
     r"\A\s*(?:cd [^\s;&|]+ *(?:&&|;) *)?cat *> *\S+ *<<-? *(['\"]?)(\w+)\1[^\n]*\n"
     r"(?:.*\n)*?[ \t]*\2[ \t]*\n(?=\s*\S)"
 )
-# Lines that only say where, or how, the next ones run.
-_ENTERING = pattern(r"(?:cd \S+|set -\S+(?: \S+)?|export \w+=\S*|#.*|\\|)")
+# Lines that only say where, or how, the next ones run, and make room for them.
+_ENTERING = pattern(r"(?:cd \S+|set -\S+(?: \S+)?|export \w+=\S*|(?:rm|mkdir) [^;&|]*(?:\|\| true\b)?|#.*|\\|)")
 _LEADING_CD = pattern(r"\A\s*cd [^&;|\n]+&&\s*")
 # The whole of a run, wherever it stands.
 _COUNT = pattern(r"\b\d+ (?:passed|tests? passed|passing|tests? ok)|\b(?:0|[Nn]o) (?:issues|errors|problems)\b")
@@ -453,6 +453,7 @@ def error_line(text: str) -> str:
     failed = failed_tests(text)
     lines = _of_failed_tests(lines) if failed else lines
     places = _one_of_each_file(_named_places(lines) if traced < 0 else ())
+    places = [line for line in places if not (failed and _RIGHT.search(line))]
     if failed:
         # A test prints what it did in the same form as what was wrong, which says so, or is said last.
         places = ([line for line in places if _WRONG.search(line)] or places[-1:])[-_MAX_PLACES:]
@@ -513,7 +514,11 @@ _FAILED_TEST = pattern(
 )
 _IS_FOLLOWED = pattern(r"^\s*FAIL +\S|:\s*$")
 _IS_POINTED_AT = pattern(r"\s*--> \S")
-_WRONG = pattern(r"^E  |error\b|\b(?:should|expect|want|got\b|fail|missing|unexpected|not\b|\w+n't\b)", re.IGNORECASE)
+_WRONG = pattern(
+    r"^E  |error\b|\b(?:should|expect|want|got\b|fail|missing|mismatch|differ|unexpected|not\b|\w+n't\b)", re.IGNORECASE
+)
+# What a test prints of what is right.
+_RIGHT = pattern(r"[✓✔]|\b(?:completed|passed) successfully\b")
 
 
 def _named_places(lines: Sequence[str]) -> Iterator[str]:

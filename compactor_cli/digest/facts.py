@@ -132,7 +132,11 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
 
 def _kind(run: Run) -> str:
     """What is the same for runs that do the same; what a server is given again and again differs in numbers."""
-    return _NUMBER.sub("#", run.acting_part) if run.key.startswith(_ASKS_A_SERVER) else run.key
+    if run.key.startswith(_ASKS_A_SERVER):
+        return _NUMBER.sub("#", run.acting_part)
+    # What is searched for in its output is a part of what a command shows, and none of what a check checks.
+    is_searched = not is_test(run.command) and "| grep" in run.command
+    return " ".join(run.command.split()) if is_searched else run.key
 
 
 def _as_one(group: Sequence[Run]) -> Run:

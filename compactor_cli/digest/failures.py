@@ -445,8 +445,17 @@ def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> str:
         for raw in new.split("\n")
         if raw.strip() not in old
     ]
-    lines = {line: at for line, at in written if len(line) in _FIX_CHARS and not line.endswith(("(", "[", "{", ","))}
-    best = max(lines, key=lambda line: (len(words & _words(line)), len(line)), default="")
+    missing = {name for found in _UNDEFINED.finditer(fault) if (name := found[1])}
+
+    def defines(line: str) -> bool:
+        return any(f"{name}(" in line or f"{name} " in line for name in missing)
+
+    lines = {
+        line: at
+        for line, at in written
+        if len(line) in _FIX_CHARS and (defines(line) or not line.endswith(("(", "[", "{", ",")))
+    }
+    best = max(lines, key=lambda line: (defines(line), len(words & _words(line)), len(line)), default="")
     if len(lines) > _FEW_LINES and len(words & _words(best)) <= 1:
         return ""
     later = chain.from_iterable(one.replaced for one in edits[lines.get(best, 0) + 1 :])
@@ -454,6 +463,8 @@ def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> str:
     return "" if is_gone else best
 
 
+# What a compiler does not find.
+_UNDEFINED = pattern(r"\b(?:undefined: |cannot find (?:name|symbol) '?|undeclared name: |name ')(\w+)")
 _FEW_LINES, _FIX_CHARS = 3, range(8, 160)
 
 

@@ -188,7 +188,8 @@ def _doubted(newest: UserMessage, analysis: Analysis) -> str:
     for at, places in analysis.taken_back.items():
         if analysis.events[at].record == newest.asked:
             pieces = enumerate(piece for piece, _, _ in statements_of(analysis.events[at].text))
-            return f" {ELLIPSIS} ".join(piece for place, piece in pieces if place in places)
+            meant = (piece for place, piece in pieces if place in places)
+            return f" {ELLIPSIS} ".join(piece for piece in meant if len(piece.split()) >= _MIN_FRAMING_WORDS)
     return ""
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from compactor_cli.digest.checks import chain_parts
 from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.events import (
     Event,
@@ -45,7 +46,8 @@ def stops_in_force(
     ran: dict[str, list[Run]] = {}
     for run in reversed(runs):
         if run.outcome is CommandOutcome.OK:
-            ran.setdefault(keys[run.event], []).append(run)
+            for key in {keys[run.event], *chain_parts(keys[run.event])}:
+                ran.setdefault(key, []).append(run)
     served: dict[str, list[tuple[int, frozenset[str], int]]] = {}
     for number, result in results_of(events).items():
         if is_service_call(events[number]) and not (result.is_error or result.is_refusal):

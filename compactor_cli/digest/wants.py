@@ -22,7 +22,7 @@ from compactor_cli.digest.events import (
     results_of,
 )
 from compactor_cli.digest.files import patched_files
-from compactor_cli.digest.language import FixedWords, dense_share
+from compactor_cli.digest.language import FixedWords, dense_share, is_nearly
 from compactor_cli.digest.noise import is_courtesy, is_noise
 from compactor_cli.digest.pasted import is_pasted, own_words, without_data
 from compactor_cli.digest.statements import (
@@ -70,6 +70,7 @@ _ASKED_RATIO = 0.8
 _SAME_CHARS = 12
 # A request of fewer words needs those before it.
 _MIN_WORDS = 3
+_COMMAND_ALONE = pattern(r"/\S*(?:\s+\S+){0,2}\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,7 @@ class UserMessage:
     of the user's yes to a later plan, where the call showed one (``is_plan``).
     ``after_stop``: the calls that were stopped without a word just before it, by where they stand.
     ``points_at``: the entries of an earlier list that it names by their number. ``is_answer``: a tool had
-    asked for these words.
+    asked for these words. ``is_listed``: another client's summary quotes it, and no record has it.
     """
 
     text: str
@@ -100,6 +101,7 @@ class UserMessage:
     points_at: str = ""
     interrupts: bool = False
     is_answer: bool = False
+    is_listed: bool = False
 
     @property
     def stands_alone(self) -> bool:
@@ -149,13 +151,13 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
                 interrupts=is_at_work and not is_refusal,
                 is_answer=event.is_answer,
             )
-            may_reply = event.is_answer or (len(text) <= _MAX_REPLY_CHARS and not text.startswith("/"))
+            may_reply = event.is_answer or (len(text) <= _MAX_REPLY_CHARS and not _COMMAND_ALONE.fullmatch(text))
             if before is not None:
                 answered = last_question(before.text) or (last_words(before.text) if message.is_short else "")
                 message = replace(message, replies_to=answered if may_reply else "", asked=before.record)
             if unanswered and text.startswith(unanswered.strip()[:-1]):
                 found.pop(unanswered, None)  # it is typed anew
-            if is_begun and not is_refusal and _is_nearly(text, unserved):
+            if is_begun and not is_refusal and is_nearly(text, unserved):
                 found.pop(unserved, None)
             found.pop(f"{text}\n{stopped}", None)
             found[f"{text}\n{stopped}"] = message
@@ -177,13 +179,6 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
     return tuple(sorted(found.values(), key=lambda message: message.record))
 
 
-def _is_nearly(text: str, other: str) -> bool:
-    """Whether two messages are one, in which few words were put right."""
-    words, others = set(text.split()), set(other.split())
-    return len(others) >= _MIN_SAME_WORDS and 4 * len(words ^ others) <= len(words | others)
-
-
-_MIN_SAME_WORDS = 8
 # "and on Windows too"
 _LEANS = pattern(r"\W*(?:and|also|but|plus)\b", re.IGNORECASE)
 PLEASE = pattern(r"\A\W*please\b\W*", re.IGNORECASE)
@@ -548,6 +543,8 @@ def _user_item(message: UserMessage, text: str, analysis: Analysis) -> Item:
     ended, records = outcome_of(message, analysis)
     named = f" ({message.points_at})" if message.points_at else ""
     text = f"{text}{named}{stop_before(message, words)}{ended}"
+    # Nothing here shows what came of it; what counts for all work to come still does.
+    text += f" ({words.before_records})" if message.is_listed and lasting(text) < _ALL_WORK else ""
     return Item(text=text, records=records_of((message.record, *records)))
 
 

@@ -74,6 +74,7 @@ def test_the_same_command_has_the_same_key() -> None:
 def test_a_command_is_shown_by_its_first_line_that_does_something() -> None:
     command = "# all tests\ncd /data/app\nset -euo pipefail\nmake test\nmake demo"
     assert shown(command) == "make test …"
+    assert shown("rm -rf build/*.json 2>/dev/null || true\nmkdir -p build\nmake demo") == "make demo"
 
 
 def test_a_run_without_a_result_or_turned_down_by_the_user_has_no_outcome() -> None:

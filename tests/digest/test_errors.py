@@ -892,3 +892,23 @@ def test_ways_that_were_offered_are_no_part_of_what_was_found_to_be_wrong() -> N
 def test_where_no_failing_test_is_shown_the_command_shows_that_the_output_was_cut() -> None:
     failed = ran("go test ./... -count=1 2>&1 | tail -50", "ok  \ttide/moon\t0.1s\nFAIL", is_error=True)
     assert shown(failed)[0] == ["`go test ./... -count=1 2>&1 | tail -50`: FAIL — failing when last run"]
+
+
+def test_what_a_failed_test_prints_of_what_is_right_is_not_its_error() -> None:
+    output = (
+        "--- FAIL: TestTide (3.2s)\n    tide_test.go:7: harbour 12\n    tide_test.go:8: Level mismatch:\n"
+        "    tide_test.go:9: ✓ the gauge has a clock\nFAIL"
+    )
+    assert shown(ran("go test ./...", output, is_error=True))[0][0].startswith(
+        "`go test ./...`: --- FAIL: TestTide · tide_test.go:8: Level mismatch:"
+    )
+
+
+def test_the_line_that_defines_what_was_missing_is_the_fix() -> None:
+    failed = ran("go vet ./...", "src/a.go:9:2: undefined: scopeOfTides", is_error=True)
+    new = (
+        "// The scope of tides that are undefined in the north\nfunc scopeOfTides(hour int) int {\n\treturn hour / 6\n}"
+    )
+    fix = (call("Edit", "f", file_path="src/a.go", old_string="package a", new_string=new), answer("ok", "f"))
+    (line,) = shown(failed, fix, ran("go vet ./...", ""))[1]
+    assert line.endswith("→ fixed by src/a.go: `func scopeOfTides(hour int) int {`")

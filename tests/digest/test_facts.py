@@ -435,3 +435,9 @@ def test_what_a_server_was_given_again_and_again_is_counted_in_one_line_without_
     assert facts(user("answer the comments"), *given, says("done")) == [
         "`gh api repos/tide/gate/pulls/90/comments/…/replies -X POST -f body=…` → ok ×3"
     ]
+
+
+def test_runs_whose_output_was_searched_for_other_things_are_not_one() -> None:
+    one = ran("./tide list --json | grep -o Hash: | wc -l", "1")
+    other = ran("./tide list --json | grep -o ID: | wc -l", "2")
+    assert not any("×2" in text for text in facts(user("count them"), one, other, says("ok")))

@@ -545,3 +545,13 @@ def test_a_question_of_one_word_is_asked_of_what_the_options_are_for() -> None:
         Section.DECISIONS,
     )
     assert shown[0].startswith('When the store is locked already: Thoughts? → "B)": Give up at once')
+
+
+def test_replies_with_numbers_on_one_line_stand_each_with_its_question() -> None:
+    asked = "Questions for you:\n1. Do you prefer the marks or lines?\n2. Should the newest gauge be on the left?"
+    session = user("draw the gauges"), says(asked), user("1. i like the marks, 2. left most, or none"), *EDIT
+    settled_texts = texts(digest(conversation(*session), 2_000), Section.DECISIONS)
+    assert [text.partition(" → edited")[0] for text in settled_texts] == [
+        'Do you prefer the marks or lines? → "i like the marks"',
+        'Should the newest gauge be on the left? → "left most, or none"',
+    ]

@@ -502,6 +502,15 @@ def test_a_plan_that_was_turned_down_is_settled_by_the_yes_to_a_later_one_and_by
         assert f'Stopped by the user: `ExitPlanMode` → "and who reads it at night?"{mark}' in texts(one, Section.USER)
 
 
+def test_a_stopped_command_that_was_run_later_in_a_chain_was_run() -> None:
+    fetch = "git fetch origin tides:tides"
+    stopped = ran(fetch, REFUSED + "delete the one you made first", is_error=True)
+    made = ran(f"git branch -D tides && {fetch}", "Deleted branch tides")
+    one = digest(conversation(user(LONG), stopped, *made, user(f"{LONG}again"), BUILD), 1_500)
+    (stop,) = [item.text for item in items(one, Section.USER) if "Stopped" in item.text]
+    assert stop.endswith('→ "delete the one you made first" (later edited or run)')
+
+
 def test_a_stop_of_a_commit_is_over_when_one_is_made_with_another_message() -> None:
     stopped = ran("cd site && git add -A && git commit -m 'Add the page'", REFUSED + "the icon too", is_error=True)
     made = ran("cd site && git add -A && git commit -m 'Add page and icon'", "[main 4f1c2aa] Add page and icon")
