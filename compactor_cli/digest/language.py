@@ -89,7 +89,6 @@ class FixedWords:
     unpushed = _Word("Not pushed since", "此后未推送", "その後未プッシュ")
     more = _Word("more", "项未列出", "件は省略")
     resumed = _Word("later edited or run", "后来又编辑或运行", "後に編集または実行")
-    before_records = _Word("before these records", "在这些记录之前", "この記録より前")
     later_approved = _Word("approved later", "后来已同意", "後に承認")
     within = _Word("in", "位于", "箇所")
     edited_later = _Word("files edited since", "之后已编辑", "その後編集")

@@ -83,7 +83,7 @@ class UserMessage:
     of the user's yes to a later plan, where the call showed one (``is_plan``).
     ``after_stop``: the calls that were stopped without a word just before it, by where they stand.
     ``points_at``: the entries of an earlier list that it names by their number. ``is_answer``: a tool had
-    asked for these words. ``is_listed``: another client's summary quotes it, and no record has it.
+    asked for these words.
     """
 
     text: str
@@ -101,7 +101,6 @@ class UserMessage:
     points_at: str = ""
     interrupts: bool = False
     is_answer: bool = False
-    is_listed: bool = False
 
     @property
     def stands_alone(self) -> bool:
@@ -543,8 +542,6 @@ def _user_item(message: UserMessage, text: str, analysis: Analysis) -> Item:
     ended, records = outcome_of(message, analysis)
     named = f" ({message.points_at})" if message.points_at else ""
     text = f"{text}{named}{stop_before(message, words)}{ended}"
-    # Nothing here shows what came of it; what counts for all work to come still does.
-    text += f" ({words.before_records})" if message.is_listed and lasting(text) < _ALL_WORK else ""
     return Item(text=text, records=records_of((message.record, *records)))
 
 
