@@ -33,7 +33,15 @@ from compactor_cli.digest.names import PATH_ALONE
 from compactor_cli.digest.noise import is_import, is_narration, is_noise, is_passing, is_scrap
 from compactor_cli.digest.salience import Scores
 from compactor_cli.digest.settled import chooses, gives_reason
-from compactor_cli.digest.statements import GAP, MAX_CHARS, Statement, StatementForm, statements_of, without_end
+from compactor_cli.digest.statements import (
+    GAP,
+    MAX_CHARS,
+    Statement,
+    StatementForm,
+    list_ends,
+    statements_of,
+    without_end,
+)
 from compactor_cli.model.patterns import pattern
 
 if TYPE_CHECKING:
@@ -222,9 +230,7 @@ def _pieces(
     found = [*statements_of(text)]
     # By what they stand under: to reconsider one entry of a list leaves the others as they are.
     reconsidered = {lead: place for place, (piece, _, lead) in enumerate(found) if _TURNS_AWAY.search(piece)}
-    last = {lead: place for place, (_, form, lead) in enumerate(found) if form in _ENTRIES}
-    first = {lead: place for place, (_, _, lead) in reversed([*enumerate(found)])}
-    for place, (piece, form, lead) in enumerate(found):
+    for place, ((piece, form, lead), (opens, closes)) in enumerate(zip(found, list_ends(found), strict=True)):
         if form is StatementForm.SENTENCE:
             piece = without_end(piece, is_step)
         if is_noise(piece) or (is_overtaken and supposes(piece)):
@@ -254,12 +260,11 @@ def _pieces(
             form=form,
             lead=lead,
             weight=weight,
-            opens=not lead or place == first[lead],
-            closes=form not in _ENTRIES or place == last[lead],
+            opens=opens,
+            closes=closes,
         )
 
 
-_ENTRIES = (StatementForm.ITEM, StatementForm.ROW)
 # How a sentence begins that is read with the one before it.
 _LEANS = re.compile(r"(?:But|So|This|That|These|Those|It|They|However|Also|Then|Both|And|Instead|Here)\b")
 

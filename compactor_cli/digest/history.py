@@ -336,13 +336,13 @@ def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mappi
         elif lone := _within_doubted(group, doubted, analysis):
             own[lone.place] = words.overruled
         marks.update({(event, place): _Mark("", f" ({mark})") for place, mark in own.items() if mark != common})
-        for place, cut in _cut_lists(group):
+        for place, cut in cut_lists(group):
             before, after = marks.get((event, place), _Mark())
             marks[event, place] = _Mark(f"{cut.before}{before}", f"{after.removesuffix(cut.after)}{cut.after}")
     return marks
 
 
-def _cut_lists(group: Sequence[Statement]) -> Iterator[tuple[int, _Mark]]:
+def cut_lists(group: Sequence[Statement]) -> Iterator[tuple[int, _Mark]]:
     """The first and last entry that are shown of each list of a message, where it has others before or after them."""
     shown: dict[str, list[int]] = {}
     for at, one in enumerate(group):
@@ -355,7 +355,7 @@ def _cut_lists(group: Sequence[Statement]) -> Iterator[tuple[int, _Mark]]:
         if not last.closes:
             below = takewhile(lambda pair: _is_below(*pair), pairwise(group[places[-1] :]))
             *_, (_, end) = [(last, last), *below]
-            yield end.place, _Mark(after=f" {ELLIPSIS}")
+            yield end.place, _Mark(after="" if end.text.endswith(ELLIPSIS) else f" {ELLIPSIS}")
 
 
 def _is_below(above: Statement, one: Statement) -> bool:

@@ -25,7 +25,7 @@ from compactor_cli.digest.events import (
     short_name,
 )
 from compactor_cli.digest.files import is_undone
-from compactor_cli.digest.history import running_text
+from compactor_cli.digest.history import cut_lists, running_text
 from compactor_cli.digest.language import apart, terms
 from compactor_cli.digest.lists import thinned
 from compactor_cli.digest.noise import is_courtesy, is_narration, is_noise, is_passing
@@ -38,6 +38,7 @@ from compactor_cli.digest.statements import (
     StatementForm,
     TokenCache,
     chosen,
+    list_ends,
     one_line,
     opening,
     records_of,
@@ -278,11 +279,18 @@ def _gist(
     What a question is about stands before it. Where the work went on, it was the assistant's to itself. Left out is
     a list of as many intentions as there were ``acts`` since.
     """
+    found = [*statements_of(text)]
     pieces = [
         Statement(
-            text=f"`{piece.strip()}`" if form is StatementForm.CODE else piece, event=0, place=at, form=form, lead=lead
+            text=f"`{piece.strip()}`" if form is StatementForm.CODE else piece,
+            event=0,
+            place=at,
+            form=form,
+            lead=lead,
+            opens=opens,
+            closes=closes,
         )
-        for at, (piece, form, lead) in enumerate(statements_of(text))
+        for at, ((piece, form, lead), (opens, closes)) in enumerate(zip(found, list_ends(found), strict=True))
         if not is_noise(piece)
     ]
     leads = [one.lead.rpartition("\n")[2] if one.form is StatementForm.ITEM else "" for one in pieces]
@@ -305,7 +313,8 @@ def _gist(
 
 
 def _shown(pieces: Sequence[Statement]) -> str:
-    return running_text(pieces, {}).replace("\n", " ")
+    marks = {(pieces[0].event, place): mark for place, mark in cut_lists(pieces)} if pieces else {}
+    return running_text(pieces, marks).replace("\n", " ")
 
 
 def _ends(

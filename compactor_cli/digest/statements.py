@@ -379,6 +379,17 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
         columns = ""
 
 
+def list_ends(found: Sequence[tuple[str, StatementForm, str]]) -> list[tuple[bool, bool]]:
+    """Of each statement of a text whether nothing stands between its lead and it, and none of its list after it."""
+    last = {lead: place for place, (_, form, lead) in enumerate(found) if form in _ENTRIES}
+    first = {lead: place for place, (_, _, lead) in reversed([*enumerate(found)])}
+    return [
+        (not lead or place == first[lead], form not in _ENTRIES or place == last[lead])
+        for place, (_, form, lead) in enumerate(found)
+    ]
+
+
+_ENTRIES = (StatementForm.ITEM, StatementForm.ROW)
 _QUALIFIES = re.compile(
     r"(?:[^\W\d]+ #?)?(?:\d{1,2}|[A-H])(?:[.:)]| [-–—])\s"
     r"|.*\b(?:[Pp]ropos\w+|[Ss]uggest\w+|[Rr]ecommend\w+|[Ii]deas?)\b"

@@ -485,7 +485,7 @@ def _quotes(
         if cost > level and message not in whole:
             text = condensed(text, level, token_cache, lambda pieces, _, left: _fitting(pieces, left, token_cache))
         quoted[message] = text
-    for _, row in groupby(quoted.items(), lambda pair: pair[0].stopped or pair[0].record):
+    for _, row in groupby(quoted.items(), lambda pair: pair[0].stopped or pair[0]):
         yield _joined_stops([*row], analysis)
 
 

@@ -559,3 +559,13 @@ def test_a_picture_that_was_dropped_on_the_terminal_takes_nothing_of_the_words_b
     for text, shown in ((f"{picture}\n\n{words}", words), (picture, "")):
         cut = condensed(text, 20, token_cache(), lambda pieces, _, left: pieces)
         assert (shown in cut, "/var/" in cut) == (True, False)
+
+
+def test_answers_to_two_questions_of_one_call_are_two_messages_and_no_stops() -> None:
+    first, second = (f"Where do the {name} of the harbour come from?" for name in ("gauges", "clocks"))
+    replies = "from the store, which keeps them for a year", "from the crane, never from the store of the clerks"
+    asked = call("AskUserQuestion", "a", questions=[{"question": first}, {"question": second}])
+    told = answer(f'User has answered your questions: "{first}"="{replies[0]}", "{second}"="{replies[1]}".', "a")
+    session = conversation(user(LONG), asked, told, says("I see."), user(f"{LONG}again"), BUILD)
+    found = {item.text: item.records for item in wants_items(analyse(request(session)), 2_000, token_cache())}
+    assert found[replies[0]] == found[replies[1]]
