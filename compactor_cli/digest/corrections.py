@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from compactor_cli.digest.causes import finds_cause
+from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.choices import last_question
+from compactor_cli.digest.commands import CommandOutcome
 from compactor_cli.digest.events import Event, EventKind, FileAction, short_name
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import apart, terms
@@ -127,7 +129,8 @@ def standing(one: Statement, analysis: Analysis) -> str:
         return words.overruled
     if one.form not in _PROSE:
         return ""
-    if one.event < analysis.code_changed_at and GIVES_VERDICT.search(one.text):
+    is_verdict = GIVES_VERDICT.search(one.text) or (_SAYS_FAILING.search(one.text) and _has_passed(one, analysis))
+    if one.event < analysis.code_changed_at and is_verdict:
         return words.older
     touched, files = analysis.edited.touched, analysis.edited.files
     if not files or one.event < 0:
@@ -142,6 +145,18 @@ def standing(one: Statement, analysis: Analysis) -> str:
     return words.edited_later if 2 * later >= len(names) else ""
 
 
+def _has_passed(one: Statement, analysis: Analysis) -> bool:
+    """Whether a check of the work went well after a statement."""
+    checks = (run for run in reversed(analysis.runs) if run.outcome is CommandOutcome.OK and is_test(run.command))
+    return any(run.event > one.event for run in checks)
+
+
+# That a check fails, as it is now.
+_SAYS_FAILING = pattern(
+    r"\b(?:tests?|build|lint\w*|checks?)\b[^.!?\n]{0,50}\b(?:fails|(?:is|are|keeps?|still) failing)\b"
+    r"|\bfailing tests?\b",
+    re.IGNORECASE,
+)
 # `src/store.py:120`, `store.py:120-140`
 _LINE_OF_FILE = pattern(r"(?:^|[\s`(/])(?P<file>[\w.-]+\.\w+):\d+(?!\d*:\d)")
 _PROSE = (StatementForm.SENTENCE, StatementForm.ITEM, StatementForm.ROW)

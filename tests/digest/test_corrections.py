@@ -99,6 +99,13 @@ def test_the_place_of_a_line_is_marked_once_its_file_was_edited() -> None:
     assert f"{found.text} (files edited since)" not in shown(found, *AFTER, *EDIT, says("They are renamed."))
 
 
+def test_that_a_test_fails_is_marked_once_it_passed_after_an_edit() -> None:
+    found = says("The test of the store is failing since it reads the hours of the harbour without their zone.")
+    passed, mark = ran("make test", "12 passed"), f"{found.text} (before the newest edits)"
+    assert mark in shown(found, *AFTER, *EDIT, passed, says("They are renamed."))
+    assert mark not in shown(found, *AFTER, *EDIT, says("They are renamed."))
+
+
 def test_how_a_step_went_is_not_told_once_the_work_went_on() -> None:
     why = says("The hour is dropped by the key of the readings, which is their local time.")
     steps = (says("Both tests fail as expected."), *EDIT, says("Lint passes. Now let me run the tests."))
