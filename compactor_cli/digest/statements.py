@@ -380,13 +380,22 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
 
 
 def list_ends(found: Sequence[tuple[str, StatementForm, str]]) -> list[tuple[bool, bool]]:
-    """Of each statement of a text whether nothing stands between its lead and it, and none of its list after it."""
-    last = {lead: place for place, (_, form, lead) in enumerate(found) if form in _ENTRIES}
-    first = {lead: place for place, (_, _, lead) in reversed([*enumerate(found)])}
-    return [
-        (not lead or place == first[lead], form not in _ENTRIES or place == last[lead])
-        for place, (_, form, lead) in enumerate(found)
-    ]
+    """Of each statement of a text whether nothing stands between its lead and it, and none of its list after it.
+
+    Where nothing leads it, only entries of lists stand before one.
+    """
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for place, (_, form, lead) in enumerate(found):
+        if lead or form in _ENTRIES:
+            first.setdefault(lead, place)
+        if form in _ENTRIES:
+            last[lead] = place
+    ends: list[tuple[bool, bool]] = []
+    for place, (_, form, lead) in enumerate(found):
+        is_entry = form in _ENTRIES
+        ends.append((not (lead or is_entry) or place == first[lead], not is_entry or place == last[lead]))
+    return ends
 
 
 _ENTRIES = (StatementForm.ITEM, StatementForm.ROW)

@@ -10,7 +10,7 @@ from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.candidates import candidates_of
 from compactor_cli.digest.choice import ITEM_TOKENS, Choice
 from compactor_cli.digest.history import history_items, running_text
-from compactor_cli.digest.statements import Statement, StatementForm, statements_of
+from compactor_cli.digest.statements import Statement, StatementForm, list_ends, statements_of
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message, Transcript
 
@@ -260,6 +260,16 @@ def test_a_statement_after_a_list_does_not_stand_for_it_under_its_heading() -> N
     ]
     shown_text = history_items(analysis, found[-1:], {}, {}, with_names=False)[0].text
     assert shown_text.startswith("Missing tests of the harbour: … Those of the store")
+
+
+def test_an_entry_of_a_list_without_a_heading_shows_that_others_stand_before_it() -> None:
+    done = "1. The gauges of the north are read once an hour\n2. Those of the south are read at night, by the crane"
+    analysis = analyse(request(conversation(user("which gauges are read when?"), says(done))))
+    found = [one for one in candidates_of(analysis, 2_000) if one.event == 1]
+    shown_text = history_items(analysis, found[-1:], {}, {}, with_names=False)[0].text
+    assert shown_text.startswith("… 2. Those of the south")
+    after = list_ends([*statements_of(f"{done}\n\nThat is all there is of them.")])
+    assert after == [(True, False), (False, True), (True, True)]
 
 
 def test_the_steps_of_a_build_are_stated_by_its_end_and_not_one_by_one() -> None:
