@@ -36,7 +36,7 @@ _CORRECTION = pattern(
     r"(?:wait\b|undo\b|revert\b|that(?:'s| is) (?:not|wrong|no)|not (?:that|like|what)|wrong\b"
     r"|(?:this|that|it) (?:should|must)(?: not|n'?t)\b|let'?s (?:not|pause|step back)\b"
     r"|i (?:meant|didn'?t|don'?t (?:want|think|like)|still (?:feel|think|believe)|would (?:rather|prefer))"
-    r"|but\b|i'?d (?:rather|prefer)|.{0,80}\bwhat i (?:actually |really )?meant\b"
+    r"|but\b|i'?d (?:rather|prefer)"
     r"|不对|不是|等等|错|違|ちがう"
     r"|(?:again,? )?(?:[\w-]+ ){1,6}(?:is|was|are)(?:(?: not|n'?t) (?:correct|right|true)| wrong| incorrect)\b)",
     re.IGNORECASE,

@@ -137,11 +137,7 @@ def test_a_correction_that_goes_on_with_a_question_is_one() -> None:
 
 def test_an_objection_is_a_correction_unless_it_only_asks() -> None:
     verdict = says("Keep the lock in the store of the harbour, since the gauges read it there.")
-    for words in (
-        "but then the gauges wait for the lock",
-        "I still feel the lock is not right in the store",
-        "that is good too, but what I actually meant is the lock of the harbour gauges",
-    ):
+    for words in ("but then the gauges wait for the lock", "I still feel the lock is not right in the store"):
         assert doubted(user("where to?"), verdict, user(words))
     for words in (
         "but do the gauges wait for the lock then?",
