@@ -54,6 +54,8 @@ CUE_FACTOR = 1.4
 # A short sentence between two calls, which is about the next one more often than not.
 REMARK_FACTOR, MAX_REMARK_CHARS = 0.4, 80
 TAKEN_BACK_FACTOR = 0.4
+# What a review calls good, or small, tells less than what it wants changed.
+MINOR_FACTOR = 0.7
 # What names a file that was changed after it was said tells less of what is so now.
 CHANGED_SINCE_FACTOR = 0.6
 # What the user was asked for and has answered since.
@@ -253,6 +255,8 @@ def _pieces(
             factor *= LEANING_FACTOR
         if place < reconsidered.get(lead, -1):
             factor *= TAKEN_BACK_FACTOR
+        if lead and _MINOR.search(lead):
+            factor *= MINOR_FACTOR
         shown, weight = _shortened(piece, scores, focus, _SPOKEN_CHARS), base.weight * factor
         yield base._replace(
             text=shown,
@@ -265,6 +269,10 @@ def _pieces(
         )
 
 
+_MINOR = pattern(
+    r"^\W*(?:\w+ )?(?:suggestions?|nits?|minor|low|optional|positives?|praise|strengths?|what(?:'s| is) good)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
 # How a sentence begins that is read with the one before it.
 _LEANS = re.compile(r"(?:But|So|This|That|These|Those|It|They|However|Also|Then|Both|And|Instead|Here)\b")
 

@@ -272,6 +272,15 @@ def test_an_entry_of_a_list_without_a_heading_shows_that_others_stand_before_it(
     assert after == [(True, False), (False, True), (True, True)]
 
 
+def test_what_a_review_calls_small_or_good_weighs_less_than_what_it_wants_changed() -> None:
+    wanted, small = "the crane reads the gauge of the north twice", "the crane reads the gauge of the south once"
+    review = f"## Critical issues\n- {wanted}\n\n## Suggestions (2)\n- {small}\n\n## Positives\n- {small}, too"
+    analysis = analyse(request(conversation(user("review the crane"), says(review))))
+    first, *others = (one.weight for one in candidates_of(analysis, 2_000) if one.event == 1)
+    assert len(others) == 2
+    assert all(weight < first for weight in others)
+
+
 def test_the_steps_of_a_build_are_stated_by_its_end_and_not_one_by_one() -> None:
     steps = "\n".join(f"   Compiling gauge-{name} v0.1.{len(name)}" for name in ("clock", "export", "console"))
     built = ran("cargo build --bin gauge-clock", f"{steps}\n    Finished `dev` profile [optimized] in 9.12s")
