@@ -912,3 +912,18 @@ def test_the_line_that_defines_what_was_missing_is_the_fix() -> None:
     fix = (call("Edit", "f", file_path="src/a.go", old_string="package a", new_string=new), answer("ok", "f"))
     (line,) = shown(failed, fix, ran("go vet ./...", ""))[1]
     assert line.endswith("→ fixed by src/a.go: `func scopeOfTides(hour int) int {`")
+
+
+def test_a_finding_within_a_turn_is_not_fixed_by_a_later_turn_nor_by_the_edits_for_the_next_finding() -> None:
+    seen = "The issue is that `gauge.py` reads feet, as `tide.py` does, and the console shows metres of both."
+    looked, later = ran("ls src", "gauge.py"), (user("and the docs?"), says("I look."), user("go on"))
+    edit_of_file = (
+        call("Edit", "k", file_path="src/gauge.py", old_string="hour", new_string="hours"),
+        answer("ok", "k"),
+    )
+    assert causes(says(seen), looked, *later, *edit_of_file) == []
+    other = "The actual problem is the relay: `shut_gate` waits for `read_level` and gives up after a second."
+    first = (call("Edit", "m", file_path="src/gauge.py", old_string="read_level()", new_string="read_level() / 3"),)
+    second = (call("Edit", "n", file_path="src/relay.py", old_string="read_level(2)", new_string="read_level(3)"),)
+    found = causes(says(FOUND), *first, answer("ok", "m"), says(other), *second, answer("ok", "n"))
+    assert any(text.startswith(FOUND[:30]) and "relay.py" not in text.partition("→")[2] for text in found)

@@ -576,3 +576,13 @@ def test_what_was_said_in_a_step_that_was_closed_since_is_no_state_of_the_work()
     session = (user("register the handlers of both harbours"), *made, says(said), *edit)
     assert any(said in text for text in texts(digest(conversation(*session), 1_500), Section.TASK))
     assert not any(said in text for text in texts(digest(conversation(*session, *closed), 1_500), Section.TASK))
+
+
+def test_a_plan_that_was_approved_after_the_newest_request_stands_with_it() -> None:
+    shown = call("ExitPlanMode", "p", plan="# Plan: Handlers\n1. Register them\n2. Test them\n3. Lint them")
+    approved = answer("User has approved your plan. You can now start coding.", "p")
+    session = (user("register the handlers of both harbours"), shown, approved, says("I begin."))
+    assert any(
+        text.startswith("Plan: Handlers: 1. Register them") and text.endswith("→ approved by the user")
+        for text in texts(digest(conversation(*session), 1_500), Section.TASK)
+    )
