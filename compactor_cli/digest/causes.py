@@ -12,7 +12,7 @@ from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.checks import changes_code
 from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
-from compactor_cli.digest.failures import GUESS, fails_alike, fixing_line
+from compactor_cli.digest.failures import GUESS, TEST_FILE, fails_alike, fixing_line
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.noise import is_narration, may_have
 from compactor_cli.digest.statements import COLONS, ELLIPSIS, GAP, sentences
@@ -54,7 +54,7 @@ _UNSURE = pattern(
     r"|same (?:bug|issue|problem)|(?:now|already|is|was|are) (?:fixed|clear))\b",
     re.IGNORECASE,
 )
-_OF_TESTS = pattern(r"(?:^|/)(?:tests?|__tests__|spec)/|(?:^|/)test_[^/]*$|(?:_test|\.test|\.spec|_spec)\.\w+$")
+_OF_TESTS = pattern(rf"(?:^|/)(?:tests?|__tests__|spec)/|{TEST_FILE.pattern}")
 # What was looked for, a fault or not.
 _FOUND_IT = pattern(r"\W*found it\b", re.IGNORECASE)
 _POINTS_BACK = pattern(r"\W*(?:so )?(?:that|this|it)(?:'s| is| explains)\b", re.IGNORECASE)

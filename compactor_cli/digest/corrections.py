@@ -49,16 +49,16 @@ _OWNS_TO_ERROR = pattern(
     r"|I got (?:that|this|it) wrong|my mistake|that was (?:wrong|incorrect))",
     re.IGNORECASE,
 )
+_ASKS_IF_SURE = pattern(r"\bare (?:you|we) (?:really )?sure\b", re.IGNORECASE)
 # How the user says that something does not work, or doubts that it does.
 _FAILURE = pattern(
-    r"\bstill (?:not?\b|fail|broken|\w+(?:n['’]?t| not)\b|get(?:ting)?\b|got\b|say|show|happen)"
-    r"|\bare (?:you|we) (?:really )?sure\b"
+    rf"{_ASKS_IF_SURE.pattern}"
+    r"|\bstill (?:not?\b|fail|broken|\w+(?:n['’]?t| not)\b|get(?:ting)?\b|got\b|say|show|happen)"
     r"|\b(?:does|do|did|is|are|was|were)(?:n['’]?t| not) (?:\w+ ){0,2}(?:work|happen|fir[ei]|show|load|see\b)"
     r"|\b(?:tests?|checks?|build|ci|lint\w*)\b[^.!?\n]{0,40}\b(?:fail(?:s|ed|ing)|broken|unhappy)\b"
     r"|还是[不没]|没(?:有用|用|生效)|\b(?:annoying|fgs|wtf|a+rgh+)\b|^\s*(?:error|fatal|--- fail)\b",
     re.IGNORECASE | re.MULTILINE,
 )
-_ASKS_IF_SURE = pattern(r"\bare (?:you|we) (?:really )?sure\b", re.IGNORECASE)
 _IS_OTHER = pattern(r"\W*(?:(?:this is )?unrelated|separately|another (?:thing|topic)|by the way|btw)\b", re.IGNORECASE)
 # Where it has fewer words that carry meaning, it is about the newest report; words that begin alike are one word.
 _MIN_NAMING, _BEGINNING = 5, 5
@@ -147,8 +147,8 @@ def standing(one: Statement, analysis: Analysis) -> str:
 
 def _has_passed(one: Statement, analysis: Analysis) -> bool:
     """Whether a check of the work went well after a statement."""
-    checks = (run for run in reversed(analysis.runs) if run.outcome is CommandOutcome.OK and is_test(run.command))
-    return any(run.event > one.event for run in checks)
+    since = (run for run in analysis.runs if run.event > one.event)
+    return any(run.outcome is CommandOutcome.OK and is_test(run.command) for run in since)
 
 
 # That a check fails, as it is now.

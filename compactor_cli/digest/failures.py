@@ -346,13 +346,14 @@ def _is_about(run: Run, change: FileOperation) -> bool:
 _WORD = pattern(r"[^\W\d]\w{2,}")
 
 
-_TEST_FILE = pattern(r"^test_|(?:_test|\.test|\.spec|_spec)\.\w+$")
+# A file of tests, by its name.
+TEST_FILE = pattern(r"(?:^|/)test_[^/]*$|(?:_test|\.test|\.spec|_spec)\.\w+$")
 
 
 def _is_of_another_test(run: Run, change: FileOperation) -> bool:
     """Whether a file of tests was changed, and others failed; helpers of tests have another name."""
     tests = _failure(run.line)[0]
-    if not tests or not _TEST_FILE.search(change.name) or change.name in run.output:
+    if not tests or not TEST_FILE.search(change.name) or change.name in run.output:
         return False
     return not any(test in text for test in tests for text in chain.from_iterable(change.replaced))
 
@@ -445,7 +446,7 @@ def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> str:
         for raw in new.split("\n")
         if raw.strip() not in old
     ]
-    missing = {name for found in _UNDEFINED.finditer(fault) if (name := found[1])}
+    missing = set(_UNDEFINED.findall(fault))
 
     def defines(line: str) -> bool:
         return any(f"{name}(" in line or f"{name} " in line for name in missing)

@@ -312,19 +312,19 @@ def _endings(analysis: Analysis) -> dict[int, str]:
     return {run.event: named[run.outcome] for run in analysis.runs if run.outcome in named and not run.is_look}
 
 
-class _Mark(NamedTuple):
+class Mark(NamedTuple):
     """What stands before a statement and after it."""
 
     before: str = ""
     after: str = ""
 
 
-def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mapping[tuple[int, int], _Mark]:
+def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mapping[tuple[int, int], Mark]:
     """What became of statements, in brackets, by event and place; before the first (place -1) where most share it.
 
     An ellipsis stands where a list is shown without its first or its last entries.
     """
-    words, marks = analysis.words, dict[tuple[int, int], _Mark]()
+    words, marks = analysis.words, dict[tuple[int, int], Mark]()
     for group in groups:
         event, doubted = group[0].event, analysis.taken_back.get(group[0].event, frozenset())
         own = {one.place: mark for one in group if (mark := _mark(one, group, analysis))}
@@ -332,17 +332,17 @@ def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mappi
         times = Counter(own.values())
         common = next((mark for mark in times if times[mark] > min(_MAX_ALIKE, max(1, len(group) // 2))), "")
         if common:
-            marks[event, -1] = _Mark(f"({common}) ")
+            marks[event, -1] = Mark(f"({common}) ")
         elif lone := _within_doubted(group, doubted, analysis):
             own[lone.place] = words.overruled
-        marks.update({(event, place): _Mark("", f" ({mark})") for place, mark in own.items() if mark != common})
+        marks.update({(event, place): Mark("", f" ({mark})") for place, mark in own.items() if mark != common})
         for place, cut in cut_lists(group):
-            before, after = marks.get((event, place), _Mark())
-            marks[event, place] = _Mark(f"{cut.before}{before}", f"{after.removesuffix(cut.after)}{cut.after}")
+            before, after = marks.get((event, place), Mark())
+            marks[event, place] = Mark(f"{cut.before}{before}", f"{after.removesuffix(cut.after)}{cut.after}")
     return marks
 
 
-def cut_lists(group: Sequence[Statement]) -> Iterator[tuple[int, _Mark]]:
+def cut_lists(group: Sequence[Statement]) -> Iterator[tuple[int, Mark]]:
     """The first and last entry that are shown of each list of a message, where it has others before or after them."""
     shown: dict[str, list[int]] = {}
     for at, one in enumerate(group):
@@ -351,11 +351,11 @@ def cut_lists(group: Sequence[Statement]) -> Iterator[tuple[int, _Mark]]:
         first, last = group[places[0]], group[places[-1]]
         # A gap after the entry that it stands below is shown as one.
         if not (first.opens or (places[0] and _is_below(group[places[0] - 1], first))):
-            yield first.place, _Mark(before=f"{ELLIPSIS} ")
+            yield first.place, Mark(before=f"{ELLIPSIS} ")
         if not last.closes:
             below = takewhile(lambda pair: _is_below(*pair), pairwise(group[places[-1] :]))
             *_, (_, end) = [(last, last), *below]
-            yield end.place, _Mark(after="" if end.text.endswith(ELLIPSIS) else f" {ELLIPSIS}")
+            yield end.place, Mark(after="" if end.text.endswith(ELLIPSIS) else f" {ELLIPSIS}")
 
 
 def _is_below(above: Statement, one: Statement) -> bool:
@@ -390,7 +390,7 @@ def _mark(one: Statement, group: Sequence[Statement], analysis: Analysis) -> str
     return analysis.words.older if is_open and one.event < analysis.code_changed_at else ""
 
 
-def _item(label: str, group: Sequence[Statement], depth: int, marks: Mapping[tuple[int, int], _Mark]) -> Item:
+def _item(label: str, group: Sequence[Statement], depth: int, marks: Mapping[tuple[int, int], Mark]) -> Item:
     text = running_text(group, marks)
     if label and not text.startswith(label.strip("`")):
         text = f"{label}: {text}"
@@ -400,7 +400,7 @@ def _item(label: str, group: Sequence[Statement], depth: int, marks: Mapping[tup
 _STOPS = f".{FULL_STOPS}"
 
 
-def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], _Mark]) -> str:
+def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], Mark]) -> str:
     """The statements of a message under their leads; a new heading, and each entry under one, opens a line.
 
     An ellipsis stands for what is left out between two.
@@ -410,10 +410,10 @@ def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], _Ma
     shown: set[str] = set()
     before: Statement | None = None
     # A message that is in doubt as a whole has its mark once, before it.
-    doubted = marks[group[0].event, -1].before if group and (group[0].event, -1) in marks else ""
+    doubted = marks.get((group[0].event, -1), Mark()).before if group else ""
     for statement in group:
         entry = statement.form is not StatementForm.SENTENCE
-        mark = marks.get((statement.event, statement.place), _Mark())
+        mark = marks.get((statement.event, statement.place), Mark())
         piece = f"{mark.before}{listed(statement.text.strip())}{mark.after}"
         leads = statement.lead.split("\n") if statement.lead else []
         is_below = before is not None and _is_below(before, statement)

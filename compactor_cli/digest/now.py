@@ -140,12 +140,11 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
 
 def _approved_since(newest: UserMessage, analysis: Analysis) -> Item | None:
     """How a plan begins that the user approved after the newest request: that is what the work goes on with."""
-    words = analysis.words
-    begins, ends = f"{words.plan}{words.colon}", f" → {words.approved}"
-    plans = (one for one in reversed(analysis.decisions) if one.text.startswith(begins) and one.text.endswith(ends))
-    plan = next((one for one in plans if one.records and one.records[0] > newest.record), None)
+    plans = (one for one in reversed(analysis.decisions) if one.is_approved and one.records[0] > newest.record)
+    plan = next(plans, None)
     if plan is None:
         return None
+    ends = f" → {analysis.words.approved}"
     return Item(text=f"{opening(plan.text.removesuffix(ends), _MAX_OPTION_CHARS)}{ends}", records=plan.records)
 
 

@@ -142,8 +142,7 @@ def _replied(asked: str, closing: str, words: FixedWords) -> str:
     answer, more = [*islice(dropwhile(_ACKNOWLEDGES.match, sentences(closing)), 2), "", ""][:2]
     is_bare = len(answer.split()) < _MIN_ANSWER_WORDS and not more.endswith(COLONS)
     stated = f"{answer} {more}".strip() if is_bare else answer
-    is_answer = _IS_NO.match(stated) or (asked.rstrip().endswith(QUESTION_MARKS) and _IS_YES.match(stated))
-    if is_answer:
+    if _IS_NO.match(stated) or (asked.rstrip().endswith(QUESTION_MARKS) and _IS_YES.match(stated)):
         return f"{words.replied}{words.colon}{opening(stated, _MAX_ANSWER_CHARS)}"
     return words.replied if len(closing) >= _MIN_REPLY_CHARS else ""
 

@@ -64,7 +64,7 @@ class Decision:
     """A sentence that decides, a question with the user's answer, or a plan with what the user said to it.
 
     ``weight``: how surely it decides, from 2 on (4: the user chose). ``given_up``: the options not taken. ``turn``: of
-    what the user agreed to, the turn in which that is done.
+    what the user agreed to, the turn in which that is done. ``is_approved``: it is a plan that was shown and approved.
     """
 
     text: str
@@ -72,6 +72,7 @@ class Decision:
     weight: float
     given_up: tuple[str, ...] = ()
     turn: int = -1
+    is_approved: bool = False
 
 
 # How choices are worded, and how reasons are.
@@ -170,7 +171,8 @@ def _judged_plan(call: Event, after: Sequence[Event], words: FixedWords) -> Iter
     shown = f"{words.plan}{words.colon}{outline(plan)}"
     records = records_of((call.record, result.record))
     if not result.is_refusal:
-        yield Decision(text=f"{shown} → {words.approved}", records=records, weight=_TAKEN, turn=call.turn)
+        text = f"{shown} → {words.approved}"
+        yield Decision(text=text, records=records, weight=_TAKEN, turn=call.turn, is_approved=True)
         return
     later = next((one for one in after[1:2] if one.kind is EventKind.USER), None)
     reason = opening(result.refusal or (later.text if later else ""), _MAX_ANSWER_CHARS)
@@ -431,7 +433,7 @@ def _item(decision: Decision, analysis: Analysis) -> Item:
     given_up = " · ".join(_not_taken_since(decision, analysis.events))
     rest = f" ({words.given_up}{words.colon}{given_up})" if given_up else ""
     text = f"{decision.text}{rest}" + (f" → {ended}" if ended else "")
-    if decision.text.endswith(f" → {words.approved}") and _is_edited_later(decision, analysis):
+    if decision.is_approved and _is_edited_later(decision, analysis):
         text = f"{text} ({words.edited_later})"
     return Item(text=text, records=records_of((*decision.records, *(outcome.records if outcome and ended else ()))))
 
