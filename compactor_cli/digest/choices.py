@@ -60,9 +60,18 @@ def last_question(text: str) -> str:
     )
     # Code in which the ending begins is none of it.
     found = sentences("```\n" * (text.removesuffix(ending).count("```") % 2) + ending)
-    last = next((at for at in range(len(found) - 1, max(-1, len(found) - 4), -1) if _asks(found[at])), -1)
+    near = range(len(found) - 1, max(-1, len(found) - 4), -1)
+    offers = (
+        at for at in range(len(found) - 1, max(-1, len(found) - _MAX_BELOW_OFFER), -1) if _OFFERS.match(found[at])
+    )
+    last = next(chain((at for at in near if _asks(found[at])), offers), -1)
     first = last - 1 if last > 0 and _OTHER_HALF.match(found[last]) and _asks(found[last - 1]) else last
     return " ".join(found[first : last + 1]) if last >= 0 else ""
+
+
+# "Would you like me to refactor it? It would:", and a list of what that gives.
+_OFFERS = pattern(r"\W*(?:(?:do you )?want|would you like) me to\b[^?]*[?？]\W*\Z", re.IGNORECASE)
+_MAX_BELOW_OFFER = 10
 
 
 def last_proposal(text: str) -> str:
@@ -260,6 +269,6 @@ def asks(words: str) -> bool:
 QUESTION_WORDS = "what|which|where|when|who|how|why"
 _BEGINS_TO_ASK = pattern(
     rf"\W*(?:(?:and|but|so|also)\b\W*)?(?:{QUESTION_WORDS})"
-    r"(?:'s\b| (?:\w+ )?(?:is|are|do|does|did|was|were|can|could|should|would|about|if)\b)",
+    r"(?:'s\b| (?:\w+ )?(?:is|are|do|does|did|was|were|can|could|should|would|about|if)(?:n['’]t)?\b)",
     re.IGNORECASE,
 )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from itertools import dropwhile, islice
+from itertools import dropwhile, islice, pairwise
 
 from compactor_cli.digest.checks import brief, covered_since, is_test
+from compactor_cli.digest.choices import asks
 from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.commits import Commit
 from compactor_cli.digest.corrections import takes_back
@@ -16,7 +17,7 @@ from compactor_cli.digest.failures import never_ran
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.settled import is_assent
-from compactor_cli.digest.statements import COLONS, ELLIPSIS, QUESTION_MARKS, opening, records_of, sentences
+from compactor_cli.digest.statements import COLONS, ELLIPSIS, FULL_STOPS, QUESTION_MARKS, opening, records_of, sentences
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
@@ -25,7 +26,7 @@ _MAX_MADE, _MAX_EDITED = 3, 2
 # What a row of yeses set going is that of each request in it: of so much, time stays linear in very long sessions.
 _MAX_SET_GOING = 100
 _MAX_SUBJECT_CHARS, _MAX_COMMAND_CHARS = 60, 60
-_MAX_ANSWER_CHARS, _MIN_ANSWER_WORDS = 120, 5
+_MAX_ANSWER_CHARS, _MIN_ANSWER_WORDS, _MIN_LEAD_WORDS = 120, 5, 3
 # Words of this length are a reply, where nothing was done.
 _MIN_REPLY_CHARS = 160
 # Alone on its line or after words: within quotes it is a field of what a server holds, made long before.
@@ -138,15 +139,42 @@ _IS_NO = pattern(r"\W*(?:no\b|not yet|I (?:can'?t|cannot|am unable)|unfortunatel
 
 
 def _replied(asked: str, closing: str, words: FixedWords) -> str:
-    """That there was a reply, where it says more than a few words; how it answers what can be answered by a yes."""
-    answer, more = [*islice(dropwhile(_ACKNOWLEDGES.match, sentences(closing)), 2), "", ""][:2]
-    is_bare = len(answer.split()) < _MIN_ANSWER_WORDS and not more.endswith(COLONS)
-    stated = f"{answer} {more}".strip() if is_bare else answer
-    if _IS_NO.match(stated) or (asked.rstrip().endswith(QUESTION_MARKS) and _IS_YES.match(stated)):
-        return f"{words.replied}{words.colon}{opening(stated, _MAX_ANSWER_CHARS)}"
+    """That there was a reply, where it says more than a few words; how it answers a question, a no whatever was asked.
+
+    What can be answered by a yes is answered by the sentence that says it, another question by the first sentence that
+    states something.
+    """
+    first = [*islice(dropwhile(_ACKNOWLEDGES.match, sentences(closing)), _MAX_LEADING), "", ""]
+    is_bare = len(first[0].split()) < _MIN_ANSWER_WORDS and not first[1].endswith(COLONS)
+    answer = f"{first[0]} {first[1]}".strip() if is_bare else first[0]
+    is_yes_or_no = asked.rstrip().endswith(QUESTION_MARKS) and _IS_YES.match(answer)
+    if not (is_yes_or_no or _IS_NO.match(answer)):
+        stated = (f"{one} {after}" if one.endswith(COLONS) else one for one, after in pairwise(first) if _states(one))
+        stated = (one for one in stated if not _LEADS_NOWHERE.search(one))
+        answer = next(stated, "") if asks(asked) else ""
+    if answer:
+        return f"{words.replied}{words.colon}{opening(answer, _MAX_ANSWER_CHARS)}"
     return words.replied if len(closing) >= _MIN_REPLY_CHARS else ""
 
 
+def _states(sentence: str) -> bool:
+    """Whether a sentence at the start of a reply says, or leads to, something of the matter; a heading does not."""
+    count = len(sentence.split())
+    is_whole = count >= _MIN_ANSWER_WORDS and sentence.endswith(_STOPS)
+    leads = count >= _MIN_LEAD_WORDS and sentence.endswith(COLONS)
+    return (is_whole or leads) and not (_ACKNOWLEDGES.match(sentence) or _BEGINS.match(sentence))
+
+
+_LEADS_NOWHERE = pattern(r"[:：](?:\s*\d+[.)])?\s*\Z")
+_STOPS = (*FULL_STOPS, ".", "!", ".)")
+_MAX_LEADING = 4
+# How a reply begins before it says something; an entry needs its lead.
+_BEGINS = pattern(
+    r"\W*(?:\d+[.)] |(?:ah|oh|ok(?:ay)?|perfect|great|good|excellent|now|sorry|I (?:now )?(?:have|see|understand|found)"
+    r"|I've|you(?:'re| are)|that(?:'s| is) (?:a )?(?:right|good|great|fair|correct)|here(?:'s| is| are)|based on"
+    r"|looking at)\b)",
+    re.IGNORECASE,
+)
 _IS_YES = pattern(
     r"\W*(?:yes\b|yep\b|yeah\b|correct\b|exactly\b|right[.,!]|(?:that(?:'s| is)|you(?:'re| are)) "
     r"(?:\w+ )?(?:right|correct|true)\b|是的|对[，。]|はい)",

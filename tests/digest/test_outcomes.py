@@ -180,6 +180,24 @@ def test_how_a_question_was_answered_that_a_yes_answers_stands_with_it(reply: st
     assert shown.count(stated) == 1
 
 
+@pytest.mark.parametrize(
+    ("reply", "stated"),
+    [
+        (
+            "Great question! I see it now. The key of the hour is the same twice.",
+            "The key of the hour is the same twice.",
+        ),
+        (
+            "# The two hours\n\nHere is what happens:\n\nThe causes are:\n1. the key of the hour\n2. the copy",
+            "The causes are: 1. the key of the hour",
+        ),
+    ],
+)
+def test_a_question_stands_with_the_first_sentence_that_states_something(reply: str, stated: str) -> None:
+    before = user("why exactly didn't you store the second hour"), says(reply)
+    assert analyse(request(conversation(*before, NEXT, STORE))).outcomes[1].text == f"replied: {stated}"
+
+
 def test_what_an_offer_after_an_answer_set_going_is_that_of_the_yes_and_not_of_the_question() -> None:
     why = "The export drops it, since both hours of October have the same key, and the second looks like a copy. " * 2
     asked = user("why are the readings of October missing?"), says(f"{why}Want me to store them in UTC?")

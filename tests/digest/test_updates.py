@@ -221,7 +221,7 @@ def test_replies_of_a_few_words_are_not_carried_and_what_was_replied_stays(state
         says("I write."),
     )
     users = texts(after(first, user("and then stop the clock of the harbour"), says("ok"), state=state), Section.USER)
-    assert any("which of the two hours" in line and line.endswith("→ replied") for line in users)
+    assert any("which of the two hours" in line and "→ replied" in line for line in users)
     assert not any("aha" in line for line in users)
 
 

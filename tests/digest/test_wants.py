@@ -128,6 +128,13 @@ def test_water_fills_to_the_budget(costs: list[int], budget: int) -> None:
         assert sum(min(cost, level + 1) for cost in costs) > budget
 
 
+def test_a_yes_to_an_offer_that_says_below_what_it_gives_replies_to_the_offer() -> None:
+    gives = "\n".join(f"- the gauge {name} reads it" for name in ("north", "east", "south", "west", "harbour"))
+    offer = says(f"The clock is shared.\n\n**Would you like me to split it?** It would mean:\n{gives}")
+    found = user_messages(events_of(user("look at the clock"), offer, user("yes, please do")))
+    assert found[-1].replies_to == "Would you like me to split it?"
+
+
 def test_a_short_reply_keeps_what_it_replies_to() -> None:
     offer = "The cache is stale. Shall I delete it and build again? It takes a minute."
     found = user_messages(
