@@ -87,11 +87,13 @@ def _failed(program: str, error: Exception, arguments: Sequence[str]) -> int:
         check = "owner and mode of it and of its folder" if isinstance(error, PermissionError) else "the file system"
         _say(program, f"{where}{(error.strerror or str(error)).lower()}: the sources are as they were; check {check}")
         return CompactError.exit_code
-    if "-vv" in arguments:
+    is_shown = "-vv" in arguments or program != "compact"  # few of the tools have that option
+    if is_shown:
         import traceback
 
         traceback.print_exc()
-    _say(program, f"{type(error).__name__}: {error}: this is a defect; -vv shows where, please report it")
+    where = "" if is_shown else " -vv shows where,"
+    _say(program, f"{type(error).__name__}: {error}: this is a defect;{where} please report it")
     return CompactError.exit_code
 
 

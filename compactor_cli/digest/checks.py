@@ -72,9 +72,10 @@ def _covers(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:
 
 def _kinds_of_task(words: tuple[str, ...]) -> str:
     """The kinds of checks that a task of the project (`npm run check`, `make test`) runs on all of it, as letters."""
-    runner, *rest = (word for word in words if word != "run" and not word.startswith("-"))
-    name = rest[0].removesuffix(":ci").removesuffix(":all") if len(rest) == 1 and runner in _TASK_RUNNERS else ""
-    return _TASKS.get(name, "")
+    named = [word for word in words if word != "run" and not word.startswith("-")]
+    if len(named) != 2 or named[0] not in _TASK_RUNNERS:
+        return ""
+    return _TASKS.get(named[1].removesuffix(":ci").removesuffix(":all"), "")
 
 
 _TASK_RUNNERS = frozenset("mise make just task rake npm pnpm yarn bun".split())

@@ -391,7 +391,9 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
     commit = next((line for line in lines if COMMIT_LINE.match(line)), "")
     is_known, is_world = outcome is CommandOutcome.OK, changes_world(command)
     patterns = (_REPORT,) if is_world else (_RESULT, _REPORT) if is_known else (_RESULT,)
-    telling = [] if commit else [line for line in reversed(lines) if may_have(line, _REPORT_PARTS)]
+    telling = (
+        [] if commit else [line for line in reversed(lines) if may_have(line, _REPORT_PARTS) and not _is_notice(line)]
+    )
     reported = (line.strip() for pattern in patterns for line in telling if pattern.search(line))
     reported = (one for one in reported if is_world or not _DIFF_SIZE.match(one))
     reports = (one for one in reported if not (one == "PASS" or _RAN_NOTHING.search(one) or one.startswith('"')))
@@ -426,11 +428,11 @@ def _brief(text: str) -> str:
 def _own_lines(text: str) -> list[str]:
     """The lines of an output without those that the client writes around it, and what tools say of themselves."""
     lines = (_RUNNER.sub("", line) for line in text.split("\n"))
-    return [
-        line
-        for line in lines
-        if not (AROUND_OUTPUT.match(line) or (may_have(line, _NOTICE_PARTS) and _NOTICE.match(line)))
-    ]
+    return [line for line in lines if not (AROUND_OUTPUT.match(line) or _is_notice(line))]
+
+
+def _is_notice(line: str) -> bool:
+    return may_have(line, _NOTICE_PARTS) and _NOTICE.match(line) is not None
 
 
 # Runners of many packages say in front of each line what printed it: `web:check: `, `packages/web check: `.

@@ -452,9 +452,10 @@ _EDIT_WORDS = ("edit", "write", "replace", "patch", "insert", "create", "append"
 _READ_WORDS = ("read", "view", "open", "cat", "grep", "glob", "search", "find", "list", "show")
 _COMMAND_WORDS = ("bash", "shell", "terminal", "execcommand", "runcommand", "executecommand", "powershell")
 _LOOKUPS = frozenset(
-    "get find list search read fetch query check lookup think calculate show view browse web count describe can is"
-    " has chercher rechercher trouver obtenir lister lire vérifier verifier afficher calculer buscar consultar obtener"
-    " obter listar leer ler verificar mostrar calcular cercare cerca trovare trova leggere leggi calcolare".split()
+    "get find list search read fetch query check lookup think calculate show view browse browser web count describe"
+    " can is has chercher rechercher trouver obtenir lister lire vérifier verifier afficher calculer buscar"
+    " consultar obtener obter listar leer ler verificar mostrar calcular cercare cerca trovare trova leggere leggi"
+    " calcolare".split()
 )
 _LOOKUPS_AT_END = frozenset(
     "get fetch find search abrufen abfragen suchen finden pruefen prüfen anzeigen lesen berechnen zoeken halen".split()

@@ -299,7 +299,8 @@ def _outcome(call: Event, result: Event | None, chars: int, words: FixedWords, *
         return ""
     if error:
         return f"{words.failed}{words.colon}{opening(error, chars)}"
-    line = result.text.strip().partition("\n")[0]
+    lines = result.text.strip().split("\n")
+    line = next((one for one in lines if one.strip() and not one.startswith("#")), lines[0])
     if line[:1] not in "{[":
         return opening(line, _MAX_REPORTED_CHARS)
     own = next((one for _, _, one in nodes_of(result.text, {}) if isinstance(one, dict)), {})

@@ -351,13 +351,29 @@ def answers(questions: tuple[str, ...], result: str) -> tuple[str, ...]:
     asked = "|".join(rf'(?:, )?"{re.escape(question.rpartition(chr(10))[2])}"="' for question in questions)
     found = re.split(asked, result)[1:]
     if len(found) == len(questions):
-        last = re.split(r"\"\.? (?:You can now|User has)|\"\.?\s*\Z", found[-1])[0]
-        return (*(words.removesuffix('"') for words in found[:-1]), last)
+        last = _AFTER_ANSWERS.split(found[-1])[0]
+        return tuple(_answer_with_notes(words.removesuffix('"')) for words in (*found[:-1], last))
     words = reply_to_report(result) or _PREFIX.sub("", result, count=1).strip()
     try:
         return ("\n".join(_leaves(json.loads(words))),)
     except (ValueError, RecursionError):
         return (words,)
+
+
+_AFTER_ANSWERS = pattern(r"\"?\.? (?:You can now|User has)\b|\"\.?\s*\Z")
+
+
+def _answer_with_notes(given: str) -> str:
+    """What was chosen, and what the user wrote with it: `Yes" user notes: not now`; what is both, once."""
+    chosen, *more = _MORE.split(given, maxsplit=1)
+    _, noted, notes = "".join(more).rpartition("user notes:")
+    notes = notes.strip().removesuffix(".")
+    is_more = noted and notes != chosen.strip().removesuffix(".")
+    return f"{chosen}: {notes}" if is_more else chosen
+
+
+# The client repeats with an answer the preview of what was chosen.
+_MORE = pattern(r"\"\s+(?:selected (?:preview|markdown)|(?=user notes)):?")
 
 
 def reply_to_report(result: str) -> str:

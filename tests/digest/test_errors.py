@@ -182,6 +182,7 @@ def test_a_command_is_the_same_wherever_a_line_before_it_goes() -> None:
         ("make lint && pytest", "pytest tests/a.py", True),
         ("python a.py", "python b.py", False),
         ("", "pytest", False),
+        ("run --fast && -v", "pytest", False),
         ("pytest", "pytest --cov=store --durations=5", True),
         ("pytest", "pytest --cov-fail-under=99", False),
         ("pytest --cov-fail-under=99", "pytest --cov-fail-under=99 tests/a.py", True),

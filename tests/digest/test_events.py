@@ -65,6 +65,15 @@ def test_questions_that_are_asked_by_a_tool_and_what_the_user_answers_are_spoken
     assert [event.turn for event in found] == [0, 1, 1, 2]
 
 
+def test_what_the_user_writes_beside_a_choice_stands_with_it_and_only_once() -> None:
+    asked = call("AskUserQuestion", "1", questions=[{"question": "Which order?"}, {"question": "Which name?"}])
+    notes = "what does sorting cost?"
+    first = f'"Which order?"="{notes}" user notes: {notes}'
+    reply = f'User has answered your questions: {first}, "Which name?"="tide" user notes: not the old one.'
+    found = events_of(asked, answer(f"{reply} You can now continue with the user's answers in mind.", "1"))
+    assert [one.text for one in found if one.kind is EventKind.USER] == [notes, "tide: not the old one"]
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "result"),
     [
