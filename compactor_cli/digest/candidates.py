@@ -42,6 +42,7 @@ from compactor_cli.digest.statements import (
     statements_of,
     without_end,
 )
+from compactor_cli.formats.client_signs import ATTACHMENTS
 from compactor_cli.model.patterns import pattern
 
 if TYPE_CHECKING:
@@ -205,6 +206,8 @@ def _reports(events: Sequence[Event], chars: int) -> dict[int, str]:
 def _report_words(event: Event) -> str:
     """What another model reports in a result, without what the client says of it; empty for any other event."""
     if event.kind is not EventKind.RESULT or short_name(event.name) not in REPORTING_TOOLS or event.is_error:
+        return ""
+    if ATTACHMENTS.of_command in event.text:
         return ""
     text = re.sub(r"^<(\w+)>(?:\w+</\1>)?$|^</\w+>$", "", event.text, flags=re.MULTILINE).strip()
     return text if len(text) >= _MIN_REPORT_CHARS else ""

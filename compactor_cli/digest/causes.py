@@ -9,10 +9,10 @@ from itertools import chain
 from operator import attrgetter
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.checks import changes_code
+from compactor_cli.digest.checks import OF_TESTS, changes_code
 from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
-from compactor_cli.digest.failures import GUESS, TEST_FILE, fails_alike, fixing_line
+from compactor_cli.digest.failures import GUESS, fails_alike, fixing_line
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.noise import is_narration, may_have
 from compactor_cli.digest.statements import COLONS, ELLIPSIS, GAP, sentences
@@ -54,7 +54,6 @@ _UNSURE = pattern(
     r"|same (?:bug|issue|problem)|(?:now|already|is|was|are) (?:fixed|clear))\b",
     re.IGNORECASE,
 )
-_OF_TESTS = pattern(rf"(?:^|/)(?:tests?|__tests__|spec)/|{TEST_FILE.pattern}")
 # What was looked for, a fault or not.
 _FOUND_IT = pattern(r"\W*found it\b", re.IGNORECASE)
 _POINTS_BACK = pattern(r"\W*(?:so )?(?:that|this|it)(?:'s| is| explains)\b", re.IGNORECASE)
@@ -118,7 +117,7 @@ def find_causes(
             is_other = later and _is_found_otherwise(number, names, later, found_for, failed)
             if is_fault and (found_for or is_left) and not is_other:
                 # A test shows that a fault is gone, and seldom takes it away.
-                found_for = [one for one in found_for if not _OF_TESTS.search(one.path)] or found_for
+                found_for = [one for one in found_for if not OF_TESTS.search(one.path)] or found_for
                 paths = tuple(dict.fromkeys(one.path for one in found_for))
                 fixing = edits.fixing(text, found_for) if found_for else ""
                 found.append(

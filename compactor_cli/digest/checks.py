@@ -169,6 +169,12 @@ _LANGUAGES = {
 }
 
 
+# A file of tests, by its name.
+TEST_FILE = pattern(r"(?:^|/)test_[^/]*$|(?:_test|\.test|\.spec|_spec)\.\w+$")
+# A file that belongs to tests.
+OF_TESTS = pattern(rf"(?:^|/)(?:tests?|__tests__|spec)/|{TEST_FILE.pattern}")
+
+
 def changes_code(change: FileOperation) -> bool:
     """Whether something that a check may look at was changed: not prose, nor what is thrown away.
 

@@ -65,13 +65,15 @@ def last_question(text: str) -> str:
         at for at in range(len(found) - 1, max(-1, len(found) - _MAX_BELOW_OFFER), -1) if _OFFERS.match(found[at])
     )
     last = next(chain((at for at in near if _asks(found[at])), offers), -1)
+    is_half = 0 <= last < len(found) - 1 and _OTHER_HALF.match(found[last + 1]) and _asks(found[last + 1])
+    last += bool(is_half)
     first = last - 1 if last > 0 and _OTHER_HALF.match(found[last]) and _asks(found[last - 1]) else last
     return " ".join(found[first : last + 1]) if last >= 0 else ""
 
 
 # "Would you like me to refactor it? It would:", and a list of what that gives.
 _OFFERS = pattern(r"\W*(?:(?:do you )?want|would you like) me to\b[^?]*[?？]\W*\Z", re.IGNORECASE)
-_MAX_BELOW_OFFER = 10
+_MAX_BELOW_OFFER = 40
 
 
 def last_proposal(text: str) -> str:

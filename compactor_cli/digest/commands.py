@@ -122,7 +122,11 @@ _WRITING = pattern(
 )
 # Lines that only say where, or how, the next ones run, and make room for them.
 _ENTERING = pattern(r"(?:cd \S+|set -\S+(?: \S+)?|export \w+=\S*|(?:rm|mkdir) [^;&|]*(?:\|\| true\b)?|#.*|\\|)")
-_LEADING_CD = pattern(r"\A\s*cd [^&;|\n]+&&\s*")
+# Steps before a command that only enter a folder or make a version of what runs it at hand.
+_LEADING = pattern(
+    r"\A\s*(?:cd [^&;|\n]+&&\s*)?"
+    r"(?:(?:export \w+=\S*|\[ -\w [^\]&;|\n]+\]|\. \S*/nvm\.sh\S*|nvm use[^&;|\n]*)\s*&&\s*)*"
+)
 # The whole of a run, wherever it stands.
 _COUNT = pattern(r"\b\d+ (?:passed|tests? passed|passing|tests? ok)|\b(?:0|[Nn]o) (?:issues|errors|problems)\b")
 # What a check or a build that went well reports, and what other commands do.
@@ -190,6 +194,8 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
         outcome = _outcome_by_output(command, result.text)
     if result and not (look or changes_world(command)) and _ran_nothing(result.text):
         outcome = CommandOutcome.UNKNOWN
+    if outcome is CommandOutcome.OK and _CURL.search(command) and _HTTP_ERROR.search(output):
+        outcome = CommandOutcome.UNKNOWN  # it was sent, and turned down
     return Run(
         command=command,
         key=key,
@@ -204,6 +210,10 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
         output=output,
         is_refused=is_refused,
     )
+
+
+_CURL = pattern(r"\bcurl\b(?![^|;&]* (?:-f|--fail))")
+_HTTP_ERROR = pattern(r"\bHTTP(?:/[\d.]+)?[ :=]+[45]\d\d\b|\"status(?:Code)?\": ?[45]\d\d\b|^[45]\d\d$", re.MULTILINE)
 
 
 def _ends(events: Sequence[Event]) -> dict[int, Event]:
@@ -400,9 +410,11 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
     line = next(reports, "")
     if _PACKAGE.match(line) and sum(bool(_PACKAGE.match(one)) and not _RAN_NOTHING.search(one) for one in lines) > 1:
         return _short(next((one for one in reports if not _PACKAGE.match(one)), ""))
-    return _short(commit or line or _brief(text))
+    line = commit or line or _brief(text)
+    return _short(line, _MOST_LISTED_CHARS if line.startswith("Successfully installed ") else _MOST_LINE_CHARS)
 
 
+_MOST_LISTED_CHARS = 80
 # The end of a `git diff --stat`: what is not committed yet.
 _DIFF_SIZE = pattern(r"\d+ files? changed, ")
 # A package whose tests passed, as Go says it: one of many says little.
@@ -573,7 +585,7 @@ def shown(command: str) -> str:
 
     Without a leading ``cd``, and a script that is written to be run.
     """
-    command = _LEADING_CD.sub("", _WRITING.sub("", command), count=1)
+    command = _LEADING.sub("", _WRITING.sub("", command), count=1)
     first, more, rest = command.partition("\n")
     while rest.strip() and _ENTERING.fullmatch(first.strip()):
         first, more, rest = rest.partition("\n")

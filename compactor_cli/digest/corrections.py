@@ -95,15 +95,21 @@ class EditedNames(NamedTuple):
     """The names that edits had to do with, each with where the newest stands among the events.
 
     ``replaced``: those of lines that are gone; ``touched``: those of any line that an edit changed; ``files``: of the
-    files that were edited.
+    files that were edited. ``deleted``: the paths of those that are gone.
     """
 
     replaced: Mapping[str, int]
     touched: Mapping[str, int]
     files: Mapping[str, int]
+    deleted: Mapping[str, int]
+
+    def names_deleted(self, text: str, event: int) -> bool:
+        """Whether a text of the event at a position names a file that was deleted after it."""
+        gone = (path for path, at in self.deleted.items() if at > event and path in text)
+        return any(re.search(rf"(?<![\w./-]){re.escape(path)}(?![\w/])", text) for path in gone)
 
 
-def edited_names(operations: Iterable[FileOperation]) -> EditedNames:
+def edited_names(operations: Sequence[FileOperation]) -> EditedNames:
     """The names that the edits of files that were there had to do with; a line that a later edit wrote was moved."""
     replaced, touched, written = dict[str, int](), dict[str, int](), set[str]()
     changes = [one for one in operations if one.action is FileAction.EDIT]
@@ -115,7 +121,13 @@ def edited_names(operations: Iterable[FileOperation]) -> EditedNames:
             changed = "\n".join(before ^ after)
             replaced = dict.fromkeys(gone, one.event) | replaced
             touched = dict.fromkeys(_IDENTIFIER.findall(changed), one.event) | touched
-    return EditedNames(replaced, touched, {one.name: one.event for one in changes})
+    deleted: dict[str, int] = {}
+    for one in operations:
+        if one.action is FileAction.DELETE:
+            deleted[one.path] = one.event
+        elif one.action is not FileAction.READ:
+            deleted.pop(one.target or one.path, None)
+    return EditedNames(replaced, touched, {one.name: one.event for one in changes}, deleted)
 
 
 def standing(one: Statement, analysis: Analysis) -> str:
@@ -133,6 +145,8 @@ def standing(one: Statement, analysis: Analysis) -> str:
     if one.event < analysis.code_changed_at and is_verdict:
         return words.older
     touched, files = analysis.edited.touched, analysis.edited.files
+    if one.event >= 0 and analysis.edited.names_deleted(one.text, one.event):
+        return words.deleted_later
     if not files or one.event < 0:
         return ""
     if any(files.get(place["file"], -1) > one.event for place in _LINE_OF_FILE.finditer(one.text)):

@@ -107,7 +107,7 @@ def _memory(analysis: Analysis, names: Iterable[Item]) -> Memory:
         plan=analysis.plan.text,
         commands=remembered_commands(analysis),
         errors=remembered_errors(analysis),
-        decisions=tuple(decision.text for decision in analysis.decisions),
+        decisions=tuple(decision.whole for decision in analysis.decisions),
         skills=tuple(name for name, _ in analysis.attached.skills),
         running=tuple((work.id, work.about) for work in analysis.attached.running),
         branch=work.branch,

@@ -31,6 +31,7 @@ from compactor_cli.formats.client_signs import (
     ABOUT_CALL,
     DIRECTORY_KEYS,
     OBSERVATION,
+    PRUNED_OUTPUT,
     TYPED_COMMAND,
     TYPED_OUTPUT,
     WRITTEN_ACTION,
@@ -311,7 +312,7 @@ class _EventReader:
             return
         tool = self.found[call].tool if call >= 0 else ToolKind.OTHER
         name = self.found[call].name if call >= 0 else result.name
-        text = self._clean(result.text)
+        text = "" if result.text == PRUNED_OUTPUT else self._clean(result.text)
         if short_name(name) in REPORTING_TOOLS:  # what clients add: how to resume the subagent, and what it used
             text = _ABOUT_REPORT.split(text, maxsplit=1)[0].rstrip()
         text = without_removed(without_gutters(unfolded(text), surely=tool is ToolKind.READ))

@@ -53,6 +53,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         (run, times)
         for run, times in ranked
         if not (is_gone(run) or never_ran(run))
+        if run.changes_world or not analysis.edited.names_deleted(run.command, run.event)
         if not _is_shown_elsewhere(run, stated, analysis.work.branch)
         if not fails_later(run, analysis.errors, len(analysis.events))
         if not (is_throwaway(f"{elsewhere.get(run.event, '')}/") or _IN_PASSING.search(run.key))
@@ -165,9 +166,12 @@ def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False
     often += f" {words.older}" if is_older else ""
     detail = f"{words.colon}{run.line}" if run.line else ""
     # That something went well says little, unless it changed the world or checked the work.
-    is_telling = bool(detail) or run.changes_world or is_test(run.command)
+    is_telling = bool(detail) or run.changes_world or is_test(run.command) or _BUILDS.search(run.command)
     text = f"`{line}`{place} → {outcome}{often}{detail}" if line and is_telling else ""
     return Item(text=text, records=records_of((run.result_record,)))
+
+
+_BUILDS = pattern(r"\b(?:npm|pnpm|yarn|bun|cargo|go|make|mvn|gradlew?|dotnet)\b[^|;&\n]*\bbuild\b|\btsc\b")
 
 
 def remembered_commands(analysis: Analysis) -> tuple[str, ...]:

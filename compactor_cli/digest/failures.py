@@ -21,6 +21,7 @@ from compactor_cli.digest.checks import (
     COMPILER_PLACE,
     PLACED_FILE,
     RUNNERS,
+    TEST_FILE,
     after,
     contains,
     is_about,
@@ -344,10 +345,6 @@ def _is_about(run: Run, change: FileOperation) -> bool:
 
 
 _WORD = pattern(r"[^\W\d]\w{2,}")
-
-
-# A file of tests, by its name.
-TEST_FILE = pattern(r"(?:^|/)test_[^/]*$|(?:_test|\.test|\.spec|_spec)\.\w+$")
 
 
 def _is_of_another_test(run: Run, change: FileOperation) -> bool:

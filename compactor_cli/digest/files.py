@@ -141,7 +141,32 @@ def file_operations(events: Sequence[Event], directory: str = "") -> tuple[FileO
         elif event.kind is EventKind.RESULT and event.call >= 0 and short_name(event.name) in _SUBAGENTS:
             known = {one.path for one in found if one.event > event.call}
             found += (one for one in _reported(event, number, events[event.call]) if one.path not in known)
-    return _with_undone(_with_rewrites(_seen_from(directory, one) for one in found))
+    return _with_undone(_with_rewrites(_by_file(_seen_from(directory, one) for one in found)))
+
+
+def _by_file(operations: Iterable[FileOperation]) -> Iterator[FileOperation]:
+    """The operations, one that deletes, moves or reverts a folder as one on each file known below it."""
+    there: dict[str, None] = {}
+    for one in operations:
+        folder = f"{one.path.removesuffix('/')}/"
+        below = [] if one.path in there or one.action not in _ON_FOLDERS else _below(folder, there)
+        target = f"{one.target.removesuffix('/')}/" if one.target else ""
+        if target and below and _below(target, there):
+            target += folder[:-1].rpartition("/")[2] + "/"  # it is there: it takes the folder in
+        steps = [replace(one, path=path, target=target + path[len(folder) :] if target else "") for path in below]
+        for step in steps or [one]:
+            yield step
+            if step.action in (FileAction.DELETE, FileAction.MOVE):
+                there.pop(step.path, None)
+            if step.action is not FileAction.DELETE:
+                there[step.target or step.path] = None
+
+
+_ON_FOLDERS = (FileAction.DELETE, FileAction.MOVE, FileAction.REVERT)
+
+
+def _below(folder: str, paths: Iterable[str]) -> list[str]:
+    return [path for path in paths if path.startswith(folder)]
 
 
 def _with_undone(operations: Iterable[FileOperation]) -> tuple[FileOperation, ...]:
@@ -439,6 +464,8 @@ def overwritten(events: Sequence[Event], operations: Iterable[FileOperation]) ->
     """Whether a line that the event at a position shows of a file was changed there by that call or a later one."""
     changes: dict[str, list[tuple[int, str, str]]] = {}
     for one in operations:
+        if one.action is FileAction.DELETE:
+            changes.setdefault(one.path, []).append((one.event, "", ""))
         for old, new in one.replaced:
             if old or one.action is not FileAction.EDIT:
                 changes.setdefault(one.path, []).append((one.event, old, new))

@@ -72,6 +72,7 @@ class FixedWords:
     approved = _Word("approved by the user", "用户已同意", "利用者が承認")
     pending = _Word("nothing done since", "此后尚未执行", "その後は未着手")
     given_up = _Word("not taken", "未采用", "不採用")
+    left_open = _Word("left to the agent", "由代理决定", "エージェントに一任")
     overruled = _Word("questioned or overruled later", "之后被质疑或否定", "その後疑問視または否定")
     unconcluded = _Word("not concluded", "尚未完成", "未完了")
     unresolved = _Word("not edited since", "此后未编辑", "その後未編集")
@@ -91,6 +92,7 @@ class FixedWords:
     resumed = _Word("later edited or run", "后来又编辑或运行", "後に編集または実行")
     later_approved = _Word("approved later", "后来已同意", "後に承認")
     within = _Word("in", "位于", "箇所")
+    deleted_later = _Word("file deleted since", "文件之后已删除", "ファイルはその後削除")
     edited_later = _Word("files edited since", "之后已编辑", "その後編集")
     # Punctuation is ASCII in every language: next to an address, any other would read as a part of it.
     colon = ": "
@@ -255,6 +257,13 @@ def is_nearly(text: str, other: str) -> bool:
     """Whether two messages are one, in which few words were put right."""
     words, others = set(text.split()), set(other.split())
     return len(others) >= _MIN_SAME_WORDS and 4 * len(words ^ others) <= len(words | others)
+
+
+def extends(text: str, other: str) -> bool:
+    """Whether a message says nearly all that another says, and more."""
+    words, others = set(text.split()), set(other.split())
+    is_longer = 4 * len(words) >= 5 * len(others)
+    return is_longer and len(others) >= _MIN_SAME_WORDS and 5 * len(others - words) <= len(others)
 
 
 _MIN_SAME_WORDS = 8

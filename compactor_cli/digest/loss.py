@@ -126,7 +126,7 @@ def _droppable(analysis: Analysis) -> Iterator[Dropped]:
         base = _PASSING if error.status is Status.FIXED else _STANDING
         yield Dropped(kind="error", text=error.line, score=base, record=next(iter(error.records), -1))
     for decision in reversed(analysis.decisions):
-        yield Dropped(kind="decision", text=decision.text, score=_SETTLED, record=next(iter(decision.records), -1))
+        yield Dropped(kind="decision", text=decision.whole, score=_SETTLED, record=next(iter(decision.records), -1))
     for file in analysis.files:
         base = _SETTLED if file.is_changed else _PASSING
         yield Dropped(kind="file", text=file.path, score=base, record=max(file.records, default=-1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import chain, pairwise, takewhile, zip_longest
@@ -317,7 +318,9 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
         yield Item(text=f"{words.stale} {paths}{words.colon}{checks}", records=records)
     lines: list[tuple[str, str, Iterable[int]]] = []
     if work.uncommitted:
-        lines.append((words.uncommitted, _listed([*work.uncommitted], 2 * _MAX_PATHS), work.uncommitted.values()))
+        changed = [*work.uncommitted]
+        listed = f"{_listed(changed, 2 * _MAX_PATHS)}{_rest_by_folder(changed[2 * _MAX_PATHS :])}"
+        lines.append((words.uncommitted, listed, work.uncommitted.values()))
     if work.unpushed:
         more = [ELLIPSIS] if len(work.unpushed) > _MAX_STALE else []
         newest = (f'{commit.hash} "{commit.subject}"' for commit in work.unpushed[-_MAX_STALE:])
@@ -381,6 +384,19 @@ def _listed(names: Sequence[str], number: int) -> str:
     folder = "".join(f"{parts[0]}/" for parts in takewhile(lambda parts: len({*parts}) == 1, above))
     line = ", ".join(name.removeprefix(folder) for name in taken) + (f" {ELLIPSIS}" if len(names) > number else "")
     return f"{folder}{{{line}}}" if folder else line
+
+
+def _rest_by_folder(names: Sequence[str]) -> str:
+    """How many more there are, and in which folders most of them lie: ` +9: src/tide 6, tests 2 …`."""
+    if not names:
+        return ""
+    folders = Counter("/".join(name.split("/")[:2][: name.count("/")]) or "." for name in names)
+    most = ", ".join(f"{folder} {number}" for folder, number in folders.most_common(_MAX_FOLDERS))
+    more = f" {ELLIPSIS}" if len(folders) > _MAX_FOLDERS else ""
+    return f" +{len(names)}: {most}{more}"
+
+
+_MAX_FOLDERS = 4
 
 
 def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:

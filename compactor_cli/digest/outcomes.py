@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import dropwhile, islice, pairwise
 
 from compactor_cli.digest.checks import brief, covered_since, is_test
@@ -52,11 +52,12 @@ class _Work:
     """What was done for a request: its runs, the changes of files, and where the assistant's last message stands.
 
     ``filed``: what calls of services filed in a tracker, each with the record that shows it. ``is_limit``: the words
-    only limit the work under way.
+    only limit the work under way. ``is_added``: they add to it.
     """
 
     asked: str = ""
     is_limit: bool = False
+    is_added: bool = False
     filed: list[tuple[str, int]] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     changes: list[FileOperation] = field(default_factory=list)
@@ -93,10 +94,13 @@ def outcomes(
             work.closing = max(work.closing, after.closing)
         else:
             reply = next_reply
-        closing = events[work.closing].text if work.closing >= 0 else ""
+        closing = _closing_words(events, work.closing)
         is_refused = takes_back(reply, closing)
         made = sorted(list(_made(work, made_by))[-_MAX_MADE:], key=lambda one: one[1])
-        more = [] if made or is_refused else list(_shown(work, words, is_newest=not next_reply))
+        # What was edited after a commit came of it, too.
+        rest = replace(work, changes=[one for one in work.changes if not made or one.record > made[-1][1]])
+        is_shown = not is_refused and (rest.changes or not made)
+        more = list(_shown(rest, words, is_newest=not next_reply)) if is_shown else []
         parts = [text for text, _ in (*dict(made).items(), *more)]
         if work.is_limit:
             parts, closing = [], ""
@@ -112,9 +116,18 @@ def outcomes(
             reply_record = records_of([events[work.closing].record])
             found[turn] = RequestOutcome(text=reply_text, records=reply_record, is_made=False)
         if not is_answered:  # a yes after an answer is to the request before the question
-            after = work if is_assent(work.asked) or work.is_limit else None
+            after = work if is_assent(work.asked) or work.is_limit or work.is_added else None
         next_reply = work.asked
     return found
+
+
+def _closing_words(events: Sequence[Event], position: int) -> str:
+    """What a turn's last message says, or where a tool asks the user by it, what was said before that."""
+    if position + 1 < len(events) and position >= 0 and events[position + 1].is_answer:
+        before = events[position - 1] if position else None
+        is_reply = before is not None and before.kind is EventKind.ASSISTANT and before.turn == events[position].turn
+        return before.text if before and is_reply else ""
+    return events[position].text if position >= 0 else ""
 
 
 def _is_answered(work: _Work, events: Sequence[Event]) -> bool:
@@ -201,6 +214,11 @@ _FORBIDS = pattern(
 )
 
 
+_ADDS = pattern(
+    r"\W*(?:also|and|plus|additionally|forgot|one more|by the way|btw)\b|\W*(?:另外|还有|あと|それと)", re.IGNORECASE
+)
+
+
 def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]) -> dict[int, _Work]:
     found = {event.turn: _Work() for event in events}
     for number, event in enumerate(events):
@@ -208,6 +226,7 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
         if event.kind is EventKind.USER:
             is_at_work = number > 0 and events[number - 1].kind in (EventKind.CALL, EventKind.RESULT)
             work.is_limit = is_at_work and _FORBIDS.match(event.text) is not None
+            work.is_added = is_at_work and _ADDS.match(event.text) is not None
             work.asked = "\n".join(filter(None, (work.asked, event.text)))
         elif event.kind is EventKind.ASSISTANT:
             work.closing = number
@@ -220,7 +239,7 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
     for run in runs:
         found[events[run.event].turn].runs.append(run)
     for one in operations:
-        if one.action is not FileAction.READ and not one.is_in_passing:
+        if one.action not in (FileAction.READ, FileAction.REVERT) and not one.is_in_passing:
             found[events[one.event].turn].changes.append(one)
     return {turn: work for turn, work in found.items() if work.asked}
 

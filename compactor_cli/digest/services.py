@@ -47,6 +47,7 @@ from compactor_cli.digest.statements import (
     statements_of,
 )
 from compactor_cli.digest.wants import is_in_history
+from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ class _Reader:
         answer = result.text.strip() if result else ""
         error = _failure_of(result) if result else ""
         failed = error != ""
-        if (result and result.is_refusal) or (failed and self.newer.replace(call, error)):
+        if (result and result.is_refusal) or (failed and self.newer.replace(call, error)) or _NO_TOOL.search(error):
             return
         if result and not failed:
             self.newer.went_well[call.name] = self.newer.went_well.get(call.name, "") + call.text
@@ -290,6 +291,7 @@ def _failure_of(result: Event) -> str:
     return (error_line(text) or ELLIPSIS) if failed else ""
 
 
+_NO_TOOL = pattern(r"\bNo such tool available\b|\b[Uu]nknown tool\b|\b[Tt]ool \S+ not found\b")
 _ERROR_KEYS = ("error", "errors", "error_message", "fehler", "erreur", "错误", "エラー")
 
 

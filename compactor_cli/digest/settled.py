@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,7 @@ from compactor_cli.model.value import dataclass
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
 
-_MIN_CHARS, _MAX_CHARS = 12, 320
+_MIN_CHARS, _MAX_CHARS, _MAX_REPLY_CHARS = 12, 320, 480
 _MAX_ANSWER_CHARS, _MAX_ASKED_CHARS = 200, 140
 _MAX_OPTION_CHARS, _MAX_REST_CHARS = 220, 120
 _MAX_SHORT_ANSWER_WORDS = 5
@@ -63,16 +64,24 @@ _MIN_AGREED_TERMS = 3
 class Decision:
     """A sentence that decides, a question with the user's answer, or a plan with what the user said to it.
 
-    ``weight``: how surely it decides, from 2 on (4: the user chose). ``given_up``: the options not taken. ``turn``: of
+    ``weight``: how surely it decides, from 2 on (4: the user chose). ``detail``: what the chosen option says.
+    ``given_up``: the options not taken, or those that the user leaves to the agent (``leaves_open``). ``turn``: of
     what the user agreed to, the turn in which that is done. ``is_approved``: it is a plan that was shown and approved.
     """
 
     text: str
     records: tuple[int, ...]
     weight: float
+    detail: str = ""
     given_up: tuple[str, ...] = ()
+    leaves_open: bool = False
     turn: int = -1
     is_approved: bool = False
+
+    @property
+    def whole(self) -> str:
+        """The text with its detail."""
+        return f"{self.text}: {self.detail}" if self.detail else self.text
 
 
 # How choices are worded, and how reasons are.
@@ -267,7 +276,7 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     if not answers and (asks_back or event.text.partition("\n")[0].rstrip().endswith(COLONS)):
         return  # he asks back, or shows something
     # What he asks back after that is another matter.
-    most = _MAX_CHARS if event.is_answer else _MAX_ANSWER_CHARS
+    most = _MAX_REPLY_CHARS if event.is_answer else _MAX_ANSWER_CHARS
     answer = opening(_BARE_KEY.sub(r"\1", " ".join(takewhile(lambda one: not asks(one), sentences(whole)))), most)
     answer = answer or (opening(whole, most) if chosen else "")
     if not answer or not (question or begins_with_assent(answer)):
@@ -275,8 +284,8 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     is_brief = len(whole) <= _MAX_ANSWER_CHARS
     if not (event.is_answer or chosen) and _passes_over(question, answer, options.values(), is_brief=is_brief):
         return
-    if answer.startswith("/") and " " not in answer:
-        return  # a command for the client, typed in between
+    if (answer.startswith("/") and " " not in answer) or _ASKS_TO_GO_ON.match(question):
+        return  # a command for the client, typed in between; whether there is more to ask
     records = records_of((before.record, event.record))
     asked = opening(question, _MAX_ASKED_CHARS if event.is_answer else _MAX_CHARS)
     named = set(terms(_GO_ON.sub("", question)))
@@ -290,12 +299,21 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     if chosen:
         # What comes first is followed by others, maybe.
         left = () if _FIRST.search(answer) else (text for key, text in options.items() if key not in chosen)
-        rest = tuple(opening(text.split(": ")[0], _MAX_REST_CHARS) for text in left)
+        rest = tuple(opening(text.split(": ")[0], _MAX_REST_CHARS) for text in left if not _LEAVES_OPEN.match(text))
         texts = (options[key].removeprefix(f"{answer}: ") for key in chosen)
         taken = " · ".join(opening(text, _MAX_OPTION_CHARS // len(chosen)) for text in texts if text != answer)
         # Where nothing was asked, what was chosen says which list it is of.
-        text = (f'{asked}{_ANSWERED}{answer}"' if asked else f'"{answer}"') + (f": {taken}" if taken else "")
-        yield Decision(text=text, records=records, weight=_TAKEN, given_up=rest, turn=event.turn)
+        text = f'{asked}{_ANSWERED}{answer}"' if asked else f'"{answer}"'
+        leaves_open = _LEAVES_OPEN.match(answer) is not None
+        yield Decision(
+            text=text,
+            records=records,
+            weight=_TAKEN,
+            detail="" if leaves_open else taken,
+            given_up=rest,
+            leaves_open=leaves_open,
+            turn=event.turn,
+        )
     elif event.is_answer or not _ASKS_WHAT_IS.match(question):
         weight = _ASKED if event.is_answer else 2.5
         yield Decision(text=f'{asked}{_ANSWERED}{answer}"', records=records, weight=weight, turn=event.turn)
@@ -319,6 +337,11 @@ _PROPOSES_STEPS = pattern(
     r"^(?!\W*\d).{0,160}\b(?:plan|steps|approach|propose|proposal|suggest|recommend|I'll|I'd|I will|I would)\b.*",
     re.IGNORECASE | re.MULTILINE,
 )
+# The choice that is left to the agent, and what is asked only to go on.
+_LEAVES_OPEN = pattern(
+    r"\W*(?:you (?:decide|choose|pick)|(?:it's )?up to you|your (?:call|choice)|no preference|either)\b", re.IGNORECASE
+)
+_ASKS_TO_GO_ON = pattern(r"\W*(?:any )?(?:more|other|further) questions\b", re.IGNORECASE)
 _FIRST = pattern(r"\bfirst\W*$|\bfirst,|先|まず", re.IGNORECASE)
 _BARE_KEY = pattern(r"(\b1[.)] .*) \d[.)]\Z")
 # Whoever answers what is known, or was done, or says what he came for, decides nothing.
@@ -431,8 +454,9 @@ def _item(decision: Decision, analysis: Analysis) -> Item:
     if decision.turn >= 0 and is_pending(decision.records[-1], analysis):
         ended = words.pending
     given_up = " · ".join(_not_taken_since(decision, analysis.events))
-    rest = f" ({words.given_up}{words.colon}{given_up})" if given_up else ""
-    text = f"{decision.text}{rest}" + (f" → {ended}" if ended else "")
+    is_of = words.left_open if decision.leaves_open else words.given_up
+    rest = f" ({is_of}{words.colon}{given_up})" if given_up else ""
+    text = f"{decision.whole}{rest}" + (f" → {ended}" if ended else "")
     if decision.is_approved and _is_edited_later(decision, analysis):
         text = f"{text} ({words.edited_later})"
     return Item(text=text, records=records_of((*decision.records, *(outcome.records if outcome and ended else ()))))
@@ -458,6 +482,7 @@ def _not_taken_since(decision: Decision, events: Sequence[Event]) -> Iterator[st
             yield option
 
 
+_MAX_BARE_WORDS = 2
 _NAME_ENDS, _MIN_NAME_CHARS = pattern(r" [|–—-] |: "), 12
 # What newest means against the strength of a decision: the last of a transcript gains as much as a choice.
 _RECENCY = 2.0
@@ -498,6 +523,15 @@ def settled_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
         if one.weight == _TAKEN or not gives_only(one.text.partition(_ANSWERED)[2].strip('"'), called)
     ]
     ranked = sorted(range(len(found)), key=lambda at: (-(found[at].weight + _RECENCY * at / len(found)), -at))
-    items = [_item(one, analysis) for one in found]
+    # All choices come before what any one of them says.
+    items = [_item(replace(one, detail="", given_up=()), analysis) for one in found]
     taken = {item.text for item in chosen((items[at] for at in ranked), budget_tokens, token_cache)}
+    left = budget_tokens - sum(token_cache.item(item) for item in items if item.text in taken)
+    # "Both" needs what it is of.
+    for at in sorted(ranked, key=lambda at: len(found[at].text.partition(_ANSWERED)[2].split()) > _MAX_BARE_WORDS):
+        whole = _item(found[at], analysis)
+        more = token_cache.item(whole) - token_cache.item(items[at])
+        if items[at].text in taken and more <= left:
+            items[at], left = whole, left - more
+            taken.add(whole.text)
     return tuple(item for item in items if item.text in taken)

@@ -22,7 +22,7 @@ from compactor_cli.digest.events import (
     results_of,
 )
 from compactor_cli.digest.files import patched_files
-from compactor_cli.digest.language import FixedWords, dense_share, is_nearly
+from compactor_cli.digest.language import FixedWords, dense_share, extends, is_nearly
 from compactor_cli.digest.noise import is_courtesy, is_noise
 from compactor_cli.digest.pasted import is_pasted, own_words, without_data
 from compactor_cli.digest.statements import (
@@ -156,7 +156,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
                 message = replace(message, replies_to=answered if may_reply else "", asked=before.record)
             if unanswered and text.startswith(unanswered.strip()[:-1]):
                 found.pop(unanswered, None)  # it is typed anew
-            if is_begun and not is_refusal and is_nearly(text, unserved):
+            if not is_refusal and (extends(text, unserved) or (is_begun and is_nearly(text, unserved))):
                 found.pop(unserved, None)
             found.pop(f"{text}\n{stopped}", None)
             found[f"{text}\n{stopped}"] = message

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import islice
 
-from compactor_cli.digest.checks import chain_parts, contains, covered_since, is_test, selects_some
+from compactor_cli.digest.checks import OF_TESTS, chain_parts, contains, covered_since, is_test, selects_some
 from compactor_cli.digest.commands import CONCLUDES, CommandOutcome, Run, conflicting_files
 from compactor_cli.digest.commits import Commit, after_rebases, find_commits, held_by
 from compactor_cli.digest.events import Event, EventKind, FileAction, results_of
@@ -405,10 +405,14 @@ def _branch(runs: Sequence[Run]) -> tuple[str, int] | None:
 
 
 def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[int]:
-    """The runs that execute, build or format the code of the work, or check it, before changes of what they cover."""
+    """The runs that execute, build or format the code of the work, or check it, before changes of what they cover.
+
+    Tests that were written since make no run of the code itself older.
+    """
     for run in runs:
-        is_run = is_test(run.command) or _EXECUTES.search(unquoted(run.command))
-        if is_run and any(covered_since(run, changes)):
+        checks = is_test(run.command)
+        is_run = checks or _EXECUTES.search(unquoted(run.command))
+        if is_run and any(checks or not OF_TESTS.search(one.path) for one in covered_since(run, changes)):
             yield run.event
 
 

@@ -95,8 +95,9 @@ class Attachments(NamedTuple):
     """How a client writes what is loaded and what runs in the background; as Claude Code 2.0 to 2.1 do.
 
     ``skill_tool`` loads a skill, of whose folder (``skill_folder``, group 1) a result tells. A call with
-    ``background_argument`` starts work whose id is in its result (``started``); ``look_tools`` look at it. It is over
-    when such a result is ``ended``, when a ``notice`` (id and status) says so, or by one of ``stop_tools``.
+    ``background_argument`` starts work whose id is in its result (``started``); ``look_tools`` look at it: a result
+    ``of_command`` is no report. It is over when one is ``ended``, when a ``notice`` (id and status) says so, or by one
+    of ``stop_tools``.
     """
 
     skill_tool: str = "Skill"
@@ -107,6 +108,7 @@ class Attachments(NamedTuple):
     notice: re.Pattern[str] = re.compile(r"<(?:task|agent)-id>(\w+)</.*?<status>(\w+)</status>", re.DOTALL)
     look_tools: tuple[str, ...] = ("TaskOutput", "AgentOutputTool", "BashOutput")
     ended: re.Pattern[str] = re.compile(r"<status>(?!running|pending)\w+</status>")
+    of_command: str = "<task_type>local_bash</task_type>"
     stop_tools: tuple[str, ...] = ("TaskStop", "KillShell", "KillBash")
 
 
@@ -360,6 +362,8 @@ def answers(questions: tuple[str, ...], result: str) -> tuple[str, ...]:
         return (words,)
 
 
+# What clients send in place of an output that they pruned.
+PRUNED_OUTPUT = "[Old tool result content cleared]"
 _AFTER_ANSWERS = pattern(r"\"?\.? (?:You can now|User has)\b|\"\.?\s*\Z")
 
 

@@ -24,7 +24,7 @@ from string import hexdigits
 from typing import Any
 
 from compactor_cli.formats import located
-from compactor_cli.formats.client_signs import marked_summary, summary_of
+from compactor_cli.formats.client_signs import PRUNED_OUTPUT, marked_summary, summary_of
 from compactor_cli.formats.contents import arguments, dump, dumped, listed, parse, string, time_of
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, image_of
 from compactor_cli.formats.located import LinkedSite, LocatedPart, ParentTree, SessionDialect, Value, at, usage_of
@@ -432,8 +432,6 @@ def _letters(text: str) -> str:
 
 _OPENCODE_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
 _UNSHOWN_TYPES = frozenset({"text", "step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction"})
-# What the client sends in place of an output that it pruned.
-_PRUNED = "[Old tool result content cleared]"
 
 
 class OpenCode(SessionDialect):
@@ -558,7 +556,7 @@ def _opencode_tool(part: Mapping[str, Any], place: JsonPath) -> list[LocatedPart
     asked = LocatedPart(call, ((*place, "state", "input"),) if at(state, ("input",)) else ())
     if status in ("pending", "running", ""):
         return [asked]
-    result = ToolResult(id=call_id, text=_PRUNED, name=name, is_error=status == "error")
+    result = ToolResult(id=call_id, text=PRUNED_OUTPUT, name=name, is_error=status == "error")
     if at(state, ("time", "compacted")):
         return [asked, LocatedPart(result)]
     key = "error" if status == "error" and at(state, ("output",)) is None else "output"

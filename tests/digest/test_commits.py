@@ -178,3 +178,11 @@ def test_a_lock_of_git_is_no_file_of_the_work_that_a_commit_could_lack_and_its_h
     assert states_of(STORE, unlocked, all_of_it) == ["store.py — edited, in commit 4f1c2aa"]
     hook = call("Write", "h", file_path=".git/hooks/pre-commit", content="make lint"), answer("ok", "h")
     assert states_of(hook) == [".git/hooks/pre-commit — created"]
+
+
+def test_of_many_files_that_are_not_committed_the_others_are_counted_by_folder() -> None:
+    names = [f"src/tide/part{number}.py" for number in range(10)] + ["tests/one.py"]
+    written = [(call("Write", name, file_path=name, content="x"), answer("ok", name)) for name in names]
+    (line,) = is_open(COMMIT, *written)
+    assert line.startswith("Not committed: tests/one.py, src/tide/part9.py")
+    assert line.endswith("… +3: src/tide 3")

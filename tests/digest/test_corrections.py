@@ -332,3 +332,11 @@ def test_a_fix_that_a_later_turn_takes_back_to_the_letter_is_none_and_what_was_s
     assert texts(one, Section.FILES) == ["src/registry.py — changes thrown away"]
     assert not any("fixed" in text or "edited" in text for text in texts(one, Section.ERRORS))
     assert DOUBT in next(text for text in texts(one, Section.HISTORY) if "root cause" in text)
+
+
+def test_what_names_a_file_that_was_deleted_later_is_marked() -> None:
+    written = (call("Write", "w", file_path="flat/store.py", content="x = 1"), answer("ok", "w"))
+    plain = says("The store of the harbour runs by `python flat/store.py`, and its page by `make page`.")
+    assert "(file deleted since)" in shown(written, plain, ran("rm -rf flat", ""), *AFTER)
+    again = (call("Write", "v", file_path="flat/store.py", content="x = 2"), answer("ok", "v"))
+    assert "deleted since" not in shown(written, plain, ran("rm -rf flat", ""), again, *AFTER)

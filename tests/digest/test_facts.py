@@ -441,3 +441,50 @@ def test_runs_whose_output_was_searched_for_other_things_are_not_one() -> None:
     one = ran("./tide list --json | grep -o Hash: | wc -l", "1")
     other = ran("./tide list --json | grep -o ID: | wc -l", "2")
     assert not any("×2" in text for text in facts(user("count them"), one, other, says("ok")))
+
+
+def test_a_run_of_a_file_that_was_deleted_since_is_none_that_works_here() -> None:
+    written = (call("Write", "w", file_path="flat/store.py", content="x = 1"), answer("ok", "w"))
+    checked = ran("python flat/store.py --check", "all gauges read")
+    assert any("flat/store.py" in fact for fact in facts(written, checked))
+    assert not any("flat/store.py" in fact for fact in facts(written, checked, ran("rm flat/store.py", "")))
+
+
+def test_what_a_tool_says_of_its_own_version_is_not_what_came_of_a_command() -> None:
+    notice = "[notice] A new release of pip is available: 24.0 -> 26.0"
+    (fact,) = facts(ran("pip install -e .", f"Successfully installed tide-1.0\n{notice}"))
+    assert fact == "`pip install -e .` → ok: Successfully installed tide-1.0"
+
+
+def test_a_request_that_a_server_turned_down_did_not_go_well() -> None:
+    sent = "curl -s -X POST http://localhost:3000/gauges"
+    (fact,) = facts(ran(sent, '{"message":"Unauthorized","statusCode":401}'))
+    assert fact == f'`{sent}` → {{"message":"Unauthorized","statusCode":401}}'
+
+
+def test_a_build_that_went_well_is_stated_and_its_setting_up_is_not() -> None:
+    line = 'export NVM_DIR="$HOME/.nvm" && [ -s "$NVM_DIR/nvm.sh" ] && . "$NVM_DIR/nvm.sh" && nvm use 22 && pnpm build'
+    assert facts(ran(line, "compiled\n" * 40)) == ["`pnpm build` → ok"]
+
+
+def test_tests_that_are_written_make_no_run_of_the_code_older() -> None:
+    source = (call("Write", "w", file_path="src/tide.py", content="x = 1"), answer("ok", "w"))
+    tests = (call("Write", "t", file_path="tests/conftest.py", content="y = 1"), answer("ok", "t"))
+    run = ran('python -c "import tide"', "loaded")
+    assert '`python -c "import tide"` → ok: loaded' in facts(source, run, tests)
+    assert any("before the newest edits" in fact for fact in facts(run, source))
+
+
+def test_an_output_that_the_client_pruned_is_not_what_came_of_a_command() -> None:
+    assert facts(ran("git push origin main", "[Old tool result content cleared]")) == ["`git push origin main` → ok"]
+
+
+def test_steps_in_a_browser_and_calls_of_tools_that_there_are_not_are_no_facts() -> None:
+    click = (call("mcp__playwright__browser_click", "1", ref="e35"), answer("### Ran Playwright code\nclick()", "1"))
+    garbled = (call("Tsak", "2", prompt="look"), answer("Error: No such tool available: Tsak", "2", is_error=True))
+    assert facts(click, garbled, ran("git commit -m x", "[main 1a2b3c4] x")) == [
+        "branch main",
+        "`git commit -m x` → ok: [main 1a2b3c4] x",
+    ]
+    filed = (call("mcp__tracker__create_page", "3", title="Tide"), answer("# Result\n\nPage T-17 created", "3"))
+    assert any(fact.endswith("→ Page T-17 created") for fact in facts(ran("make", "ok"), filed))

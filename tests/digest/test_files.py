@@ -441,3 +441,22 @@ def test_functions_that_edits_took_out_are_named_unless_they_came_back() -> None
     for more, named in (((), True), (edit("2", two, f"{two}\n{one}"), False)):
         shown = texts(digest(conversation(user("drop read_tide"), *out, *more), 3_000), Section.FILES)
         assert ("− read_tide()" in shown[0]) is named
+
+
+def test_a_folder_that_is_deleted_or_moved_takes_along_the_files_known_below_it() -> None:
+    names = ("old/a.py", "old/b/c.py", "older.py")
+    written = [(call("Write", name, file_path=name, content="x"), answer("ok", name)) for name in names]
+    assert states(*written, ran("rm -rf old", "")) == {
+        "old/a.py": "created, deleted",
+        "old/b/c.py": "created, deleted",
+        "older.py": "created",
+    }
+    moved = states(*written, ran("mv old new", ""))
+    assert (moved["new/a.py"], moved["new/b/c.py"]) == ("created", "created")
+    known = (call("Write", "d", file_path="lib/d.py", content="x"), answer("ok", "d"))
+    assert "lib/old/a.py" in states(*written, known, ran("mv old lib", ""))
+
+
+def test_a_line_of_a_file_that_was_deleted_later_is_not_there_any_more() -> None:
+    found = events_of(call("Read", "r", file_path="a.py"), answer("limit = 3", "r"), ran("rm a.py", ""))
+    assert overwritten(found, file_operations(found))(1, "limit = 3")

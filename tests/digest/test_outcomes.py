@@ -240,3 +240,29 @@ def test_what_the_user_forbids_in_the_middle_of_the_work_ends_no_request_and_has
 def test_a_check_in_a_folder_that_is_not_there_is_no_outcome() -> None:
     shown = "# ./gauge/gauge\nstat /tide/gauge/gauge: directory not found\nFAIL\t./gauge/gauge [setup failed]"
     assert wanted(STORE, ran("go test ./gauge/gauge", f"Exit code 1\n{shown}", is_error=True)) == " → edited store.py"
+
+
+def test_what_was_edited_after_a_commit_came_of_the_request_as_well() -> None:
+    later = (call("Edit", "l", file_path="src/clock.py", old_string="a", new_string="b"), answer("ok", "l"))
+    assert wanted(STORE, COMMIT, later) == ' → 4f1c2aa "Store UTC", edited clock.py'
+
+
+def test_a_file_whose_changes_are_thrown_away_was_not_edited_for_the_request() -> None:
+    assert wanted(ran("git checkout -- src/gauge.py", "")) == ""
+
+
+def test_what_is_asked_in_addition_while_the_agent_works_ends_the_request_before_it_not() -> None:
+    also = user("also, forgot to say: in the clock, too")
+    later = (call("Edit", "l", file_path="src/clock.py", old_string="a", new_string="b"), answer("ok", "l"))
+    assert wanted(COMMIT, also, later) == ' → 4f1c2aa "Store UTC", edited clock.py'
+
+
+def test_a_question_that_a_tool_asks_next_is_not_the_reply_to_one() -> None:
+    asked = [{"question": "Which then?", "options": [{"label": "Lock", "description": "Keeps one gauge out of it."}]}]
+    reply = says("The lock keeps one gauge out of the store while the other writes.")
+    chosen = answer('"Which then?"="Lock". You can now continue', "1")
+    one = conversation(
+        user("what are the drawbacks of a lock?"), reply, call("AskUserQuestion", "1", questions=asked), chosen, STORE
+    )
+    replied = analyse(request(one)).outcomes[1].text
+    assert replied == "replied: The lock keeps one gauge out of the store while the other writes."

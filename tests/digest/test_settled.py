@@ -12,7 +12,7 @@ from compactor_cli.model.transcript import Message
 
 def decided(*messages: object) -> list[str]:
     found = events_of(*messages)  # type: ignore[arg-type]
-    return [one.text for one in decisions(found, overturned(found))]
+    return [one.whole for one in decisions(found, overturned(found))]
 
 
 def test_a_sentence_with_a_cue_is_quoted_whole_without_markup() -> None:
@@ -40,7 +40,7 @@ def test_what_the_user_chose_when_asked_counts_most() -> None:
     )
     (decision,) = decisions(found)
     assert (decision.weight, decision.given_up) == (4.0, ("Files",))
-    assert decision.text == 'Which store shall hold the readings? → "SQLite": one file'
+    assert decision.whole == 'Which store shall hold the readings? → "SQLite": one file'
 
 
 def test_the_users_own_words_to_a_question_that_a_tool_asked_settle_it() -> None:
@@ -555,3 +555,30 @@ def test_replies_with_numbers_on_one_line_stand_each_with_its_question() -> None
         'Do you prefer the marks or lines? → "i like the marks"',
         'Should the newest gauge be on the left? → "left most, or none"',
     ]
+
+
+def test_what_the_user_leaves_to_the_agent_rejects_no_option_and_whether_there_is_more_to_ask_settles_nothing() -> None:
+    def asked(question: str, reply: str, *labels: str) -> tuple[object, ...]:
+        options = [{"label": label, "description": f"It would {label.lower()}."} for label in labels]
+        called = call("AskUserQuestion", question, questions=[{"question": question, "options": options}])
+        return called, answer(f'"{question}"="{reply}". You can now continue', question)
+
+    left = asked("How shall the gauge show it?", "You decide", "Blink", "Ring", "You decide")
+    more = asked("More questions about the gauge, or move on?", "Next area", "More questions", "Next area")
+    one = digest(conversation(user("plan the gauges"), *left, *more), 3_000)  # type: ignore[arg-type]
+    assert texts(one, Section.DECISIONS) == [
+        'How shall the gauge show it? → "You decide" (left to the agent: Blink · Ring)'
+    ]
+
+
+def test_all_choices_come_before_what_any_of_them_says() -> None:
+    says_much = "It keeps the readings of every gauge of the harbour in one file, which is copied each night. " * 2
+    messages: list[object] = [user("plan the gauges")]
+    for number in range(12):
+        question = f"Which store shall gauge number {number} of the harbour have?"
+        options = [{"label": f"File {number}", "description": says_much}, {"label": f"Table {number}"}]
+        messages.append(call("AskUserQuestion", str(number), questions=[{"question": question, "options": options}]))
+        messages.append(answer(f'"{question}"="File {number}". You can now continue', str(number)))
+    settled = texts(digest(conversation(*messages), 1_500), Section.DECISIONS)  # type: ignore[arg-type]
+    assert len(settled) == 12
+    assert any("copied each night" in text for text in settled)

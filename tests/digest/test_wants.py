@@ -576,3 +576,12 @@ def test_answers_to_two_questions_of_one_call_are_two_messages_and_no_stops() ->
     session = conversation(user(LONG), asked, told, says("I see."), user(f"{LONG}again"), BUILD)
     found = {item.text: item.records for item in wants_items(analyse(request(session)), 2_000, token_cache())}
     assert found[replies[0]] == found[replies[1]]
+
+
+def test_a_message_that_is_typed_anew_and_goes_on_stands_once() -> None:
+    first = "the most private way is the public key of the gauge, how would you find out mine?"
+    whole = f"{first}\nPerhaps a search, but do the simple one first."
+    found = user_messages(
+        events_of(user("plan the sharing of the gauges"), says("Which way?"), user(first), user(whole))
+    )
+    assert [message.text for message in found] == ["plan the sharing of the gauges", whole]
