@@ -98,7 +98,8 @@ def _asks(sentence: str) -> bool:
 
 # The first half of a question whose options stand below it.
 _HEADS_OPTIONS = pattern(
-    r"\W*(?:do you (?:want|prefer)|would you (?:like|prefer|rather)|(?:should|shall) (?:I|we))\b", re.I
+    r"\W*(?:do you (?:want|prefer)|would you (?:like|prefer|rather)|(?:should|shall) (?:I|we)|(?:could|can) you)\b",
+    re.I,
 )
 
 

@@ -54,6 +54,8 @@ def _passing() -> re.Pattern[str]:
         rf"^{_OPENS}(?:[\w`*/.()'’-]+ ){{0,7}}?{subject}\b[^!?\n]{{0,60}}\b{outcome}\b"
         r"[^,;!?\n]{0,60}(?:, (?:including|with|as)\b[^,;!?\n]{0,40})?$"
         rf"|^{_OPENS}(?:(?:the|that|this) (?:\w+ ){{1,3}}(?:looks?|is|was) (?:correct|fine|good|done|in place)\b"
+        r"|(?:[\w`-]+ ){0,5}agents? (?:is|are) (?:now |still )?(?:working|running)\b"
+        r"|(?:[\w`-]+ ){1,6}(?:is|are) still \w+ing\b"
         r"|still|waiting|commit(?:ted)?\b[^!?\n]{0,20} success)[^!?\n]{0,60}$",
         re.IGNORECASE,
     )

@@ -139,6 +139,8 @@ def decisions(
         if event.kind is EventKind.ASSISTANT:
             last = number
             new = _of_assistant(event) if number not in taken_back else new
+        elif event.kind is EventKind.USER and _is_typed_anew(event, events[number + 1 : number + 2]):
+            continue
         elif event.kind is EventKind.USER:
             new = _answered(events[last], event) if last >= 0 else new
             last = -1
@@ -158,6 +160,11 @@ def decisions(
             if event.kind is EventKind.USER:
                 agreed, agreed_at = decision.text.partition(_ANSWERED)[0], number
     return tuple(found.values())
+
+
+def _is_typed_anew(event: Event, after: Sequence[Event]) -> bool:
+    """Whether the user's next message is this one with more in it."""
+    return any(one.kind is EventKind.USER and one.text.startswith(event.text.rstrip(" .!?")) for one in after)
 
 
 def _asks_back(event: Event, since: Sequence[Event]) -> bool:
@@ -286,6 +293,9 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
         return
     if (answer.startswith("/") and " " not in answer) or _ASKS_TO_GO_ON.match(question):
         return  # a command for the client, typed in between; whether there is more to ask
+    if question.endswith(COLONS) and not chosen:
+        listed = " · ".join(opening(f"{key}. {text}", _MAX_REST_CHARS // 2) for key, text in options.items())
+        question = f"{question} {listed}".strip()
     records = records_of((before.record, event.record))
     asked = opening(question, _MAX_ASKED_CHARS if event.is_answer else _MAX_CHARS)
     named = set(terms(_GO_ON.sub("", question)))
