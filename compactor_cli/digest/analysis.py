@@ -33,7 +33,7 @@ from compactor_cli.digest.statements import Statement
 from compactor_cli.digest.stops import stops_in_force
 from compactor_cli.digest.wants import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
 from compactor_cli.digest.work_state import WorkState, work_state
-from compactor_cli.formats.client_signs import named_branch, working_directory
+from compactor_cli.formats.client_signs import named_branch, other_directory, working_directory
 from compactor_cli.model.summary import Request, Section
 from compactor_cli.model.transcript import Role
 from compactor_cli.model.value import dataclass
@@ -55,6 +55,7 @@ class Analysis:
     ``outcomes``: what came of the user's messages, by turn.
     ``remembered``: statements of records that are gone. ``is_dialogue``: a conversation without work on files or
     commands; calls in it are those of a service. ``focus``: names in lower case.
+    ``place``: the other directory in which most of the work is done, if any.
     ``is_gone``: see `overwritten`. ``code_changed_at``: the position of the last event that changed code, -1 without
     any.
     """
@@ -87,6 +88,7 @@ class Analysis:
     finals: frozenset[int]
     taken_back: Mapping[int, frozenset[int]]
     work: WorkState
+    place: str
     outcomes: Mapping[int, RequestOutcome]
     edited: EditedNames
     attached: Attached
@@ -202,7 +204,7 @@ def _analysed(
     taken_back = {**overturned(found), **taken_out(found, operations)}
     work = work_state(found, ran, operations, files, directory, memory.work_state(), _branch(request))
     settled = decisions(found, taken_back, words)
-    newly = {decision.text for decision in settled}
+    newly = {decision.whole for decision in settled}
     is_dialogue = scores.coding < _CODING and not (ran or operations)
     return Analysis(
         events=found,
@@ -232,6 +234,7 @@ def _analysed(
         finals=finals(turns),
         taken_back=taken_back,
         work=work,
+        place=other_directory(request.transcript),
         outcomes=outcomes(found, ran, operations, work.commits, words),
         edited=edited_names(operations),
         attached=attached(found, kept, _notices(request), memory.attached()),

@@ -12,6 +12,7 @@ from compactor_cli.formats.client_signs import (
     CONTINUED,
     NOT_SPOKEN,
     OUTPUT_FRAME,
+    OUTPUT_HEAD,
     SPOKEN_LABEL,
 )
 
@@ -63,6 +64,7 @@ def without_prompt(text: str) -> str:
     """Without the frame of an output: a prompt after it, what an editor says of an edit, tags, how it was run."""
     text = COMMAND_REPORT.sub(r"\1\2\3", text).lstrip("\n") if text.startswith("Command: ") else text
     text = OUTPUT_FRAME.sub(r"\1", text) if text.endswith("</output>") else text
+    text = OUTPUT_HEAD.sub(r"\1", text) if text.startswith(("Chunk ID: ", "Wall time: ")) else text
     text = ABOUT_EDIT.sub("", text) if " lines total)]" in text else text
     return _PROMPT.sub("", text) if "(Current directory: " in text[-_PROMPT_CHARS:] else text
 

@@ -427,11 +427,9 @@ def _brief(text: str) -> str:
     if text.count("\n") > 4 * _MAX_BRIEF_LINES:
         return ""
     lines = [line.strip() for line in _own_lines(text) if not line.startswith("Shell cwd was reset to ")]
-    lines = [
-        line
-        for line in lines
-        if not (_ECHO.match(line) or _RAN_NOTHING.search(line) or exit_code().fullmatch(line.strip("[]")))
-    ]
+    ended = (line.strip("[]").removeprefix("Process ") for line in lines)
+    own = (line for line, end in zip(lines, ended, strict=True) if not exit_code().fullmatch(end))
+    lines = [line for line in own if not (_ECHO.match(line) or _RAN_NOTHING.search(line))]
     whole = " · ".join(line for line in lines if line)
     is_brief = len(lines) <= _MAX_BRIEF_LINES and len(whole) <= _MAX_BRIEF_CHARS
     return whole if is_brief and any(map(str.isalnum, whole)) and whole not in ("(no output)", "PASS") else ""

@@ -67,7 +67,8 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     room = int(budget_tokens * (_CALLS_RATIO if ranked else 1.0))
     calls = [] if analysis.is_dialogue else call_items(analysis, room, token_cache, with_lookups=not ranked)
     if analysis.work.branch:
-        text = f"{words.branch} {analysis.work.branch}{_without_commit(analysis)}"
+        place = f" {words.within} {analysis.place}" if analysis.place else ""
+        text = f"{words.branch} {analysis.work.branch}{place}{_without_commit(analysis)}"
         world.insert(0, Item(text=text, records=records_of((analysis.work.branch_record,))))
     if analysis.work.by_others:
         commit, record = analysis.work.by_others

@@ -307,26 +307,32 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     if not chosen and names_little and begins_with_assent(answer):
         return  # it agrees to what was shown: the history quotes that
     if chosen:
-        # What comes first is followed by others, maybe.
-        left = () if _FIRST.search(answer) else (text for key, text in options.items() if key not in chosen)
-        rest = tuple(opening(text.split(": ")[0], _MAX_REST_CHARS) for text in left if not _LEAVES_OPEN.match(text))
-        texts = (options[key].removeprefix(f"{answer}: ") for key in chosen)
-        taken = " · ".join(opening(text, _MAX_OPTION_CHARS // len(chosen)) for text in texts if text != answer)
-        # Where nothing was asked, what was chosen says which list it is of.
-        text = f'{asked}{_ANSWERED}{answer}"' if asked else f'"{answer}"'
-        leaves_open = _LEAVES_OPEN.match(answer) is not None
-        yield Decision(
-            text=text,
-            records=records,
-            weight=_TAKEN,
-            detail="" if leaves_open else taken,
-            given_up=rest,
-            leaves_open=leaves_open,
-            turn=event.turn,
-        )
+        yield _choice(asked, answer, options, chosen, records=records, turn=event.turn)
     elif event.is_answer or not _ASKS_WHAT_IS.match(question):
         weight = _ASKED if event.is_answer else 2.5
         yield Decision(text=f'{asked}{_ANSWERED}{answer}"', records=records, weight=weight, turn=event.turn)
+
+
+def _choice(
+    asked: str, answer: str, options: Mapping[str, str], chosen: Sequence[str], *, records: tuple[int, ...], turn: int
+) -> Decision:
+    """The options that the user took, of these, with what they say; or leaves to the agent."""
+    # What comes first is followed by others, maybe.
+    left = () if _FIRST.search(answer) else (text for key, text in options.items() if key not in chosen)
+    rest = tuple(opening(text.split(": ")[0], _MAX_REST_CHARS) for text in left if not _LEAVES_OPEN.match(text))
+    texts = (options[key].removeprefix(f"{answer}: ") for key in chosen)
+    taken = " · ".join(opening(text, _MAX_OPTION_CHARS // len(chosen)) for text in texts if text != answer)
+    leaves_open = _LEAVES_OPEN.match(answer) is not None
+    return Decision(
+        # Where nothing was asked, what was chosen says which list it is of.
+        text=f'{asked}{_ANSWERED}{answer}"' if asked else f'"{answer}"',
+        records=records,
+        weight=_TAKEN,
+        detail="" if leaves_open else taken,
+        given_up=rest,
+        leaves_open=leaves_open,
+        turn=turn,
+    )
 
 
 def _answers_to_each(answer: str, options: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import islice
@@ -50,6 +51,11 @@ AROUND_OUTPUT = pattern(
     r"|\*\*\* (?:Add|Update|Delete|Move|End) |Here's the result of running `cat -n`|[.sxFEX]+ +\[ *\d+%\]"
 )
 OUTPUT_FRAME = pattern(r"(?<=</returncode>\n)<output>\n?(.*?)\n?</output>\Z", re.DOTALL)
+# What Codex tells of a call before its output; the exit code stays.
+OUTPUT_HEAD = pattern(
+    r"\A(?:Chunk ID: \w+\n)?Wall time: [\d.]+ seconds\n(?:(Process exited with code -?\d+\n)|Process [^\n]*\n)?"
+    r"(?:Original token count: \d+\n)?Output:(?:\n|\Z)"
+)
 # What Gemini CLI and its forks tell of a command around what it printed and how it ended.
 COMMAND_REPORT = pattern(
     r"\ACommand: .*?\nDirectory: [^\n]*\n(?:Output|Stdout): (?:\(empty\))?(.*?)(\nStderr: (?:\(empty\))?.*?)?"
@@ -128,7 +134,26 @@ def subagent_parts(record: Record) -> tuple[Part, ...]:
 
 
 def working_directory(transcript: Transcript) -> str:
-    """The directory the agent worked in, as the transcript's bookkeeping or its first messages name it; else empty."""
+    """The directory the agent worked in: the one outside of its own that most of its calls name (another work tree),
+    else that which the transcript's bookkeeping or its first messages name; else empty."""
+    return other_directory(transcript) or _first_directory(transcript)
+
+
+def other_directory(transcript: Transcript) -> str:
+    """The directory outside of the session's own that most of its calls name; empty where they name none so often."""
+    first = _first_directory(transcript)
+    given = (call.arguments for message in transcript.messages for call in message.calls)
+    folders = (one.get("workdir") for one in given if isinstance(one, Mapping))
+    named = [folder for folder in folders if isinstance(folder, str)]
+    folder, times = next(iter(Counter(named).most_common(1)), ("", 0))
+    is_other = _is_absolute(folder) and not f"{folder}/".startswith(f"{first}/")
+    return folder.rstrip("/\\") if first and is_other and 2 * times > len(named) >= _MIN_NAMED else ""
+
+
+_MIN_NAMED = 8
+
+
+def _first_directory(transcript: Transcript) -> str:
     for record in transcript.records:
         if directory := named_directory(record.value):
             return directory

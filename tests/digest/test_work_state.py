@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from conversation import answer, call, conversation, digest, ran, rendered, says, summary, texts, user
+from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, summary, texts, user
 
 from compactor_cli.digest import work_state
 from compactor_cli.model.summary import Section
@@ -410,3 +410,31 @@ def test_the_size_of_what_differs_is_no_outcome_of_a_check_before_it() -> None:
     run = ran("bash -n gauges.sh && git diff --stat", f"{sizes} 20 files changed, 600 insertions(+)")
     facts = texts(digest(conversation(user("store the times in UTC"), *STORE, run), 3_000), Section.COMMANDS)
     assert "20 files changed" not in "\n".join(facts)
+
+
+def test_where_most_calls_name_another_work_tree_paths_are_as_seen_from_there_and_it_is_named_once() -> None:
+    tree = "/data/app__trees/tide"
+    edit = (
+        call("apply_patch", "e", input=f"*** Begin Patch\n*** Update File: {tree}/clock.py\n+x = 1\n*** End Patch"),
+    )
+    looks = [
+        (call("exec_command", f"l{i}", cmd=f"cat part{i}.py", workdir=tree), answer(f"x = {i}", f"l{i}"))
+        for i in range(8)
+    ]
+    made = (
+        call("exec_command", "c", cmd="git commit -am 'Set the clock'", workdir=tree),
+        answer("Wall time: 0.1 seconds\nOutput:\n[tide 4f1c2aa] Set the clock\n 1 file changed", "c"),
+    )
+    messages = (user("set the clock"), edit, *looks, made, says("Set."))
+    one = digest(conversation(*messages, cwd="/data/app"), 2_000)
+    assert "clock.py — edited, in commit 4f1c2aa" in texts(one, Section.FILES)
+    assert f"branch tide in {tree}" in texts(one, Section.COMMANDS)
+    assert texts(one, Section.PLAN) == []
+
+
+def test_what_codex_tells_of_a_call_before_its_output_is_none_of_it() -> None:
+    (_, result) = events_of(
+        call("exec_command", "1", cmd="bun lint"),
+        answer("Chunk ID: 1a2b3c\nWall time: 0.3 seconds\nProcess exited with code 0\nOutput:\nChecked 763 files", "1"),
+    )
+    assert result.text == "Process exited with code 0\nChecked 763 files"
