@@ -42,7 +42,7 @@ from compactor_cli.digest.statements import (
     statements_of,
     without_end,
 )
-from compactor_cli.formats.client_signs import ATTACHMENTS
+from compactor_cli.formats.client_signs import ATTACHMENTS, INSTRUCTS
 from compactor_cli.model.patterns import pattern
 
 if TYPE_CHECKING:
@@ -369,7 +369,8 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
     for text, place in _telling_lines(events, scores, number, focus, under_way):
         base = wordless[scores.table.lines.last[place]]
         event, label = events[base.event], analysis.labels[base.event]
-        is_steering = event.tool is ToolKind.PLAN or (event.kind is EventKind.CALL and is_own(event.name))
+        is_steering = event.call < 0 and INSTRUCTS.match(event.text) is not None
+        is_steering |= event.tool is ToolKind.PLAN or (event.kind is EventKind.CALL and is_own(event.name))
         is_label = event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND)
         # What came of an edit repeats it; of one that was not made, the first line says why.
         is_of_it = base.event in undone or event.call in made

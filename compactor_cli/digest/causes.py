@@ -210,7 +210,8 @@ _MIN_EXPLAINING_CHARS = 200
 
 def _cause_in(pieces: Sequence[str]) -> str:
     """The sentence that finds a cause with those after it, and the one that names the fix; empty without one."""
-    at = next((i for i, one in enumerate(pieces) if finds_cause(one) and not _UNSURE.search(one)), -1)
+    finds = (i for i, one in enumerate(pieces) if finds_cause(one) and not _ANNOUNCES.match(one))
+    at = next((i for i in finds if not _UNSURE.search(pieces[i])), -1)
     if at < 0 or all(one.endswith(COLONS) for one in pieces[at : at + 2]):
         return ""  # or a heading
     # "That is why": the cause stands before it.
@@ -233,6 +234,12 @@ def _cause_in(pieces: Sequence[str]) -> str:
 
 _ENTRY = pattern(r"\d{1,2}[.)] ")
 # What stands above ways to go on, of which none is taken yet.
+# What it is about to look at, for whatever reason.
+_ANNOUNCES = pattern(
+    r"\W*(?:now |first )?(?:I(?:['’]ll| will|['’]m going to)|let me|let['’]s) "
+    r"(?:use|look|check|read|start|run|inspect)\b",
+    re.IGNORECASE,
+)
 _OFFERS_WAYS = pattern(
     r"\W*(?:(?:the|some|possible|fix) )?(?:options|alternatives|approaches|ways)\b.{0,60}:\W*$", re.IGNORECASE
 )

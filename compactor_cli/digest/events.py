@@ -197,7 +197,8 @@ class _EventReader:
                 self._called(index, part)
             elif isinstance(part, ToolResult) and part.is_recorded:
                 self._answered(index, part)
-        if message.role is Role.ASSISTANT:
+        # What a client instructs in the midst of a conversation is neither said by the user nor shown by a tool.
+        if message.role is Role.ASSISTANT or (message.role is Role.SYSTEM and self.turn > 0):
             return
         if not message.results and any(self.waiting):
             self.held.append((index, message))

@@ -928,3 +928,10 @@ def test_a_finding_within_a_turn_is_not_fixed_by_a_later_turn_nor_by_the_edits_f
     second = (call("Edit", "n", file_path="src/relay.py", old_string="read_level(2)", new_string="read_level(3)"),)
     found = causes(says(FOUND), *first, answer("ok", "m"), says(other), *second, answer("ok", "n"))
     assert any(text.startswith(FOUND[:30]) and "relay.py" not in text.partition("→")[2] for text in found)
+
+
+def test_what_the_agent_announces_is_no_finding() -> None:
+    planned = says("I'll use the tracker `bd` for the failure of `read_drift`, because it touches the page.")
+    asked = user("also find out why the drift is 0?")
+    one = digest(conversation(asked, planned, ran("cat docs/page.md", "the page"), says("I look.")), 3_000)
+    assert not any("I'll use the tracker" in text for text in texts(one, Section.ERRORS))

@@ -347,3 +347,13 @@ def test_what_a_client_tells_of_a_command_around_its_output_is_none_of_it() -> N
     assert found[-1].text == "3 gauges\nread\nExit Code: 2"
     apart = told.replace("Output:", "Stdout:").replace("\nError:", "\nStderr: late\nError:")
     assert events_of(*ran("make", apart))[-1].text == "3 gauges\nread\nStderr: late\nExit Code: 2"
+
+
+def test_what_a_client_instructs_in_the_midst_of_a_conversation_is_no_event() -> None:
+    rules = Message(role=Role.SYSTEM, parts=(Text(text="Run `bd prime` after each compaction."),))
+    found = events_of(rules, user("set the clock"), rules, says("I look."))
+    assert [(one.kind, one.record) for one in found] == [
+        (EventKind.RESULT, 0),
+        (EventKind.USER, 1),
+        (EventKind.ASSISTANT, 3),
+    ]

@@ -557,3 +557,9 @@ def test_lines_by_which_an_edit_found_its_place_are_none_that_it_wrote() -> None
     written = [one.text for one in candidates_of(found, 2_000) if one.label.endswith("gauge.py")]
     assert "limit_of_gauges = 7" in written
     assert "class GaugeReader(Reader):" not in written
+
+
+def test_the_rules_of_a_project_that_a_client_sends_are_no_output() -> None:
+    rules = "# AGENTS.md instructions for /data/app\n\nNever edit `harbour/tide_table.py` by hand: `make tide-table`."
+    one = digest(conversation(user("set the clock"), user(rules), says("I look at harbour/tide_table.py.")), 3_000)
+    assert not any("by hand" in text for text in texts(one, Section.HISTORY))
