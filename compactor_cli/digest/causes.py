@@ -233,13 +233,13 @@ def _cause_in(pieces: Sequence[str]) -> str:
 
 
 _ENTRY = pattern(r"\d{1,2}[.)] ")
-# What stands above ways to go on, of which none is taken yet.
 # What it is about to look at, for whatever reason.
 _ANNOUNCES = pattern(
     r"\W*(?:now |first )?(?:I(?:['’]ll| will|['’]m going to)|let me|let['’]s) "
     r"(?:use|look|check|read|start|run|inspect)\b",
     re.IGNORECASE,
 )
+# What stands above ways to go on, of which none is taken yet.
 _OFFERS_WAYS = pattern(
     r"\W*(?:(?:the|some|possible|fix) )?(?:options|alternatives|approaches|ways)\b.{0,60}:\W*$", re.IGNORECASE
 )

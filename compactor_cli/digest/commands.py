@@ -109,7 +109,7 @@ _MAX_PLACES = 4
 _MAX_BRIEF_LINES, _MAX_BRIEF_CHARS = 3, 160
 # A line that says that something went wrong.
 ERROR_PATTERN = pattern(
-    r"^\s*(?:--- FAIL|FAIL(?:ED|URE)?\b|(?:mise )?ERROR\b|ERR!|E  +\S|panic:|fatal:|fatal error"
+    r"^\s*(?:--- FAIL|FAIL(?:ED|URE)?\b|(?:mise )?ERROR\b|ERR!|ERR_[A-Z_]+\b|E  +\S|panic:|fatal:|fatal error"
     r"|npm (?:ERR!|error (?!code|path|workspace|location|command failed|A complete))|make: \*\*\*)"
     r"|^\s*Traceback \(|\b[A-Za-z_.]*(?:Error|Exception)\b(?::|$| \()|\berror(?:\[[\w-]+\])?:|: error\b"
     r"|command not found|No such file or dir|[Pp]ermission denied|\bundefined: |\bcannot find |Segmentation fault"
@@ -161,6 +161,7 @@ _NOTICE = pattern(
 )
 _FAILURE = pattern(
     r"\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|npm (?:ERR!|error\b)|make: \*\*\*|Traceback \(|error\[[\w-]+\]: )"
+    r"|\s*ERR_[A-Z_]+\b"
     r"|\S+::\S+ FAILED\b"
     r"|\W*[1-9]\d* failed, \d+ passed|.*\b\d+ passed\b.*\b[1-9]\d* failed\b"
     r"|\S+: (?:line )?\d+: .*(?:unbound variable|command not found|not found|syntax error|No such file)"
@@ -305,13 +306,13 @@ _BEFORE_A_COMMAND = frozenset("sudo timeout time command while until do if then 
 
 def failed_with_code(result: Event | None) -> bool:
     """Whether a result shows an exit code other than 0: the command ran, and failed at its end."""
-    return result is not None and _exit_code(result.text) > 0
+    return result is not None and _exit_code(result) > 0
 
 
 def _outcome(result: Event | None, look: bool, shows_errors: bool) -> tuple[CommandOutcome, int]:
     if result is None or result.is_refusal:
         return CommandOutcome.UNKNOWN, -1
-    code = _exit_code(result.text)
+    code = _exit_code(result)
     if shows_errors:
         failed = any(_is_error_line(line.strip()) for line in result.text.split("\n"))
         return CommandOutcome.FAILED if failed else CommandOutcome.OK, -1
@@ -379,8 +380,11 @@ def _is_error_line(line: str) -> bool:
     return int(line) > 0 if line.isdigit() else ERROR_PATTERN.search(line) is not None
 
 
-def _exit_code(text: str) -> int:
-    for edge in (text[:_EDGE_CHARS], text[-_EDGE_CHARS:]):
+def _exit_code(result: Event) -> int:
+    """The code with which a command ended, by its record or its output; -1 where neither tells."""
+    if result.exit_code >= 0:
+        return result.exit_code
+    for edge in (result.text[:_EDGE_CHARS], result.text[-_EDGE_CHARS:]):
         if may_have(edge, EXIT_CODE_WORDS) and (found := exit_code().search(edge)):
             return int(found[1]) % 256  # as shells count: -1 is 255, and not that none is shown
     return -1

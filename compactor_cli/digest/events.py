@@ -84,7 +84,8 @@ class Event:
     in the same tuple, -1 where that is unknown. ``arguments`` are cleaned as ``text`` is. Texts that a client
     sends in the user's name (project instructions, skills, notices) are RESULTs without a call. ``refusal``: what
     the user said when turning the call down or stopping it, None where that was not done. ``is_answer``: these words
-    of the user answer the message before, which a tool showed as a question.
+    of the user answer the message before, which a tool showed as a question. ``exit_code``: of a command, where the
+    record tells it besides the text, else -1.
     """
 
     kind: EventKind
@@ -98,6 +99,7 @@ class Event:
     is_error: bool = False
     refusal: str | None = None
     is_answer: bool = False
+    exit_code: int = -1
 
     @property
     def is_refusal(self) -> bool:
@@ -331,6 +333,7 @@ class _EventReader:
                 call=call,
                 is_error=result.is_error,
                 refusal=None if words is None else straightened(words),
+                exit_code=result.exit_code,
             )
         )
 

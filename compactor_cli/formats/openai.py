@@ -175,7 +175,7 @@ def _shortened_arguments(old: Any, text: str) -> Any:
 def _result(item: Value, key: str) -> ToolResult:
     output = item.get(key)
     wrapped = _wrapped(output)
-    held = output if wrapped is None else wrapped
+    held, code = output if wrapped is None else wrapped, None
     text = result_text(output if wrapped is None else wrapped["output"])
     if isinstance(held, dict):
         code = at(held, ("metadata", "exit_code")) if isinstance(held.get("metadata"), dict) else held.get("exitCode")
@@ -184,7 +184,10 @@ def _result(item: Value, key: str) -> ToolResult:
         found = _EXIT_CODE.search(text[:_HEADER_CHARS])
         failed = found is not None and found[1] != "0"
     own_id, name = string(item.get("call_id")), string(item.get("name"))
-    return ToolResult(id=own_id, text=text, name=name, is_error=failed, media_count=media_count(output))
+    ended = code % 256 if isinstance(code, int) else -1
+    return ToolResult(
+        id=own_id, text=text, name=name, is_error=failed, media_count=media_count(output), exit_code=ended
+    )
 
 
 def _wrapped(output: Any) -> dict[str, Any] | None:

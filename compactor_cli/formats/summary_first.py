@@ -561,7 +561,9 @@ def _opencode_tool(part: Mapping[str, Any], place: JsonPath) -> list[LocatedPart
         return [asked, LocatedPart(result)]
     key = "error" if status == "error" and at(state, ("output",)) is None else "output"
     files = len(listed(at(state, ("attachments",))))
-    result = replace(result, text=string(at(state, (key,))), media_count=files)
+    code = at(state, ("metadata", "exit"))
+    ended = code % 256 if isinstance(code, int) else -1
+    result = replace(result, text=string(at(state, (key,))), media_count=files, exit_code=ended)
     return [asked, LocatedPart(result, ((*place, "state", key),))]
 
 

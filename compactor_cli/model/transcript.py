@@ -75,6 +75,7 @@ class ToolResult:
     is_error: bool = False
     media_count: int = 0  # images and files that came with the text
     is_recorded: bool = True  # False, and the text empty: the transcript does not hold what the tool answered
+    exit_code: int = -1  # of a command, where the record tells it besides the text; -1: it does not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from conversation import answer, call, conversation, digest, events_of, ran, tex
 
 from compactor_cli.digest.commands import CommandOutcome, command_key, error_line, runs, shown
 from compactor_cli.model.summary import Section
+from compactor_cli.model.transcript import Message, Role, ToolResult
 
 
 @pytest.mark.parametrize(
@@ -186,3 +187,14 @@ def test_a_run_that_found_no_test_shows_nothing(output: str) -> None:
 def test_a_call_that_the_client_never_started_since_another_failed_is_no_run() -> None:
     cancelled = "<tool_use_error>Sibling tool call errored</tool_use_error>"
     assert runs(events_of(ran("pgrep -f gitstatusd", cancelled, is_error=True))) == ()
+
+
+def test_the_exit_code_that_a_record_tells_beside_the_output_counts() -> None:
+    def ended(code: int) -> CommandOutcome:
+        output = "ERR_PNPM_UNSUPPORTED_ENGINE  Unsupported environment\nTo fix this, install Node 20." if code else "ok"
+        result = ToolResult(id="1", text=output, exit_code=code)
+        (run,) = runs(events_of(call("bash", "1", command="pnpm test"), Message(role=Role.TOOL, parts=(result,))))
+        assert run.line.startswith("ERR_PNPM_UNSUPPORTED_ENGINE") or not code
+        return run.outcome
+
+    assert [ended(0), ended(1)] == [CommandOutcome.OK, CommandOutcome.FAILED]

@@ -123,3 +123,8 @@ def test_the_counter_of_an_answer_without_parts_is_brought_in_line() -> None:
     assert isinstance(dialect, Refreshing)
     assert dialect.counters(transcript.records, (0, 1)) == {1: 900_000}
     assert json.loads(dialect.recount(transcript.records[1], 70))["info"]["tokens"]["input"] == 70
+
+
+def test_the_exit_code_of_a_command_is_told_by_its_metadata() -> None:
+    (result,) = message("opencode", answer(1, tool("1 failed", metadata={"exit": 1}))).results
+    assert (result.exit_code, result.is_error) == (1, False)
