@@ -159,7 +159,8 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
         answered = (line.strip() for line in result.text.strip().split("\n") if not _is_slip(line))
         lines = list(islice(answered, _MAX_ANSWER_LINES + 1))
         text = _BETWEEN_LINES.join(lines)
-        if len(lines) > _MAX_ANSWER_LINES or len(text) > _MAX_ANSWER_CHARS or is_noise(text):
+        is_short = len(lines) <= _MAX_ANSWER_LINES and len(text) <= _MAX_ANSWER_CHARS
+        if not is_short or is_noise(text) or ATTACHMENTS.started.search(text):
             continue
         label = analysis.labels[call].text
         if text not in label:
@@ -388,7 +389,7 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
             continue
         is_file = event.tool is ToolKind.READ or (event.tool is ToolKind.COMMAND and label.is_file)
         is_look = is_result and (is_file or event.call in looks)
-        if is_look and _is_slip(text):
+        if (is_look and _is_slip(text)) or (is_result and ATTACHMENTS.started.search(text)):
             continue
         form = StatementForm.LOOKED if is_look else StatementForm.OUTPUT
         weight = OUTPUT_FACTOR * base.weight * (SCRAP_FACTOR if is_scrap(text) else 1.0)

@@ -39,7 +39,8 @@ class Cause:
 _FINDS_CAUSE = pattern(
     r"\b(?:root cause(?! (?:fix|investigation|analysis))"
     r"|(?:the|this|here's (?:the|an?)|there's (?:the|an?)|real|actual) (?:\w+ )?"
-    r"(?:issue|problem|bug|cause|culprit|blocker|gap)(?: here)?(?: (?:is|was)\b|:| —)"
+    r"(?:issue|problem|bug|cause|culprit|blocker|gap)(?: here)?"
+    r"(?: (?:is|was)\b(?! (?:created|linked|filed|open|closed|tracked|claimed|assigned))|:| —)"
     r"|(?:this|that|which|it)(?: is|'s) (?:an?|the) (?:\w+ )?(?:bug|culprit|cause|gap|problem)\b(?! fix)"
     r"|(?:found|see) (?:it|(?:the|another|an?) (?:\w+ )?(?:bug|issue|problem|cause|culprit|gap|blocker)s?)\b"
     r"|turns out|that(?:'s| is| explains) why"

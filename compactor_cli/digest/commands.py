@@ -10,11 +10,18 @@ from functools import lru_cache
 from itertools import zip_longest
 
 from compactor_cli.digest.edits import editor_step
-from compactor_cli.digest.events import Event, EventKind, ToolKind, argument, command_of, results_of
+from compactor_cli.digest.events import Event, EventKind, ToolKind, command_of, results_of
 from compactor_cli.digest.noise import may_have
 from compactor_cli.digest.shell import QUOTED, segments, unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head
-from compactor_cli.formats.client_signs import AROUND_OUTPUT, ATTACHMENTS, EXIT_CODE_WORDS, NEVER_STARTED, exit_code
+from compactor_cli.formats.client_signs import (
+    AROUND_OUTPUT,
+    ATTACHMENTS,
+    EXIT_CODE_WORDS,
+    NEVER_STARTED,
+    background_id,
+    exit_code,
+)
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
@@ -161,7 +168,7 @@ _NOTICE = pattern(
 )
 _FAILURE = pattern(
     r"\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|npm (?:ERR!|error\b)|make: \*\*\*|Traceback \(|error\[[\w-]+\]: )"
-    r"|\s*ERR_[A-Z_]+\b"
+    r"|\s*ERR_[A-Z_]+\b|error: could not compile\b"
     r"|\S+::\S+ FAILED\b"
     r"|\W*[1-9]\d* failed, \d+ passed|.*\b\d+ passed\b.*\b[1-9]\d* failed\b"
     r"|\S+: (?:line )?\d+: .*(?:unbound variable|command not found|not found|syntax error|No such file)"
@@ -223,10 +230,10 @@ def _ends(events: Sequence[Event]) -> dict[int, Event]:
     for number, result in tuple(results.items()):
         call = events[number]
         if call.tool is ToolKind.COMMAND and (found := ATTACHMENTS.started.search(result.text[:_EDGE_CHARS])):
-            started[found[2] or found[1]] = number
+            started[found[1]] = number
             del results[number]
         elif call.name in ATTACHMENTS.look_tools and ATTACHMENTS.ended.search(result.text):
-            begun = started.get(argument(call.arguments, ("task_id", "bash_id")), number)
+            begun = started.get(background_id(call.arguments), number)
             results[begun] = result
     return results
 
@@ -327,7 +334,7 @@ def _outcome(result: Event | None, look: bool, shows_errors: bool) -> tuple[Comm
 
 
 # What was stopped before its end: only what it had shown by then is known.
-_STOPPED = pattern(r"\bCommand (?:aborted|timed out after [\w. ]+)\s*\Z")
+_STOPPED = pattern(r"\b(?:Command (?:aborted|timed out after [\w. ]+)|Tool execution aborted)\s*\Z")
 
 
 def _ran_nothing(text: str) -> bool:
@@ -460,6 +467,7 @@ def error_line(text: str) -> str:
     """
     text = text[:200_000]
     lines = [line for line in _own_lines(text) if any(map(str.isalpha, line)) and not _SAYS_LITTLE.search(line)]
+    lines = list(_without_warnings(lines))
     traced = next((i for i, line in enumerate(lines) if line.lstrip().startswith("Traceback (")), -1)
     if traced >= 0:
         above = len(lines[traced]) - len(lines[traced].lstrip())
@@ -482,6 +490,20 @@ def error_line(text: str) -> str:
         return _short(" · ".join(_short(line.strip(), _MOST_LINE_CHARS // 2) for line in places[:_MAX_PLACES]))
     parts = (" · ".join(failed), *map(str.strip, places[:_MAX_PLACES]))
     return _short(" · ".join(_short(part, _MOST_LINE_CHARS // 2) for part in parts))
+
+
+def _without_warnings(lines: Sequence[str]) -> Iterator[str]:
+    """The lines without those by which a compiler warns and says where, if there is an error among them."""
+    has_error = any(line.lstrip().startswith(("error:", "error[")) for line in lines)
+    warns = False
+    for line in lines:
+        is_warning = _WARNS.match(line) is not None
+        if not (has_error and (is_warning or (warns and line.lstrip().startswith("-->")))):
+            yield line
+        warns = is_warning
+
+
+_WARNS = pattern(r"\s*warning(?:\[\w+\])?: ")
 
 
 def _of_failed_tests(lines: Sequence[str]) -> list[str]:

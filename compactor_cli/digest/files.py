@@ -397,7 +397,8 @@ def _apply(state: FileState, operation: FileOperation) -> None:
     if operation.action is FileAction.CREATE:
         # Writing a file that was read or edited before replaces it.
         is_known = operation.is_rewrite or state.reads or state.edits or state.is_created
-        is_new = not is_known or (state.is_deleted and not operation.is_rewrite)
+        was_there = state.reads > 0 or (state.edits > 0 and not state.is_created)
+        is_new = not is_known or (state.is_deleted and not (operation.is_rewrite or was_there))
         state.is_created, state.edits = state.is_created or is_new, state.edits + (not is_new)
     elif operation.action is FileAction.EDIT:
         state.edits += 1 if operation.undoes < 0 else -1
@@ -424,6 +425,8 @@ def _apply(state: FileState, operation: FileOperation) -> None:
     state.is_reverted = operation.action is FileAction.REVERT or is_undone
     if state.is_reverted:
         state.lines, state.added, state.removed, state.within = (), {}, {}, {}
+    if operation.action is FileAction.DELETE and state.moved_to:
+        return  # `git rm --cached` after `mv`
     state.is_deleted = operation.action is FileAction.DELETE
     state.moved_to = operation.target if operation.action is FileAction.MOVE else ""
 

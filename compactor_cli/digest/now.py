@@ -165,6 +165,8 @@ def _replied_to(newest: UserMessage, before: str, analysis: Analysis) -> str:
     if not (question or analysis.is_dialogue) and (doubted := _doubted(newest, analysis)):
         return opening(doubted, _MAX_REPLIED_CHARS)
     is_answer = agrees or question.endswith(QUESTION_MARKS)
+    if not is_answer and is_passing(question):
+        return ""
     return opening(question, _MAX_REPLIED_CHARS) if is_answer or not _stands_alone(newest, analysis) else ""
 
 

@@ -32,7 +32,7 @@ from compactor_cli.digest.statements import (
     sentences,
 )
 from compactor_cli.digest.wants import UserMessage, newest_request
-from compactor_cli.formats.client_signs import ATTACHMENTS
+from compactor_cli.formats.client_signs import ATTACHMENTS, background_id
 from compactor_cli.group.todos import State as State
 from compactor_cli.group.todos import Todo as Todo
 from compactor_cli.group.todos import TodoReplay
@@ -222,7 +222,7 @@ class _OpenItems:
 
     def _called(self, event: Event) -> None:
         if event.name in ATTACHMENTS.stop_tools:
-            self.running.pop(_argument(event, "task_id") or _argument(event, "shell_id"), None)
+            self.running.pop(background_id(event.arguments), None)
 
     def _load(self, name: str, record: int) -> None:
         known = next((one for one in self.skills if one.rpartition(":")[2] == name), name)
@@ -235,11 +235,11 @@ class _OpenItems:
         # A command that takes long is put there by the client itself.
         may_be = call.tool is ToolKind.COMMAND or _argument(call, ATTACHMENTS.background_argument) == "True"
         if may_be and (found := ATTACHMENTS.started.search(event.text[:_NAME_CHARS])):
-            key = found[1] or found[2]
+            key = found[1]
             about = _argument(call, "description") or head(_argument(call, "command"), _NAME_CHARS) or call.name
             self.running[key] = BackgroundWork(id=key, about=about, record=call.record)
         elif call.name in ATTACHMENTS.look_tools and ATTACHMENTS.ended.search(event.text):
-            self.running.pop(_argument(call, "task_id") or _argument(call, "bash_id"), None)
+            self.running.pop(background_id(call.arguments), None)
 
 
 def _argument(event: Event, name: str) -> str:

@@ -307,7 +307,9 @@ def _listed_by_git(runs: Sequence[Run], commits: Sequence[Commit]) -> tuple[dict
         if shown > taken and run.outcome is not CommandOutcome.UNKNOWN:
             named = (next(filter(None, found)) for found in _LISTED.findall(run.output))
             _, _, new = run.output.partition("\nUntracked files:")
-            changed = {path: run.result_record for path in named if not path.startswith("...")}
+            # As seen from the root, wherever git was asked.
+            shown_paths = (_UPWARDS.sub("", path) for path in named if not path.startswith("..."))
+            changed = dict.fromkeys(shown_paths, run.result_record)
             if taken_since is not None:
                 folders = tuple(f"{name.rstrip('/')}/" for name in taken_since)
                 return {}, [], {path: at for path, at in changed.items() if not f"{path}/".startswith(folders)}
@@ -353,7 +355,7 @@ def _ends_of(path: str) -> list[str]:
     return ["/".join(parts[first:]) for first in range(len(parts))]
 
 
-_MAX_LISTED = 3
+_MAX_LISTED = 200
 
 
 def _throw_away(states: Sequence[FileState], runs: Sequence[Run], committed: int) -> None:
@@ -417,8 +419,8 @@ def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[in
 
 
 _EXECUTES = pattern(
-    r"\b(?:build|fmt|format|gofmt|black|prettier|rustfmt)\b"
-    r"|(?:^|[;&|]\s*)(?:\w+=\S+\s+)*(?:python3? (?!-m (?:pip|venv)\b)|node |go run |cargo run|deno run|bun run|\./)\S"
+    r"\b(?:build|fmt|format|gofmt|black|prettier|rustfmt)\b|(?:^|[;&|]\s*)(?:\w+=\S+\s+)*"
+    r"(?:python3? (?!-m (?:pip|venv)\b|-V|--version)|node (?!-v\b|--version)|go run |cargo run|deno run|bun run|\./)\S"
 )
 
 

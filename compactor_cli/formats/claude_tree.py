@@ -10,6 +10,7 @@ counter of zero, or a missing one, sends it to the answer before. Observed with 
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -208,6 +209,7 @@ def _repeated(tree: Tree) -> frozenset[int]:
     return frozenset(i for i in same if i in tree.is_main and tree.index[tree.values[i]["uuid"]] != i)
 
 
+_OF_TASKS = re.compile(r"\s*(?:<task-notification>|\{\"task_id\":)")
 # Why a prompt left the queue for the model; older clients give no reason.
 _DELIVERED = ("", "absorbed_mid_turn")
 
@@ -225,7 +227,11 @@ def interjections(values: Sequence[Value]) -> frozenset[int]:
             continue
         operation, named = value.get("operation"), value.get("content")
         if operation == "enqueue":
-            waiting.append(i)
+            # What the client tells of its own tasks leaves the queue in another order than prompts do.
+            if _OF_TASKS.match(text_of(content_parts(named))):
+                delivered.add(i)
+            else:
+                waiting.append(i)
             continue
         leaving = [one for one in waiting if not named or values[one].get("content") == named]
         leaving = leaving if operation == "popAll" else leaving[:1]

@@ -53,7 +53,7 @@ AROUND_OUTPUT = pattern(
 OUTPUT_FRAME = pattern(r"(?<=</returncode>\n)<output>\n?(.*?)\n?</output>\Z", re.DOTALL)
 # What Codex tells of a call before its output; the exit code stays.
 OUTPUT_HEAD = pattern(
-    r"\A(?:Chunk ID: \w+\n)?Wall time: [\d.]+ seconds\n(?:(Process exited with code -?\d+\n)|Process [^\n]*\n)?"
+    r"\A(?:Chunk ID: \w+\n)?Wall time: [\d.]+ seconds\n(Process (?:exited with code -?|running with session ID )\d+\n)?"
     r"(?:Original token count: \d+\n)?Output:(?:\n|\Z)"
 )
 # What Gemini CLI and its forks tell of a command around what it printed and how it ended.
@@ -113,16 +113,25 @@ class Attachments(NamedTuple):
     skill_tool: str = "Skill"
     skill_folder: re.Pattern[str] = re.compile(r"\ABase directory for this skill: (\S+)")
     background_argument: str = "run_in_background"
-    started: re.Pattern[str] = re.compile(r"\bagentId: (\w+)|\bbackground with ID: (\w+)")
+    started: re.Pattern[str] = re.compile(r"\b(?:agentId: |background with ID: |Process running with session ID )(\w+)")
     notice_sign: str = "-id>"
     notice: re.Pattern[str] = re.compile(r"<(?:task|agent)-id>(\w+)</.*?<status>(\w+)</status>", re.DOTALL)
-    look_tools: tuple[str, ...] = ("TaskOutput", "AgentOutputTool", "BashOutput")
-    ended: re.Pattern[str] = re.compile(r"<status>(?!running|pending)\w+</status>")
+    look_tools: tuple[str, ...] = ("TaskOutput", "AgentOutputTool", "BashOutput", "write_stdin")
+    ended: re.Pattern[str] = re.compile(r"<status>(?!running|pending)\w+</status>|\AProcess exited with")
     of_command: str = "<task_type>local_bash</task_type>"
     stop_tools: tuple[str, ...] = ("TaskStop", "KillShell", "KillBash")
 
 
 ATTACHMENTS = Attachments()
+
+
+def background_id(arguments: Mapping[str, Any] | str) -> str:
+    """The id of the work in the background that a call looks at or stops; empty where it names none."""
+    given = {} if isinstance(arguments, str) else arguments
+    found = (given.get(key) for key in ("task_id", "bash_id", "shell_id", "session_id"))
+    return next((str(one) for one in found if isinstance(one, str | int) and one != ""), "")
+
+
 # Records of a subagent in the session that started it: Claude Code's own ones, those that report its progress, and
 # those of its stream.
 _OF_SUBAGENT = re.compile(rb'"isSidechain": ?true|"type": ?"agent_progress"|"parent_tool_use_id": ?"')

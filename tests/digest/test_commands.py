@@ -198,3 +198,33 @@ def test_the_exit_code_that_a_record_tells_beside_the_output_counts() -> None:
         return run.outcome
 
     assert [ended(0), ended(1)] == [CommandOutcome.OK, CommandOutcome.FAILED]
+
+
+def test_a_command_that_goes_on_in_a_session_ends_as_the_last_look_at_it_says() -> None:
+    head = "Chunk ID: 1a2b3c\nWall time: 1.0 seconds\n"
+    begun = (
+        call("exec_command", "1", cmd="bun test"),
+        answer(f"{head}Process running with session ID 77\nOutput:\n", "1"),
+    )
+    ended = (
+        call("write_stdin", "2", session_id=77, chars=""),
+        answer(f"{head}Process exited with code 1\nOutput:\n2 failed, 3 passed", "2"),
+    )
+    assert [run.outcome for run in runs(events_of(begun)) if run.key == "bun test"] == [CommandOutcome.UNKNOWN]
+    run = next(run for run in runs(events_of(begun, ended)) if run.key == "bun test")
+    assert (run.outcome, run.result_record) == (CommandOutcome.FAILED, 3)
+
+
+def test_of_a_compiler_the_error_is_shown_and_no_warning() -> None:
+    output = (
+        "warning: unused variable: `x`\n --> src/a.rs:3:5\nerror[E0063]: missing field `zone`\n --> src/b.rs:9:1\n"
+        "error: could not compile `tide` (lib) due to 1 previous error"
+    )
+    assert error_line(output).startswith("error[E0063]: missing field `zone`")
+    (run,) = runs(events_of(*ran("cargo test | tail -30", output)))
+    assert run.outcome is CommandOutcome.FAILED
+
+
+def test_what_was_aborted_neither_failed_nor_went_well() -> None:
+    (run,) = runs(events_of(*ran("pnpm install", "Tool execution aborted", is_error=True)))
+    assert run.outcome is CommandOutcome.UNKNOWN

@@ -186,3 +186,10 @@ def test_of_many_files_that_are_not_committed_the_others_are_counted_by_folder()
     (line,) = is_open(COMMIT, *written)
     assert line.startswith("Not committed: tests/one.py, src/tide/part9.py")
     assert line.endswith("… +3: src/tide 3")
+
+
+def test_what_git_lists_from_a_folder_below_is_named_from_the_root_and_all_of_it_counts() -> None:
+    names = [f"src/part{number}.py" for number in range(12)]
+    status = ran("cd apps/web && git status --short", "\n".join(f" D ../../{name}" for name in names))
+    (line,) = is_open(COMMIT, status)
+    assert line == f"Not committed: src/{{{', '.join(f'part{number}.py' for number in range(8))} …}} +4: src 4"

@@ -935,3 +935,9 @@ def test_what_the_agent_announces_is_no_finding() -> None:
     asked = user("also find out why the drift is 0?")
     one = digest(conversation(asked, planned, ran("cat docs/page.md", "the page"), says("I look.")), 3_000)
     assert not any("I'll use the tracker" in text for text in texts(one, Section.ERRORS))
+
+
+def test_a_tracker_s_issue_that_is_created_is_no_finding() -> None:
+    told = says("The edits of `store_times` are applied already; I clean them up after the tracker issue is created.")
+    one = digest(conversation(user("file it"), told, ran("cat a.md", "x"), says("I look.")), 3_000)
+    assert texts(one, Section.ERRORS) == []

@@ -460,3 +460,14 @@ def test_a_folder_that_is_deleted_or_moved_takes_along_the_files_known_below_it(
 def test_a_line_of_a_file_that_was_deleted_later_is_not_there_any_more() -> None:
     found = events_of(call("Read", "r", file_path="a.py"), answer("limit = 3", "r"), ran("rm a.py", ""))
     assert overwritten(found, file_operations(found))(1, "limit = 3")
+
+
+def test_a_file_that_was_moved_and_taken_out_of_the_index_is_where_it_was_moved_to() -> None:
+    found = states(ran("mv todo/a.md done/a.md", ""), ran("git rm --cached todo/a.md", ""))
+    assert found["todo/a.md"] == "moved to done/a.md"
+
+
+def test_a_file_that_was_there_and_is_deleted_and_written_anew_was_not_created() -> None:
+    read = (call("Read", "r", file_path="a.py"), answer("x", "r"))
+    written = (call("Write", "w", file_path="a.py", content="y"), answer("ok", "w"))
+    assert states(read, ran("rm a.py", ""), written) == {"a.py": "edited"}

@@ -621,3 +621,10 @@ def test_what_links_to_what_is_worked_out_once_to_read_a_session(monkeypatch: py
     [session] = open_transcripts(map(line, chain(3)))
     assert session.model == "claude-opus-4-6"
     assert made_of == [len(session.records)]
+
+
+def test_a_prompt_is_heard_though_notes_of_tasks_wait_in_the_queue_before_it() -> None:
+    note = '{"task_id":"b1","tool_use_id":"t","description":"Run the tests","task_type":"local_bash"}'
+    transcript = working(queue("enqueue", note), queue("enqueue", "and the page too"), queue("remove"))
+    spoken = [user_text(message) for message in transcript.messages if is_user_words(message)]
+    assert spoken == ["question 0", "and the page too"]
