@@ -207,7 +207,6 @@ BANNED_WORDS = {
 # Files under this many lines join their only importer, except for these.
 SMALL_LINES = 150
 SMALL_FILES = {
-    "digest/looked.py": "a subject of its own: what lines have to do with the work under way",
     "digest/scripts.py": "a subject of its own: scripts that the session wrote",
     "digest/stops.py": "a subject of its own: calls that the user turned down",
 }

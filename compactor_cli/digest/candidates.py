@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from heapq import nlargest
 from itertools import chain, islice
+from math import fsum, log
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.atoms import atom_texts
@@ -27,10 +28,12 @@ from compactor_cli.digest.events import (
     results_of,
     short_name,
 )
+from compactor_cli.digest.failures import is_open
 from compactor_cli.digest.files import is_undone
-from compactor_cli.digest.looked import UnderWay
+from compactor_cli.digest.language import is_term
 from compactor_cli.digest.names import PATH_ALONE
-from compactor_cli.digest.noise import is_import, is_narration, is_noise, is_passing, is_scrap
+from compactor_cli.digest.noise import DEFINERS, MODIFIER, is_import, is_narration, is_noise, is_passing, is_scrap
+from compactor_cli.digest.open import State
 from compactor_cli.digest.salience import Scores
 from compactor_cli.digest.settled import chooses, gives_reason
 from compactor_cli.digest.statements import (
@@ -42,6 +45,7 @@ from compactor_cli.digest.statements import (
     statements_of,
     without_end,
 )
+from compactor_cli.digest.wants import newest_request
 from compactor_cli.formats.client_signs import ATTACHMENTS, INSTRUCTS
 from compactor_cli.model.patterns import pattern
 
@@ -458,3 +462,78 @@ def _telling_lines(
 def _rows(answer: Statement) -> list[str]:
     """The lines of a whole answer."""
     return answer.text.split(_BETWEEN_LINES)
+
+
+# A line that shares nothing with the work is worth 1. What is added for each word that few lines have, and for a line
+# that defines something; none is worth more than this.
+SHARED, DEFINES = 1.0, 2.0
+MAX_WORTH = 4.0
+# A word in a larger share of the lines tells none of them from the others.
+_MAX_SHARE = 0.03
+_MIN_SHARING_LINES = 5
+# How many characters of a request, and of what was said last, are looked at.
+_MAX_UNDER_WAY_CHARS = 4_000
+_BEGINNING = 5
+_MOST_REMEMBERED = 1 << 16
+# That it begins with a letter or a digit is seen before any of the ways in which it may go on is tried.
+_WORD_PART = re.compile(r"(?=[^\W_])(?:[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d{3,}|[^\W\d_]{2,})")
+# Before it, where a search found it: `src/clock.py:12:`.
+_DEFINES = re.compile(
+    rf"(?:[\w./@+-]++:)?(?:\d+[:-]\s*)?{MODIFIER}*(?:{DEFINERS}|module)\s+[\w$(*]"
+    rf"|export (?:default )?(?:const|let|var) |(?:CREATE|create) (?:TABLE|table) "
+)
+
+
+def defines(line: str) -> bool:
+    """Whether a line of code declares something that is used by its name."""
+    return _DEFINES.match(line) is not None
+
+
+class UnderWay:
+    """How much of what is under way a line shares, by words that few of the ``lines`` have.
+
+    Under way is what the user asked last, the open steps, what fails, and what the assistant said last.
+    """
+
+    def __init__(self, analysis: Analysis, lines: Iterable[str]) -> None:
+        self._wanted = set(_word_parts("\n".join(_texts_under_way(analysis)))) - {""}
+        # `intersection` makes no set of the line itself, which would hold ten times as much.
+        wanted = self._wanted.intersection
+        self._shared = {line: wanted(_word_parts(line)) for line in lines}
+        times, number = Counter(chain.from_iterable(self._shared.values())), len(self._shared) + 1
+        most = max(_MIN_SHARING_LINES, int(_MAX_SHARE * number))
+        self._worth = {word: log(number / many) / log(number) for word, many in times.items() if many <= most}
+
+    def worth(self, line: str) -> float:
+        """A factor for a line: more than 1 where it shares what few lines have."""
+        words = self._shared[line] if line in self._shared else self._wanted.intersection(_word_parts(line))
+        shared = fsum([self._worth[word] for word in words if word in self._worth])
+        return min(MAX_WORTH, 1.0 + SHARED * shared + (DEFINES if defines(line) else 0.0))
+
+
+def _texts_under_way(analysis: Analysis) -> Iterable[str]:
+    newest, events = newest_request(analysis), analysis.events
+    last = max(analysis.finals, default=-1)
+    steps = (todo.text for todo in analysis.plan.todos if todo.state is not State.DONE)
+    failing = (f"{error.command}\n{error.line}" for error in analysis.errors if is_open(error, len(events)))
+    asked = (newest.text[:_MAX_UNDER_WAY_CHARS],) if newest else ()
+    return chain(asked, steps, failing, (events[last].text[-_MAX_UNDER_WAY_CHARS:],) if last >= 0 else ())
+
+
+class _Beginnings(dict[str, str]):
+    """How a word begins, empty where it carries no meaning; worked out once for the transcripts of a batch."""
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= _MOST_REMEMBERED:
+            self.clear()
+        lowered = word.lower()
+        found = self[word] = lowered[:_BEGINNING] if is_term(lowered) else ""
+        return found
+
+
+_beginnings = _Beginnings()
+
+
+def _word_parts(text: str) -> Iterator[str]:
+    """How the words of a text begin, those within names too."""
+    return map(_beginnings.__getitem__, _WORD_PART.findall(text))

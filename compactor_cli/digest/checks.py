@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
-from compactor_cli.digest.commands import Run, error_line, shown
+from compactor_cli.digest.commands import Run, shown
 from compactor_cli.digest.edits import PROSE
+from compactor_cli.digest.error_lines import error_line
 from compactor_cli.digest.events import FileAction
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.shell import unquoted

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
-from itertools import zip_longest
 
 from compactor_cli.digest.edits import editor_step
+from compactor_cli.digest.error_lines import (
+    ERROR_PATTERN,
+    MOST_LINE_CHARS,
+    PLACE,
+    error_line,
+    is_notice,
+    own_lines,
+    short,
+)
 from compactor_cli.digest.events import Event, EventKind, ToolKind, command_of, results_of
 from compactor_cli.digest.noise import may_have
 from compactor_cli.digest.shell import QUOTED, segments, unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head
-from compactor_cli.formats.client_signs import (
-    AROUND_OUTPUT,
-    ATTACHMENTS,
-    EXIT_CODE_WORDS,
-    NEVER_STARTED,
-    background_id,
-    exit_code,
-)
+from compactor_cli.formats.client_signs import ATTACHMENTS, EXIT_CODE_WORDS, NEVER_STARTED, background_id, exit_code
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
@@ -111,17 +112,7 @@ _LOOKING_GIT = frozenset(
 )
 _EDGE_CHARS = 400
 _MOST_SHOWN_CHARS = 220
-_MOST_LINE_CHARS = 320
-_MAX_PLACES = 4
 _MAX_BRIEF_LINES, _MAX_BRIEF_CHARS = 3, 160
-# A line that says that something went wrong.
-ERROR_PATTERN = pattern(
-    r"^\s*(?:--- FAIL|FAIL(?:ED|URE)?\b|(?:mise )?ERROR\b|ERR!|ERR_[A-Z_]+\b|E  +\S|panic:|fatal:|fatal error"
-    r"|npm (?:ERR!|error (?!code|path|workspace|location|command failed|A complete))|make: \*\*\*)"
-    r"|^\s*Traceback \(|\b[A-Za-z_.]*(?:Error|Exception)\b(?::|$| \()|\berror(?:\[[\w-]+\])?:|: error\b"
-    r"|command not found|No such file or dir|[Pp]ermission denied|\bundefined: |\bcannot find |Segmentation fault"
-    r"|\tfail\t|\btimed out\b|\b[1-9]\d* (?:failed|failures?|errors?)\b|错误[:\uff1a]|失败"
-)
 # A here-document that is written into a file, with commands after it: running what was written is what counts.
 _WRITING = pattern(
     r"\A\s*(?:cd [^\s;&|]+ *(?:&&|;) *)?cat *> *\S+ *<<-? *(['\"]?)(\w+)\1[^\n]*\n"
@@ -152,19 +143,9 @@ _REPORT = pattern(
 _REPORT_PARTS = (
     "pass|ok|issues|errors|problems|succ|[|changed|->|/pull/|switched|your branch|branch '|deleted|created|head is"
 ).split("|")
-_NOTICE_PARTS = ("new", "available", "you ", "npm ", "notice", "deprecat", "debugger")
 _NOTHING_PARTS = ("no test", "deselected")
 _RAN_NOTHING = pattern(
     r"\bno tests? (?:to run|files?|ran|found|collected)\b|^\W*\d+ deselected in ", re.IGNORECASE | re.MULTILINE
-)
-# What a tool says of itself, and of the age of what it uses.
-_NOTICE = pattern(
-    r"(?!E  |DeprecationWarning:|.*\b(?:error|success\w*|publish\w*)\b)"
-    r"(?:.*\bnew(?:er)? (?:[\w.]+ ){0,3}(?:version|release)\b"
-    r"|.*\bup(?:date|grade)s? (?:is |are )?available\b|.*\byou (?:are using|should consider upgrading)\b"
-    r"|npm (?:notice|warn)\b|\W*notice\b|.*\bDeprecationWarning\b|.*--trace-deprecation|Please install the new"
-    r"|Debugger attached|Waiting for the debugger)",
-    re.IGNORECASE,
 )
 _FAILURE = pattern(
     r"\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|npm (?:ERR!|error\b)|make: \*\*\*|Traceback \(|error\[[\w-]+\]: )"
@@ -328,7 +309,7 @@ def _outcome(result: Event | None, look: bool, shows_errors: bool) -> tuple[Comm
         return CommandOutcome.FAILED, code
     # A pipe hides the code of what failed before it; output of looking commands quotes others' errors.
     lines = _edges(result.text) if code < 0 and not look else ()
-    if any(_FAILURE.match(line) or ("error" in line and _PLACE.match(line)) for line in lines):
+    if any(_FAILURE.match(line) or ("error" in line and PLACE.match(line)) for line in lines):
         return CommandOutcome.FAILED, -1
     return (CommandOutcome.UNKNOWN, -1) if is_stopped else (CommandOutcome.OK, code)
 
@@ -366,7 +347,7 @@ def _outcome_by_output(command: str, text: str) -> CommandOutcome:
     printed = text.strip("\n").split("\n")
     lines = [line.strip() for line in _edges(text) if line.strip()]
     says_only_errors = _SAYS_ONLY_ERRORS.search(command) is not None
-    if any(map(_FAILURE.match, printed)) or (says_only_errors and any(map(_PLACE.match, lines))):
+    if any(map(_FAILURE.match, printed)) or (says_only_errors and any(map(PLACE.match, lines))):
         return CommandOutcome.FAILED
     # Data is an answer.
     cut = _HEAD.search(command)
@@ -413,16 +394,16 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
     is_known, is_world = outcome is CommandOutcome.OK, changes_world(command)
     patterns = (_REPORT,) if is_world else (_RESULT, _REPORT) if is_known else (_RESULT,)
     telling = (
-        [] if commit else [line for line in reversed(lines) if may_have(line, _REPORT_PARTS) and not _is_notice(line)]
+        [] if commit else [line for line in reversed(lines) if may_have(line, _REPORT_PARTS) and not is_notice(line)]
     )
     reported = (line.strip() for pattern in patterns for line in telling if pattern.search(line))
     reported = (one for one in reported if is_world or not _DIFF_SIZE.match(one))
     reports = (one for one in reported if not (one == "PASS" or _RAN_NOTHING.search(one) or one.startswith('"')))
     line = next(reports, "")
     if _PACKAGE.match(line) and sum(bool(_PACKAGE.match(one)) and not _RAN_NOTHING.search(one) for one in lines) > 1:
-        return _short(next((one for one in reports if not _PACKAGE.match(one)), ""))
+        return short(next((one for one in reports if not _PACKAGE.match(one)), ""))
     line = commit or line or _brief(text)
-    return _short(line, _MOST_LISTED_CHARS if line.startswith("Successfully installed ") else _MOST_LINE_CHARS)
+    return short(line, _MOST_LISTED_CHARS if line.startswith("Successfully installed ") else MOST_LINE_CHARS)
 
 
 _MOST_LISTED_CHARS = 80
@@ -437,171 +418,13 @@ def _brief(text: str) -> str:
     text = text.strip()
     if text.count("\n") > 4 * _MAX_BRIEF_LINES:
         return ""
-    lines = [line.strip() for line in _own_lines(text) if not line.startswith("Shell cwd was reset to ")]
+    lines = [line.strip() for line in own_lines(text) if not line.startswith("Shell cwd was reset to ")]
     ended = (line.strip("[]").removeprefix("Process ") for line in lines)
     own = (line for line, end in zip(lines, ended, strict=True) if not exit_code().fullmatch(end))
     lines = [line for line in own if not (_ECHO.match(line) or _RAN_NOTHING.search(line))]
     whole = " · ".join(line for line in lines if line)
     is_brief = len(lines) <= _MAX_BRIEF_LINES and len(whole) <= _MAX_BRIEF_CHARS
     return whole if is_brief and any(map(str.isalnum, whole)) and whole not in ("(no output)", "PASS") else ""
-
-
-def _own_lines(text: str) -> list[str]:
-    """The lines of an output without those that the client writes around it, and what tools say of themselves."""
-    lines = (_RUNNER.sub("", line) for line in text.split("\n"))
-    return [line for line in lines if not (AROUND_OUTPUT.match(line) or _is_notice(line))]
-
-
-def _is_notice(line: str) -> bool:
-    return may_have(line, _NOTICE_PARTS) and _NOTICE.match(line) is not None
-
-
-# Runners of many packages say in front of each line what printed it: `web:check: `, `packages/web check: `.
-_RUNNER = pattern(r"^@?[\w./-]+(?::| )[a-z][\w-]*(?::[a-z][\w-]*)*: (?=\S*[./])")
-
-
-def error_line(text: str) -> str:
-    """What went wrong, in one line: a traceback's end, the places that a compiler or linter names, or the last line.
-
-    Empty where nothing but an exit code is given.
-    """
-    text = text[:200_000]
-    lines = [line for line in _own_lines(text) if any(map(str.isalpha, line)) and not _SAYS_LITTLE.search(line)]
-    lines = list(_without_warnings(lines))
-    traced = next((i for i, line in enumerate(lines) if line.lstrip().startswith("Traceback (")), -1)
-    if traced >= 0:
-        above = len(lines[traced]) - len(lines[traced].lstrip())
-        lines = [line for line in lines[traced + 1 :] if not line[above:].startswith((" ", "\t"))] or lines[-1:]
-    elif conflicts := _CONFLICT.findall(text):
-        return MERGE_CONFLICT + ", ".join(dict.fromkeys(conflicts))
-    failed = failed_tests(text)
-    lines = _of_failed_tests(lines) if failed else lines
-    places = _one_of_each_file(_named_places(lines) if traced < 0 else ())
-    places = [line for line in places if not (failed and _RIGHT.search(line))]
-    if failed:
-        # A test prints what it did in the same form as what was wrong, which says so, or is said last.
-        places = ([line for line in places if _WRONG.search(line)] or places[-1:])[-_MAX_PLACES:]
-    if not places:
-        followed = zip_longest(lines, lines[1:], fillvalue="")
-        places = next((_with_next(*pair) for pair in followed if _says_why(*pair)), [])
-    if not (places or failed):
-        places = [line for line in lines if not exit_code().search(line)][-1:]
-    if not failed:
-        return _short(" · ".join(_short(line.strip(), _MOST_LINE_CHARS // 2) for line in places[:_MAX_PLACES]))
-    parts = (" · ".join(failed), *map(str.strip, places[:_MAX_PLACES]))
-    return _short(" · ".join(_short(part, _MOST_LINE_CHARS // 2) for part in parts))
-
-
-def _without_warnings(lines: Sequence[str]) -> Iterator[str]:
-    """The lines without those by which a compiler warns and says where, if there is an error among them."""
-    has_error = any(line.lstrip().startswith(("error:", "error[")) for line in lines)
-    warns = False
-    for line in lines:
-        is_warning = _WARNS.match(line) is not None
-        if not (has_error and (is_warning or (warns and line.lstrip().startswith("-->")))):
-            yield line
-        warns = is_warning
-
-
-_WARNS = pattern(r"\s*warning(?:\[\w+\])?: ")
-
-
-def _of_failed_tests(lines: Sequence[str]) -> list[str]:
-    """The lines of an output that Go's tests printed which failed, where it shows any."""
-    lines_of: dict[str, list[str]] = {}
-    name, failed = "", dict[str, None]()
-    for line in lines:
-        if found := _OF_TEST.match(line):
-            name = found[2]
-            failed |= {name: None} if found[1] == "FAIL" else {}
-        elif not line.startswith("FAIL"):
-            lines_of.setdefault(name, []).append(line)
-    return [line for name in [name for name in failed if name in lines_of] or lines_of for line in lines_of[name]]
-
-
-MERGE_CONFLICT = "Merge conflict in "
-
-
-def conflicting_files(line: str) -> tuple[str, ...]:
-    """The files that the error line of a merge names; empty for any other line."""
-    return tuple(line.removeprefix(MERGE_CONFLICT).split(", ")) if line.startswith(MERGE_CONFLICT) else ()
-
-
-# What ends a merge.
-CONCLUDES = pattern(r"\bgit (?:commit|reset|stash|checkout -f|\S+ --(?:abort|continue|quit))\b")
-
-
-# A frame of a stack, a test or package that passed, and what a program logs of what it does.
-_SAYS_LITTLE = pattern(
-    r" \+0x[0-9a-f]+$|^\s*(?:--- (?:PASS|SKIP): .*/|ok\s|[✓✔√] )|\b(?:INFO|DEBUG|TRACE)\b|\blevel=(?:info|debug)\b"
-)
-_OF_TEST = pattern(r"\s*(?:--- (PASS|FAIL|SKIP):|=== [A-Z]+) +(\S+)")
-_CONFLICT = pattern(r"^CONFLICT \([^)\n]*\): Merge conflict in (\S+)", re.MULTILINE)
-# As compilers and linters name the place of an error.
-_PLACE = pattern(r"\s*(?:\[[\w:.-]+\] )?[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+)?:? |\(\d+(?:,\d+)?\): )\s*\S")
-
-
-def failed_tests(text: str) -> list[str]:
-    """The tests that a runner says failed, as Go and pytest name them: `--- FAIL: TestX`, `FAILED x.py::y`."""
-    found = (named or f"FAILED {test or other}" for named, test, other in _FAILED_TEST.findall(text))
-    return list(dict.fromkeys(found))
-
-
-_FAILED_TEST = pattern(
-    r"^\s*(?:(--- FAIL: \S+)|FAILED (\S+::\S+)|(?:test )?(\S+::\S+) (?:\.\.\. )?FAILED\b)", re.MULTILINE
-)
-_IS_FOLLOWED = pattern(r"^\s*FAIL +\S|:\s*$")
-_IS_POINTED_AT = pattern(r"\s*--> \S")
-_WRONG = pattern(
-    r"^E  |error\b|\b(?:should|expect|want|got\b|fail|missing|mismatch|differ|unexpected|not\b|\w+n't\b)", re.IGNORECASE
-)
-# What a test prints of what is right.
-_RIGHT = pattern(r"[✓✔]|\b(?:completed|passed) successfully\b")
-
-
-def _named_places(lines: Sequence[str]) -> Iterator[str]:
-    """The places of errors, where pytest names them with the first line of each reason (``E   KeyError``)."""
-    if any(_PLACE.match(line) for line in lines):
-        for before, line in zip(("", *lines), lines, strict=False):
-            is_reason = line.startswith("E  ") and not before.startswith("E  ")
-            if is_reason or (_PLACE.match(line) and ": # " not in line):
-                yield line
-
-
-def _one_of_each_file(places: Iterable[str]) -> list[str]:
-    """The places of errors, first one in each file: there is something to fix in all of them."""
-    by_file: dict[str, list[str]] = {}
-    for line in places:
-        by_file.setdefault(re.split("[:(]", line.strip(), maxsplit=1)[0], []).append(line)
-    return [line for row in zip_longest(*by_file.values()) for line in row if line]
-
-
-def erring_files(text: str) -> dict[str, str]:
-    """The files in which compilers or linters find errors, each with the first line that says so."""
-    found: dict[str, str] = {}
-    for line in _named_places(_own_lines(text[:200_000])):
-        if _PLACE.match(line):
-            found.setdefault(re.split("[:(]", line.strip(), maxsplit=1)[0].removeprefix("./"), line)
-    return found
-
-
-def _with_next(line: str, after: str) -> list[str]:
-    """An error with the line after it: after the name of a test what was wrong, its place, or what a colon opens."""
-    return [line, after] if _IS_FOLLOWED.search(line) or _IS_POINTED_AT.match(after) else [line]
-
-
-def _says_why(line: str, after: str) -> bool:
-    """Whether a line names the trouble, or the next one points at its place."""
-    return ERROR_PATTERN.search(line) is not None or _IS_POINTED_AT.match(after) is not None
-
-
-def _short(line: str, chars: int = _MOST_LINE_CHARS) -> str:
-    """The parts that fit of a line of several, else how it begins."""
-    if len(line) <= chars:
-        return line
-    end = line.rfind(" · ", 0, chars)
-    cut = line[:end] if end > 0 else head(line, chars)
-    return f"{cut} {ELLIPSIS}" if cut else ""
 
 
 def shown(command: str) -> str:
@@ -617,3 +440,7 @@ def shown(command: str) -> str:
     if len(line) > _MOST_SHOWN_CHARS:
         line, more = head(line, _MOST_SHOWN_CHARS), "more"
     return f"{line} {ELLIPSIS}" if more and line else line
+
+
+# What ends a merge.
+CONCLUDES = pattern(r"\bgit (?:commit|reset|stash|checkout -f|\S+ --(?:abort|continue|quit))\b")

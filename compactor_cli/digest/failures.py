@@ -39,11 +39,9 @@ from compactor_cli.digest.commands import (
     asks_for_help,
     changes_world,
     code_is_of_another,
-    conflicting_files,
-    erring_files,
-    failed_tests,
     shown,
 )
+from compactor_cli.digest.error_lines import conflicting_files, erring_files, failed_tests
 from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.shell import segments, unquoted

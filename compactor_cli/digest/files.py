@@ -10,7 +10,7 @@ from functools import cache, partial
 from itertools import islice
 from operator import itemgetter
 
-from compactor_cli.digest.commands import ERROR_PATTERN, failed_with_code
+from compactor_cli.digest.commands import failed_with_code
 from compactor_cli.digest.edits import (
     PROSE,
     added_names,
@@ -23,6 +23,7 @@ from compactor_cli.digest.edits import (
     written_lines,
     written_text,
 )
+from compactor_cli.digest.error_lines import ERROR_PATTERN
 from compactor_cli.digest.events import (
     PATH_KEYS,
     REPORTING_TOOLS,

@@ -14,7 +14,8 @@ from compactor_cli.digest.causes import Cause
 from compactor_cli.digest.checklists import done_since
 from compactor_cli.digest.checks import COMPILER_PLACE, brief, contains, is_test
 from compactor_cli.digest.choices import asks, chosen_options, last_question, options_of
-from compactor_cli.digest.commands import MERGE_CONFLICT, Run, command_key, conflicting_files, shown
+from compactor_cli.digest.commands import Run, command_key, shown
+from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflicting_files
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open
 from compactor_cli.digest.language import FixedWords, terms

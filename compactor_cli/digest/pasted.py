@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import groupby
 
-from compactor_cli.digest.commands import ERROR_PATTERN
+from compactor_cli.digest.error_lines import ERROR_PATTERN
 from compactor_cli.digest.statements import ELLIPSIS
 from compactor_cli.model.patterns import pattern
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from compactor_cli.digest.candidates import RECENCY
 from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.choices import asks_the_user
-from compactor_cli.digest.commands import ERROR_PATTERN, error_line
+from compactor_cli.digest.error_lines import ERROR_PATTERN, error_line
 from compactor_cli.digest.events import Event, EventKind, is_lookup, is_service_call, parameters, results_of
 from compactor_cli.digest.language import FixedWords, names
 from compactor_cli.digest.lists import WHOLE_RATIO, whole_lists

@@ -9,8 +9,9 @@ from dataclasses import field
 from itertools import islice
 
 from compactor_cli.digest.checks import OF_TESTS, chain_parts, contains, covered_since, is_test, selects_some
-from compactor_cli.digest.commands import CONCLUDES, CommandOutcome, Run, conflicting_files
+from compactor_cli.digest.commands import CONCLUDES, CommandOutcome, Run
 from compactor_cli.digest.commits import Commit, after_rebases, find_commits, held_by
+from compactor_cli.digest.error_lines import conflicting_files
 from compactor_cli.digest.events import Event, EventKind, FileAction, results_of
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
 from compactor_cli.digest.shell import segments, unquoted

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, texts, user
 
-from compactor_cli.digest.commands import CommandOutcome, command_key, error_line, runs, shown
+from compactor_cli.digest.commands import CommandOutcome, command_key, runs, shown
+from compactor_cli.digest.error_lines import error_line
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message, Role, ToolResult
 

@@ -10,7 +10,7 @@ from pathlib import Path
 WORTHS = """
 from conversation import conversation, request, user
 from compactor_cli.digest.analysis import analyse
-from compactor_cli.digest.looked import UnderWay
+from compactor_cli.digest.candidates import UnderWay
 words = "harbour lantern meadow orchard pebble quarry ribbon saddle timber velvet walnut yonder".split()
 lines = [" ".join(words[first::step][:6]) for step in (1, 2, 3, 5) for first in range(3)]
 under_way = UnderWay(analyse(request(conversation(user(" ".join(words))))), lines)
