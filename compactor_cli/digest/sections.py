@@ -38,7 +38,7 @@ _PREVIOUS_RATIO = 0.3
 _CONTENTS_RATIO = 0.25
 _ATTACHED_RATIO = 0.06
 # What the index of names may take of work on files: elsewhere, names and numbers are what was looked up.
-_NAMES_RATIO = 0.12
+_NAMES_RATIO = 0.08
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,7 +56,7 @@ def test_many_short_names_come_before_long_ones_that_are_a_little_likelier() -> 
         *(call("Read", "1", file_path="src/clock_face.py"), answer(long + long + short, "1")),
         *(call("Read", "2", file_path="src/clock_case.py"), answer(long, "2")),
     )
-    (index,) = texts(digest(conversation(user("draw it"), *looked, says("Drawn.")), 500), Section.NAMES)
+    (index,) = texts(digest(conversation(user("draw it"), *looked, says("Drawn.")), 570), Section.NAMES)
     assert index.count(" hand_") > index.count("midnight_") > 0
 
 
