@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from heapq import nlargest
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from math import fsum, log
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,7 @@ from compactor_cli.digest.statements import (
     Statement,
     StatementForm,
     list_ends,
+    sentences,
     statements_of,
     without_end,
 )
@@ -308,7 +309,30 @@ def _shortened(text: str, scores: Scores, focus: frozenset[str], max_chars: int 
     if len(text) <= max_chars:
         return text
     best = nlargest(6, sorted(atom_texts(text[:20_000])), key=scores.of)
+    if ". " in text and (whole := _in_sentences(text[:20_000], best, max_chars)):
+        return whole
     return windowed(text, [(at, at + len(atom)) for atom in best if (at := text.find(atom)) >= 0])
+
+
+def _in_sentences(text: str, best: Sequence[str], max_chars: int) -> str:
+    """The sentences of a long line with these names, the most important first, as many as fit; empty where none does.
+
+    Half a sentence may say the opposite of the whole.
+    """
+    found = sentences(text)
+    if not all(one in text for one in found):
+        return ""
+    taken: set[int] = set()
+    left = max_chars
+    for name in best:
+        at = next((i for i, one in enumerate(found) if name in one), -1)
+        if at >= 0 and at not in taken and len(found[at]) <= left:
+            taken.add(at)
+            left -= len(found[at]) + len(GAP)
+    kept = [(one if at in taken else "") for at, one in enumerate(found)]
+    runs = [" ".join(row) for is_kept, row in groupby(kept, bool) if is_kept]
+    begins, ends = "" if kept[0] else GAP.lstrip(), "" if kept[-1] else GAP.rstrip()
+    return f"{begins}{GAP.join(runs)}{ends}" if runs else ""
 
 
 def windowed(text: str, spots: Sequence[tuple[int, int]], max_chars: int = MAX_CHARS) -> str:

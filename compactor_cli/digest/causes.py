@@ -40,7 +40,7 @@ _FINDS_CAUSE = pattern(
     r"\b(?:root cause(?! (?:fix|investigation|analysis))"
     r"|(?:the|this|here's (?:the|an?)|there's (?:the|an?)|real|actual) (?:\w+ )?"
     r"(?:issue|problem|bug|cause|culprit|blocker|gap)(?: here)?"
-    r"(?: (?:is|was)\b(?! (?:created|linked|filed|open|closed|tracked|claimed|assigned))|:| —)"
+    r"(?: (?:is|was)\b(?! (?:about|with|what|created|linked|filed|open|closed|tracked|claimed|assigned))|:| —)"
     r"|(?:this|that|which|it)(?: is|'s) (?:an?|the) (?:\w+ )?(?:bug|culprit|cause|gap|problem)\b(?! fix)"
     r"|(?:found|see) (?:it|(?:the|another|an?) (?:\w+ )?(?:bug|issue|problem|cause|culprit|gap|blocker)s?)\b"
     r"|turns out|that(?:'s| is| explains) why"
@@ -80,7 +80,9 @@ def supposes(sentence: str) -> bool:
 
 
 _SUPPOSES = pattern(
-    r"\b(?:might be|probably|likely|possibly|perhaps|maybe|seems?|I (?:think|suspect))\b", re.IGNORECASE
+    r"\b(?:might|may (?:be|have|not)|could (?:be|have)|probably|likely|possibly|perhaps|maybe|seems?"
+    r"|I (?:think|suspect))\b|^\W*(?:but |so |and )?if\b.*\bwould\b",
+    re.IGNORECASE,
 )
 
 
@@ -237,7 +239,7 @@ _ENTRY = pattern(r"\d{1,2}[.)] ")
 # What it is about to look at, for whatever reason.
 _ANNOUNCES = pattern(
     r"\W*(?:now |first )?(?:I(?:['’]ll| will|['’]m going to)|let me|let['’]s) "
-    r"(?:use|look|check|read|start|run|inspect)\b",
+    r"(?:use|look|check|read|start|run|inspect|verify|confirm|test|try)\b",
     re.IGNORECASE,
 )
 # What stands above ways to go on, of which none is taken yet.

@@ -88,14 +88,19 @@ _PROPOSES = pattern(
 
 
 def _asks(sentence: str) -> bool:
-    # What stands in quotation marks somebody else asks.
-    if sentence.rstrip().endswith('"') and ' "' in sentence:
+    # What stands in quotation marks somebody else asks, and what is looked up nobody.
+    if (sentence.rstrip().endswith('"') and ' "' in sentence) or _LOOKS_UP.match(sentence):
         return False
     bare = sentence.strip("*_`)\"'- ")
     is_heading = bare.endswith(COLONS) and _HEADS_OPTIONS.match(bare) is not None
     return bare.endswith(QUESTION_MARKS) or is_heading or _ASKS_FOR.match(bare) is not None
 
 
+_LOOKS_UP = pattern(
+    r"\W*(?:(?:now|but|so|ok(?:ay)?|wait|hm+)\b[\s,-]*)*"
+    r"(?:let me|I(?:'ll| will| need to| should| want to)) (?:also |now |first )?(?:check|see|verify|look|find|think)\b",
+    re.IGNORECASE,
+)
 # The first half of a question whose options stand below it.
 _HEADS_OPTIONS = pattern(
     r"\W*(?:do you (?:want|prefer)|would you (?:like|prefer|rather)|(?:should|shall) (?:I|we)|(?:could|can) you)\b",

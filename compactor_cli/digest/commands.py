@@ -112,6 +112,7 @@ _LOOKING_GIT = frozenset(
 )
 _EDGE_CHARS = 400
 _MOST_SHOWN_CHARS = 220
+_IS_PLACE = pattern(r"\s*--> \S+:\d+")
 _MAX_BRIEF_LINES, _MAX_BRIEF_CHARS = 3, 160
 # A here-document that is written into a file, with commands after it: running what was written is what counts.
 _WRITING = pattern(
@@ -149,7 +150,7 @@ _RAN_NOTHING = pattern(
 )
 _FAILURE = pattern(
     r"\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|npm (?:ERR!|error\b)|make: \*\*\*|Traceback \(|error\[[\w-]+\]: )"
-    r"|\s*ERR_[A-Z_]+\b|error: could not compile\b"
+    r"|\s*ERR_(?!PNPM_RECURSIVE)[A-Z_]+\b|error: could not compile\b"
     r"|\S+::\S+ FAILED\b"
     r"|\W*[1-9]\d* failed, \d+ passed|.*\b\d+ passed\b.*\b[1-9]\d* failed\b"
     r"|\S+: (?:line )?\d+: .*(?:unbound variable|command not found|not found|syntax error|No such file)"
@@ -393,9 +394,8 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
     commit = next((line for line in lines if COMMIT_LINE.match(line)), "")
     is_known, is_world = outcome is CommandOutcome.OK, changes_world(command)
     patterns = (_REPORT,) if is_world else (_RESULT, _REPORT) if is_known else (_RESULT,)
-    telling = (
-        [] if commit else [line for line in reversed(lines) if may_have(line, _REPORT_PARTS) and not is_notice(line)]
-    )
+    reporting = [] if commit else [line for line in reversed(lines) if may_have(line, _REPORT_PARTS)]
+    telling = [line for line in reporting if not (is_notice(line) or _IS_PLACE.match(line))]
     reported = (line.strip() for pattern in patterns for line in telling if pattern.search(line))
     reported = (one for one in reported if is_world or not _DIFF_SIZE.match(one))
     reports = (one for one in reported if not (one == "PASS" or _RAN_NOTHING.search(one) or one.startswith('"')))
@@ -421,7 +421,7 @@ def _brief(text: str) -> str:
     lines = [line.strip() for line in own_lines(text) if not line.startswith("Shell cwd was reset to ")]
     ended = (line.strip("[]").removeprefix("Process ") for line in lines)
     own = (line for line, end in zip(lines, ended, strict=True) if not exit_code().fullmatch(end))
-    lines = [line for line in own if not (_ECHO.match(line) or _RAN_NOTHING.search(line))]
+    lines = [line for line in own if not (_ECHO.match(line) or _RAN_NOTHING.search(line) or _IS_PLACE.match(line))]
     whole = " · ".join(line for line in lines if line)
     is_brief = len(lines) <= _MAX_BRIEF_LINES and len(whole) <= _MAX_BRIEF_CHARS
     return whole if is_brief and any(map(str.isalnum, whole)) and whole not in ("(no output)", "PASS") else ""

@@ -141,9 +141,10 @@ def standing(one: Statement, analysis: Analysis) -> str:
         return words.overruled
     if one.form not in _PROSE:
         return ""
-    is_verdict = GIVES_VERDICT.search(one.text) or (_SAYS_FAILING.search(one.text) and _has_passed(one, analysis))
-    if one.event < analysis.code_changed_at and is_verdict:
-        return words.older
+    if one.event < analysis.code_changed_at:
+        calls_ready = GIVES_VERDICT.search(one.text) and not _passes_now(analysis)
+        if calls_ready or (_SAYS_FAILING.search(one.text) and _has_passed(one, analysis)):
+            return words.older
     touched, files = analysis.edited.touched, analysis.edited.files
     if one.event >= 0 and analysis.edited.names_deleted(one.text, one.event):
         return words.deleted_later
@@ -157,6 +158,12 @@ def standing(one: Statement, analysis: Analysis) -> str:
     edited = touched if _SAYS_WHAT_IS.search(one.text) else analysis.edited.replaced
     later = sum(edited.get(name, -1) > one.event for name in names)
     return words.edited_later if 2 * later >= len(names) else ""
+
+
+def _passes_now(analysis: Analysis) -> bool:
+    """Whether the tests went well after the newest edits."""
+    since = (run for run in analysis.runs if run.event > analysis.code_changed_at)
+    return any(run.outcome is CommandOutcome.OK and is_test(run.command) for run in since)
 
 
 def _has_passed(one: Statement, analysis: Analysis) -> bool:

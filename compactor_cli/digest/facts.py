@@ -53,6 +53,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         (run, times)
         for run, times in ranked
         if not (is_gone(run) or never_ran(run))
+        if not _is_deleted_branch(run, analysis.runs)
         if run.changes_world or not analysis.edited.names_deleted(run.command, run.event)
         if not _is_shown_elsewhere(run, stated, analysis.work.branch)
         if not fails_later(run, analysis.errors, len(analysis.events))
@@ -101,6 +102,14 @@ def _is_shown_elsewhere(run: Run, stated: Mapping[int, str], branch: str) -> boo
     return run.line.startswith(("Switched to branch '", "Already on '")) and bool(branch)
 
 
+def _is_deleted_branch(run: Run, runs: Sequence[Run]) -> bool:
+    """Whether a run made a branch that was deleted since."""
+    made = _NEW_BRANCH.search(run.line)
+    later = (one.output for one in runs if one.event >= run.event)
+    return made is not None and any(f"Deleted branch {made[1]} " in output for output in later)
+
+
+_NEW_BRANCH = pattern(r"Switched to a new branch '([^']+)'")
 # What is put into a file for a try, or away: Open tells what is still put away.
 _IN_PASSING = re.compile(r"\bgit stash\b|^(?:cat >|python3?|bash|sh|node) ?/tmp/")
 
@@ -113,7 +122,8 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
     """
     by_key: dict[str, list[Run]] = {}
     for run in runs:
-        shows = run.is_look or (run.outcome is not CommandOutcome.FAILED and asks_for_help(run.command))
+        shows = run.is_look or _OF_PROCESSES.match(run.key) is not None
+        shows |= run.outcome is not CommandOutcome.FAILED and asks_for_help(run.command)
         if not shows and (run.outcome is not CommandOutcome.UNKNOWN or run.line):
             by_key.setdefault(_kind(run), []).append(run)
 
@@ -172,6 +182,8 @@ def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False
     return Item(text=text, records=records_of((run.result_record,)))
 
 
+# What runs, and on which port, is so until the next start.
+_OF_PROCESSES = pattern(r"\(?(?:sleep \S+ *(?:&&|;) *)?(?:kill|pkill|killall|lsof|pgrep|ps|nc)\b")
 _BUILDS = pattern(r"\b(?:npm|pnpm|yarn|bun|cargo|go|make|mvn|gradlew?|dotnet)\b[^|;&\n]*\bbuild\b|\btsc\b")
 
 

@@ -203,9 +203,16 @@ def _with_rewrites(operations: Iterable[FileOperation]) -> Iterator[FileOperatio
 def _placed(one: FileOperation, known: dict[str, list[str]], result: Event | None) -> FileOperation:
     """An operation with the definitions that it changes, by the texts ``known`` of its file, which it adds to."""
     texts = known.setdefault(one.path, [])
+    original = known.setdefault(
+        f"{one.path}\n", []
+    )  # as it was read; an empty text ends it when the session changes it
+    if original[-1:] != [""]:
+        original.append(result.text if one.action is FileAction.READ and result else "")
     if one.action is FileAction.READ and result:
         texts.append(result.text)
     elif one.action is FileAction.CREATE:
+        before = "\n".join(original)
+        one = replace(one, added=tuple(name for name in one.added if name.removesuffix("()") not in before))
         texts[:] = [new for _, new in one.replaced]
     elif one.action is FileAction.EDIT:
         within: dict[str, None] = {}

@@ -269,7 +269,9 @@ def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | N
     statements = tuple(statements)
     runs = _runs_apart(statements, analysis) if analysis else {}
     for statement in statements:
-        key = (-1 if statement.form in _LINES else origin(statement), statement.label)
+        # What was read and what was written never make one quotation.
+        apart = {StatementForm.OUTPUT: -1, StatementForm.LOOKED: -2}
+        key = (apart.get(statement.form, origin(statement)), statement.label)
         if statement.event in runs:
             key = (runs[statement.event], statement.label)
         groups.setdefault(key, []).append(statement)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from itertools import dropwhile, islice, pairwise
+from itertools import dropwhile, islice
 
 from compactor_cli.digest.checks import brief, covered_since, is_test
 from compactor_cli.digest.choices import asks
@@ -26,7 +26,7 @@ _MAX_MADE, _MAX_EDITED = 3, 2
 # What a row of yeses set going is that of each request in it: of so much, time stays linear in very long sessions.
 _MAX_SET_GOING = 100
 _MAX_SUBJECT_CHARS, _MAX_COMMAND_CHARS = 60, 60
-_MAX_ANSWER_CHARS, _MIN_ANSWER_WORDS, _MIN_LEAD_WORDS = 120, 5, 3
+_MAX_ANSWER_CHARS, _MIN_ANSWER_WORDS = 120, 5
 # Words of this length are a reply, where nothing was done.
 _MIN_REPLY_CHARS = 160
 # Alone on its line or after words: within quotes it is a field of what a server holds, made long before.
@@ -155,37 +155,34 @@ def _replied(asked: str, closing: str, words: FixedWords) -> str:
     """That there was a reply, where it says more than a few words; how it answers a question, a no whatever was asked.
 
     What can be answered by a yes is answered by the sentence that says it, another question by the first sentence that
-    states something.
+    states something, before any list or heading: a part of these would be no answer.
     """
-    first = [*islice(dropwhile(_ACKNOWLEDGES.match, sentences(closing)), _MAX_LEADING), "", ""]
+    first = [*islice(dropwhile(_ACKNOWLEDGES.match, sentences(closing)), 2), "", ""]
     is_bare = len(first[0].split()) < _MIN_ANSWER_WORDS and not first[1].endswith(COLONS)
     answer = f"{first[0]} {first[1]}".strip() if is_bare else first[0]
     is_yes_or_no = asked.rstrip().endswith(QUESTION_MARKS) and _IS_YES.match(answer)
     if not (is_yes_or_no or _IS_NO.match(answer)):
-        stated = (f"{one} {after}" if one.endswith(COLONS) else one for one, after in pairwise(first) if _states(one))
-        stated = (one for one in stated if not _LEADS_NOWHERE.search(one))
-        answer = next(stated, "") if asks(asked) else ""
+        prose = _LISTS.split(closing, maxsplit=1)[0]
+        answer = next(filter(_states, sentences(prose)[:_MAX_LEADING]), "") if asks(asked) else ""
     if answer:
         return f"{words.replied}{words.colon}{opening(answer, _MAX_ANSWER_CHARS)}"
     return words.replied if len(closing) >= _MIN_REPLY_CHARS else ""
 
 
 def _states(sentence: str) -> bool:
-    """Whether a sentence at the start of a reply says, or leads to, something of the matter; a heading does not."""
-    count = len(sentence.split())
-    is_whole = count >= _MIN_ANSWER_WORDS and sentence.endswith(_STOPS)
-    leads = count >= _MIN_LEAD_WORDS and sentence.endswith(COLONS)
-    return (is_whole or leads) and not (_ACKNOWLEDGES.match(sentence) or _BEGINS.match(sentence))
+    """Whether a sentence at the start of a reply says something of the matter."""
+    is_whole = len(sentence.split()) >= _MIN_ANSWER_WORDS and sentence.endswith(_STOPS)
+    return is_whole and not (_ACKNOWLEDGES.match(sentence) or _BEGINS.match(sentence))
 
 
-_LEADS_NOWHERE = pattern(r"[:：](?:\s*\d+[.)])?\s*\Z")
+_LISTS = pattern(r"^\s*(?:[#|>*•+-]|\d{1,2}[.)]\s|```)", re.MULTILINE)
 _STOPS = (*FULL_STOPS, ".", "!", ".)")
 _MAX_LEADING = 4
-# How a reply begins before it says something; an entry needs its lead.
+# How a reply begins before it says something.
 _BEGINS = pattern(
-    r"\W*(?:\d+[.)] |(?:ah|oh|ok(?:ay)?|perfect|great|good|excellent|now|sorry|I (?:now )?(?:have|see|understand|found)"
-    r"|I've|you(?:'re| are)|that(?:'s| is) (?:a )?(?:right|good|great|fair|correct)|here(?:'s| is| are)|based on"
-    r"|looking at)\b)",
+    r"\W*(?:ah|oh|ok(?:ay)?|perfect|great|good|excellent|now|sorry|I (?:now )?(?:have|see|understand|found)|I've"
+    r"|you(?:'re| are)|that(?:'s| is) (?:a )?(?:right|good|great|fair|correct)|here(?:'s| is| are)|based on"
+    r"|looking at)\b",
     re.IGNORECASE,
 )
 _IS_YES = pattern(

@@ -134,7 +134,7 @@ def one_line(text: str) -> str:
 
 # What a line with a mark begins with.
 _MARK_STARTS = frozenset("#>-*+•`=")
-_MARKS = re.compile(r"^\s*(?:#{1,6}\s+|>\s+|[-*+•]\s+(?:\[ \]\s+)?)|^\s*(?:```\w*|---+|===+|\*\*\*+)\s*$")
+_MARKS = re.compile(r"^\s*(?:#{1,6}\s+|>\s+|[-*+•]\s+)|^\s*(?:```\w*|---+|===+|\*\*\*+)\s*$")
 # Not next to a slash or a word: `src/**/x*` is a pattern of paths.
 _BOLD = re.compile(r"(?<![\w/*])\*\*(?=[^\s*])([^*\n]*[^\s*])\*\*(?![\w/*])")
 # A file with its path, which says its name again; an editor writes the path with a scheme and the place in the file.

@@ -420,7 +420,7 @@ def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[in
 
 
 _EXECUTES = pattern(
-    r"\b(?:build|fmt|format|gofmt|black|prettier|rustfmt)\b|(?:^|[;&|]\s*)(?:\w+=\S+\s+)*"
+    r"\b(?:build|fmt|format|gofmt|black|prettier|rustfmt)\b|(?:^|[;&]\s*)(?:\w+=\S+\s+)*"
     r"(?:python3? (?!-m (?:pip|venv)\b|-V|--version)|node (?!-v\b|--version)|go run |cargo run|deno run|bun run|\./)\S"
 )
 

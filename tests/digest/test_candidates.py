@@ -1,4 +1,4 @@
-"""Lines that were only looked at: what they are worth."""
+"""Candidates: what lines that were only looked at are worth, and where long ones are cut."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+
+from compactor_cli.digest.candidates import _shortened
 
 WORTHS = """
 from conversation import conversation, request, user
@@ -26,3 +28,17 @@ def test_a_line_is_worth_the_same_to_the_last_digit_in_every_process() -> None:
         printed.add(done.stdout)
     (worths,) = printed
     assert len(set(worths.split(","))) > 3
+
+
+def test_a_long_line_of_prose_is_cut_between_sentences() -> None:
+    chances = {"store_key": 0.9, "fileId": 0.8}
+
+    class Chances:
+        def of(self, name: str) -> float:
+            return chances.get(name, 0.0)
+
+    first = "New files keep a random store_key of their own, wrapped with that of the vault."
+    older = "Legacy files of before the change lack it, and theirs is derived from privateKey and fileId."
+    rest = "The page of the harbour says nothing of either, nor does the handbook of the gauges. " * 4
+    text = f"{first} {rest}{older}"
+    assert _shortened(text, Chances(), frozenset()) == f"{first} … {older}"  # type: ignore[arg-type]

@@ -340,3 +340,12 @@ def test_what_names_a_file_that_was_deleted_later_is_marked() -> None:
     assert "(file deleted since)" in shown(written, plain, ran("rm -rf flat", ""), *AFTER)
     again = (call("Write", "v", file_path="flat/store.py", content="x = 2"), answer("ok", "v"))
     assert "deleted since" not in shown(written, plain, ran("rm -rf flat", ""), again, *AFTER)
+
+
+def test_that_the_tests_pass_stands_unmarked_where_they_passed_after_the_newest_edit_too() -> None:
+    ready = says("The store keeps the hours of both harbours, and it is ready to merge.")
+    passed = ran("make test", "12 passed")
+    assert "(before the newest edits)" in shown(*EDIT, passed, ready, *AFTER, *EDIT, says("They are renamed."))
+    assert "(before the newest edits)" not in shown(
+        *EDIT, passed, ready, *AFTER, *EDIT, passed, says("They are renamed.")
+    )

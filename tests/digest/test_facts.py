@@ -488,3 +488,19 @@ def test_steps_in_a_browser_and_calls_of_tools_that_there_are_not_are_no_facts()
     ]
     filed = (call("mcp__tracker__create_page", "3", title="Tide"), answer("# Result\n\nPage T-17 created", "3"))
     assert any(fact.endswith("→ Page T-17 created") for fact in facts(ran("make", "ok"), filed))
+
+
+def test_what_ran_on_a_port_and_a_branch_that_was_deleted_again_are_no_facts() -> None:
+    freed = ran("kill $(lsof -ti :3000); echo free", "Port 3000 is free")
+    made = ran("git checkout -b trial", "Switched to a new branch 'trial'")
+    gone = ran("git branch -D trial", "Deleted branch trial (was 1a2b3c4).")
+    assert not any("3000" in fact for fact in facts(freed))
+    assert any("trial" in fact for fact in facts(made))
+    assert not any("checkout -b" in fact for fact in facts(made, gone))
+
+
+def test_a_place_that_a_compiler_warns_of_is_not_how_a_build_ended() -> None:
+    built = "warning: unused variable\n --> src/sync/queue.rs:67:12\n    Finished `dev` profile in 4.2s"
+    (fact,) = facts(ran("cargo build", built))
+    assert fact.startswith("`cargo build` → ok")
+    assert "queue.rs" not in fact

@@ -471,3 +471,14 @@ def test_a_file_that_was_there_and_is_deleted_and_written_anew_was_not_created()
     read = (call("Read", "r", file_path="a.py"), answer("x", "r"))
     written = (call("Write", "w", file_path="a.py", content="y"), answer("ok", "w"))
     assert states(read, ran("rm a.py", ""), written) == {"a.py": "edited"}
+
+
+def test_a_file_that_is_written_over_adds_only_what_was_not_in_it() -> None:
+    old = "def open_gauge():\n    pass\n"
+    read = (call("Read", "r", file_path="a.py"), answer(old, "r"))
+    written = (
+        call("Write", "w", file_path="a.py", content=f"{old}\n\ndef close_gauge():\n    pass\n"),
+        answer("ok", "w"),
+    )
+    (state,) = replay(file_operations(events_of(*read, *written)))
+    assert list(state.added) == ["close_gauge()"]

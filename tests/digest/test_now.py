@@ -586,3 +586,11 @@ def test_a_plan_that_was_approved_after_the_newest_request_stands_with_it() -> N
         text.startswith("Plan: Handlers: 1. Register them") and text.endswith("→ approved by the user")
         for text in texts(digest(conversation(*session), 1_500), Section.TASK)
     )
+
+
+def test_what_the_agent_asks_itself_waits_for_no_answer() -> None:
+    asked = says(
+        "The gauge is empty after the rotation. Let me check: when it turns, does the store keep the old name?"
+    )
+    one = digest(conversation(user("why is the gauge empty?"), asked, *ran("cat store.py", "x = 1"), asked), 3_000)
+    assert not any(text.startswith("Waiting for an answer") for text in texts(one, Section.TASK))

@@ -188,8 +188,8 @@ def test_how_a_question_was_answered_that_a_yes_answers_stands_with_it(reply: st
             "The key of the hour is the same twice.",
         ),
         (
-            "# The two hours\n\nHere is what happens:\n\nThe causes are:\n1. the key of the hour\n2. the copy",
-            "The causes are: 1. the key of the hour",
+            "I looked. The key of the hour is the same twice.\n\n# Others\n\n1. The copy is wrong in the export, too.",
+            "The key of the hour is the same twice.",
         ),
     ],
 )

@@ -26,7 +26,7 @@ def test_cuts_make_no_new_names(text: str, size: int) -> None:
     ("line", "plain"),
     [
         ("## **Plan**", "Plan"),
-        ("- [ ] write **all** tests", "write all tests"),
+        ("- [ ] write **all** tests", "[ ] write all tests"),
         ("src/**/settings*.go and lib/**", "src/**/settings*.go and lib/**"),
         ("| a | `b` | |", "a | `b`"),
         ("|---|:--:|", ""),
