@@ -15,9 +15,11 @@ from compactor_cli.digest.checklists import done_since
 from compactor_cli.digest.checks import COMPILER_PLACE, brief, contains, is_test
 from compactor_cli.digest.choices import asks, chosen_options, last_question, options_of
 from compactor_cli.digest.commands import Run, command_key, shown
+from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflicting_files
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open
+from compactor_cli.digest.files import WRITING, FileOperation
 from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.settled import is_yes_or_no
 from compactor_cli.digest.statements import (
@@ -322,6 +324,11 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
         changed = [*work.uncommitted]
         listed = f"{_listed(changed, 2 * _MAX_PATHS)}{_rest_by_folder(changed[2 * _MAX_PATHS :])}"
         lines.append((words.uncommitted, listed, work.uncommitted.values()))
+    if debugging := _debugging_lines(analysis.operations):
+        named = words.comma.join(
+            f"{path} (`{opening(line, _MAX_LINE_CHARS)}`)" for path, (line, _) in debugging.items()
+        )
+        lines.append((words.debugging, named, [record for _, record in debugging.values()]))
     if work.unpushed:
         more = [ELLIPSIS] if len(work.unpushed) > _MAX_STALE else []
         newest = (f'{commit.hash} "{commit.subject}"' for commit in work.unpushed[-_MAX_STALE:])
@@ -334,6 +341,29 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
         stashed = " — ".join((_listed(work.stashed, 2 * _MAX_PATHS), *why))
         lines.append((words.stashed, stashed, (work.stash_record,)))
     yield from (Item(text=f"{what}{words.colon}{text}", records=records_of(records)) for what, text, records in lines)
+
+
+def _debugging_lines(operations: Iterable[FileOperation]) -> dict[str, tuple[str, int]]:
+    """Files with a line that edits wrote to debug and that still stands, each with the first and its record."""
+    standing: dict[str, dict[str, int]] = {}
+    for one in operations:
+        found = standing.setdefault(one.path, {})
+        if one.action in (FileAction.DELETE, FileAction.REVERT) or one.path.endswith(PROSE):
+            found.clear()
+        for old, new in one.replaced if one.action in WRITING else ():
+            before, after = ({line.strip() for line in text.split("\n")} for text in (old, new))
+            for line in before - after if old else {*found} - after:
+                found.pop(line, None)
+            found |= {line: one.record for line in sorted(after - before) if _DEBUGS.search(line)}
+    return {path: next(iter(found.items())) for path, found in standing.items() if found}
+
+
+_DEBUGS = pattern(
+    r"(?://|#|/\*)\s*(?:debug(?:ging)?|temp(?:orary)?(?: debug\w*| log\w*)|todo:? remove)\b"
+    r"|\b(?:console\.(?:log|debug|error)|print|printf|println!?|log)\(f?[\"'`]\[?(?:debug|dbg)\b",
+    re.IGNORECASE,
+)
+_MAX_LINE_CHARS = 60
 
 
 def _carried_errors(analysis: Analysis) -> Iterator[Item]:
