@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.causes import Cause
 from compactor_cli.digest.checklists import done_since
-from compactor_cli.digest.checks import COMPILER_PLACE, brief, contains, is_test
+from compactor_cli.digest.checks import COMPILER_PLACE, TEST_FILE, brief, contains, is_test
 from compactor_cli.digest.choices import asks, chosen_options, last_question, options_of
 from compactor_cli.digest.commands import Run, command_key, shown
 from compactor_cli.digest.edits import PROSE
@@ -324,6 +324,8 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
         changed = [*work.uncommitted]
         listed = f"{_listed(changed, 2 * _MAX_PATHS)}{_rest_by_folder(changed[2 * _MAX_PATHS :])}"
         lines.append((words.uncommitted, listed, work.uncommitted.values()))
+    if untried := _tests_not_run(analysis):
+        lines.append((words.untried, _listed([*untried], _MAX_PATHS), untried.values()))
     if debugging := _debugging_lines(analysis.operations):
         named = words.comma.join(
             f"{path} (`{opening(line, _MAX_LINE_CHARS)}`)" for path, (line, _) in debugging.items()
@@ -341,6 +343,24 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
         stashed = " — ".join((_listed(work.stashed, 2 * _MAX_PATHS), *why))
         lines.append((words.stashed, stashed, (work.stash_record,)))
     yield from (Item(text=f"{what}{words.colon}{text}", records=records_of(records)) for what, text, records in lines)
+
+
+def _tests_not_run(analysis: Analysis) -> dict[str, int]:
+    """The files of tests that were written, each with its record, where no test was run since the first of them."""
+    written = [one for one in analysis.operations if one.action in WRITING and TEST_FILE.search(one.path)]
+    there = {state.path for state in analysis.files if not (state.is_deleted or state.is_reverted)}
+    first = next((one.event for one in written if one.path in there), None)
+    if first is None or any(
+        run.event > first and not run.is_look and _RUNS_TESTS.search(run.command) for run in analysis.runs
+    ):
+        return {}
+    return {one.path: one.record for one in reversed(written) if one.path in there}
+
+
+_RUNS_TESTS = pattern(
+    r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|cypress|rspec|phpunit|ctest|bats)\b|\btest(?::[\w:-]+)?(?= |$)"
+    r"|\brun[-_]?tests?\b|\bcheck\b"
+)
 
 
 def _debugging_lines(operations: Iterable[FileOperation]) -> dict[str, tuple[str, int]]:

@@ -235,8 +235,12 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
             found[call.turn].filed.append((f"{call.name.rpartition('__')[2]} {ticket[0]}", result.record))
     for run in runs:
         found[events[run.event].turn].runs.append(run)
+    # What was made and deleted again is nothing that came of a request; of what was deleted, that it was.
+    last = {one.path: one.action for one in operations if one.action is not FileAction.READ}
+    own = {one.path for one in operations if one.action is FileAction.CREATE and not one.is_rewrite}
     for one in operations:
-        if one.action not in (FileAction.READ, FileAction.REVERT) and not one.is_in_passing:
+        is_gone = last.get(one.path) is FileAction.DELETE and (one.path in own or one.action is not FileAction.DELETE)
+        if one.action not in (FileAction.READ, FileAction.REVERT) and not (one.is_in_passing or is_gone):
             found[events[one.event].turn].changes.append(one)
     return {turn: work for turn, work in found.items() if work.asked}
 
@@ -269,7 +273,9 @@ def _shown(work: _Work, words: FixedWords, *, is_newest: bool) -> Iterator[tuple
         new = {one.name for one in work.changes if one.action is FileAction.CREATE and not one.is_rewrite}
         shown = names[:most]
         made = [(words.created, [name for name in shown if name in new])]
-        made.append((words.edited, [name for name in shown if name not in new]))
+        gone = {one.name for one in work.changes if one.action is FileAction.DELETE}
+        made.append((words.edited, [name for name in shown if name not in new and name not in gone]))
+        made.append((words.deleted, [name for name in shown if name in gone]))
         text = words.comma.join(f"{done} {words.comma.join(files)}" for done, files in made if files)
         yield f"{text}{more}", work.changes[-1].record
     # Without an edit, the newest request may have more in it than a check.

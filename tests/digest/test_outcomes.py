@@ -266,3 +266,9 @@ def test_a_question_that_a_tool_asks_next_is_not_the_reply_to_one() -> None:
     )
     replied = analyse(request(one)).outcomes[1].text
     assert replied == "replied: The lock keeps one gauge out of the store while the other writes."
+
+
+def test_a_file_that_was_deleted_again_is_nothing_that_came_of_a_request() -> None:
+    new = (call("Write", "n", file_path="trial.py", content="x = 1"), answer("ok", "n"))
+    assert wanted(STORE, new, ran("rm trial.py", "")) == " → edited store.py"
+    assert wanted(STORE, ran("rm old.py", "")) == " → edited store.py, deleted old.py"

@@ -452,3 +452,13 @@ def test_a_line_that_was_written_to_debug_is_open_until_it_is_taken_out() -> Non
     assert named in texts(digest(conversation(asked, left, says("I look.")), 2_000), Section.PLAN)
     done = digest(conversation(asked, left, taken, says("I look.")), 2_000)
     assert not any("Debugging" in text for text in texts(done, Section.PLAN))
+
+
+def test_tests_that_were_written_and_not_run_are_open() -> None:
+    written = (call("Write", "1", file_path="tests/tide.spec.ts", content="it('turns')"), answer("ok", "1"))
+    checked = ran("npx tsc --noEmit tests/tide.spec.ts", "")
+    asked = user("write tests for the tide")
+    one = digest(conversation(asked, written, checked, says("Written.")), 2_000)
+    assert "Tests written and not run: tests/tide.spec.ts" in texts(one, Section.PLAN)
+    done = digest(conversation(asked, written, ran("pnpm --filter web test", "1 passed"), says("Written.")), 2_000)
+    assert not any("not run" in text for text in texts(done, Section.PLAN))
