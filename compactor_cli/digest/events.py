@@ -85,7 +85,7 @@ class Event:
     sends in the user's name (project instructions, skills, notices) are RESULTs without a call. ``refusal``: what
     the user said when turning the call down or stopping it, None where that was not done. ``is_answer``: these words
     of the user answer the message before, which a tool showed as a question. ``exit_code``: of a command, where the
-    record tells it besides the text, else -1.
+    record tells it besides the text, else -1. ``interjects``: words of the user's while the model worked.
     """
 
     kind: EventKind
@@ -100,6 +100,7 @@ class Event:
     refusal: str | None = None
     is_answer: bool = False
     exit_code: int = -1
+    interjects: bool = False
 
     @property
     def is_refusal(self) -> bool:
@@ -249,7 +250,8 @@ class _EventReader:
                 self.waiting.pop("", None)
             elif words == last.text:
                 return  # an answer may stand in the call's result, and once more as what the user said
-            self._add(EventKind.USER, index, words)
+            event = Event(kind=EventKind.USER, record=index, text=words, turn=self.turn, interjects=message.interjects)
+            self.found.append(event)
             return
         typed, shown = TYPED_COMMAND.search(message.text), TYPED_OUTPUT.findall(message.text)
         if typed:

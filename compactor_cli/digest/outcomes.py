@@ -222,8 +222,9 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
         work = found[event.turn]
         if event.kind is EventKind.USER:
             is_at_work = number > 0 and events[number - 1].kind in (EventKind.CALL, EventKind.RESULT)
+            is_at_work |= event.interjects
             work.is_limit = is_at_work and _FORBIDS.match(event.text) is not None
-            work.is_added = is_at_work and _ADDS.match(event.text) is not None
+            work.is_added = event.interjects or (is_at_work and _ADDS.match(event.text) is not None)
             work.asked = "\n".join(filter(None, (work.asked, event.text)))
         elif event.kind is EventKind.ASSISTANT:
             work.closing = number

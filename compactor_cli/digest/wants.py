@@ -147,7 +147,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
                 call=event.call if stopped else -1,
                 after_stop=() if is_refusal else tuple(silent.values()),
                 points_at=pointed_at(text, spoken),
-                interrupts=is_at_work and not is_refusal,
+                interrupts=(is_at_work or event.interjects) and not is_refusal,
                 is_answer=event.is_answer,
             )
             may_reply = event.is_answer or (len(text) <= _MAX_REPLY_CHARS and not _COMMAND_ALONE.fullmatch(text))

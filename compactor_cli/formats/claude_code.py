@@ -306,7 +306,15 @@ def _message(tree: Tree, i: int, *, is_superseded: bool, is_queued: bool) -> Mes
         role = Role.USER if parts else Role.META
         # A boundary that stayed after a new one would be the one in force: it goes with what it replaced.
         is_gone = claude_tree.is_boundary(value) or (is_superseded and bool(parts))
-        return Message(role=role, parts=parts, timestamp=timestamp, superseded=is_gone, own_words=own_words)
+        # A prompt that was queued and delivered in the midst of a turn.
+        return Message(
+            role=role,
+            parts=parts,
+            timestamp=timestamp,
+            superseded=is_gone,
+            own_words=own_words,
+            interjects=is_queued or at(value, ("attachment", "type")) == "queued_command",
+        )
     parts = content_parts(value["message"].get("content"))
     role = Role.ASSISTANT if value["type"] == "assistant" else role_of(Role.USER, parts)
     is_summary = value.get("isCompactSummary") is True

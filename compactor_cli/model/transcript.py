@@ -124,6 +124,7 @@ class Message:
     client: str = field(default="", compare=False)  # whose client may have written into a message of the user
     is_unread: bool = False  # nobody could read the record: it may hold what answers a call near it, or the call
     own_words: str | None = None  # the person's, where the record separates them from the client's (empty: none)
+    interjects: bool = field(default=False, compare=False)  # typed while the model worked, which went on with both
 
     @property
     def is_meta(self) -> bool:

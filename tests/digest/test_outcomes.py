@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from conversation import answer, call, conversation, digest, ran, rendered, request, says, texts, user
 
@@ -255,6 +257,12 @@ def test_what_is_asked_in_addition_while_the_agent_works_ends_the_request_before
     also = user("also, forgot to say: in the clock, too")
     later = (call("Edit", "l", file_path="src/clock.py", old_string="a", new_string="b"), answer("ok", "l"))
     assert wanted(COMMIT, also, later) == ' → 4f1c2aa "Store UTC", edited clock.py'
+
+
+def test_what_is_done_after_words_said_while_the_agent_works_came_of_the_request_before_them_as_well() -> None:
+    remark = replace(user("the page of the store is loaded again now"), interjects=True)
+    assert wanted(says("I look at the store first."), remark, STORE) == " → edited store.py"
+    assert wanted(says("I look at the store first."), replace(remark, interjects=False), STORE) == ""
 
 
 def test_a_question_that_a_tool_asks_next_is_not_the_reply_to_one() -> None:
