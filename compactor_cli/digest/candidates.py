@@ -320,7 +320,7 @@ def _in_sentences(text: str, best: Sequence[str], max_chars: int) -> str:
     Half a sentence may say the opposite of the whole.
     """
     found = sentences(text)
-    if not all(one in text for one in found):
+    if not found or not all(one in text for one in found):
         return ""
     taken: set[int] = set()
     left = max_chars

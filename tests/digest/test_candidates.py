@@ -42,3 +42,12 @@ def test_a_long_line_of_prose_is_cut_between_sentences() -> None:
     rest = "The page of the harbour says nothing of either, nor does the handbook of the gauges. " * 4
     text = f"{first} {rest}{older}"
     assert _shortened(text, Chances(), frozenset()) == f"{first} … {older}"  # type: ignore[arg-type]
+
+
+def test_a_long_row_of_a_table_is_cut_around_its_names() -> None:
+    class Chances:
+        def of(self, name: str) -> float:
+            return float(name == "store_key")
+
+    text = f"| {'The page of the harbour says nothing of it. ' * 12}| store_key | {'Nor does the handbook. ' * 12}|"
+    assert "store_key" in _shortened(text, Chances(), frozenset())  # type: ignore[arg-type]
