@@ -142,8 +142,8 @@ def standing(one: Statement, analysis: Analysis) -> str:
     if one.form not in _PROSE:
         return ""
     if one.event < analysis.code_changed_at:
-        calls_ready = GIVES_VERDICT.search(one.text) and not _passes_now(analysis)
-        if calls_ready or (_SAYS_FAILING.search(one.text) and _has_passed(one, analysis)):
+        calls_ready = GIVES_VERDICT.search(one.text) and not _passed_since(analysis.code_changed_at, analysis)
+        if calls_ready or (_SAYS_FAILING.search(one.text) and _passed_since(one.event, analysis)):
             return words.older
     touched, files = analysis.edited.touched, analysis.edited.files
     if one.event >= 0 and analysis.edited.names_deleted(one.text, one.event):
@@ -160,15 +160,9 @@ def standing(one: Statement, analysis: Analysis) -> str:
     return words.edited_later if 2 * later >= len(names) else ""
 
 
-def _passes_now(analysis: Analysis) -> bool:
-    """Whether the tests went well after the newest edits."""
-    since = (run for run in analysis.runs if run.event > analysis.code_changed_at)
-    return any(run.outcome is CommandOutcome.OK and is_test(run.command) for run in since)
-
-
-def _has_passed(one: Statement, analysis: Analysis) -> bool:
-    """Whether a check of the work went well after a statement."""
-    since = (run for run in analysis.runs if run.event > one.event)
+def _passed_since(event: int, analysis: Analysis) -> bool:
+    """Whether tests passed after an event."""
+    since = (run for run in analysis.runs if run.event > event)
     return any(run.outcome is CommandOutcome.OK and is_test(run.command) for run in since)
 
 

@@ -124,7 +124,7 @@ def file_operations(events: Sequence[Event], directory: str = "") -> tuple[FileO
     # Where results are recorded, a call at the end without one may not have run.
     pending = range(len(events) - _PENDING_EVENTS if results else len(events), len(events))
     windows: dict[str, str] = {}
-    texts: dict[str, list[str]] = {}
+    texts: dict[str, _Views] = {}
     found: list[FileOperation] = []
     for number, event in enumerate(events):
         result = results.get(number)
@@ -200,26 +200,35 @@ def _with_rewrites(operations: Iterable[FileOperation]) -> Iterator[FileOperatio
             there.add(one.target or one.path)
 
 
-def _placed(one: FileOperation, known: dict[str, list[str]], result: Event | None) -> FileOperation:
-    """An operation with the definitions that it changes, by the texts ``known`` of its file, which it adds to."""
-    texts = known.setdefault(one.path, [])
-    original = known.setdefault(
-        f"{one.path}\n", []
-    )  # as it was read; an empty text ends it when the session changes it
-    if original[-1:] != [""]:
-        original.append(result.text if one.action is FileAction.READ and result else "")
+@dataclass(slots=True)
+class _Views:
+    """The newest texts of a file; ``original``: those read before the session changed it."""
+
+    texts: list[str] = field(default_factory=list)
+    original: list[str] = field(default_factory=list)
+    is_original: bool = True
+
+
+def _placed(one: FileOperation, known: dict[str, _Views], result: Event | None) -> FileOperation:
+    """An operation with the definitions that it changes, by what is ``known`` of its file, which it adds to."""
+    views = known.setdefault(one.path, _Views())
+    texts = views.texts
+    if views.is_original:
+        text = result.text if one.action is FileAction.READ and result else ""
+        views.original += [text] if text else []
+        views.is_original = bool(text)
     if one.action is FileAction.READ and result:
         texts.append(result.text)
     elif one.action is FileAction.CREATE:
-        before = "\n".join(original)
+        before = "\n".join(views.original)
         one = replace(one, added=tuple(name for name in one.added if name.removesuffix("()") not in before))
         texts[:] = [new for _, new in one.replaced]
     elif one.action is FileAction.EDIT:
         within: dict[str, None] = {}
         for old, new in one.replaced:
             holding = [at for at, text in enumerate(texts) if old and old in text]
-            views = [*(texts[at] for at in reversed(holding)), old]
-            within |= dict.fromkeys(islice(filter(None, (definition_around(old, new, view) for view in views)), 1))
+            around = [*(texts[at] for at in reversed(holding)), old]
+            within |= dict.fromkeys(islice(filter(None, (definition_around(old, new, view) for view in around)), 1))
             for at in holding:
                 texts[at] = texts[at].replace(old, new, 1)
             texts += [] if holding else [new]

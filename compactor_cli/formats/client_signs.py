@@ -154,13 +154,15 @@ def working_directory(transcript: Transcript) -> str:
 
 def other_directory(transcript: Transcript) -> str:
     """The directory outside of the session's own that most of its calls name; empty where they name none so often."""
-    first = _first_directory(transcript)
     given = (call.arguments for message in transcript.messages for call in message.calls)
     folders = (one.get("workdir") for one in given if isinstance(one, Mapping))
     named = [folder for folder in folders if isinstance(folder, str)]
-    folder, times = next(iter(Counter(named).most_common(1)), ("", 0))
+    if len(named) < _MIN_NAMED:
+        return ""
+    folder, times = Counter(named).most_common(1)[0]
+    first = _first_directory(transcript)
     is_other = _is_absolute(folder) and not f"{folder}/".startswith(f"{first}/")
-    return folder.rstrip("/\\") if first and is_other and 2 * times > len(named) >= _MIN_NAMED else ""
+    return folder.rstrip("/\\") if first and is_other and 2 * times > len(named) else ""
 
 
 _MIN_NAMED = 8

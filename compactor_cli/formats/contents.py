@@ -142,6 +142,11 @@ def string(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def shell_exit_code(value: Any) -> int:
+    """An exit code as shells count them (0 to 255); -1 where the value is no number."""
+    return value % 256 if isinstance(value, int) else -1
+
+
 def time_of(value: Any) -> str:
     """A time as text: a string as it is, seconds or milliseconds since 1970 in ISO 8601; empty for anything else."""
     if value is None or isinstance(value, str):  # of nearly all messages

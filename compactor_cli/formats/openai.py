@@ -184,7 +184,7 @@ def _result(item: Value, key: str) -> ToolResult:
         found = _EXIT_CODE.search(text[:_HEADER_CHARS])
         failed = found is not None and found[1] != "0"
     own_id, name = string(item.get("call_id")), string(item.get("name"))
-    ended = code % 256 if isinstance(code, int) else -1
+    ended = contents.shell_exit_code(code)
     return ToolResult(
         id=own_id, text=text, name=name, is_error=failed, media_count=media_count(output), exit_code=ended
     )

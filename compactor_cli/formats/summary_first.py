@@ -25,7 +25,7 @@ from typing import Any
 
 from compactor_cli.formats import located
 from compactor_cli.formats.client_signs import PRUNED_OUTPUT, marked_summary, summary_of
-from compactor_cli.formats.contents import arguments, dump, dumped, listed, parse, string, time_of
+from compactor_cli.formats.contents import arguments, dump, dumped, listed, parse, shell_exit_code, string, time_of
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, image_of
 from compactor_cli.formats.located import LinkedSite, LocatedPart, ParentTree, SessionDialect, Value, at, usage_of
 from compactor_cli.formats.registry import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
@@ -561,8 +561,7 @@ def _opencode_tool(part: Mapping[str, Any], place: JsonPath) -> list[LocatedPart
         return [asked, LocatedPart(result)]
     key = "error" if status == "error" and at(state, ("output",)) is None else "output"
     files = len(listed(at(state, ("attachments",))))
-    code = at(state, ("metadata", "exit"))
-    ended = code % 256 if isinstance(code, int) else -1
+    ended = shell_exit_code(at(state, ("metadata", "exit")))
     result = replace(result, text=string(at(state, (key,))), media_count=files, exit_code=ended)
     return [asked, LocatedPart(result, ((*place, "state", key),))]
 
