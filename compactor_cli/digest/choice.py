@@ -18,8 +18,8 @@ from compactor_cli.digest.noise import is_signature
 from compactor_cli.digest.salience import Scores
 from compactor_cli.digest.statements import Statement, StatementForm, lead_of
 
-# What a name that is sure to be used again is worth, in units of a word said twice in ten messages: in work on files,
-# and in a conversation, whose words tell more than its names.
+# What a name that is sure to be used again is worth, in units of a word that stands twice in ten messages: in work on
+# files, and in a conversation, whose words tell more than its names.
 ATOM_VALUE, ATOM_VALUE_OF_CHAT = 24.0, 6.0
 NAME_FACTOR = 1.5
 # That a call did or answered something, whatever its words.
@@ -46,7 +46,7 @@ Fact = Hashable
 
 
 class Worth:
-    """What facts are worth: words that were often said, in few messages; names by how likely they are used again."""
+    """What facts are worth: words used often, in few messages; names by how likely they are used again."""
 
     def __init__(self, scores: Scores) -> None:
         self._table = scores.table
@@ -63,8 +63,8 @@ class Worth:
     def facts(self, text: str, form: StatementForm = StatementForm.SENTENCE) -> dict[Fact, float]:
         """The facts of a text with their worth, in order; names of the table stand for themselves.
 
-        In a tool's output, words that somebody said count less: they may be there by chance. An object shows which
-        values belong together: what is said of it elsewhere says none of its facts.
+        In a tool's output, words of a message count less: they may be there by chance. An object shows which values
+        belong together: its facts are not covered by a statement about it elsewhere.
         """
         worth, values = self._words.get, self._values
         factor = OUTPUT_WORD_FACTOR if form in _SHOWN else 1.0
@@ -139,7 +139,7 @@ class Choice:
         self.opened_quarters = [len(one.label) + 4 * ITEM_TOKENS for one in candidates]
         self.is_exhausted = False
         gain = _Round(choice=self, left=0, focus_left=1.0).gain
-        # What was only looked at can be looked at again: it comes where everything else is said.
+        # What was only looked at can be looked at again: it comes after everything else.
         first = (i for i, is_looked in enumerate(self.is_looked) if not is_looked)
         self.heap = [(-value, i) for i in first if (value := gain(i)) > 0.0]
         heapify(self.heap)

@@ -196,8 +196,8 @@ _MAX_ENTRY_CHARS, _MAX_POINTED_CHARS, _MAX_POINTED, MAX_LOOKED_BACK = 110, 240, 
 def pointed_at(words: str, spoken: Sequence[str]) -> str:
     """The entries of the newest list before a message that it points at; empty where it points at none.
 
-    What it calls them (``issue 1``) is what the list is of; a number alone is of what was said just before, and at the
-    beginning of a line the user's own. A list of reasons has none that could be meant.
+    What it calls them (``issue 1``) is what the list is of; a number alone points into the message just before, and at
+    the beginning of a line it is the user's own. A list of reasons has none that could be meant.
     """
     found = _POINTS.search(words) if spoken and len(words) <= _MAX_POINTING_CHARS else None
     if found is None or _OWN_LIST.match(words):

@@ -227,7 +227,7 @@ class _Writer:
     def _candidates(self, tokens: int) -> list[Statement]:
         new = candidates_of(self.analysis, tokens)
         known = {statement.text for statement in new}
-        # What a command said is old where it ran again.
+        # The output of a command is old where it ran again.
         again = {self.analysis.labels[run.event].text for run in self.analysis.runs}
         old = (one for one in self.analysis.remembered if one.text not in known and one.label not in again)
         return [*old, *new]

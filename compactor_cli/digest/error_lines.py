@@ -67,7 +67,7 @@ def error_line(text: str) -> str:
     places = _one_of_each_file(_named_places(lines) if traced < 0 else ())
     places = [line for line in places if not (failed and _RIGHT.search(line))]
     if failed:
-        # A test prints what it did in the same form as what was wrong, which says so, or is said last.
+        # A test prints what it did in the same form as what was wrong, which says so, or comes last.
         places = ([line for line in places if _WRONG.search(line)] or places[-1:])[-_MAX_PLACES:]
     if not places:
         followed = zip_longest(lines, lines[1:], fillvalue="")

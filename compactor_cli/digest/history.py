@@ -110,7 +110,7 @@ def history_items(
     """The statements under their turn, each event or output one item; a turn without any has its line only.
 
     ``lines``: items that open turns whether or not a statement of theirs was chosen, by the turn's number.
-    ``quoted``: what another section would say of the user's messages, by record: said here where the turn has a line.
+    ``quoted``: what another section would quote of the user's messages, by record: here where the turn has a line.
     ``with_names``: whether the other turns are opened by what was asked, which small summaries quote elsewhere.
     """
     items: list[Item] = []
@@ -189,7 +189,7 @@ def asked_line(quoted: Item, words: FixedWords) -> str:
 
 
 def _exchange(statements: Sequence[Statement], depth: int, analysis: Analysis) -> list[Item]:
-    """One item: the user's words, quoted, and what was done, shown and said after them, in order."""
+    """One item: the user's words, quoted, and what was done, shown and answered after them, in order."""
     words = analysis.words
     groups = [
         list(pieces) for _, pieces in groupby(statements, key=lambda one: (one.event, one.label == words.thought))

@@ -375,9 +375,9 @@ def _chosen_pieces(
 
 
 def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:
-    """What the assistant said since the newest request: the newest of more than a few words.
+    """The assistant's newest message of more than a few words, and whether it is later than the newest request.
 
-    Where it said nothing of weight since, what it said before; and whether it was since.
+    Where none is later, the newest before the request.
     """
     spoken = [event for event in analysis.events if event.kind is EventKind.ASSISTANT]
     asked = _asked_record(analysis)

@@ -120,7 +120,7 @@ class SourceRecords:
         return any(folded in one.folded for one in self._texts)
 
     def is_by_user(self, text: str) -> bool:
-        """Whether most of a text are words that a user said."""
+        """Whether most of a text are words of a user's messages."""
         runs = _runs(text)
         known = sum(any(run in one.user_runs for one in self._texts) for run in runs)
         return not runs or known >= _LEAST_QUOTED_RATIO * len(runs)
@@ -163,7 +163,7 @@ class _Searched:
 
     @cached_property
     def user_runs(self) -> frozenset[tuple[str, ...]]:
-        """Of what users said: refusals of calls, earlier summaries and what else was shown included."""
+        """Of the users' words: refusals of calls, earlier summaries and what else was shown included."""
         texts = list(self._texts)
         for message in (transcript.messages[index] for transcript, index in self._indices):
             if message.role is Role.USER or message.results:
@@ -440,8 +440,8 @@ def _healed(outline: Outline, named: Named, check_input: CheckInput) -> Verdict:
 def _healed_item(
     item: Item, section: Section, unfound: Sequence[str], records: SourceRecords
 ) -> tuple[Item | None, Sequence[str]]:
-    """The item with its doubts marked, None for what nobody said, and what names only things that are not there; with
-    its quotations that have no source.
+    """The item with its doubts marked, None for words that no message holds, and what names only things that are not
+    there; with its quotations that have no source.
     """
     if section is Section.USER:
         quoted = _QUOTE.findall(item.text)

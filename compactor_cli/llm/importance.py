@@ -79,9 +79,9 @@ class Salience:
 
 
 def greedy(blocks: Sequence[set[F]], costs: Sequence[float], values: Mapping[F, float]) -> list[int]:
-    """Blocks by gain / cost, each gain without what the blocks before it say; those without any are left out.
+    """Blocks by gain / cost, each gain without the facts of the blocks before it; those without any are left out.
 
-    Takes out of ``blocks`` what was said before.
+    Removes from ``blocks`` the facts that an earlier block of the order holds.
     """
 
     def worth(number: int) -> float:
