@@ -22,6 +22,7 @@ from compactor_cli.digest.failures import ErrorRecord, Status, is_open
 from compactor_cli.digest.files import WRITING, FileOperation
 from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.settled import is_yes_or_no
+from compactor_cli.digest.shell import scripts_run
 from compactor_cli.digest.statements import (
     ELLIPSIS,
     TokenCache,
@@ -46,7 +47,6 @@ from compactor_cli.model.value import dataclass
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
     from compactor_cli.digest.commits import Commit
-    from compactor_cli.digest.files import FileOperation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,14 +346,18 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
 
 
 def _tests_not_run(analysis: Analysis) -> dict[str, int]:
-    """The files of tests that were written, each with its record, where no test was run since the first of them."""
+    """The files of tests that were written, each with its record, where no test was run since the first of them;
+    without those that a command ran as scripts.
+    """
     written = [one for one in analysis.operations if one.action in WRITING and TEST_FILE.search(one.path)]
     there = {state.path for state in analysis.files if not (state.is_deleted or state.is_reverted)}
     first = next((one.event for one in written if one.path in there), None)
-    if first is None or any(
-        run.event > first and not run.is_look and _RUNS_TESTS.search(run.command) for run in analysis.runs
-    ):
+    if first is None:
         return {}
+    since = [run.command for run in analysis.runs if run.event > first and not run.is_look]
+    if any(map(_RUNS_TESTS.search, since)):
+        return {}
+    there -= {path for command in since for path, _, _ in scripts_run(command)}
     return {one.path: one.record for one in reversed(written) if one.path in there}
 
 

@@ -462,3 +462,6 @@ def test_tests_that_were_written_and_not_run_are_open() -> None:
     assert "Tests written and not run: tests/tide.spec.ts" in texts(one, Section.PLAN)
     done = digest(conversation(asked, written, ran("pnpm --filter web test", "1 passed"), says("Written.")), 2_000)
     assert not any("not run" in text for text in texts(done, Section.PLAN))
+    by_name = ran("node tests/tide.spec.ts", "it turns")
+    done = digest(conversation(asked, written, by_name, says("Written.")), 2_000)
+    assert not any("not run" in text for text in texts(done, Section.PLAN))
