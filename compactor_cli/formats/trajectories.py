@@ -190,7 +190,7 @@ def _swe_message(value: Any, follows_action: bool) -> Message:
         return message
     if value.get("is_demo") is True:
         return Message(role=Role.TOOL, parts=message.parts)
-    if message.role is Role.TOOL:
+    if value.get("role") == "tool":
         ids, content = value.get("tool_call_ids"), value.get("content")
         call_id = string(value.get("tool_call_id")) or (string(ids[0]) if isinstance(ids, list) and ids else "")
         name = message.results[0].name if message.results else ""

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, made
 
@@ -110,6 +110,7 @@ def test_odd_content_never_raises(values: list[Any], start: int, stop: int) -> N
 
 
 @settings(max_examples=400, deadline=None)
+@example(value={"role": "user", "content": [{"toolResult": {"content": [{"text": "a tide"}]}}]})
 @given(value=_records)
 def test_texts_and_results_are_shortened_and_nothing_else(value: Any) -> None:
     for dialect in DIALECTS:
