@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
-from compactor_cli.digest.commands import Run, shown
+from compactor_cli.digest.commands import Run, is_look, shown
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.error_lines import error_line
 from compactor_cli.digest.events import FileAction
@@ -221,7 +221,8 @@ def brief(command: str, chars: int) -> str:
 
     Paths of a check stand by how they end, and no option without its value.
     """
-    line = _HOW_SHOWN.sub("", shown(command))
+    line = shown(command)
+    line = line if is_look(line) else _HOW_SHOWN.sub("", line)
     if len(line) <= chars or not is_test(command):
         return opening(line, chars)
     words = line.split(" ")
@@ -235,8 +236,12 @@ def brief(command: str, chars: int) -> str:
     return f"{' '.join(words[: len(kept) + kept[-1].startswith('-')])} {ELLIPSIS}"
 
 
-# What of its output a command line shows is none of what it does.
-_HOW_SHOWN = pattern(r"(?: 2>&1)?(?: \| (?:head|tail)(?: -(?:n ?)?\d+)?)*(?= *$)")
+# What of its output a command line shows is none of what it does; that a search for errors found some is no "ok".
+_HOW_SHOWN = pattern(
+    r"""(?: 2>&1)?(?: \| (?:(?:head|tail)(?: -(?:n ?)?\d+)?|(?:[ef]?grep|rg)(?: -(?!\w*v)\w+)* """
+    r"""(?:"[^"]*(?:error|fail)[^"]*"|'[^']*(?:error|fail)[^']*'|\w*(?:error|fail)\w*)))*(?=$| *(?:;|&&|\|\|) )""",
+    re.IGNORECASE,
+)
 _ABOVE = pattern(r"^(?!-)[^'\"]*(?:/|::)(?=\w)")
 
 

@@ -101,7 +101,7 @@ def changes_world(command: str) -> bool:
 # Commands that change nothing and only show: listed last.
 _LOOKING = frozenset(
     "cat ls grep rg egrep fgrep find head tail sed awk wc echo pwd which tree stat file diff less more nl sort uniq cut"
-    " sleep ps env printenv date whoami type jq xxd hexdump column printf cd basename dirname true export set"
+    " sleep ps env printenv date whoami type jq xxd hexdump strings column printf cd basename dirname true export set"
     " goto scroll_up scroll_down search_dir search_file find_file"
     " get-content get-childitem get-location get-item get-command select-string select-object test-path"
     " measure-object where-object format-table out-string".split()
@@ -175,7 +175,7 @@ def runs(events: Sequence[Event]) -> tuple[Run, ...]:
 def _run(event: Event, number: int, result: Event | None) -> Run:
     command = command_of(event.arguments).strip()
     key = command_key(command)
-    look = _is_look(_bare(command))
+    look = is_look(_bare(command))
     shows_errors = _error_filter(command) and not look
     is_refused = result is not None and result.is_refusal
     output = result.text if result and not is_refused else ""
@@ -257,7 +257,8 @@ def _searches(command: str) -> list[str]:
     return [what for what in asked if not re.search(r"(?:^|\s)-\w*v", what)]
 
 
-def _is_look(command: str) -> bool:
+def is_look(command: str) -> bool:
+    """Whether a command changes nothing and only shows."""
     command = re.sub(r"(?:\w+=)?\$\(|\)", " ", QUOTED.sub("q", command))
     if "<<" in command or re.search(r"(?<![0-9&=-])>{1,2}\s*(?!/dev/null|&)\S", command):
         return False

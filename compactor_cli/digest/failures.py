@@ -109,8 +109,19 @@ def is_open(error: ErrorRecord, number_of_events: int) -> bool:
     """
     if error.status in (Status.FIXED, Status.RUN_AGAIN):
         return False
-    is_check = is_test(error.command) and not _NEVER_RAN.search(error.line)
+    is_check = (is_test(error.command) or _is_outward(error.command)) and not _NEVER_RAN.search(error.line)
     return is_check or (error.event >= number_of_events - _RECENT_EVENTS and not error.explained)
+
+
+def _is_outward(command: str) -> bool:
+    """Whether a command hands the work to others: where it failed and was not run again, they do not have it."""
+    return _OUTWARD.search(unquoted(command)) is not None
+
+
+_OUTWARD = pattern(
+    r"\b(?:npm|pnpm|yarn|bun|twine|cargo|poetry|uv|make|just|task|mise|gh)(?: run)?"
+    r" (?:publish|deploy|release)\b(?![./])"
+)
 
 
 def is_shown(error: ErrorRecord, number_of_events: int) -> bool:
@@ -144,6 +155,8 @@ def find_errors(
             if (without := _from_gone(run, later, read)) is None:
                 newest |= partly
                 first_seen |= dict.fromkeys(names.difference(first_seen), run.event)
+                if _is_outward(run.command) and not any(_runs(other, run) for other in later):
+                    newest[run.key, run.line] = _judged(run, (), (), (), read)
                 continue  # its last sight decides
             # No edit of the work brings a program that is not there.
             since = () if "command not found" in run.line else after(run, changes)

@@ -290,7 +290,12 @@ def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     open_errors = [error for error in reversed(analysis.errors) if is_open(error, len(analysis.events))]
     # In few tokens the beginning of an error is worth more than none.
     most = max(_MIN_LINE_CHARS, 2 * (budget_tokens - _MIN_LINE_CHARS))
-    unfixed = [_error_item(replace(error, line=opening(error.line, most)), analysis) for error in open_errors]
+    unfixed: list[Item] = []
+    for number, error in enumerate(open_errors):
+        first = error.line.partition(" · ")[0]
+        is_shown = any(first in newer.line for newer in open_errors[:number])
+        line = opening(first, _MIN_LINE_CHARS) if is_shown else opening(error.line, most)
+        unfixed.append(_error_item(replace(error, line=line, files=() if is_shown else error.files), analysis))
     # What failed since the newest request stands before the steps that it keeps from being done.
     newest = sum(analysis.events[error.event].turn == analysis.events[-1].turn for error in open_errors[:1])
     return chosen(

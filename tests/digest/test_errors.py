@@ -941,3 +941,25 @@ def test_a_tracker_s_issue_that_is_created_is_no_finding() -> None:
     told = says("The edits of `store_times` are applied already; I clean them up after the tracker issue is created.")
     one = digest(conversation(user("file it"), told, ran("cat a.md", "x"), says("I look.")), 3_000)
     assert texts(one, Section.ERRORS) == []
+
+
+def test_a_release_that_failed_stands_as_open_though_what_it_runs_failed_alike_since() -> None:
+    fault = "src/gauge.ts(5,15): error TS2305: Module '\"tide\"' has no exported member 'Level'."
+    released = ran("npm run publish", fault, is_error=True)
+    built = ran("npm run build -w gauge", fault, is_error=True)
+    looks = [*ran("ls", "src"), *ran("ls", "gauge")]
+    open_errors = shown(released, built, *looks)[0]
+    assert [text.partition(":")[0] for text in open_errors] == ["`npm run build -w gauge`", "`npm run publish`"]
+    assert ["has no exported member" in text for text in open_errors] == [True, False]
+    again = ran("npm run publish", "+ tide@1.2.0")
+    assert not any("publish" in text for text in shown(released, built, edit("src/gauge.ts"), again)[0])
+
+
+def test_a_check_stands_without_the_search_for_its_errors() -> None:
+    facts = texts(
+        digest(conversation(user("go"), ran('npm run check 2>&1 | grep -E "error|warn" | head -5', "")), 3_000),
+        Section.COMMANDS,
+    )
+    assert [text.partition(" [")[0] for text in facts] == ["`npm run check` → ok"]
+    counted = ran("npm run check | grep -v error", "3 gauges")
+    assert "grep -v" in texts(digest(conversation(user("go"), counted), 3_000), Section.COMMANDS)[0]
