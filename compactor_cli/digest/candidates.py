@@ -13,7 +13,7 @@ from math import fsum, log
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.causes import finds_cause, supposes
+from compactor_cli.digest.causes import concluded, finds_cause, supposes, turns_away
 from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
 from compactor_cli.digest.choices import asks_the_user, is_option, offered
 from compactor_cli.digest.corrections import standing
@@ -124,8 +124,9 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
         is_old = number < newest_cause.get(events[number].turn, -1)
         is_answered = number < last_user
         is_past = not is_final or number < analysis.code_changed_at
+        goes_on = [one.turn for one in events[number + 1 : number + 2]] == [events[number].turn]
         kind = {"is_final": is_final, "is_past": is_past, "is_overtaken": number in steps, "is_answered": is_answered}
-        for one in _pieces(text, base, scores, focus, is_service=is_service, **kind):
+        for one in _pieces(text, base, scores, focus, goes_on=goes_on, is_service=is_service, **kind):
             mark = standing(one, analysis)
             is_doubted = mark == analysis.words.overruled or (is_old and finds_cause(one.text))
             named = _FILE_NAME.findall(f"{one.text} {one.lead}") if number < last_change else ()
@@ -179,7 +180,7 @@ def _thought_pieces(analysis: Analysis, wordless: Sequence[Statement]) -> Iterat
     """The statements of thoughts, the newest first, each after the event before it."""
     for at, thought in reversed(analysis.thoughts):
         base = wordless[at]._replace(label=analysis.words.thought, record=thought.record)
-        for one in _pieces(thought.text, base, analysis.scores, analysis.focus):
+        for one in _pieces(thought.text, base, analysis.scores, analysis.focus, goes_on=True):
             yield one._replace(place=one.place + _THOUGHT_PLACE, lead="", weight=one.weight * THOUGHT_FACTOR)
 
 
@@ -225,6 +226,7 @@ def _pieces(
     scores: Scores,
     focus: frozenset[str],
     *,
+    goes_on: bool = False,
     is_final: bool = False,
     is_past: bool = True,
     is_overtaken: bool = False,
@@ -239,9 +241,11 @@ def _pieces(
         return is_narration(sentence) or (is_past and is_passing(sentence))
 
     found = [*statements_of(text)]
+    stated = [piece for piece, _, _ in found]
+    left = concluded(stated) if goes_on else stated
     # By what they stand under: to reconsider one entry of a list leaves the others as they are.
-    reconsidered = {lead: place for place, (piece, _, lead) in enumerate(found) if _TURNS_AWAY.search(piece)}
-    for place, ((piece, form, lead), (opens, closes)) in enumerate(zip(found, list_ends(found), strict=True)):
+    reconsidered = {lead: place for place, (piece, _, lead) in enumerate(found) if turns_away(piece)}
+    for place, ((_, form, lead), piece, (opens, closes)) in enumerate(zip(found, left, list_ends(found), strict=True)):
         if form is StatementForm.SENTENCE:
             piece = without_end(piece, is_step)
         if is_noise(piece) or (is_overtaken and supposes(piece)):
@@ -286,12 +290,6 @@ _MINOR = pattern(
 _LEANS = re.compile(r"(?:But|So|This|That|These|Those|It|They|However|Also|Then|Both|And|Instead|Here)\b")
 
 
-# How who thinks aloud turns away from what came before.
-_TURNS_AWAY = pattern(
-    r"^(?:(?:but|oh|so|hm+|no)[,. ]+)*(?:wait\b|actually\b|on second thought)"
-    r"|(?<=[.!?] )(?:but )?(?:wait\b|actually,)|\blet me (?:reconsider|rethink|re-think)",
-    re.IGNORECASE,
-)
 # A question above its answers.
 _OFFERS = re.compile(
     r"\b(?:do you (?:want|prefer|need)|would you|(?:should|shall) (?:I|we))\b|\?$", re.IGNORECASE | re.MULTILINE

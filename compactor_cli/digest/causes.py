@@ -86,6 +86,25 @@ _SUPPOSES = pattern(
 )
 
 
+def turns_away(statement: str) -> bool:
+    """Whether who thinks aloud turns away in a statement from what came before."""
+    return _TURNS_AWAY.search(statement) is not None
+
+
+def concluded(statements: Sequence[str]) -> list[str]:
+    """The statements of a message, each without what it turns away from later on: what came before that is empty."""
+    last = max((at for at, one in enumerate(statements) if turns_away(one)), default=-1)
+    start = max((found.start() for found in _TURNS_AWAY.finditer(statements[last])), default=0) if last >= 0 else 0
+    return [one[start:] if at == last else one if at > last else "" for at, one in enumerate(statements)]
+
+
+_TURNS_AWAY = pattern(
+    r"^(?:(?:but|oh|so|hm+|no)[,. ]+)*(?:wait(?= ?[,.!:\u2013\u2014-])|actually\b|on second thought)"
+    r"|(?<=[.!?] )(?:but )?(?:wait(?= ?[,.!:\u2013\u2014-])|actually,)|\blet me (?:reconsider|rethink|re-think)",
+    re.IGNORECASE,
+)
+
+
 def find_causes(
     events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation], taken_back: Collection[int]
 ) -> tuple[Cause, ...]:
@@ -107,7 +126,7 @@ def find_causes(
         if event.kind is not EventKind.ASSISTANT:
             continue
         is_finding = number not in taken_back and finds_cause(event.text)
-        text = _cause_in(sentences(event.text)) if is_finding else ""
+        text = _cause_in([*filter(None, concluded(sentences(event.text)))]) if is_finding else ""
         names = frozenset(name.rpartition("/")[2] for name in atom_texts(text))
         is_named = names or len(_MARKED.findall(text)) > 1
         if text and is_named and not any(2 * len(names & one.names) >= len(names) > 0 for one in found):

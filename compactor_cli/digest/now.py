@@ -9,6 +9,7 @@ from itertools import dropwhile, groupby
 
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import atom_texts
+from compactor_cli.digest.causes import concluded
 from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.choices import last_proposal, last_question
 from compactor_cli.digest.commands import CommandOutcome
@@ -278,9 +279,11 @@ def _gist(
     """A message whole where it fits; else its end, if it is answered or waits for that; else what holds most of it.
 
     What a question is about stands before it. Where the work went on, it was the assistant's to itself. Left out is
-    a list of as many intentions as there were ``acts`` since.
+    a list of as many intentions as there were ``acts`` since, and what it turned away from itself.
     """
     found = [*statements_of(text)]
+    stated = [piece for piece, _, _ in found]
+    stated = stated if is_answered or analysis.is_dialogue else concluded(stated)
     pieces = [
         Statement(
             text=f"`{piece.strip()}`" if form is StatementForm.CODE else piece,
@@ -291,7 +294,9 @@ def _gist(
             opens=opens,
             closes=closes,
         )
-        for at, ((piece, form, lead), (opens, closes)) in enumerate(zip(found, list_ends(found), strict=True))
+        for at, (piece, (_, form, lead), (opens, closes)) in enumerate(
+            zip(stated, found, list_ends(found), strict=True)
+        )
         if not is_noise(piece)
     ]
     leads = [one.lead.rpartition("\n")[2] if one.form is StatementForm.ITEM else "" for one in pieces]
@@ -524,9 +529,13 @@ def question_items(
 
     Left out is what one of the items ``shown`` quotes.
     """
-    last = next((event for event in reversed(analysis.events) if event.kind in _SPEAKERS), None)
-    if last is None or last.kind is EventKind.USER:
+    spoken = (number for number, event in enumerate(analysis.events) if event.kind in _SPEAKERS)
+    at = max(spoken, default=-1)
+    if at < 0 or (last := analysis.events[at]).kind is EventKind.USER:
         return ()  # Now quotes what the user asks
+    # Who goes on working has asked nobody else.
+    if any(event.kind is EventKind.CALL and not is_own(event.name) for event in analysis.events[at + 1 :]):
+        return ()
     # Words at a call that was refused may be the answer, too.
     if _is_answered_in_kept(last.record, analysis) or _asked_record(analysis) > last.record:
         return ()

@@ -594,3 +594,17 @@ def test_what_the_agent_asks_itself_waits_for_no_answer() -> None:
     )
     one = digest(conversation(user("why is the gauge empty?"), asked, *ran("cat store.py", "x = 1"), asked), 3_000)
     assert not any(text.startswith("Waiting for an answer") for text in texts(one, Section.TASK))
+    going_on = digest(conversation(user("why is the gauge empty?"), asked, call("Read", file_path="store.py")), 3_000)
+    assert texts(going_on, Section.QUESTIONS) == []
+
+
+def test_of_what_is_thought_aloud_what_it_turned_away_from_stands_nowhere() -> None:
+    aloud = says(
+        "The bug is that `turn_wheel` in tide.py drops the key of the north gauge, as its cache is old. "
+        "But wait, `turn_wheel` runs on the side of the sender. Actually, the lock of `read_gauge` is never opened, "
+        "so every reading after the first one is empty. Let me look at the store."
+    )
+    one = digest(conversation(user("why is the gauge empty?"), *BUILD, aloud, *ran("cat store.py", "x = 1")), 3_000)
+    shown = rendered(one.summary)
+    assert "the lock of `read_gauge` is never opened" in shown
+    assert "drops the key" not in shown
