@@ -251,17 +251,25 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
 
 
 def taken_out(events: Sequence[Event], operations: Iterable[FileOperation]) -> Mapping[int, frozenset[int]]:
-    """What was said after edits of which a later turn takes back all to the letter: positions, with the places."""
+    """What was said after edits that a later turn takes back to the letter: positions, with the places.
+
+    Where other files of their turn stay as it made them, that is what names a file of which it takes all back.
+    """
     edits: dict[int, list[FileOperation]] = {}
     for one in operations:
         if one.action is not FileAction.READ and not one.is_in_passing:
             edits.setdefault(events[one.event].turn, []).append(one)
-    return {
-        at: frozenset(place for place, _ in enumerate(statements_of(event.text)))
-        for at, event in enumerate(events)
-        if event.kind is EventKind.ASSISTANT and (own := edits.get(event.turn)) and at > own[0].event
-        if all(one.undone_by >= 0 and events[one.undone_by].turn > event.turn for one in own)
-    }
+    found: dict[int, frozenset[int]] = {}
+    for at, event in enumerate(events):
+        own = edits.get(event.turn, ())
+        if event.kind is not EventKind.ASSISTANT or not own or at < own[0].event:
+            continue
+        left = {one.name for one in own if one.undone_by < 0 or events[one.undone_by].turn == event.turn}
+        gone = {one.name for one in own} - left
+        pieces = enumerate(piece for piece, _, _ in statements_of(event.text) if gone)
+        if places := frozenset(place for place, piece in pieces if not left or any(name in piece for name in gone)):
+            found[at] = places
+    return found
 
 
 def _findings_of_turn(events: Sequence[Event], closing: int) -> Iterator[tuple[int, frozenset[int]]]:

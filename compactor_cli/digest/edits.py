@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import islice, zip_longest
@@ -262,3 +263,18 @@ def reported_files(report: str, *, with_lists: bool) -> dict[str, bool]:
 
 def _is_anew(done: str) -> bool:
     return done.lower() in ("created", "wrote", "written")
+
+
+def changed_lines(replaced: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """The lines that replacements take out (after a ``-``) and write (after a ``+``), of some length; where there
+    is none, what is replaced by what as a whole.
+    """
+    for old, new in replaced:
+        before, after = (Counter(line.strip() for line in text.split("\n")) for text in (old, new))
+        signed = (("-", (before - after).elements()), ("+", (after - before).elements()))
+        lines = [f"{sign}{line}" for sign, own in signed for line in own if len(line) >= _MIN_CHANGED_CHARS]
+        yield from lines or (f"-{old}", f"+{new}")
+
+
+# A shorter line may stand in many places.
+_MIN_CHANGED_CHARS = 10

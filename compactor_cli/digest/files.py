@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache, partial
@@ -14,6 +15,7 @@ from compactor_cli.digest.commands import failed_with_code
 from compactor_cli.digest.edits import (
     PROSE,
     added_names,
+    changed_lines,
     changes_of,
     definition_around,
     editor_step,
@@ -49,7 +51,8 @@ class FileOperation:
     ``added``: names it defines, ``within``: of the definitions that it changes. ``lines``: the most telling of those
     that it wrote, with which it ``replaced`` what.
     ``is_try``: the file is a script that was only run to try something.
-    ``undoes``, ``undone_by``: the position of the edit that it takes back to the letter, or that takes it back.
+    ``undone_by``: the position of the edit that took back the last of it, to the letter; ``undoes``: the number of
+    edits of which it does. ``only_undoes``: whether it changes nothing else.
     """
 
     action: FileAction
@@ -63,13 +66,14 @@ class FileOperation:
     replaced: tuple[tuple[str, str], ...] = ()
     is_rewrite: bool = False
     is_try: bool = False
-    undoes: int = -1
     undone_by: int = -1
+    undoes: int = 0
+    only_undoes: bool = False
 
     @property
     def is_cancelled(self) -> bool:
         """Whether nothing is left of it: it takes an earlier edit back, or a later one took it back."""
-        return self.undoes >= 0 or self.undone_by >= 0
+        return self.only_undoes or self.undone_by >= 0
 
     @property
     def is_in_passing(self) -> bool:
@@ -171,20 +175,37 @@ def _below(folder: str, paths: Iterable[str]) -> list[str]:
 
 
 def _with_undone(operations: Iterable[FileOperation]) -> tuple[FileOperation, ...]:
-    """The operations, with each edit that a later one takes back to the letter, both marked."""
-    found: list[FileOperation] = []
-    standing: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
-    for place, one in enumerate(operations):
-        found.append(one)
-        if one.action is not FileAction.EDIT or not one.replaced:
-            continue
-        back = tuple((new, old) for old, new in one.replaced)
-        if (before := standing.pop((one.path, back), None)) is None:
-            standing[one.path, one.replaced] = place
-        else:
-            found[before] = replace(found[before], undone_by=one.event)
-            found[place] = replace(one, undoes=found[before].event)
+    """The operations, with each edit of which later ones take back every line, in whatever pieces, all marked.
+
+    An edit that writes something else as well takes nothing back.
+    """
+    found = [*operations]
+    standing: dict[tuple[str, str], list[int]] = {}  # by path and changed line, the edits that stand with it
+    left: dict[int, int] = {}  # how many changed lines of an edit were not taken back
+    taken_from: dict[int, list[int]] = {}  # the edits that one takes lines back of, a place for each line
+    for place, one in enumerate(found):
+        lines = [*changed_lines(one.replaced)] if one.action is FileAction.EDIT else []
+        before = [(one.path, f"{_OPPOSITE[line[0]]}{line[1:]}") for line in lines]
+        if any(number > len(standing.get(key, ())) for key, number in Counter(before).items()):
+            for key, line in zip(before, lines, strict=True):
+                if other := standing.get(key):
+                    other.pop()
+                standing.setdefault((one.path, line), []).append(place)
+            left[place] = len(lines)
+        elif lines:
+            taken_from[place] = [standing[key].pop() for key in before]
+            for at in taken_from[place]:
+                left[at] -= 1
+            gone = {at for at in taken_from[place] if not left[at]}
+            for at in gone:
+                found[at] = replace(found[at], undone_by=one.event)
+            found[place] = replace(one, undoes=len(gone))
+    for place, edits in taken_from.items():
+        found[place] = replace(found[place], only_undoes=not any(left[at] for at in edits))
     return tuple(found)
+
+
+_OPPOSITE = {"+": "-", "-": "+"}
 
 
 def _with_rewrites(operations: Iterable[FileOperation]) -> Iterator[FileOperation]:
@@ -418,7 +439,7 @@ def _apply(state: FileState, operation: FileOperation) -> None:
         is_new = not is_known or (state.is_deleted and not (operation.is_rewrite or was_there))
         state.is_created, state.edits = state.is_created or is_new, state.edits + (not is_new)
     elif operation.action is FileAction.EDIT:
-        state.edits += 1 if operation.undoes < 0 else -1
+        state.edits += (not operation.only_undoes) - operation.undoes
     is_anew = operation.action is FileAction.CREATE
     gone = [*added_names(((new, old) for old, new in operation.replaced), operation.path)]
     for name in gone:
@@ -438,7 +459,7 @@ def _apply(state: FileState, operation: FileOperation) -> None:
     replaced = [pair for pair in operation.replaced if pair[0] or operation.action is FileAction.CREATE]
     standing = (line for line in state.lines if not any(_overwrites(line, *pair) for pair in replaced))
     state.lines = tuple(dict.fromkeys((*standing, *operation.lines)))[-MAX_SHOWN_LINES:]
-    is_undone = operation.undoes >= 0 and not (state.edits or state.is_created)
+    is_undone = operation.only_undoes and not (state.edits or state.is_created)
     state.is_reverted = operation.action is FileAction.REVERT or is_undone
     if state.is_reverted:
         state.lines, state.added, state.removed, state.within = (), {}, {}, {}

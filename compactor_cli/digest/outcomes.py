@@ -236,11 +236,12 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
             found[call.turn].filed.append((f"{call.name.rpartition('__')[2]} {ticket[0]}", result.record))
     for run in runs:
         found[events[run.event].turn].runs.append(run)
-    # What was made and deleted again is nothing that came of a request; of what was deleted, that it was.
+    # What was made and deleted or taken back again is nothing that came of a request; of what was deleted, that it was.
     last = {one.path: one.action for one in operations if one.action is not FileAction.READ}
     own = {one.path for one in operations if one.action is FileAction.CREATE and not one.is_rewrite}
     for one in operations:
         is_gone = last.get(one.path) is FileAction.DELETE and (one.path in own or one.action is not FileAction.DELETE)
+        is_gone |= one.undone_by >= 0
         if one.action not in (FileAction.READ, FileAction.REVERT) and not (one.is_in_passing or is_gone):
             found[events[one.event].turn].changes.append(one)
     return {turn: work for turn, work in found.items() if work.asked}

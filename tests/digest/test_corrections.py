@@ -334,6 +334,28 @@ def test_a_fix_that_a_later_turn_takes_back_to_the_letter_is_none_and_what_was_s
     assert DOUBT in next(text for text in texts(one, Section.HISTORY) if "root cause" in text)
 
 
+def test_edits_that_are_taken_back_in_other_pieces_left_nothing() -> None:
+    def edit(path: str, old: str, new: str) -> tuple[Message, Message]:
+        return call("Edit", path, file_path=path, old_string=old, new_string=new), answer("ok", path)
+
+    tables = "tables = 11\nshares()\nkeys()"
+    added = edit("src/schema.py", tables, "tables = 12\napprovals()\nshares()\nkeys()")
+    other = edit("docs/schema.md", "Eleven tables.", "Every table has a clock.")
+    back = edit("src/schema.py", "approvals()\n", ""), edit("src/schema.py", "tables = 12\n", "tables = 11\n")
+    reported = says("The table of approvals stands in `schema.py` as number twelve, and the page of it says what for.")
+    one = digest(
+        conversation(
+            user("add the table of approvals to the schema"), *added, *other, reported,
+            user("it is made by its own migration anyway, so take it out of the schema again"),
+            *back[0], *back[1], says("It is out again."), user("and the page?"),
+        ),
+        1_500,
+    )  # fmt: skip
+    assert "src/schema.py — changes thrown away" in texts(one, Section.FILES)
+    assert DOUBT in next(text for text in texts(one, Section.HISTORY) if "number twelve" in text)
+    assert not any("approvals to the schema → edited schema.py" in text for text in texts(one, Section.USER))
+
+
 def test_what_names_a_file_that_was_deleted_later_is_marked() -> None:
     written = (call("Write", "w", file_path="flat/store.py", content="x = 1"), answer("ok", "w"))
     plain = says("The store of the harbour runs by `python flat/store.py`, and its page by `make page`.")

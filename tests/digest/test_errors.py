@@ -708,7 +708,7 @@ def test_a_line_that_was_taken_out_again_is_named_as_no_fix() -> None:
     silenced = edited("steps:", "steps:\n  allow_failure: yes")
     assert shown(failed, silenced, passed)[1] == ["`make lint`: 2 errors → fixed by ci.yml: `allow_failure: yes`"]
     back = edited("  allow_failure: yes\n", "")
-    assert shown(failed, silenced, passed, back)[1] == ["`make lint`: 2 errors → fixed by ci.yml"]
+    assert shown(failed, silenced, passed, back)[1] == ["`make lint`: 2 errors → fixed by ci.yml, changes thrown away"]
 
 
 def test_a_check_that_fails_in_many_files_names_all_that_are_left_to_mend() -> None:
