@@ -32,7 +32,16 @@ from compactor_cli.digest.failures import is_open
 from compactor_cli.digest.files import is_undone
 from compactor_cli.digest.language import is_term
 from compactor_cli.digest.names import PATH_ALONE
-from compactor_cli.digest.noise import DEFINERS, MODIFIER, is_import, is_narration, is_noise, is_passing, is_scrap
+from compactor_cli.digest.noise import (
+    DEFINERS,
+    MODIFIER,
+    intends,
+    is_import,
+    is_narration,
+    is_noise,
+    is_passing,
+    is_scrap,
+)
 from compactor_cli.digest.open import State
 from compactor_cli.digest.salience import Scores
 from compactor_cli.digest.settled import chooses, gives_reason
@@ -248,7 +257,7 @@ def _pieces(
     for place, ((_, form, lead), piece, (opens, closes)) in enumerate(zip(found, left, list_ends(found), strict=True)):
         if form is StatementForm.SENTENCE:
             piece = without_end(piece, is_step)
-        if is_noise(piece) or (is_overtaken and supposes(piece)):
+        if is_noise(piece) or (is_overtaken and (supposes(piece) or intends(piece))):
             continue
         is_offered = form is StatementForm.ITEM and is_option(piece, options)
         if is_offered and not is_service:

@@ -94,6 +94,15 @@ def is_narration(text: str) -> bool:
     return is_courtesy(text) or (_narration().match(text) is not None and not _PURPOSE.search(text))
 
 
+def intends(text: str) -> bool:
+    """Whether a sentence says what is to be done next, and may be why."""
+    text = text.replace("’", "'")
+    return _INTENDS.search(text) is not None or _narration().match(text[:_MAX_NARRATION_CHARS]) is not None
+
+
+_INTENDS = re.compile(r"\b(?:needs? to (?:be|have)|(?:still|also) needs?|I(?:'ll| will| need to))\b", re.IGNORECASE)
+
+
 def is_passing(text: str) -> bool:
     """Whether a sentence only says how a step of the work went: true until the next one, and shown by its call.
 

@@ -59,6 +59,18 @@ def test_what_a_message_turned_away_from_gives_way_to_where_it_arrived() -> None
     assert early not in taken
 
 
+def test_what_a_step_announced_gives_way_to_what_it_found() -> None:
+    found = "The relay of the north gauge sends every reading a second time after its clock was set back."
+    aims = (
+        "I'll add a `seen` set to relay.py, because the importer can't tell the copies apart.",
+        "The two calls in importer.py need to be moved below the loop, so that they see all of the hour.",
+    )
+    session = (user("fix the relay"), says(f"{found}\n\n{aims[0]}\n\n{aims[1]}"), *ran("make", "ok"), says("Done."))
+    taken = [one.text for one in chosen(read(*session, user("go on")), 400)]
+    assert found in taken
+    assert not set(aims) & {*taken}
+
+
 def test_the_newest_explanation_is_quoted_whole() -> None:
     reasons = [
         "The gauge sends its lines twice after a reconnect, because the buffer is flushed by both threads.",
