@@ -28,9 +28,9 @@ COST_POWER = 0.75
 # A statement opens an item (list mark, records) unless its event has one already.
 ITEM_TOKENS = 6
 OUTPUT_WORD_FACTOR = 0.5
-# Lines of one answer: more of them read as a heap of pieces, so they come only where tokens are left over, and all
-# together take no more than this, however large the summary is: what they are lines of can be read again.
-MAX_OUTPUTS = (3, 16, 200)
+# Lines of one answer: this many at first, and at most. More of them read as a heap of pieces. All together take no more
+# than this, however large the summary is: what they are lines of can be read again.
+MAX_OUTPUTS = (3, 10)
 MAX_OUTPUT_TOKENS = 2_000
 # What a statement that names the focus is worth for that alone, and the share of the budget such statements may take.
 FOCUS_VALUE, FOCUS_RATIO = 60.0, 0.6
@@ -226,6 +226,8 @@ class _Round:
             text = candidates[number].text
             if self.left <= ITEM_TOKENS:
                 return
+            if self.outputs[self.choice.items[number]] >= MAX_OUTPUTS[-1]:
+                continue
             if text not in texts and text not in self.choice.shown and self._has_room(number):
                 texts.add(text)
                 self._enter(number, 0)

@@ -66,7 +66,7 @@ HANDS = "\n".join(f"    hand_{n} = draw(hand_{n}, dial_{n})" for n in range(30))
 def _drawn(*messages: Message | tuple[Message, ...]) -> Answer:
     clock = call("Read", "r", file_path="src/clock_face.py"), answer(f"import moonphase_lib\n{HANDS}", "r")
     session = conversation(user("draw the face of the clock"), clock, *messages, says("Drawn."), user("and the case?"))
-    return digest(session, 900)
+    return digest(session, 1_600)
 
 
 def _index(*messages: Message | tuple[Message, ...]) -> str:
