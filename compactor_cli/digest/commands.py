@@ -134,7 +134,9 @@ _RESULT = pattern(
     r"|compiled successfully"
 )
 # How git tells of a commit: its branch, hash and subject.
-COMMIT_LINE = pattern(r"^\[([\w./-]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\](.*)", re.MULTILINE)
+COMMIT_LINE = pattern(
+    r"^\[(?P<branch>[\w./-]+)(?: \(root-commit\))? (?P<hash>[0-9a-f]{7,40})\](?P<subject>.*)", re.MULTILINE
+)
 _REPORT = pattern(
     rf"{_RESULT.pattern}|{COMMIT_LINE.pattern}|\b\d+ files? changed|Successfully"
     r"|->\s+\S+(?: \([\w ]+\))?$|/pull/\d+|/issues/\d+|^Switched to |^Your branch is |^branch '[^']+' set up"
@@ -420,12 +422,17 @@ def _brief(text: str) -> str:
     if text.count("\n") > 4 * _MAX_BRIEF_LINES:
         return ""
     lines = [line.strip() for line in own_lines(text) if not line.startswith("Shell cwd was reset to ")]
-    ended = (line.strip("[]").removeprefix("Process ") for line in lines)
-    own = (line for line, end in zip(lines, ended, strict=True) if not exit_code().fullmatch(end))
+    own = (line for line in lines if not _tells_exit_code(line))
     lines = [line for line in own if not (_ECHO.match(line) or _RAN_NOTHING.search(line) or _IS_PLACE.match(line))]
     whole = " · ".join(line for line in lines if line)
     is_brief = len(lines) <= _MAX_BRIEF_LINES and len(whole) <= _MAX_BRIEF_CHARS
     return whole if is_brief and any(map(str.isalnum, whole)) and whole not in ("(no output)", "PASS") else ""
+
+
+def _tells_exit_code(line: str) -> bool:
+    """Whether a line is the client's, on how the command ended."""
+    is_in_brackets = line[:1] + line[-1:] in ("[]", "<>")
+    return (exit_code().search if is_in_brackets else exit_code().fullmatch)(line.removeprefix("Process ")) is not None
 
 
 def shown(command: str) -> str:

@@ -91,7 +91,7 @@ def _between_slashes(path: str) -> str:
     return f"/{path.strip('/')}/"
 
 
-def find_commits(runs: Iterable[Run], directory: str) -> list[Commit]:
+def find_commits(runs: Sequence[Run], directory: str) -> list[Commit]:
     """The commits that stand, in order: one that was amended is part of the one in its place, and some are taken back.
 
     Going on with a merge or a rebase commits what was staged.
@@ -100,7 +100,7 @@ def find_commits(runs: Iterable[Run], directory: str) -> list[Commit]:
     """
     found: list[Commit] = []
     index = _Index()
-    for run in runs:
+    for number, run in enumerate(runs):
         text = run.output
         made = list(_MADE.finditer(text)) if run.outcome is not CommandOutcome.FAILED else []
         ends = [*(one.start() for one in made[1:]), len(text)]
@@ -108,9 +108,10 @@ def find_commits(runs: Iterable[Run], directory: str) -> list[Commit]:
             if step == "commit":
                 amended = found.pop() if found and made and "--amend" in words else None
                 index.commit(words, amended)
-                if made:
-                    one = made.pop(0)
-                    new = index.committed(one, text[one.end() : ends.pop(0)], run)
+                one = made.pop(0) if made else _quietly_made(words, runs[number:])
+                if one:
+                    shown = text[one.end() : ends.pop(0)] if one.string == text and ends else ""
+                    new = index.committed(one, shown, run)
                     found.append(replace(new, amends=(*amended.amends, amended.event)) if amended else new)
                     index = _Index()
             elif step == "reset" and (back := _BACK.search(" ".join(words))):
@@ -122,6 +123,20 @@ def find_commits(runs: Iterable[Run], directory: str) -> list[Commit]:
             elif "fatal: pathspec" not in text:
                 index.stage(step, words)
     return found
+
+
+def _quietly_made(words: Sequence[str], runs: Sequence[Run]) -> re.Match[str] | None:
+    """The line of a log that shows a commit which told nothing of itself: the first of these runs made it."""
+    subject = _SUBJECT.search(runs[0].command)
+    is_quiet = any(_QUIET.fullmatch(word) for word in words) and runs[0].outcome is CommandOutcome.OK
+    if not (is_quiet and subject):
+        return None
+    logged = (one for run in runs for one in _LOGGED.finditer(run.output))
+    return next((one for one in logged if one["subject"] == subject[1].strip()), None)
+
+
+_QUIET = pattern(r"-(?!-)\w*q\w*|--quiet")
+_SUBJECT = pattern(r"\bcommit\b[^|;&\n]*? -\w*m ?[\"']([^\"'\n]+)")
 
 
 def after_rebases(commits: Iterable[Commit], runs: Iterable[Run]) -> Iterator[Commit]:
@@ -143,8 +158,8 @@ def after_rebases(commits: Iterable[Commit], runs: Iterable[Run]) -> Iterator[Co
 
 
 _REBASE = pattern(r"\bgit (?:rebase\b|pull\b.* (?:-r|--rebase)\b)")
-_LOGGED = pattern(r"^(?:\* )?([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$", re.MULTILINE)
-_MADE = pattern(COMMIT_LINE.pattern.replace("([", "(detached HEAD|["), re.MULTILINE)
+_LOGGED = pattern(r"^(?:\* )?(?P<hash>[0-9a-f]{7,40}) (?:\([^)\n]*\) )?(?P<subject>.+)$", re.MULTILINE)
+_MADE = pattern(COMMIT_LINE.pattern.replace("<branch>", "<branch>detached HEAD|"), re.MULTILINE)
 _SIZE = pattern(r"^ *(\d+) files? changed", re.MULTILINE)
 # New and deleted files of a commit, and those that were moved.
 _SHOWN = pattern(r"^ *(?:(?:create|delete) mode \d+ (.+)|re(?:name|write) (.*) \(\d+%\))$", re.MULTILINE)
@@ -205,14 +220,14 @@ class _Index:
             self.takes_all = self.takes_all or amended.takes_all
 
     def committed(self, line: re.Match[str], shown: str, run: Run) -> Commit:
-        """The commit that git tells of in a line and what stands below it."""
-        branch, name, subject = line.groups()
+        """The commit that git tells of in a line, of a log where it has no branch, and what stands below it."""
+        parts = {"branch": ""} | line.groupdict()
         size = _SIZE.search(shown)
         moved = (path for one in _SHOWN.findall(shown) for path in _both_names(one[0] or one[1]))
         return Commit(
-            branch=branch.removeprefix("detached HEAD"),
-            hash=name,
-            subject=subject.strip(),
+            branch=parts["branch"].removeprefix("detached HEAD"),
+            hash=parts["hash"],
+            subject=parts["subject"].strip(),
             event=run.event,
             record=run.result_record,
             named=(*self.named, *moved),

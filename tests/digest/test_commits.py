@@ -193,3 +193,12 @@ def test_what_git_lists_from_a_folder_below_is_named_from_the_root_and_all_of_it
     status = ran("cd apps/web && git status --short", "\n".join(f" D ../../{name}" for name in names))
     (line,) = is_open(COMMIT, status)
     assert line == f"Not committed: src/{{{', '.join(f'part{number}.py' for number in range(8))} …}} +4: src 4"
+
+
+def test_a_commit_that_tells_nothing_of_itself_is_the_one_that_a_log_shows() -> None:
+    quiet = ran('git commit -q -m "Store UTC\n\nAll of it." && git log --oneline -1', "4f1c2aa Store UTC")
+    assert states_of(STORE, ran("git add store.py", ""), quiet) == ["store.py — edited, in commit 4f1c2aa"]
+    later = ran("git log --oneline -3", "9c1d2e3 (HEAD -> main) Store UTC\n1a2b3c4 Read the gauge")
+    unseen = ran("git commit -qam 'Store UTC'", "")
+    assert states_of(STORE, unseen, later) == ["store.py — edited, in commit 9c1d2e3"]
+    assert not any("in commit" in state for state in states_of(STORE, unseen))
