@@ -14,7 +14,7 @@ from compactor_cli.digest.causes import Cause, find_causes
 from compactor_cli.digest.checks import changes_code, is_test
 from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import Run, changes_world, runs
-from compactor_cli.digest.corrections import EditedNames, edited_names, overturned, taken_out
+from compactor_cli.digest.corrections import EditedNames, edited_names, overturned, taken_out, without_withdrawn
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, events, unsaid_thoughts
 from compactor_cli.digest.failures import ErrorRecord, find_errors
 from compactor_cli.digest.files import FileOperation, FileState, file_operations, overwritten, replay
@@ -120,7 +120,7 @@ def analyse(request: Request) -> Analysis:
     named = ", ".join((*(row[0] for row in memory.files), *(name for name, _ in memory.names)))
     lines = "\n".join((*(line for _, line in memory.lines), named))
     own_records = frozenset(event.record for event in own)
-    found = tuple(replace(event, text="") if event.record in own_records else event for event in read)
+    found = without_withdrawn([replace(event, text="") if event.record in own_records else event for event in read])
     thoughts = unsaid_thoughts(request.transcript, request.covered, found)
     table = build(found)
     for _, thought in thoughts:

@@ -316,18 +316,19 @@ def _shortened(text: str, scores: Scores, focus: frozenset[str], max_chars: int 
     if len(text) <= max_chars:
         return text
     best = nlargest(6, sorted(atom_texts(text[:20_000])), key=scores.of)
-    if ". " in text and (whole := _in_sentences(text[:20_000], best, max_chars)):
+    if (". " in text or "; " in text) and (whole := _in_sentences(text[:20_000], best, max_chars)):
         return whole
     return windowed(text, [(at, at + len(atom)) for atom in best if (at := text.find(atom)) >= 0])
 
 
 def _in_sentences(text: str, best: Sequence[str], max_chars: int) -> str:
-    """The sentences of a long line with these names, the most important first, as many as fit; empty where none does.
+    """The sentences, or clauses, of a long line with these names, the most important first, as many as fit; or none.
 
     Half a sentence may say the opposite of the whole.
     """
-    found = sentences(text)
-    if not found or not all(one in text for one in found):
+    found: Sequence[str] = sentences(text)
+    found = found if len(found) > 1 else re.split(r"(?<=;) ", text)
+    if len(found) == 1 or not all(one in text for one in found):
         return ""
     taken: set[int] = set()
     left = max_chars

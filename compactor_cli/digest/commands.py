@@ -400,7 +400,9 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
     reporting = [] if commit else [line for line in reversed(lines) if may_have(line, _REPORT_PARTS)]
     telling = [line for line in reporting if not (is_notice(line) or _IS_PLACE.match(line))]
     reported = (line.strip() for pattern in patterns for line in telling if pattern.search(line))
-    reported = (one for one in reported if is_world or not _DIFF_SIZE.match(one))
+    # The end of a `git diff --stat` tells of what is not committed yet, or of another commit.
+    counts_own = is_world and _SHOWS_SIZES.search(command) is None
+    reported = (one for one in reported if counts_own or not _DIFF_SIZE.match(one))
     reports = (one for one in reported if not (one == "PASS" or _RAN_NOTHING.search(one) or one.startswith('"')))
     line = next(reports, "")
     if _PACKAGE.match(line) and sum(bool(_PACKAGE.match(one)) and not _RAN_NOTHING.search(one) for one in lines) > 1:
@@ -410,7 +412,7 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
 
 
 _MOST_LISTED_CHARS = 80
-# The end of a `git diff --stat`: what is not committed yet.
+_SHOWS_SIZES = pattern(r"\bgit (?:-C \S+ )?(?:show|diff|log)\b")
 _DIFF_SIZE = pattern(r"\d+ files? changed, ")
 # A package whose tests passed, as Go says it: one of many says little.
 _PACKAGE = pattern(r"ok\s+\S+\s+(?:\(cached\)|[\d.]+s)")

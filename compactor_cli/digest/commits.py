@@ -126,7 +126,7 @@ def find_commits(runs: Sequence[Run], directory: str) -> list[Commit]:
 
 
 def _quietly_made(words: Sequence[str], runs: Sequence[Run]) -> re.Match[str] | None:
-    """The line of a log that shows a commit which told nothing of itself: the first of these runs made it."""
+    """The line of a log that shows a commit that printed nothing: the first of these runs made it."""
     subject = _SUBJECT.search(runs[0].command)
     is_quiet = any(_QUIET.fullmatch(word) for word in words) and runs[0].outcome is CommandOutcome.OK
     if not (is_quiet and subject):

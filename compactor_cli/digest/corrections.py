@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from compactor_cli.digest.causes import finds_cause
@@ -32,7 +33,7 @@ _SHARED_WORDS, _MAX_EXPLAINED, _MAX_OWNING_SENTENCES = 3, 30, 4
 # How a message of the user begins that takes back what was said before it.
 _CORRECTION = pattern(
     # What follows a yes limits it.
-    r"(?!\W*(?:ok(?:ay)?|yes|yeah|sure)\W+but\b)\W*(?:(?:hm+|ok(?:ay)?|yes|yeah|oh|ah|so|no)[,. ]+)?"
+    r"(?!\W*(?:ok(?:ay)?|yes|yeah|sure)\W+but\b)\W*(?:(?:hm+|ok(?:ay)?|yes|yeah|oh|ah|so|no|sorry)[,. ]+)?"
     r"(?:wait\b|undo\b|revert\b|that(?:'s| is) (?:not|wrong|no)|not (?:that|like|what)|wrong\b"
     r"|(?:this|that|it) (?:should|must)(?: not|n'?t)\b|let'?s (?:not|pause|step back)\b"
     r"|i (?:meant|didn'?t|don'?t (?:want|think|like)|still (?:feel|think|believe)|would (?:rather|prefer))"
@@ -201,6 +202,26 @@ def _failed(words: str, closings: Sequence[int], events: Sequence[Event]) -> lis
     if len(doubted) < _MIN_NAMING or not doubted.isdisjoint(reported):
         return [closings[-1]]
     return _meant(events, closings, words)
+
+
+def without_withdrawn(events: Sequence[Event]) -> tuple[Event, ...]:
+    """The events, those without words in which the user said what he took back whole in his next message."""
+    found, before = [*events], -1
+    for number, event in enumerate(events):
+        if event.kind is EventKind.USER:
+            if before >= 0 and _WITHDRAWS.search(event.text[:_MAX_WITHDRAWING_CHARS]):
+                found[before] = replace(found[before], text="")
+            before = number
+    return tuple(found)
+
+
+_MAX_WITHDRAWING_CHARS = 160
+_WITHDRAWS = pattern(
+    r"\b(?:ignore|disregard|forget) (?:my |the |that |this )?(?:last|previous|prior|earlier|above)"
+    r" (?:message|prompt|one)\b"
+    r"|\A\W*(?:(?:oh|oops|sorry)\W+)*wrong (?:chat|window|session|thread|terminal|tab)\b",
+    re.IGNORECASE,
+)
 
 
 def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:

@@ -44,6 +44,16 @@ def test_a_long_line_of_prose_is_cut_between_sentences() -> None:
     assert _shortened(text, Chances(), frozenset()) == f"{first} … {older}"  # type: ignore[arg-type]
 
 
+def test_a_long_line_of_clauses_is_cut_between_them() -> None:
+    class Chances:
+        def of(self, name: str) -> float:
+            return float(name in ("sync_branch", "resume_sync"))
+
+    first, last = "overlays push to sync_branch;", "resume_sync waits for the tree, and a deleted branch never resumes."
+    text = f"{first} {'the page of the harbour says nothing of either; ' * 8}{last}"
+    assert _shortened(text, Chances(), frozenset()) == f"{first} … {last}"  # type: ignore[arg-type]
+
+
 def test_a_long_row_of_a_table_is_cut_around_its_names() -> None:
     class Chances:
         def of(self, name: str) -> float:

@@ -371,3 +371,20 @@ def test_that_the_tests_pass_stands_unmarked_where_they_passed_after_the_newest_
     assert "(before the newest edits)" not in shown(
         *EDIT, passed, ready, *AFTER, *EDIT, passed, says("They are renamed.")
     )
+
+
+def test_a_message_that_the_user_takes_back_in_the_next_one_stands_nowhere() -> None:
+    asked, wrong = "simplify the export of the tides to one file a day", "call the button update instead of finalize"
+    session = (
+        user(asked),
+        *ran("make", "ok"),
+        says("It is one file a day now."),
+        user(wrong),
+        says("Understood, I will name the button update and keep the page of the export as it is."),
+        user("sorry wrong chat. ignore last message. the export can be simplified further"),
+        says("I drop the second loop then."),
+    )
+    shown = rendered(digest(conversation(*session), 2_000).summary)
+    assert "finalize" not in shown
+    assert f"page of the export as it is. {DOUBT}" in shown
+    assert "the export can be simplified further" in shown
