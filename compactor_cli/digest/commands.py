@@ -442,7 +442,7 @@ def shown(command: str) -> str:
 
     Without a leading ``cd``, and a script that is written to be run.
     """
-    command = _LEADING.sub("", _WRITING.sub("", command), count=1)
+    command = _LEADING.sub("", _WRITING.sub("", command), count=1).replace("\\\n", " ")
     first, more, rest = command.partition("\n")
     while rest.strip() and _ENTERING.fullmatch(first.strip()):
         first, more, rest = rest.partition("\n")

@@ -44,6 +44,7 @@ from compactor_cli.digest.commands import (
 from compactor_cli.digest.error_lines import conflicting_files, erring_files, failed_tests
 from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.files import FileOperation
+from compactor_cli.digest.noise import is_import
 from compactor_cli.digest.shell import segments, unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head, sentences
 from compactor_cli.model.patterns import pattern
@@ -64,6 +65,7 @@ _SLIPS = pattern(
     r"|File has been (?:modified|unexpectedly modified)|InputValidationError|no such file or directory: ?\S*$"
     r"|No matches found|file or directory not found: |exceeds maximum allowed (?:tokens|size)|No files? found"
     r"|unknown flag|illegal option|parse error near|jq: error|no matches found: |^\(eval\):\d+: |^nothing to commit\b"
+    r"|doesn't accept argument|\bField '\w+' doesn't exist on type"
 )
 
 
@@ -459,11 +461,11 @@ def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> str:
     def defines(line: str) -> bool:
         return any(f"{name}(" in line or f"{name} " in line for name in missing)
 
-    lines = {
-        line: at
-        for line, at in written
-        if len(line) in _FIX_CHARS and (defines(line) or not line.endswith(("(", "[", "{", ",")))
-    }
+    def tells(line: str) -> bool:
+        is_whole = not line.endswith(("(", "[", "{", ","))
+        return defines(line) or (is_whole and not (is_import(line) and words.isdisjoint(_words(line))))
+
+    lines = {line: at for line, at in written if len(line) in _FIX_CHARS and tells(line)}
     best = max(lines, key=lambda line: (defines(line), len(words & _words(line)), len(line)), default="")
     if len(lines) > _FEW_LINES and len(words & _words(best)) <= 1:
         return ""

@@ -243,9 +243,9 @@ def _is_ok(text: str) -> bool:
 
 
 def _unlisted(text: str) -> list[str]:
-    """The names of a list that may have its folder once: `cli/{run.py, read/main.py …}`."""
+    """The names of a list that may have its folder once: `cli/{run.py, read/main.py → done/main.py …}`."""
     folder, _, names = text.rpartition("{")
-    return [f"{folder}{name}" for name in names.rstrip(f"}} {ELLIPSIS}").split(", ")]
+    return [f"{folder}{name.partition(' → ')[0]}" for name in names.rstrip(f"}} {ELLIPSIS}").split(", ")]
 
 
 def _first_record(text: str) -> int:

@@ -326,7 +326,8 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
         yield Item(text=f"{words.stale} {paths}{words.colon}{checks}", records=records)
     lines: list[tuple[str, str, Iterable[int]]] = []
     if work.uncommitted:
-        changed = [*work.uncommitted]
+        moved = {state.path: f" → {state.moved_to}" for state in analysis.files if state.moved_to}
+        changed = [f"{path}{moved.get(path, '')}" for path in work.uncommitted]
         listed = f"{_listed(changed, 2 * _MAX_PATHS)}{_rest_by_folder(changed[2 * _MAX_PATHS :])}"
         lines.append((words.uncommitted, listed, work.uncommitted.values()))
     if untried := _tests_not_run(analysis):

@@ -518,7 +518,9 @@ def _opencode_message(value: Any, is_superseded: bool, asked: set[str]) -> Messa
     summary = marked_summary("opencode", found) if _summarised(value) else summary_of(role, found)
     texts = [part for part in value["parts"] if isinstance(part, dict) and part.get("type") == "text"]
     own_words = None
-    if role is Role.USER and any(part.get("synthetic") is True for part in texts):
+    if role is Role.USER and (commands := _typed_commands(value)):
+        own_words = "\n".join(commands)
+    elif role is Role.USER and any(part.get("synthetic") is True for part in texts):
         # What the user typed of a message to which the client added texts.
         typed = (part for part in texts if part.get("synthetic") is not True)
         own_words = "\n".join(string(part.get("text")) for part in typed).strip()
@@ -526,6 +528,12 @@ def _opencode_message(value: Any, is_superseded: bool, asked: set[str]) -> Messa
     return Message(
         role=role, parts=found, timestamp=time, summary=summary, superseded=is_superseded, own_words=own_words
     )
+
+
+def _typed_commands(value: Any) -> list[str]:
+    """The slash commands of a message by which the user had a subagent do something."""
+    parts = (part for part in value["parts"] if isinstance(part, dict) and part.get("type") == "subtask")
+    return [f"/{command}" for part in parts if (command := string(part.get("command")))]
 
 
 def _opencode_pieces(value: Any) -> list[LocatedPart]:

@@ -141,6 +141,12 @@ def test_a_run_of_unknown_outcome_is_shown_by_its_output_and_without_a_status() 
     assert texts(one, Section.COMMANDS) == ["`./load.sh` → 412 rows loaded"]
 
 
+def test_a_command_that_goes_on_below_is_shown_with_that() -> None:
+    sent = "# reply\ngh api repos/tide/pulls/4/comments \\\n  --field in_reply_to=2835 \\\n  --raw-field body='Done.'"
+    one = digest(conversation(user("reply to it"), ran(sent, "{}")), 2_000)
+    assert texts(one, Section.COMMANDS)[0].startswith("`gh api repos/tide/pulls/4/comments --field in_reply_to=2835")
+
+
 def test_a_loop_that_only_shows_is_a_look() -> None:
     shown_commit = "for commit in a1 b2; do\n  id=$(git show $commit | grep -i 'Checkpoint:' | awk '{print $2}')\n"
     loop = f'{shown_commit}  if [ -n "$id" ]; then\n    echo "$id" 2>/dev/null\n  fi\ndone'

@@ -202,3 +202,11 @@ def test_a_commit_that_tells_nothing_of_itself_is_the_one_that_a_log_shows() -> 
     unseen = ran("git commit -qam 'Store UTC'", "")
     assert states_of(STORE, unseen, later) == ["store.py — edited, in commit 9c1d2e3"]
     assert not any("in commit" in state for state in states_of(STORE, unseen))
+
+
+def test_a_file_that_was_moved_and_not_committed_stands_with_where_it_is() -> None:
+    read = call("Read", "r", file_path="todo/store.md"), answer("1→# Store", "r")
+    moved = ran("mv todo/store.md done/store.md", "")
+    status = ran("git status", "On branch main\nChanges not staged for commit:\n\tdeleted: todo/store.md")
+    open_work = is_open(COMMIT, read, moved, CLOCK, status)
+    assert any("todo/store.md → done/store.md" in text for text in open_work), open_work

@@ -963,3 +963,19 @@ def test_a_check_stands_without_the_search_for_its_errors() -> None:
     assert [text.partition(" [")[0] for text in facts] == ["`npm run check` → ok"]
     counted = ran("npm run check | grep -v error", "3 gauges")
     assert "grep -v" in texts(digest(conversation(user("go"), counted), 3_000), Section.COMMANDS)[0]
+
+
+def test_a_line_that_brings_something_else_in_is_no_fix() -> None:
+    def fixed(fault: str) -> str:
+        failed = ran("npx vitest run", f"× clock 3ms\n{fault}\n1 failed", is_error=True)
+        edits = (
+            call(
+                "Edit", "e", file_path="src/clock.test.ts", old_string="x", new_string='import { cleanup } from "quay";'
+            ),
+            answer("ok", "e"),
+        )
+        (line,) = shown(failed, edits, ran("npx vitest run", "3 passed"))[1]
+        return line
+
+    assert "import" not in fixed("Error: expected level to be called")
+    assert fixed("ReferenceError: cleanup is not defined").endswith('`import { cleanup } from "quay";`')

@@ -182,6 +182,15 @@ def test_what_opencode_adds_to_a_message_is_not_what_was_typed() -> None:
     message = {"info": {"id": "msg_1", "role": "user", "sessionID": "ses_1", "time": {"created": 1}}}
     document = {"info": info, "messages": [{**message, "parts": [{"type": "text", "text": "read @a"}, added]}]}
     assert user_text(open_one(document).messages[0]) == "read @a"
+    review = {
+        "type": "subtask",
+        "prompt": "You are a reviewer.",
+        "command": "review",
+        "description": "",
+        "agent": "build",
+    }
+    document = {"info": info, "messages": [{**message, "parts": [review]}]}
+    assert user_text(open_one(document).messages[0]) == "/review"
 
 
 def test_what_the_user_answers_to_a_call_is_a_refusal_with_its_reason() -> None:
