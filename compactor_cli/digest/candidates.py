@@ -56,7 +56,7 @@ from compactor_cli.digest.statements import (
     without_end,
 )
 from compactor_cli.digest.wants import newest_request
-from compactor_cli.formats.client_signs import ATTACHMENTS, INSTRUCTS
+from compactor_cli.formats.client_signs import ATTACHMENTS
 from compactor_cli.model.patterns import pattern
 
 if TYPE_CHECKING:
@@ -405,9 +405,12 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
 
     for text, place in _telling_lines(events, scores, number, focus, under_way):
         base = wordless[scores.table.lines.last[place]]
+        if (call := events[base.event].call) in made and text in events[call].text:
+            base = wordless[call]  # its result repeats what it wrote
         event, label = events[base.event], analysis.labels[base.event]
-        is_steering = event.call < 0 and INSTRUCTS.match(event.text) is not None
-        is_steering |= event.tool is ToolKind.PLAN or (event.kind is EventKind.CALL and is_own(event.name))
+        is_steering = (
+            event.of_client or event.tool is ToolKind.PLAN or (event.kind is EventKind.CALL and is_own(event.name))
+        )
         is_label = event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND)
         # What came of an edit repeats it; of one that was not made, the first line says why.
         is_of_it = base.event in undone or event.call in made
@@ -424,7 +427,8 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         if is_noise(text) or (is_nothing and not names(text, focus)):
             continue
         is_file = event.tool is ToolKind.READ or (event.tool is ToolKind.COMMAND and label.is_file)
-        is_look = is_result and (is_file or event.call in looks)
+        # What stands in a file can be looked at again, whoever wrote it.
+        is_look = base.event in made or (is_result and (is_file or event.call in looks))
         if (is_look and _is_slip(text)) or (is_result and ATTACHMENTS.started.search(text)):
             continue
         form = StatementForm.LOOKED if is_look else StatementForm.OUTPUT

@@ -86,6 +86,7 @@ class Event:
     the user said when turning the call down or stopping it, None where that was not done. ``is_answer``: these words
     of the user answer the message before, which a tool showed as a question. ``exit_code``: of a command, where the
     record tells it besides the text, else -1. ``interjects``: words of the user's while the model worked.
+    ``of_client``: such a text in the user's name.
     """
 
     kind: EventKind
@@ -101,6 +102,7 @@ class Event:
     is_answer: bool = False
     exit_code: int = -1
     interjects: bool = False
+    of_client: bool = False
 
     @property
     def is_refusal(self) -> bool:
@@ -225,9 +227,9 @@ class _EventReader:
             elif isinstance(part, ToolResult) and self.waiting.get(part.id):
                 self._answered(index, part)
 
-    def _add(self, kind: EventKind, index: int, text: str) -> None:
+    def _add(self, kind: EventKind, index: int, text: str, *, of_client: bool = False) -> None:
         if text:
-            self.found.append(Event(kind=kind, record=index, text=text, turn=self.turn))
+            self.found.append(Event(kind=kind, record=index, text=text, turn=self.turn, of_client=of_client))
 
     def _clean(self, text: str) -> str:
         return self.strip(without_prompt(without_block(plain(text), "system-reminder"))).strip("\n")
@@ -259,7 +261,7 @@ class _EventReader:
         if shown:
             self._answered(index, ToolResult(id=_TYPED, text="\n".join(filter(None, shown))))
         elif not typed and (text := self._clean(_OF_THE_CLIENT.sub("", message.text))):
-            self._add(EventKind.RESULT, index, text)
+            self._add(EventKind.RESULT, index, text, of_client=True)
 
     def _observed(self, index: int, message: Message, last: Event | None) -> bool:
         """Whether what is sent in the user's name is what came of an action that was written into the words before it.

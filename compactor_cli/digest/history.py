@@ -270,7 +270,8 @@ def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | N
     runs = _runs_apart(statements, analysis) if analysis else {}
     for statement in statements:
         # What was read and what was written never make one quotation.
-        apart = {StatementForm.OUTPUT: -1, StatementForm.LOOKED: -2}
+        is_written = analysis is not None and analysis.events[statement.event].kind is EventKind.CALL
+        apart = {StatementForm.OUTPUT: -1, StatementForm.LOOKED: -2 - is_written}
         key = (apart.get(statement.form, origin(statement)), statement.label)
         if statement.event in runs:
             key = (runs[statement.event], statement.label)

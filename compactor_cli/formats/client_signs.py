@@ -97,10 +97,6 @@ TYPED_COMMAND = pattern(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
 TYPED_OUTPUT = pattern(r"<bash-std(?:out|err)>(.*?)</bash-std(?:out|err)>", re.DOTALL)
 
 
-# How a text begins by which a client instructs the agent in the user's name: a skill, the rules of a project.
-INSTRUCTS = pattern(r"Base directory for this skill: |# AGENTS\.md instructions\b")
-
-
 class Attachments(NamedTuple):
     """How a client writes what is loaded and what runs in the background; as Claude Code 2.0 to 2.1 do.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from conversation import answer, call, conversation, count, digest, ran, rendered, request, says, texts, thinks, user
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -148,12 +150,26 @@ def test_the_lines_of_an_edit_that_was_not_made_are_no_lines_of_its_file() -> No
 
     def quoted(told: str, *, is_error: bool) -> set[str]:
         found = read(user("which is EBB_METRES, and SPRING_METRES?"), edit, answer(told, "e", is_error=is_error))
-        return {one.text for one in candidates_of(found, 500) if one.form is StatementForm.OUTPUT}
+        return {one.text for one in candidates_of(found, 500) if one.form is not StatementForm.SENTENCE}
 
     assert "SPRING_METRES = 7" in quoted("The file was updated", is_error=False)
     assert not any("METRES = " in text for text in quoted("String not found\nSPRING_METRES = 7", is_error=True))
     assert "no EBB_METRES in tide.py" in quoted("no EBB_METRES in tide.py\nEBB_METRES = 3", is_error=True)
     assert quoted("The user doesn't want to proceed with this tool use.", is_error=True) == set()
+
+
+def test_what_a_client_instructs_in_the_name_of_the_user_is_no_finding() -> None:
+    steps = "1. Move the note `harbour_todo.md` to done.\n2. Update `STATE_OF_TIDES.md`.\nMoved, beginning now."
+    template = replace(user(steps), own_words="")
+    session = conversation(user("take the note of the harbour"), template, *ran("make", "ok"), says("It is taken."))
+    assert "STATE_OF_TIDES" not in "\n".join(texts(digest(session, 1_500), Section.HISTORY))
+
+
+def test_of_a_file_whose_text_the_result_repeats_lines_are_shown() -> None:
+    text = "def spring_tide(hours):\n    level_of_spring = hours * 7\n    return level_of_spring\n"
+    write = call("Write", "w", file_path="tide.py", content=text), answer(f"File written:\n{text}", "w")
+    shown = texts(digest(conversation(user("write the tide"), *write, says("Written.")), 1_500), Section.HISTORY)
+    assert any(line.startswith("tide.py: ") and "level_of_spring = hours * 7" in line for line in shown)
 
 
 def test_what_the_rest_of_the_summary_says_is_not_chosen() -> None:
