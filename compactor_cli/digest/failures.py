@@ -112,6 +112,7 @@ def is_open(error: ErrorRecord, number_of_events: int) -> bool:
     if error.status in (Status.FIXED, Status.RUN_AGAIN):
         return False
     is_check = (is_test(error.command) or _is_outward(error.command)) and not _NEVER_RAN.search(error.line)
+    is_check |= bool(conflicting_files(error.line))
     return is_check or (error.event >= number_of_events - _RECENT_EVENTS and not error.explained)
 
 

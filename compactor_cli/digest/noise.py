@@ -100,7 +100,11 @@ def intends(text: str) -> bool:
     return _INTENDS.search(text) is not None or _narration().match(text[:_MAX_NARRATION_CHARS]) is not None
 
 
-_INTENDS = re.compile(r"\b(?:needs? to (?:be|have)|(?:still|also) needs?|I(?:'ll| will| need to))\b", re.IGNORECASE)
+_INTENDS = re.compile(
+    r"\b(?:needs? to (?:be|have)|(?:still|also) needs?"
+    r"|I(?:'ll| will| need to|'m (?!keeping|leaving|treating|using)(?:\w+ )?\w+ing))\b",
+    re.IGNORECASE,
+)
 
 
 def is_passing(text: str) -> bool:

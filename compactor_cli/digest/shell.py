@@ -152,7 +152,9 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
         _POWERSHELL.get(words[0].lower(), words[0]),
         [word for word in words[1:] if not word.startswith("-")],
     )
-    if (name == "checkout" and "--" in words) or (name == "restore" and "--staged" not in words):
+    if name == "checkout" and not {"--ours", "--theirs"}.isdisjoint(words):
+        yield from ((FileAction.EDIT, path, "") for path in operands if _looks_like_file(path))
+    elif (name == "checkout" and "--" in words) or (name == "restore" and "--staged" not in words):
         reverted = words[words.index("--") + 1 :] if "--" in words else operands
         yield from ((FileAction.REVERT, path, "") for path in reverted if _looks_like_file(path))
     elif name in ("rm", "tee"):

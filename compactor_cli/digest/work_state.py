@@ -181,6 +181,7 @@ def _uncommitted(
     Left out are files of which that is not known, and those that git ignores.
     """
     is_outside, is_ignored = _outside(states), _passed_over(runs)
+    merged_at, conflicts = _conflicts(runs)
     here = [one for one in states if one.changed >= 0 and not (one.is_reverted or is_outside(one.path))]
     held = held_by(here, commits, is_ignored)
     # What git listed before others committed may be in their commit.
@@ -194,7 +195,10 @@ def _uncommitted(
     folders = {posixpath.dirname(one.path) for one in here if one.is_created and one.path in unseen} - {""}
     found: list[FileState] = []
     for state in here:
+        # What a merge under way brings is listed as changed, too.
+        is_merged = state.changed < merged_at and conflicts.isdisjoint(_ends_of(state.path))
         is_listed = not listed.keys().isdisjoint(_ends_of(state.path)) or _is_in(untracked, state.path)
+        is_listed = is_listed and not is_merged
         commit = None if is_listed else held.get(state.path)
         state.commit = commit.hash if commit else ""
         is_in_another = by_others and state.changed < by_others[1].event
@@ -203,6 +207,8 @@ def _uncommitted(
         if uses_git and not state.is_deleted and (is_listed or not is_unknown):
             found.append(state)
     own = {end for state in here for end in _ends_of(state.path)}
+    if merged_at >= 0:
+        listed = {path: record for path, record in listed.items() if path in conflicts}
     return found, {**listed, **{path: record for path, record in before.items() if path not in own}}
 
 

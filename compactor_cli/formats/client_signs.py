@@ -371,13 +371,16 @@ def written_call(text: str) -> tuple[str, ToolCall] | None:
 
 def reported_words(call: ToolCall) -> str:
     """What a call tells the user; empty for any other call."""
-    # The tool of a server sends to somebody else.
-    return "" if re.search(r"__|[.:/]", call.name) else string(_argument(call, _REPORTS))
+    return "" if _OF_A_SERVER.search(call.name) else string(_argument(call, _REPORTS))
+
+
+# The tool of a server sends to somebody else, and asks another.
+_OF_A_SERVER = pattern(r"__|[.:/]")
 
 
 def asked_questions(call: ToolCall) -> tuple[str, ...]:
     """The questions that a call asks the user, each after its options on numbered lines; none for other calls."""
-    asked = _argument(call, _QUESTIONS)
+    asked = None if _OF_A_SERVER.search(call.name) else _argument(call, _QUESTIONS)
     if isinstance(asked, str) and isinstance(call.arguments, Mapping):
         asked = [{"question": asked, "options": call.arguments.get("options", call.arguments.get("follow_up"))}]
     return tuple(filter(None, map(_question, listed(asked))))

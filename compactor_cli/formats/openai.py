@@ -160,6 +160,8 @@ def _block(block: Any) -> LocatedPart:
 
 def _call(item: Value, key: str) -> ToolCall:
     name = string(item.get("name")) or string(at(item, ("function", "name"))) or item_type(item).removesuffix("_call")
+    server = string(item.get("namespace"))
+    name = f"{server}__{name}" if server.startswith("mcp__") else name
     asked = item.get(key)
     call_id = string(item.get("call_id")) or string(item.get("id"))
     return ToolCall(

@@ -210,3 +210,17 @@ def test_a_file_that_was_moved_and_not_committed_stands_with_where_it_is() -> No
     status = ran("git status", "On branch main\nChanges not staged for commit:\n\tdeleted: todo/store.md")
     open_work = is_open(COMMIT, read, moved, CLOCK, status)
     assert any("todo/store.md → done/store.md" in text for text in open_work), open_work
+
+
+def test_in_a_rebase_that_stopped_only_what_is_to_be_resolved_is_not_committed() -> None:
+    commit = committed("git add store.py clock.py && git commit -m x", " 2 files changed")
+    stopped = "CONFLICT (content): Merge conflict in store.py\nerror: could not apply 6692321"
+    status = ran("git status --short --branch", "## HEAD (no branch)\nUU store.py\nM  clock.py\nM  README.md")
+    session = (STORE, CLOCK, commit, ran("git rebase origin/main", stopped, is_error=True), status)
+    looks = [message for number in range(30) for message in ran(f"git show HEAD~{number}", "x")]
+    merge, uncommitted = is_open(*session, *looks)
+    assert merge.startswith("`git rebase origin/main`: Merge conflict in store.py")
+    assert uncommitted == "Not committed: store.py"
+    assert "clock.py — edited, in commit 4f1c2aa" in states_of(*session)
+    taken = ran("git checkout --ours store.py", "Updated 1 path from the index")
+    assert "store.py — edited" in is_open(*session, taken)[0]

@@ -66,10 +66,12 @@ def test_what_a_step_announced_gives_way_to_what_it_found() -> None:
     aims = (
         "I'll add a `seen` set to relay.py, because the importer can't tell the copies apart.",
         "The two calls in importer.py need to be moved below the loop, so that they see all of the hour.",
+        "I'm updating the page of the relay alongside the importer, so that both name the same clock.",
     )
-    session = (user("fix the relay"), says(f"{found}\n\n{aims[0]}\n\n{aims[1]}"), *ran("make", "ok"), says("Done."))
+    kept = "I'm keeping the old import of relay.py for the gauges of the south, which send no clock at all."
+    session = (user("fix the relay"), says("\n\n".join((found, *aims, kept))), *ran("make", "ok"), says("Done."))
     taken = [one.text for one in chosen(read(*session, user("go on")), 400)]
-    assert found in taken
+    assert {found, kept} <= {*taken}
     assert not set(aims) & {*taken}
 
 

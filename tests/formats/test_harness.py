@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from opening import open_bytes, open_one, open_values
 
+from compactor_cli.formats.client_signs import asked_questions
 from compactor_cli.formats.harness import harnesses, refusal, user_text
+from compactor_cli.formats.openai import item_parts
 from compactor_cli.formats.registry import names
 from compactor_cli.group.exchanges import is_user_words
 from compactor_cli.model.errors import UnknownShape
-from compactor_cli.model.transcript import Media, Message, Role, Text, ToolResult, Transcript
+from compactor_cli.model.transcript import Media, Message, Role, Text, ToolCall, ToolResult, Transcript
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT.parent / "shared" / "corpus"
@@ -174,6 +176,17 @@ def test_what_an_extension_or_a_shell_says_in_pi_is_no_request() -> None:
         entry("c", "b", role="custom", customType="x", content="be brief"),
     )
     assert [user_text(message) for message in transcript.messages] == ["", "list them", "", ""]
+
+
+def test_a_question_to_the_tool_of_a_server_is_none_to_the_user() -> None:
+    def asks(**named: str) -> tuple[str, ...]:
+        call = {"type": "function_call", "call_id": "c", "arguments": '{"question": "Which clock?"}', **named}
+        part = item_parts(call)[0]
+        assert isinstance(part, ToolCall)
+        return asked_questions(part)
+
+    assert asks(name="ask_question") == ("Which clock?",)
+    assert asks(name="ask_question", namespace="mcp__deepwiki") == ()
 
 
 def test_what_opencode_adds_to_a_message_is_not_what_was_typed() -> None:
