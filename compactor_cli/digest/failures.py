@@ -86,6 +86,7 @@ class ErrorRecord:
     where nothing ran; ``tried``: others, after whose change it failed again. ``other_way``: the command that did it
     after this one failed.
     ``files``: those in which its run named errors and that were not changed since.
+    ``between``: what was installed, built or made between it and the run that passed, where no edit was.
     ``records``: of error, change, run. ``explained``: what the assistant said of one that was let be.
     ``is_in_part``: its tests passed later, and the run was not repeated as a whole.
     """
@@ -100,6 +101,7 @@ class ErrorRecord:
     records: tuple[int, ...] = ()
     explained: str = ""
     fixing: str = ""
+    between: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     is_in_part: bool = False
 
@@ -403,6 +405,7 @@ def _judged(
     # An edit of the file that the error names is what there was to do about it, not another command.
     is_edited = is_test(run.command) or any(path.rpartition("/")[2] in run.line for path in fixes)
     other = None if fixes and (passed or is_edited) else passed or _other_way(run, later)
+    made = () if fixes or not passed else (one for one in later if one.event < passed.event and _sets_up(one, run))
     if other and not passed:
         status, records = Status.FIXED, [run.result_record, other.result_record]
     return ErrorRecord(
@@ -412,8 +415,22 @@ def _judged(
         status=status,
         fixes=fixes,
         other_way=other.command if other and shown(other.command) != shown(run.command) else "",
+        between=tuple(dict.fromkeys(one.command for one in made))[-_MAX_BETWEEN:],
         records=tuple(dict.fromkeys(records)),
     )
+
+
+def _sets_up(other: Run, run: Run) -> bool:
+    """Whether a run that went well brought what another may have lacked."""
+    return other.outcome is CommandOutcome.OK and other.key != run.key and _SETS_UP.search(other.key) is not None
+
+
+_SETS_UP = pattern(
+    r"\b(?:npm|pnpm|yarn|bun|pip3?|uv|poetry|cargo|go|gem|bundle|composer|brew|apt(?:-get)?|make|mix|dotnet|gradlew?|mvn|tsc"
+    r"|prisma|alembic|docker|rake|rails)\b[^|;&]*\b(?:i|ci|install|add|sync|build|generate|compile|migrate|up|get|restore)\b"
+    r"|\bmake\b|\btsc\b"
+)
+_MAX_BETWEEN = 2
 
 
 def _partly(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) -> dict[tuple[str, str], ErrorRecord]:

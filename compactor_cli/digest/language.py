@@ -57,6 +57,7 @@ class FixedWords:
     fixed = _Word("fixed by", "修复于", "修正")
     again = _Word("failed again after edits of", "编辑以下文件后仍失败", "次の編集後も失敗")
     passed = _Word("passed later", "后来通过", "後に成功")
+    passed_after = _Word("passed after", "在以下命令后通过", "次の実行後に成功")
     in_part = _Word("not run as a whole since", "此后未整体运行", "その後全体は未実行")
     instead = _Word("done by", "改由以下完成", "代わりに実行")
     also_in = _Word("also in", "另见于", "ほかに")

@@ -489,7 +489,8 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         fixes = f"{_listed(error.fixes[::-1], _MAX_PATHS)}{_thrown_away(error.fixes, analysis)}"
         ending = f"→ {words.fixed} {fixes}{line}{tried}"
     else:
-        ending = f"→ {words.passed}"
+        between = words.comma.join(f"`{brief(command, _MAX_COMMAND_CHARS)}`" for command in error.between)
+        ending = f"→ {words.passed_after} {between}" if between else f"→ {words.passed}"
     ending += f"{words.stop}{words.in_part}" if error.is_in_part else ""
     others = [file for file in error.files if file.rpartition("/")[2] not in error.line]
     more = f" · {words.also_in}{words.colon}{_listed(others, 2 * _MAX_PATHS)}" if others else ""

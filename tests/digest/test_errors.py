@@ -979,3 +979,12 @@ def test_a_line_that_brings_something_else_in_is_no_fix() -> None:
 
     assert "import" not in fixed("Error: expected level to be called")
     assert fixed("ReferenceError: cleanup is not defined").endswith('`import { cleanup } from "quay";`')
+
+
+def test_what_was_installed_between_a_failure_and_the_run_that_passed_stands_with_it() -> None:
+    failed = ran("npm run build", "vite.config.ts(5,13): error TS2769: No overload matches this call.", is_error=True)
+    passed = ran("npm run build", "built in 2s")
+    assert shown(failed, ran("npm install vite@5", "added 3 packages"), passed)[1][0].endswith(
+        "→ passed after `npm install vite@5`"
+    )
+    assert shown(failed, ran("git fetch", "ok"), passed)[1][0].endswith("→ passed later")
