@@ -48,9 +48,13 @@ def own_words(text: str, *, is_first: bool = False) -> str:
 
 
 def is_pasted(text: str) -> bool:
-    """Whether a text of several lines is an output: it neither begins nor ends with a line that somebody says."""
+    """Whether a text of several lines is an output that shows an error.
+
+    It neither begins nor ends with a line that somebody says.
+    """
     lines = [line for line in text.split("\n") if line.strip()]
-    return len(lines) >= _LINES_OF_OUTPUT and not any(map(_SPEECH.search, (lines[0], lines[-1])))
+    is_output = len(lines) >= _LINES_OF_OUTPUT and not any(map(_SPEECH.search, (lines[0], lines[-1])))
+    return is_output and any(map(_is_error, lines))
 
 
 _LINES_OF_OUTPUT = 3

@@ -273,7 +273,8 @@ def _only_asks(message: UserMessage, analysis: Analysis) -> bool:
     outcome = analysis.outcomes.get(message.turn)
     is_replied = outcome is not None and outcome.text.startswith(analysis.words.replied)
     only_asks = is_replied and all(asks(one) and not _PROPOSES.match(one) for one in sentences(message.text))
-    return not message.stopped and (only_asks or is_pasted(message.text))
+    shows_output = not message.requests and is_pasted(message.text)
+    return not message.stopped and (only_asks or shows_output)
 
 
 # "Could we keep both?": what somebody would like, in a question.

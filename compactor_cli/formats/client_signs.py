@@ -443,7 +443,7 @@ _SPOKEN = pattern(
     r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?(?:[,.!?;]* +[^\W\d_][\w'\u2019-]*){2}"
 )
 _REPLY = pattern(r"<(answer|feedback|user_message)>(.*?)</\1>", re.DOTALL)
-_PREFIX = pattern(r"\A\s*(?:The )?[Uu]ser(?:'s| has)? (?:answer(?:ed|s)?|provided)\b[^:\n]*:\s*")
+_PREFIX = pattern(r"\A\s*(?:The )?[Uu]ser(?:'s| has)? (?:answer(?:ed|s)?|provided|responded)\b[^:\n]*:\s*")
 
 
 def _argument(call: ToolCall, tools: Mapping[str, str]) -> Any:

@@ -362,6 +362,20 @@ def test_of_a_pasted_page_its_beginning_its_errors_and_the_users_last_words_stay
     assert page[59] in shown[2]
 
 
+def test_a_plan_is_a_request_though_nobody_speaks_in_its_first_and_last_line() -> None:
+    plan = (
+        "Implement the following plan:\n# Clocks of the gauges\n1. Add `read_clock` to src/clock.py, no error hides.\n"
+        "2. Remove the old `tick` from src/tide.py\n3. Run `make test` to verify no regressions"
+    )
+    session = (user(plan), BUILD, says("Done."), user("Which page of the handbook names the clocks?"), says("The 4th."))
+    shown = rendered(digest(conversation(*session, user("thanks, go on then")), 2_000).summary)
+    assert "Remove the old `tick`" in shown
+    failed = "--- FAIL: TestTide (3.7s)\n    tide_test.go:7: low water\nFAIL"
+    other = (user(plan), BUILD, says("Done."), user(failed), says("I look at it."), user("thanks, go on then"))
+    wants = texts(digest(conversation(*other), 2_000), Section.USER)
+    assert not any("low water" in text for text in wants)
+
+
 def test_the_task_is_not_taken_for_a_pasted_page() -> None:
     task = "\n".join(f"Station {n} sends its readings twice after panel {n} was connected again." for n in range(60))
     assert user_messages(events_of(user(task)))[0].text == task
