@@ -6,8 +6,8 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 from functools import cache, lru_cache
-from itertools import islice, zip_longest
 from typing import Any
 
 from compactor_cli.digest.events import Event, ToolKind, argument, command_of, objects
@@ -183,20 +183,30 @@ def _defined(text: str, names_headings: bool) -> Iterator[str]:
             yield name
 
 
-def definition_around(old: str, new: str, text: str) -> str:
-    """The definition in a text that a change of a part of it stands in, as `added_names` writes it; empty if none."""
+def definitions_around(old: str, new: str, text: str) -> Iterator[str]:
+    """The definitions in a text that the changes of a part of it stand in, in order, as `added_names` writes them."""
     start = max(0, text.find(old))
     *above, begun = text[max(0, start - _MAX_NAMED_CHARS) : start].split("\n")
-    pairs = [*zip_longest(f"{begun}{old}".split("\n"), f"{begun}{new}".split("\n"), fillvalue="")]
-    same = next((at for at, (before, after) in enumerate(pairs) if before != after), len(pairs))
-    indent = max((len(line) - len(line.lstrip()) for line in _first_lines(pairs[same:])), default=0)
-    return _enclosing([*above, *(before for before, _ in pairs[:same])], indent)
+    before, after = (f"{begun}{part}".split("\n") for part in (old, new))
+    for first, stop, new_first, new_stop in _changes(before, after):
+        changed = (next(filter(str.strip, lines), "") for lines in (before[first:stop], after[new_first:new_stop]))
+        indent = max(len(line) - len(line.lstrip()) for line in changed)
+        yield from filter(None, [_enclosing([*above, *before[:first]], indent)])
 
 
-def _first_lines(pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """The first line that is not blank, of what was there and of what is."""
-    for side in zip(*pairs, strict=True):
-        yield from islice(filter(str.strip, side), 1)
+def _changes(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
+    """Where lines were changed: from and to in both; of very many lines only where the first were."""
+    if max(len(before), len(after)) > _MAX_COMPARED_LINES:
+        pairs = enumerate(zip(before, after, strict=False))
+        same = next((at for at, (one, other) in pairs if one != other), min(len(before), len(after)))
+        yield same, len(before), same, len(after)
+        return
+    for kind, *ends in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if kind != "equal":
+            yield ends[0], ends[1], ends[2], ends[3]
+
+
+_MAX_COMPARED_LINES = 120
 
 
 def _enclosing(above: Sequence[str], indent: int) -> str:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache, partial
-from itertools import islice
 from operator import itemgetter
 
 from compactor_cli.digest.commands import failed_with_code
@@ -17,7 +16,7 @@ from compactor_cli.digest.edits import (
     added_names,
     changed_lines,
     changes_of,
-    definition_around,
+    definitions_around,
     editor_step,
     patch_of,
     reported_files,
@@ -249,7 +248,8 @@ def _placed(one: FileOperation, known: dict[str, _Views], result: Event | None) 
         for old, new in one.replaced:
             holding = [at for at, text in enumerate(texts) if old and old in text]
             around = [*(texts[at] for at in reversed(holding)), old]
-            within |= dict.fromkeys(islice(filter(None, (definition_around(old, new, view) for view in around)), 1))
+            found = (dict.fromkeys(definitions_around(old, new, view)) for view in around)
+            within |= next(filter(None, found), {})
             for at in holding:
                 texts[at] = texts[at].replace(old, new, 1)
             texts += [] if holding else [new]

@@ -372,13 +372,20 @@ def within(*edits: tuple[str, str], source: str = READ) -> list[tuple[str, ...]]
     return [one.within for one in found if one.action is FileAction.EDIT]
 
 
-def test_an_edit_is_placed_in_the_definition_around_its_first_new_line() -> None:
+def test_an_edit_is_placed_in_the_definition_around_its_new_line() -> None:
     assert within(
         ("        return raw\n", "        return raw / 3.28\n"),
         ("raw / 3.28", "metres(raw)"),  # as it is since the edit before
         ("    print(Gauge().level())", "    print(Gauge().name())"),
         ("    def name(self):\n        return 'a'", "    def name(self):\n        return 'b'"),
     ) == [("level()",), ("level()",), ("main()",), ("name()",)]
+
+
+def test_an_edit_of_several_definitions_is_placed_in_each_of_them() -> None:
+    both = ("def name(self):\n        return 'a'", "def main():\n    print(Gauge().level())")
+    source = f"class Gauge:\n    {both[0]}\n\n{both[1]}\n"
+    new = source.replace("'a'", "'b'").replace("level", "name")
+    assert within((source, new), source=source) == [("name()", "main()")]
 
 
 def test_an_edit_of_what_stands_in_no_definition_is_placed_nowhere() -> None:
