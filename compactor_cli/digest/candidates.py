@@ -143,9 +143,9 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
             factor = TAKEN_BACK_FACTOR if is_doubted else CHANGED_SINCE_FACTOR if is_changed else 1.0
             found.append(one._replace(weight=one.weight * factor) if factor != 1.0 else one)
     found.extend(_thought_pieces(analysis, wordless))
-    reports = _reports(events, chars)
+    reports = {**_reports(events, chars), **_tasks(analysis)}
     for number, text in reports.items():
-        # What another model reported to the agent: its statements stand under the label of the call.
+        # Prose that the agent was given: its statements stand under the label of the call.
         base = wordless[number]._replace(label=labels[number].text)
         found.extend(_pieces(text, base, scores, focus))
     is_gone = analysis.is_gone
@@ -217,6 +217,22 @@ def _reports(events: Sequence[Event], chars: int) -> dict[int, str]:
         number: "\n".join(line for line in text.split("\n") if times[line] == 1 and '{"' not in line)
         for number, text in reversed(found.items())
     }
+
+
+def _tasks(analysis: Analysis) -> dict[int, str]:
+    """The newest text of each file that describes a task, as it was read, by its position."""
+    positions = {call: n for n, event in enumerate(analysis.events) if (call := event.call) >= 0}
+    read = (one for one in analysis.operations if one.action is FileAction.READ and _TASK_FILE.search(one.path))
+    places = {one.path: positions[one.event] for one in read if one.event in positions}
+    texts = {place: analysis.events[place].text for place in places.values()}
+    return {place: text for place, text in texts.items() if len(text) in _TASK_CHARS}
+
+
+_TASK_FILE = pattern(
+    r"(?:^|[/_.-])(?:todos?|plans?|tasks?|issues?|specs?|tickets?|prd|requirements?|brief|story|stories)(?:[/_.-]\S*)?\.md$",
+    re.IGNORECASE,
+)
+_TASK_CHARS = range(200, 8_000)
 
 
 def _report_words(event: Event) -> str:

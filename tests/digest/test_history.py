@@ -160,6 +160,23 @@ def test_the_lines_of_an_edit_that_was_not_made_are_no_lines_of_its_file() -> No
     assert quoted("The user doesn't want to proceed with this tool use.", is_error=True) == set()
 
 
+def test_of_a_file_that_describes_the_task_whole_sentences_stand() -> None:
+    why = "The clock of the north gauge cannot be read in winter, since its relay is shut off from the first frost on."
+    note = f"# Clocks of the gauges\n\n## Why\n\n{why}\n\n## Steps\n\n- [ ] Read the clock of the quay instead\n"
+    note += "- [ ] Say so in the handbook of the gauges, on its page\n- [ ] Nothing is wiped: the readings stay\n"
+
+    def shown(path: str) -> str:
+        read = call("Read", "r", file_path=path), answer(note, "r")
+        code = [message for n in range(9) for message in ran(f"cat src/tide_{n}.py", f"tide_{n} = load_{n}(gauge_{n})")]
+        session = conversation(
+            user("take the note of the clocks"), *read, *code, says("On."), user("go on then please")
+        )
+        return rendered(digest(session, 1_200).summary)
+
+    assert why in shown("todos/pending/clocks.md")
+    assert "Nothing is wiped: the readings stay" in shown("todos/pending/clocks.md")
+
+
 def test_what_a_client_instructs_in_the_name_of_the_user_is_no_finding() -> None:
     steps = "1. Move the note `harbour_todo.md` to done.\n2. Update `STATE_OF_TIDES.md`.\nMoved, beginning now."
     template = replace(user(steps), own_words="")
