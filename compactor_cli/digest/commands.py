@@ -62,17 +62,16 @@ class Run:
         """Whether it changed something outside the files of the work: a commit, a push, a release, a service."""
         return changes_world(self.command)
 
-    @property
-    def acting_part(self) -> str:
-        """Of a chain of commands, from the first to the last that changed the world, where these stand whole.
 
-        Messages of commits, which their results tell, and bodies are left out.
-        """
-        command = _BODY.sub(rf"\1{ELLIPSIS}", _MESSAGE.sub(rf"\1 {ELLIPSIS}", self.command))
-        parts = command.split(" && ")
-        whole = [part.count('"') % 2 == part.count("'") % 2 == 0 and "<<" not in part for part in parts]
-        acting = [place for place, part in enumerate(parts) if whole[place] and changes_world(part)]
-        return " && ".join(parts[acting[0] : acting[-1] + 1]).strip() if acting else self.command
+def acting_part(command: str) -> str:
+    """Of a chain of commands, from the first to the last that changed the world, where these stand whole.
+
+    Messages of commits, which their results tell, and bodies are left out.
+    """
+    parts = _BODY.sub(rf"\1{ELLIPSIS}", _MESSAGE.sub(rf"\1 {ELLIPSIS}", command)).split(" && ")
+    whole = [part.count('"') % 2 == part.count("'") % 2 == 0 and "<<" not in part for part in parts]
+    acting = [place for place, part in enumerate(parts) if whole[place] and changes_world(part)]
+    return " && ".join(parts[acting[0] : acting[-1] + 1]).strip() if acting else command
 
 
 _MESSAGE = pattern(

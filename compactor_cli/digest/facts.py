@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checks import brief, contains, is_test
-from compactor_cli.digest.commands import COMMIT_LINE, CommandOutcome, Run, asks_for_help
+from compactor_cli.digest.commands import COMMIT_LINE, CommandOutcome, Run, acting_part, asks_for_help
 from compactor_cli.digest.failures import OF_ONE_USE, fails_later, is_shown, never_ran
 from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords
@@ -145,7 +145,7 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
 def _kind(run: Run) -> str:
     """What is the same for runs that do the same; what a server is given again and again differs in numbers."""
     if run.key.startswith(_ASKS_A_SERVER):
-        return _NUMBER.sub("#", run.acting_part)
+        return _NUMBER.sub("#", acting_part(run.command))
     # What is searched for in its output is a part of what a command shows, and none of what a check checks.
     is_searched = not is_test(run.command) and "| grep" in run.command
     return " ".join(run.command.split()) if is_searched else run.key
@@ -156,7 +156,7 @@ def _as_one(group: Sequence[Run]) -> Run:
     newest = group[-1]
     if len(group) == 1 or not newest.key.startswith(_ASKS_A_SERVER):
         return newest
-    pieces = zip(*(_NUMBER.split(run.acting_part) for run in group), strict=True)
+    pieces = zip(*(_NUMBER.split(acting_part(run.command)) for run in group), strict=True)
     return replace(newest, command="".join(ELLIPSIS if len({*same}) > 1 else same[0] for same in pieces))
 
 
@@ -164,7 +164,8 @@ _ASKS_A_SERVER, _NUMBER = "gh api ", re.compile(r"(\d+)")
 
 
 def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False, folder: str = "") -> Item:
-    acting = run.acting_part if folder else re.sub(r"\bgit -C \S+", "git", run.acting_part)
+    acting = acting_part(run.command)
+    acting = acting if folder else re.sub(r"\bgit -C \S+", "git", acting)
     line = brief(acting, _MAX_COMMAND_CHARS)
     often = f" ×{times}" if times > 1 else ""
     place = f" ({folder})" if folder else ""

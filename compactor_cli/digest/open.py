@@ -14,10 +14,10 @@ from compactor_cli.digest.causes import Cause
 from compactor_cli.digest.checklists import done_since
 from compactor_cli.digest.checks import COMPILER_PLACE, TEST_FILE, brief, contains, is_test
 from compactor_cli.digest.choices import asks, chosen_options, last_question, options_of
-from compactor_cli.digest.commands import Run, command_key, shown
+from compactor_cli.digest.commands import Run, acting_part, command_key, shown
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflicting_files
-from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
+from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, command_of
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open
 from compactor_cli.digest.files import WRITING, FileOperation
 from compactor_cli.digest.language import FixedWords, terms
@@ -239,8 +239,10 @@ class _OpenItems:
         may_be = call.tool is ToolKind.COMMAND or _argument(call, ATTACHMENTS.background_argument) == "True"
         if may_be and (found := ATTACHMENTS.started.search(event.text[:_NAME_CHARS])):
             key = found[1]
-            about = _argument(call, "description") or head(_argument(call, "command"), _NAME_CHARS) or call.name
-            self.running[key] = BackgroundWork(id=key, about=about, record=call.record)
+            about = _argument(call, "description") or head(one_line(command_of(call.arguments)), _NAME_CHARS)
+            # A look at what goes on starts nothing.
+            if not (call.name in ATTACHMENTS.look_tools and key in self.running):
+                self.running[key] = BackgroundWork(id=key, about=about or call.name, record=call.record)
         elif call.name in ATTACHMENTS.look_tools and ATTACHMENTS.ended.search(event.text):
             self.running.pop(background_id(call.arguments), None)
 
@@ -462,7 +464,7 @@ _MAX_FOLDERS = 4
 
 def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
     words = analysis.words
-    command = brief(error.command, _MAX_COMMAND_CHARS)
+    command = brief(acting_part(error.command), _MAX_COMMAND_CHARS)
     if error.status is not Status.FIXED and _ONLY_FAILED.fullmatch(error.line):
         # What failed may stand in the part of the output that was not shown.
         command = opening(shown(error.command), _MAX_COMMAND_CHARS)

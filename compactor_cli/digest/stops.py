@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from compactor_cli.digest.checks import chain_parts
-from compactor_cli.digest.commands import CommandOutcome, Run
+from compactor_cli.digest.commands import CommandOutcome, Run, acting_part
 from compactor_cli.digest.events import (
     Event,
     EventKind,
@@ -42,7 +42,8 @@ def stops_in_force(
     plan = next(taken, -1)
     made = {(_is_removal(one), one.target or one.path): one for one in operations if one.action is not FileAction.READ}
     # A commit is the same with another message, if it is of the same files.
-    keys = {run.event: run.acting_part if "git commit" in run.acting_part else run.key for run in runs}
+    parts = ((run, acting_part(run.command)) for run in runs)
+    keys = {run.event: part if "git commit" in part else run.key for run, part in parts}
     ran: dict[str, list[Run]] = {}
     for run in reversed(runs):
         if run.outcome is CommandOutcome.OK:

@@ -190,13 +190,18 @@ _REMARK = pattern(
 
 
 def is_remark(text: str) -> bool:
-    """Whether a message thanks, excuses itself or takes leave, and asks nothing."""
+    """Whether a message thanks, excuses itself or takes leave, and asks nothing, or only whether the agent goes on."""
     if _REMARK.match(text) is None:
-        return False
+        return _NUDGE.fullmatch(text) is not None
     asked = (one[found.end() :] if (found := _REMARK.match(one)) else one for one in sentences(text))
     return not any(map(_REQUEST.search, asked))
 
 
+_NUDGE = pattern(
+    r"\W*(?:(?:hey|hello|hi|so|ok)\W+)*(?:(?:are )?you (?:still )?(?:good|ok|there|stuck|working|done)(?: there| yet)?"
+    r"|still (?:there|working|running)|hello|ping)\W*",
+    re.IGNORECASE,
+)
 _ADDRESS = pattern(r"https?://\S+")
 
 

@@ -988,3 +988,9 @@ def test_what_was_installed_between_a_failure_and_the_run_that_passed_stands_wit
         "→ passed after `npm install vite@5`"
     )
     assert shown(failed, ran("git fetch", "ok"), passed)[1][0].endswith("→ passed later")
+
+
+def test_a_chain_whose_commit_failed_stands_by_its_commit() -> None:
+    chain = 'git add src/gauge/store.py src/gauge/clock.py src/gauge/relay.py && git commit -m "Read the clock"'
+    (line,) = shown(ran(chain, "error: 1Password: failed to fill whole buffer", is_error=True))[0]
+    assert line.startswith("`git commit -m …`: error: 1Password")

@@ -588,6 +588,13 @@ def test_a_plan_that_was_approved_after_the_newest_request_stands_with_it() -> N
     )
 
 
+def test_who_asks_whether_the_agent_goes_on_asks_for_nothing_else() -> None:
+    asked = "add the page of the winter to the handbook of the gauges"
+    edit = call("Edit", "e", file_path="docs/winter.md", old_string="a", new_string="b"), answer("ok", "e")
+    one = digest(conversation(user(asked), *BUILD, user("hey, you good there?"), *edit, says("I go on.")), 1_500)
+    assert texts(one, Section.TASK)[0].startswith(f"Asked: {asked}")
+
+
 def test_what_the_agent_asks_itself_waits_for_no_answer() -> None:
     asked = says(
         "The gauge is empty after the rotation. Let me check: when it turns, does the store keep the old name?"
