@@ -123,7 +123,8 @@ _ENTERING = pattern(r"(?:cd \S+|set -\S+(?: \S+)?|export \w+=\S*|(?:rm|mkdir) [^
 # Steps before a command that only enter a folder or make a version of what runs it at hand.
 _LEADING = pattern(
     r"\A\s*(?:cd [^&;|\n]+&&\s*)?"
-    r"(?:(?:export \w+=\S*|\[ -\w [^\]&;|\n]+\]|\. \S*/nvm\.sh\S*|nvm use[^&;|\n]*)\s*&&\s*)*"
+    r"(?:(?:(?:export \w+=\S*|\[ -\w [^\]&;|\n]+\]|\. \S*/nvm\.sh\S*|nvm use[^&;|\n]*)\s*&&"
+    r"|set [-+]\w+;|source \S+;)\s*)*"
 )
 # The whole of a run, wherever it stands.
 _COUNT = pattern(r"\b\d+ (?:passed|tests? passed|passing|tests? ok)|\b(?:0|[Nn]o) (?:issues|errors|problems)\b")
@@ -237,7 +238,7 @@ def command_key(command: str) -> str:
 def _bare(command: str) -> str:
     command = _WRITING.sub("", command)
     text = re.sub(r"\A\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*\Z", r"\1", command)
-    text = re.sub(r"^(?:\s*(?:cd|source|export)\s+[^&;|\n]+(?:&&|;|\n)\s*|\s*#[^\n]*\n)+", "", text)
+    text = re.sub(r"^(?:\s*(?:cd|source|export|set)\s+[^&;|\n]+(?:&&|;|\n)\s*|\s*#[^\n]*\n)+", "", text)
     text = re.sub(r"\bgit -C \S+", "git", _GREP_FILTER.sub(" ", text))
     return re.sub(r"\s+2>&1|[^\S\n]*\|\s*(?:tail|head|tee)\b[^|&;\n]*", " ", text)
 

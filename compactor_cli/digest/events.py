@@ -552,7 +552,7 @@ def objects(arguments: Mapping[str, Any] | str, keys: tuple[str, ...]) -> list[M
 def command_of(arguments: Mapping[str, Any] | str) -> str:
     """The command line of a command call: the script itself where a shell is called with ``-c``."""
     if isinstance(arguments, str):
-        return arguments
+        return _SHELL_CALL.sub(r"\1\2", arguments)
     for key in (*COMMAND_KEYS, "action"):
         if (value := arguments.get(key)) is None:
             continue
@@ -563,6 +563,9 @@ def command_of(arguments: Mapping[str, Any] | str) -> str:
             is_script = len(parts) >= 3 and parts[1] in ("-c", "-lc", "-ic", "/c", "-Command")
             return parts[2] if is_script else " ".join(parts)
     return ""
+
+
+_SHELL_CALL = re.compile(r"\A(\s*cd [^&;|\n]+ && )?\s*(?:/\S+/)?(?:ba|z)?sh -l?c '([^']*)'\s*\Z")
 
 
 def parameters(arguments: Any) -> Iterator[tuple[str, str]]:

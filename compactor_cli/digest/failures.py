@@ -64,7 +64,8 @@ _SLIPS = pattern(
     r"|Found \d+ matches of the string|String to replace not found"
     r"|File has been (?:modified|unexpectedly modified)|InputValidationError|no such file or directory: ?\S*$"
     r"|No matches found|file or directory not found: |exceeds maximum allowed (?:tokens|size)|No files? found"
-    r"|unknown flag|illegal option|parse error near|jq: error|no matches found: |^\(eval\):\d+: |^nothing to commit\b"
+    r"|unknown flag|[Uu]nknown arguments?\b|illegal option"
+    r"|parse error near|jq: error|no matches found: |^\(eval\):\d+: |^nothing to commit\b"
     r"|doesn't accept argument|\bField '\w+' doesn't exist on type"
 )
 

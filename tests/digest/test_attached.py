@@ -75,6 +75,12 @@ def test_a_command_that_the_client_itself_put_in_the_background_still_runs() -> 
     assert plan(conversation(user("run it all"), call("Bash", "b", command="cat log"), shown)) == []
 
 
+def test_a_look_at_a_session_of_a_shell_leaves_it_the_command_that_began_it() -> None:
+    began = call("exec_command", "b", cmd="bun run dev"), answer("Process running with session ID 25660", "b")
+    look = call("write_stdin", "w", session_id=25660, chars=""), answer("Process running with session ID 25660", "w")
+    assert plan(conversation(user("run it"), *began, *look)) == ['Running in the background: "bun run dev" (25660)']
+
+
 def test_a_look_at_work_that_is_not_done_leaves_it_running() -> None:
     def look(status: str) -> tuple[Message, ...]:
         return call("TaskOutput", "o", task_id="a1b2c3"), answer(f"<status>{status}</status>", "o")

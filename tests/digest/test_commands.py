@@ -147,6 +147,12 @@ def test_a_command_that_goes_on_below_is_shown_with_that() -> None:
     assert texts(one, Section.COMMANDS)[0].startswith("`gh api repos/tide/pulls/4/comments --field in_reply_to=2835")
 
 
+def test_a_script_that_a_shell_is_called_with_is_the_command() -> None:
+    wrapped = "bash -lc 'set -a; source /srv/tide/.env; set +a; bun check.ts gauges.yaml'"
+    (run,) = runs(events_of(*ran(wrapped, "Valid: 2")))
+    assert (run.key, shown(run.command)) == ("bun check.ts gauges.yaml",) * 2
+
+
 def test_a_loop_that_only_shows_is_a_look() -> None:
     shown_commit = "for commit in a1 b2; do\n  id=$(git show $commit | grep -i 'Checkpoint:' | awk '{print $2}')\n"
     loop = f'{shown_commit}  if [ -n "$id" ]; then\n    echo "$id" 2>/dev/null\n  fi\ndone'
