@@ -294,7 +294,10 @@ class _EventReader:
         folder = argument(arguments, _FOLDER_KEYS).rstrip("/") if kind in (ToolKind.COMMAND, ToolKind.EDIT) else ""
         folder = folder or (self.folder if kind is ToolKind.COMMAND else "")
         if folder not in ("", ".", self.directory):
-            arguments = _from_directory(arguments, kind, folder)
+            whole = _cleaned(call.arguments, plain)
+            # A path that is whole is not one in that folder.
+            is_whole = self.directory != "" and f"{self.directory}/" in command_of(whole)
+            arguments = _from_directory(whole if is_whole else arguments, kind, folder)
         self.waiting[call.id].append(len(self.found))
         self.found.append(
             Event(

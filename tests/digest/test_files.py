@@ -320,6 +320,19 @@ def test_paths_are_joined_to_the_folder_that_a_shell_was_called_in() -> None:
     ]
 
 
+def test_a_whole_path_is_not_joined_to_the_folder_that_a_shell_was_called_in() -> None:
+    patch = "*** Begin Patch\n*** Update File: /w/boat/todo/clock.md\n@@\n-tick = 1\n+tick = 2\n*** End Patch"
+    one = [
+        (call("Bash", command="mv /w/boat/todo/tide.md /w/boat/done/tide.md", workdir="/w/boat/web"), answer("")),
+        (call("shell", command=["apply_patch", patch], workdir="/w/boat/web"), answer("Success")),
+    ]
+    found = events_of(user("<environment_context><cwd>/w/boat</cwd></environment_context>"), user("Look."), *one)
+    assert [(op.path, op.target) for op in file_operations(found, "/w/boat")] == [
+        ("todo/tide.md", "done/tide.md"),
+        ("todo/clock.md", ""),
+    ]
+
+
 def test_a_file_that_was_only_read_is_named_after_all_that_were_changed() -> None:
     edits = [call("Edit", file_path=f"src/harbour_{n}/gauge.py", old_string="a", new_string="b") for n in range(20)]
     reads = [call("Read", file_path=f"docs/chapter_{n}.md") for n in range(20)]

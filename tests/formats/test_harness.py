@@ -81,6 +81,7 @@ def claude(content: Any, **more: Any) -> dict[str, Any]:
          "<skill-format>true</skill-format>\n\n# Docs\nWrite.", ""),
         ("[SYSTEM NOTIFICATION - NOT USER INPUT]\nA task ended.", ""),
         ('{"task_id":"b8393c9","tool_use_id":"toolu_01H","description":"Run the tests","task_type":"local_bash"}', ""),
+        ('{"task_id":"b8393c9","description":"Run the tests","task_type":"local_bash"}', ""),
         ("<local-command-stdout>Bye!</local-command-stdout>", ""),
         ("<bash-input>git pull</bash-input>", ""),
         ("<bash-stdout>Already up to date.</bash-stdout><bash-stderr></bash-stderr>", ""),
