@@ -389,7 +389,9 @@ def _edges(text: str) -> list[str]:
 
 def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
     if outcome is CommandOutcome.FAILED:
-        return error_line(text)
+        # How many errors there are is none of them.
+        is_count = _error_filter(command) and not any(map(ERROR_PATTERN.search, text.split("\n")))
+        return "" if is_count else error_line(text)
     if look:
         return ""
     lines = _edges(text)

@@ -153,6 +153,14 @@ def test_a_script_that_a_shell_is_called_with_is_the_command() -> None:
     assert (run.key, shown(run.command)) == ("bun check.ts gauges.yaml",) * 2
 
 
+def test_how_many_errors_were_counted_is_no_error() -> None:
+    counted = ran(
+        'git stash && npx tsc 2>&1 | grep -c "error TS" && git stash pop', "58\nDropped refs/stash@{0} (b60bf5d)"
+    )
+    (run,) = runs(events_of(*counted))
+    assert (run.outcome, run.line) == (CommandOutcome.FAILED, "")
+
+
 def test_a_loop_that_only_shows_is_a_look() -> None:
     shown_commit = "for commit in a1 b2; do\n  id=$(git show $commit | grep -i 'Checkpoint:' | awk '{print $2}')\n"
     loop = f'{shown_commit}  if [ -n "$id" ]; then\n    echo "$id" 2>/dev/null\n  fi\ndone'

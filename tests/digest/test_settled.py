@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, texts, user
 
 from compactor_cli.digest.corrections import overturned
@@ -463,9 +464,12 @@ def test_a_commit_of_something_else_is_not_what_came_of_a_plan_and_an_empty_refu
     assert not any("Stopped" in text for text in texts(one, Section.USER))
 
 
-def test_what_a_user_came_for_settles_no_question() -> None:
-    greeted = says("Hi there! How can I help you today?"), user("run the ls command")
-    assert texts(digest(conversation(user("hello"), *greeted), 900), Section.DECISIONS) == []
+@pytest.mark.parametrize(
+    "asked", ["Hi there! How can I help you today?", "On the branch of the gauges. What do you need?"]
+)
+def test_what_a_user_came_for_settles_no_question(asked: str) -> None:
+    came = says(asked), user("there are a few comments of the reviewer that need an answer")
+    assert texts(digest(conversation(user("hello"), *came), 900), Section.DECISIONS) == []
 
 
 def test_what_the_user_replies_to_each_of_several_questions_stands_with_its_question() -> None:
