@@ -28,9 +28,9 @@ COST_POWER = 0.75
 # A statement opens an item (list mark, records) unless its event has one already.
 ITEM_TOKENS = 6
 OUTPUT_WORD_FACTOR = 0.5
-# Lines of one answer: this many at first, and at most. More of them read as a heap of pieces. All together take no more
-# than this, however large the summary is: what they are lines of can be read again.
-MAX_OUTPUTS = (3, 10)
+# Lines of one answer: this many at first, then, and where tokens are left over; more read as a heap of pieces. All
+# together take no more than this, however large the summary is: what they are lines of can be read again.
+MAX_OUTPUTS = (3, 10, 16)
 MAX_OUTPUT_TOKENS = 2_000
 # What a statement that names the focus is worth for that alone, and the share of the budget such statements may take.
 FOCUS_VALUE, FOCUS_RATIO = 60.0, 0.6

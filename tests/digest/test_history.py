@@ -530,7 +530,7 @@ def test_of_each_file_that_was_only_looked_at_some_lines_are_shown_before_a_heap
     named = user(" ".join(f"store_{number}" for number in range(60)))
     found = read(user("why?"), *(one for look in looks for one in look), named, says("On."), named, says("So."))
     texts_of_lines = [one.text for one in chosen(found, 500) if one.text.startswith("load_")]
-    assert sum("load_gauge_" in text for text in texts_of_lines) == 10
+    assert sum("load_gauge_" in text for text in texts_of_lines) == 16
 
 
 def test_what_several_runs_of_a_command_printed_stands_apart_with_how_each_ended() -> None:
