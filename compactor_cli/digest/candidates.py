@@ -424,9 +424,8 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         if (call := events[base.event].call) in made and text in events[call].text:
             base = wordless[call]  # its result repeats what it wrote
         event, label = events[base.event], analysis.labels[base.event]
-        is_steering = (
-            event.of_client or event.tool is ToolKind.PLAN or (event.kind is EventKind.CALL and is_own(event.name))
-        )
+        is_steering = event.of_client and not analysis.is_dialogue
+        is_steering |= event.tool is ToolKind.PLAN or (event.kind is EventKind.CALL and is_own(event.name))
         is_label = event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND)
         # What came of an edit repeats it; of one that was not made, the first line says why.
         is_of_it = base.event in undone or event.call in made

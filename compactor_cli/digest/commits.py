@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import islice
 
 from compactor_cli.digest.commands import COMMIT_LINE, CommandOutcome, Run
 from compactor_cli.digest.files import FileState
@@ -108,7 +109,7 @@ def find_commits(runs: Sequence[Run], directory: str) -> list[Commit]:
             if step == "commit":
                 amended = found.pop() if found and made and "--amend" in words else None
                 index.commit(words, amended)
-                one = made.pop(0) if made else _quietly_made(words, runs[number:])
+                one = made.pop(0) if made else _quietly_made(words, runs, number)
                 if one:
                     shown = text[one.end() : ends.pop(0)] if one.string == text and ends else ""
                     new = index.committed(one, shown, run)
@@ -125,13 +126,13 @@ def find_commits(runs: Sequence[Run], directory: str) -> list[Commit]:
     return found
 
 
-def _quietly_made(words: Sequence[str], runs: Sequence[Run]) -> re.Match[str] | None:
-    """The line of a log that shows a commit that printed nothing: the first of these runs made it."""
-    subject = _SUBJECT.search(runs[0].command)
-    is_quiet = any(_QUIET.fullmatch(word) for word in words) and runs[0].outcome is CommandOutcome.OK
+def _quietly_made(words: Sequence[str], runs: Sequence[Run], number: int) -> re.Match[str] | None:
+    """The line of a log, in this run or a later one, that shows a commit of it that printed nothing; None without."""
+    subject = _SUBJECT.search(runs[number].command)
+    is_quiet = any(_QUIET.fullmatch(word) for word in words) and runs[number].outcome is CommandOutcome.OK
     if not (is_quiet and subject):
         return None
-    logged = (one for run in runs for one in _LOGGED.finditer(run.output))
+    logged = (one for run in islice(runs, number, None) for one in _LOGGED.finditer(run.output))
     return next((one for one in logged if one["subject"] == subject[1].strip()), None)
 
 

@@ -217,8 +217,7 @@ def without_withdrawn(events: Sequence[Event]) -> tuple[Event, ...]:
 
 _MAX_WITHDRAWING_CHARS = 160
 _WITHDRAWS = pattern(
-    r"\b(?:ignore|disregard|forget) (?:my |the |that |this )?(?:last|previous|prior|earlier|above)"
-    r" (?:message|prompt|one)\b"
+    r"\b(?:ignore|disregard|forget) (?:my |the |that |this )?(?:last|previous|prior|earlier|above) (?:message|prompt)\b"
     r"|\A\W*(?:(?:oh|oops|sorry)\W+)*wrong (?:chat|window|session|thread|terminal|tab)\b",
     re.IGNORECASE,
 )
