@@ -365,7 +365,7 @@ _ASKS_WHAT_IS = pattern(
     r"\W*(?:(?:is|are|was|were) there\b|did\b|(?:do|does) \w+ (?:know|remember|recall|have)\b(?! to\b)"
     r"|(?:how|what)(?: else)? (?:can|may|could) I (?:help|assist|do for)\b"
     r"|what(?: else)? (?:do you need|would you like (?:me to do|to (?:do|work on))|shall I do|(?:is|'s) next)\b"
-    r"|(?:ready|anything else)\b)",
+    r"|anything else\b)",
     re.IGNORECASE,
 )
 _GO_ON = pattern(
