@@ -133,7 +133,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
         is_old = number < newest_cause.get(events[number].turn, -1)
         is_answered = number < last_user
         is_past = not is_final or number < analysis.code_changed_at
-        goes_on = [one.turn for one in events[number + 1 : number + 2]] == [events[number].turn]
+        goes_on = number + 1 < len(events) and events[number + 1].turn == events[number].turn
         kind = {"is_final": is_final, "is_past": is_past, "is_overtaken": number in steps, "is_answered": is_answered}
         for one in _pieces(text, base, scores, focus, goes_on=goes_on, is_service=is_service, **kind):
             mark = standing(one, analysis)
@@ -269,8 +269,8 @@ def _pieces(
     stated = [piece for piece, _, _ in found]
     left = concluded(stated) if goes_on else stated
     # By what they stand under: to reconsider one entry of a list leaves the others as they are.
-    reconsidered = {lead: place for place, (piece, _, lead) in enumerate(found) if turns_away(piece)}
-    for place, ((_, form, lead), piece, (opens, closes)) in enumerate(zip(found, left, list_ends(found), strict=True)):
+    reconsidered = {one[2]: at for at, one in enumerate(found) if not goes_on and turns_away(one[0])}
+    for place, (piece, (_, form, lead), (opens, closes)) in enumerate(zip(left, found, list_ends(found), strict=True)):
         if form is StatementForm.SENTENCE:
             piece = without_end(piece, is_step)
         if is_noise(piece) or (is_overtaken and (supposes(piece) or intends(piece))):

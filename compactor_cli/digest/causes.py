@@ -94,8 +94,10 @@ def turns_away(statement: str) -> bool:
 def concluded(statements: Sequence[str]) -> list[str]:
     """The statements of a message, each without what it turns away from later on: what came before that is empty."""
     last = max((at for at, one in enumerate(statements) if turns_away(one)), default=-1)
-    start = max((found.start() for found in _TURNS_AWAY.finditer(statements[last])), default=0) if last >= 0 else 0
-    return [one[start:] if at == last else one if at > last else "" for at, one in enumerate(statements)]
+    if last < 0:
+        return [*statements]
+    *_, newest = _TURNS_AWAY.finditer(statements[last])
+    return [*[""] * last, statements[last][newest.start() :], *statements[last + 1 :]]
 
 
 _TURNS_AWAY = pattern(

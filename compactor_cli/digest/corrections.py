@@ -205,7 +205,7 @@ def _failed(words: str, closings: Sequence[int], events: Sequence[Event]) -> lis
 
 
 def without_withdrawn(events: Sequence[Event]) -> tuple[Event, ...]:
-    """The events, those without words in which the user said what he took back whole in his next message."""
+    """The events, without the text of each message of the user that his next one takes back whole."""
     found, before = [*events], -1
     for number, event in enumerate(events):
         if event.kind is EventKind.USER:
@@ -271,24 +271,26 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
 
 
 def taken_out(events: Sequence[Event], operations: Iterable[FileOperation]) -> Mapping[int, frozenset[int]]:
-    """What was said after edits that a later turn takes back to the letter: positions, with the places.
+    """The messages after edits that a later turn takes back to the letter: positions, with the places of statements.
 
-    Where other files of their turn stay as it made them, that is what names a file of which it takes all back.
+    Where other files of their turn stay as it made them, those that name a file of which it takes all back.
     """
     edits: dict[int, list[FileOperation]] = {}
     for one in operations:
         if one.action is not FileAction.READ and not one.is_in_passing:
             edits.setdefault(events[one.event].turn, []).append(one)
+    undone: dict[int, tuple[int, set[str], bool]] = {}  # the first edit of a turn, the files, whether those are all
+    for turn, own in edits.items():
+        left = {one.name for one in own if one.undone_by < 0 or events[one.undone_by].turn == turn}
+        if gone := {one.name for one in own} - left:
+            undone[turn] = own[0].event, gone, not left
     found: dict[int, frozenset[int]] = {}
     for at, event in enumerate(events):
-        own = edits.get(event.turn, ())
-        if event.kind is not EventKind.ASSISTANT or not own or at < own[0].event:
-            continue
-        left = {one.name for one in own if one.undone_by < 0 or events[one.undone_by].turn == event.turn}
-        gone = {one.name for one in own} - left
-        pieces = enumerate(piece for piece, _, _ in statements_of(event.text) if gone)
-        if places := frozenset(place for place, piece in pieces if not left or any(name in piece for name in gone)):
-            found[at] = places
+        first, gone, is_all = undone.get(event.turn, (len(events), set(), False))
+        if event.kind is EventKind.ASSISTANT and at > first:
+            pieces = enumerate(piece for piece, _, _ in statements_of(event.text))
+            if places := frozenset(place for place, piece in pieces if is_all or any(name in piece for name in gone)):
+                found[at] = places
     return found
 
 

@@ -191,7 +191,8 @@ def definitions_around(old: str, new: str, text: str) -> Iterator[str]:
     for first, stop, new_first, new_stop in _changes(before, after):
         changed = (next(filter(str.strip, lines), "") for lines in (before[first:stop], after[new_first:new_stop]))
         indent = max(len(line) - len(line.lstrip()) for line in changed)
-        yield from filter(None, [_enclosing([*above, *before[:first]], indent)])
+        if found := _enclosing(above + before[:first], indent):
+            yield found
 
 
 def _changes(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
@@ -203,7 +204,8 @@ def _changes(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[int,
         return
     for kind, *ends in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if kind != "equal":
-            yield ends[0], ends[1], ends[2], ends[3]
+            first, stop, new_first, new_stop = ends
+            yield first, stop, new_first, new_stop
 
 
 _MAX_COMPARED_LINES = 120
@@ -275,15 +277,15 @@ def _is_anew(done: str) -> bool:
     return done.lower() in ("created", "wrote", "written")
 
 
-def changed_lines(replaced: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """The lines that replacements take out (after a ``-``) and write (after a ``+``), of some length; where there
-    is none, what is replaced by what as a whole.
-    """
+def changed_lines(replaced: Iterable[tuple[str, str]]) -> Iterator[tuple[bool, str]]:
+    """The lines of some length that replacements write (True) and take out (False); where there is none, each whole."""
     for old, new in replaced:
         before, after = (Counter(line.strip() for line in text.split("\n")) for text in (old, new))
-        signed = (("-", (before - after).elements()), ("+", (after - before).elements()))
-        lines = [f"{sign}{line}" for sign, own in signed for line in own if len(line) >= _MIN_CHANGED_CHARS]
-        yield from lines or (f"-{old}", f"+{new}")
+        changed = ((False, before - after), (True, after - before))
+        lines = [
+            (is_new, line) for is_new, own in changed for line in own.elements() if len(line) >= _MIN_CHANGED_CHARS
+        ]
+        yield from lines or ((False, old), (True, new))
 
 
 # A shorter line may stand in many places.

@@ -427,7 +427,7 @@ def _sets_up(other: Run, run: Run) -> bool:
 
 
 _SETS_UP = pattern(
-    r"\b(?:npm|pnpm|yarn|bun|pip3?|uv|poetry|cargo|go|gem|bundle|composer|brew|apt(?:-get)?|make|mix|dotnet|gradlew?|mvn|tsc"
+    r"\b(?:npm|pnpm|yarn|bun|pip3?|uv|poetry|cargo|go|gem|bundle|composer|brew|apt(?:-get)?|mix|dotnet|gradlew?|mvn"
     r"|prisma|alembic|docker|rake|rails)\b[^|;&]*\b(?:i|ci|install|add|sync|build|generate|compile|migrate|up|get|restore)\b"
     r"|\bmake\b|\btsc\b"
 )

@@ -179,17 +179,17 @@ def _with_undone(operations: Iterable[FileOperation]) -> tuple[FileOperation, ..
     An edit that writes something else as well takes nothing back.
     """
     found = [*operations]
-    standing: dict[tuple[str, str], list[int]] = {}  # by path and changed line, the edits that stand with it
+    standing: dict[tuple[str, bool, str], list[int]] = {}  # by path and changed line, the edits that stand with it
     left: dict[int, int] = {}  # how many changed lines of an edit were not taken back
     taken_from: dict[int, list[int]] = {}  # the edits that one takes lines back of, a place for each line
     for place, one in enumerate(found):
         lines = [*changed_lines(one.replaced)] if one.action is FileAction.EDIT else []
-        before = [(one.path, f"{_OPPOSITE[line[0]]}{line[1:]}") for line in lines]
+        before = [(one.path, not is_new, line) for is_new, line in lines]
         if any(number > len(standing.get(key, ())) for key, number in Counter(before).items()):
-            for key, line in zip(before, lines, strict=True):
-                if other := standing.get(key):
+            for path, was_new, line in before:
+                if other := standing.get((path, was_new, line)):
                     other.pop()
-                standing.setdefault((one.path, line), []).append(place)
+                standing.setdefault((path, not was_new, line), []).append(place)
             left[place] = len(lines)
         elif lines:
             taken_from[place] = [standing[key].pop() for key in before]
@@ -202,9 +202,6 @@ def _with_undone(operations: Iterable[FileOperation]) -> tuple[FileOperation, ..
     for place, edits in taken_from.items():
         found[place] = replace(found[place], only_undoes=not any(left[at] for at in edits))
     return tuple(found)
-
-
-_OPPOSITE = {"+": "-", "-": "+"}
 
 
 def _with_rewrites(operations: Iterable[FileOperation]) -> Iterator[FileOperation]:

@@ -121,14 +121,15 @@ def work_state(
     by_others = _commit_by_others(here, commits)
     commits = list(after_rebases(commits, here))
     _throw_away(states, here, commits[-1].event if commits else -1)
+    merge = _conflicts(here)
     ending = range(max(0, len(events) - 8), len(events))
     without_result = tuple(n for n in ending if events[n].kind is EventKind.CALL and n not in results)
-    uncommitted, listed = _uncommitted(states, here, commits, by_others, uses_git=bool(before.uncommitted))
+    uncommitted, listed = _uncommitted(states, here, commits, by_others, merge, uses_git=bool(before.uncommitted))
     # What became of changes that a commit without a result may have taken, nobody has seen.
     if any(run.event in without_result and re.search(r"\bgit commit\b", run.key) for run in here):
         uncommitted, listed = [], {}
     branch, branch_record = _branch(here) or (branch_of_records or before.branch, -1)
-    _place(states, commits, here, branch)
+    _place(states, commits, merge, branch)
     stash = _last_stash(here)
     stashed_at = stash.event if stash else 0
     not_stashed = {state.path: max(state.records, default=-1) for state in uncommitted if state.changed >= stashed_at}
@@ -173,15 +174,16 @@ def _uncommitted(
     runs: Sequence[Run],
     commits: Sequence[Commit],
     by_others: tuple[str, Run] | None,
+    merge: tuple[int, frozenset[str]],
     *,
     uses_git: bool,
 ) -> tuple[list[FileState], Mapping[str, int]]:
     """The files whose last change is in no commit, and all that git listed as changed; sets the others' ``commit``.
 
-    Left out are files of which that is not known, and those that git ignores.
+    Left out are files of which that is not known, and those that git ignores. ``merge``: see `_conflicts`.
     """
     is_outside, is_ignored = _outside(states), _passed_over(runs)
-    merged_at, conflicts = _conflicts(runs)
+    merged_at, conflicts = merge
     here = [one for one in states if one.changed >= 0 and not (one.is_reverted or is_outside(one.path))]
     held = held_by(here, commits, is_ignored)
     # What git listed before others committed may be in their commit.
@@ -218,12 +220,14 @@ _COMMITS = pattern(r"\bgit (?:commit|add|stash)\b")
 _COMPARES = pattern(r"\bgit (?:status|diff)\b(?![^|;&]*(?:\.\.|HEAD[~^]))")
 
 
-def _place(states: Sequence[FileState], commits: Sequence[Commit], runs: Sequence[Run], branch: str) -> None:
+def _place(
+    states: Sequence[FileState], commits: Sequence[Commit], merge: tuple[int, frozenset[str]], branch: str
+) -> None:
     """Says of the ``commit`` of files on which other branch it is; takes it from those in an unresolved merge, unless
-    the work in conflict is that of another branch.
+    the work in conflict is that of another branch. ``merge``: see `_conflicts`.
     """
     others = {commit.hash: commit.branch for commit in commits if branch and commit.branch not in ("", branch)}
-    merged_at, conflicts = _conflicts(runs)
+    merged_at, conflicts = merge
     for state in states:
         if state.commit in others:
             state.commit = f"{state.commit} ({others[state.commit]})"

@@ -489,8 +489,13 @@ def _summarised(value: Any) -> str:
 
 
 def _compaction(value: Any) -> Mapping[str, Any] | None:
-    found = value["parts"] if _is_opencode_message(value) and value["info"]["role"] == "user" else []
-    return next((part for part in found if isinstance(part, dict) and part.get("type") == "compaction"), None)
+    is_user = _is_opencode_message(value) and value["info"]["role"] == "user"
+    return next(_of_type(value, "compaction"), None) if is_user else None
+
+
+def _of_type(value: Any, kind: str) -> Iterator[Mapping[str, Any]]:
+    """The parts of a message that are of a type."""
+    return (part for part in value["parts"] if isinstance(part, dict) and part.get("type") == kind)
 
 
 def _opencode_superseded(values: Sequence[Any]) -> frozenset[int]:
@@ -516,7 +521,7 @@ def _opencode_message(value: Any, is_superseded: bool, asked: set[str]) -> Messa
     found = located.parts_of(_opencode_pieces(value))
     role = _OPENCODE_ROLES[info["role"]]
     summary = marked_summary("opencode", found) if _summarised(value) else summary_of(role, found)
-    texts = [part for part in value["parts"] if isinstance(part, dict) and part.get("type") == "text"]
+    texts = [*_of_type(value, "text")]
     own_words = None
     if role is Role.USER and (commands := _typed_commands(value)):
         own_words = "\n".join(commands)
@@ -532,8 +537,7 @@ def _opencode_message(value: Any, is_superseded: bool, asked: set[str]) -> Messa
 
 def _typed_commands(value: Any) -> list[str]:
     """The slash commands of a message by which the user had a subagent do something."""
-    parts = (part for part in value["parts"] if isinstance(part, dict) and part.get("type") == "subtask")
-    return [f"/{command}" for part in parts if (command := string(part.get("command")))]
+    return [f"/{command}" for part in _of_type(value, "subtask") if (command := string(part.get("command")))]
 
 
 def _opencode_pieces(value: Any) -> list[LocatedPart]:
