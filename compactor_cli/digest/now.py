@@ -106,6 +106,12 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         for event in [one for one in analysis.kept if one.kind is EventKind.USER and one.record < start][-1:]:
             text = f"{words.request}{words.colon}{opening(without_preface(event.text), _MAX_OPTION_CHARS)}"
             yield Item(text=text)  # its record is none of those that the summary stands for
+            return
+        # Where nobody's words are recorded, what the assistant set out to do is all that tells of the request.
+        set_out = next((one for one in analysis.events if one.kind in (EventKind.ASSISTANT, EventKind.SUMMARY)), None)
+        begun = opening(set_out.text, _MAX_OPTION_CHARS) if set_out and set_out.kind is EventKind.ASSISTANT else ""
+        if set_out and is_narration(begun):
+            yield Item(text=f"{words.announced}{words.colon}{words.quoted(begun)}", records=(set_out.record,))
         return
 
     def replying(text: str) -> Item:

@@ -588,6 +588,15 @@ def test_a_plan_that_was_approved_after_the_newest_request_stands_with_it() -> N
     )
 
 
+def test_where_no_request_is_recorded_what_the_agent_set_out_to_do_stands_for_it() -> None:
+    begun = says("I'll call `ready` to get the first gauge and begin the round of the harbour.")
+    found = says("Gauge 12 is claimed by another round, and its clock stands still.")
+    session = (begun, *ran("gauges ready", "none"), found, *ran("gauges show 12", "claimed"))
+    assert texts(digest(conversation(*session), 1_500), Section.TASK)[0] == f'Announced: "{begun.text}"'
+    asked = texts(digest(conversation(user("do the round"), *session), 1_500), Section.TASK)
+    assert not any(text.startswith("Announced") for text in asked)
+
+
 def test_who_asks_whether_the_agent_goes_on_asks_for_nothing_else() -> None:
     asked = "add the page of the winter to the handbook of the gauges"
     edit = call("Edit", "e", file_path="docs/winter.md", old_string="a", new_string="b"), answer("ok", "e")
