@@ -268,16 +268,23 @@ def attached(
     return Attached(skills=skills, running=tuple(w for w in reader.running.values() if w.id in started - ended))
 
 
-def attached_items(found: Attached, room_tokens: int, token_cache: TokenCache, words: FixedWords) -> tuple[Item, ...]:
-    """A line for the skills and one for each running work, as many as there is room for."""
-    names = ", ".join(name for name, _ in found.skills)
-    skills = f"{words.skills}{words.colon}{names}", [record for _, record in found.skills]
-    running = (
-        (f"{words.background}{words.colon}{words.quoted(work.about)} ({work.id})", [work.record])
+def running_items(found: Attached, room_tokens: int, token_cache: TokenCache, words: FixedWords) -> tuple[Item, ...]:
+    """A line for each running work, as many as there is room for."""
+    lines = (
+        Item(
+            text=f"{words.background}{words.colon}{words.quoted(work.about)} ({work.id})",
+            records=records_of([work.record]),
+        )
         for work in found.running
     )
-    lines = [*([skills] if names else []), *running]
-    return chosen([Item(text=text, records=records_of(records)) for text, records in lines], room_tokens, token_cache)
+    return chosen(lines, room_tokens, token_cache)
+
+
+def skill_items(found: Attached, room_tokens: int, token_cache: TokenCache, words: FixedWords) -> tuple[Item, ...]:
+    """One line for the skills, where there is room for it."""
+    names = ", ".join(name for name, _ in found.skills)
+    line = Item(text=f"{words.skills}{words.colon}{names}", records=records_of(record for _, record in found.skills))
+    return chosen([line] if names else [], room_tokens, token_cache)
 
 
 _MAX_PATHS = 4

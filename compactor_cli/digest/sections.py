@@ -13,7 +13,7 @@ from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.facts import fact_items
 from compactor_cli.digest.file_lines import content_items, file_items
 from compactor_cli.digest.history import whole_summaries
-from compactor_cli.digest.open import attached_items, fixed_items, open_items
+from compactor_cli.digest.open import fixed_items, open_items, running_items, skill_items
 from compactor_cli.digest.pasted import without_data
 from compactor_cli.digest.settled import answered_tokens, settled_items
 from compactor_cli.digest.statements import TokenCache
@@ -95,7 +95,9 @@ def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> 
         options = {"shown": shown} if row.section in _LEAVES_OUT_WHAT_IS_SHOWN else {}
         found[row.section] = row.build(analysis, room, token_cache, **options) if room > _MIN_TOKENS else ()
         given += share
-    found[Section.PLAN] += attached_items(analysis.attached, int(tokens * _ATTACHED_RATIO), token_cache, analysis.words)
+    attached, room = analysis.attached, int(tokens * _ATTACHED_RATIO)
+    found[Section.PLAN] += running_items(attached, room, token_cache, analysis.words)
+    found[Section.COMMANDS] += skill_items(attached, room, token_cache, analysis.words)
     if analysis.restore_files:
         found[Section.FILES] += content_items(analysis, int(tokens * _CONTENTS_RATIO), token_cache)
     quoted = "\n".join(item.text for item in (*found[Section.TASK], *found[Section.USER]))
