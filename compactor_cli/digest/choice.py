@@ -86,7 +86,7 @@ class Choice:
 
     ``is_exhausted``: a larger budget would have given nothing more than the last one did.
     ``shown``: what the rest of the summary says. Candidates that name the ``focus`` (names in lower case) come first,
-    until they have taken `FOCUS_RATIO` of the budget. Lines of outputs take ``output_tokens`` at most, and of these
+    until they have taken `FOCUS_RATIO` of the budget. Lines of outputs take `MAX_OUTPUT_TOKENS` at most, and of these
     the lines of what was only looked at ``looked_tokens``: what would be left over stays unused.
     """
 
@@ -98,14 +98,13 @@ class Choice:
         count: Callable[[str], int],
         *,
         focus: frozenset[str] = frozenset(),
-        output_tokens: float = MAX_OUTPUT_TOKENS,
         looked_tokens: float = MAX_OUTPUT_TOKENS,
     ) -> None:
         texts = tuple(shown)
         self.shown = "\n".join(text.replace("\n", " ") for text in texts)
         covered = set[Fact]().union(*map(worth.facts, texts))
         self.candidates, self.count = candidates, count
-        self.output_tokens, self.looked_tokens = min(MAX_OUTPUT_TOKENS, output_tokens), looked_tokens
+        self.looked_tokens = looked_tokens
         self.fresh = [_without(worth.facts(one.text, one.form), covered) for one in candidates]
         for number, one in enumerate(candidates):
             if one.place < 0:
@@ -171,7 +170,7 @@ class _Round:
         self.covered: set[Fact] = set()
         self.opened: set[int] = set()
         self.outputs: Counter[int] = Counter()
-        self.output_left = choice.output_tokens
+        self.output_left: float = MAX_OUTPUT_TOKENS
         self.looked_left = choice.looked_tokens
         self.full: set[int] = set()
         self.taken: dict[int, None] = {}
