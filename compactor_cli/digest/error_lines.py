@@ -62,6 +62,8 @@ def error_line(text: str) -> str:
         lines = [line for line in lines[traced + 1 :] if not line[above:].startswith((" ", "\t"))] or lines[-1:]
     elif conflicts := _CONFLICT.findall(text):
         return MERGE_CONFLICT + ", ".join(dict.fromkeys(conflicts))
+    elif empty := _EMPTY_PICK.search(text):
+        return empty[0]
     failed = failed_tests(text)
     lines = _of_failed_tests(lines) if failed else lines
     places = _one_of_each_file(_named_places(lines) if traced < 0 else ())
@@ -121,6 +123,8 @@ _SAYS_LITTLE = pattern(
 )
 _OF_TEST = pattern(r"\s*(?:--- (PASS|FAIL|SKIP):|=== [A-Z]+) +(\S+)")
 _CONFLICT = pattern(r"^CONFLICT \([^)\n]*\): Merge conflict in (\S+)", re.MULTILINE)
+# What git says after it is the status of a clean tree.
+_EMPTY_PICK = pattern(r"^The previous cherry-pick is now empty\b.*", re.MULTILINE)
 # As compilers and linters name the place of an error.
 PLACE = pattern(r"\s*(?:\[[\w:.-]+\] )?[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+)?:? |\(\d+(?:,\d+)?\): )\s*\S")
 

@@ -994,3 +994,15 @@ def test_a_chain_whose_commit_failed_stands_by_its_commit() -> None:
     chain = 'git add src/gauge/store.py src/gauge/clock.py src/gauge/relay.py && git commit -m "Read the clock"'
     (line,) = shown(ran(chain, "error: 1Password: failed to fill whole buffer", is_error=True))[0]
     assert line.startswith("`git commit -m …`: error: 1Password")
+
+
+def test_a_pick_that_stopped_as_it_is_empty_already_is_open_until_it_goes_on() -> None:
+    empty = (
+        "The previous cherry-pick is now empty, possibly due to conflict resolution.\n"
+        "If you wish to commit it anyway, use:\n\n    git commit --allow-empty\n\nOn branch docs\n"
+        "You are currently cherry-picking commit 82353e3.\n\nnothing to commit, working tree clean"
+    )
+    stopped = ran("git cherry-pick 82353e3 25b2859", empty, is_error=True)
+    line = empty.partition("\n")[0]
+    assert shown(stopped)[0] == [f"`git cherry-pick 82353e3 25b2859`: {line} — failed"]
+    assert shown(stopped, ran("git cherry-pick --skip", "[docs 9fd31f2] Note it\n 1 file changed"))[0] == []
