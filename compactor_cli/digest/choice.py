@@ -6,6 +6,7 @@ Weighted coverage by lazy greedy choice: what one statement tells, another need 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from heapq import heapify, heappop, heappush
@@ -213,23 +214,29 @@ class _Round:
         """Takes what else was spoken where tokens are left, then lines of output, the newest first.
 
         Known words may make a new sentence. What was only looked at is taken for what it tells, unless all of it fits.
+        What is left after that goes to any lines of the newest answers: heaps of lines tell more than nothing.
         """
         if self.left <= ITEM_TOKENS:
             return
         candidates, is_looked = self.choice.candidates, self.choice.is_looked
         is_short = sum(compress(self.choice.chars, is_looked)) <= 4 * self.looked_left
-        texts = {candidates[number].text for number in self.taken}
-        telling = (i for i, one in enumerate(candidates) if one.place >= 0 and not _is_amid_code(one))
-        rest = (i for i in telling if is_short or not is_looked[i])
-        for number in sorted(rest, key=lambda i: (candidates[i].form in _LINES, -candidates[i].event)):
-            text = candidates[number].text
-            if self.left <= ITEM_TOKENS:
-                return
-            if self.outputs[self.choice.items[number]] >= MAX_OUTPUTS[-1]:
-                continue
-            if text not in texts and text not in self.choice.shown and self._has_room(number):
-                texts.add(text)
-                self._enter(number, 0)
+        new = [i for i, one in enumerate(candidates) if one.place >= 0]
+        telling = (i for i in new if (is_short or not is_looked[i]) and not _is_amid_code(candidates[i]))
+        lines = (i for i in new if candidates[i].form in _LINES and not _is_amid_code(candidates[i]))
+        passes = (
+            (MAX_OUTPUTS[-1], sorted(telling, key=lambda i: (candidates[i].form in _LINES, -candidates[i].event))),
+            (len(candidates), sorted(lines, key=lambda i: (-candidates[i].event, candidates[i].place))),
+        )
+        known = {_without_numbers(candidates[number]) for number in self.taken}
+        for most, numbers in passes:
+            for number in numbers:
+                if self.left <= ITEM_TOKENS:
+                    return
+                shape = _without_numbers(candidates[number])
+                is_new = shape not in known and candidates[number].text not in self.choice.shown
+                if is_new and self.outputs[self.choice.items[number]] < most and self._has_room(number):
+                    known.add(shape)
+                    self._enter(number, 0)
 
     def _has_room(self, number: int) -> bool:
         """Whether the lines of outputs have not taken what they may."""
@@ -306,6 +313,14 @@ def _is_amid_code(one: Statement) -> bool:
 
 
 _CODE_MARKS = frozenset("=(){};[]<>")
+
+
+def _without_numbers(one: Statement) -> str:
+    """A text; of a line of output without its numbers: steps of a count differ in these alone."""
+    return _NUMBER.sub("0", one.text) if one.form in _LINES else one.text
+
+
+_NUMBER = re.compile(r"\d+")
 
 
 def _cost(quarters: int) -> float:
