@@ -167,9 +167,14 @@ _FILE_NAME = re.compile(r"[\w-][\w.-]*\.\w+|\b[A-Z][a-z]+file\b")
 def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Statement]:
     """What the newest commands and looks answered in one or two short lines: a state, whatever it names."""
     events, places = analysis.events, analysis.scores.table.lines.numbers
-    found = ((call, result) for call, result in results_of(events).items() if result.refusal is None)
-    for call, result in islice(reversed([*found]), _MAX_ANSWERS):
-        if events[call].tool not in (ToolKind.COMMAND, ToolKind.READ):
+    # What was shown without a call came of code in the words before it.
+    shown = (
+        (event.call if event.call >= 0 else number, event)
+        for number, event in enumerate(events)
+        if event.kind is EventKind.RESULT and not (event.of_client or event.refusal is not None)
+    )
+    for call, result in islice(reversed([*shown]), _MAX_ANSWERS):
+        if events[call] is not result and events[call].tool not in (ToolKind.COMMAND, ToolKind.READ):
             continue
         answered = (line.strip() for line in result.text.strip().split("\n") if not _is_slip(line))
         lines = list(islice(answered, _MAX_ANSWER_LINES + 1))
@@ -178,10 +183,9 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
         if not is_short or is_noise(text) or ATTACHMENTS.started.search(text):
             continue
         label = analysis.labels[call].text
-        if text not in label:
-            base = wordless[call]._replace(
-                form=StatementForm.OUTPUT, label=label, weight=OUTPUT_FACTOR * wordless[call].weight
-            )
+        if not label or text not in label:
+            weight = wordless[call].weight * (OUTPUT_FACTOR if label else FINAL_FACTOR)
+            base = wordless[call]._replace(form=StatementForm.OUTPUT, label=label, weight=weight)
             yield base._replace(text=text, record=result.record, place=places.get(lines[0], 0))
 
 

@@ -238,7 +238,7 @@ class _EventReader:
         return straightened(self._clean(text))
 
     def _heard(self, index: int, message: Message) -> None:
-        """The user's own words; else what a client sends in the user's name, as a result without a call.
+        """The user's own words; else, as a result without a call, what a client sends in his name or a tool shows.
 
         A command that the user ran himself is a call: it shows what became of the work.
         """
@@ -261,7 +261,7 @@ class _EventReader:
         if shown:
             self._answered(index, ToolResult(id=_TYPED, text="\n".join(filter(None, shown))))
         elif not typed and (text := self._clean(_OF_THE_CLIENT.sub("", message.text))):
-            self._add(EventKind.RESULT, index, text, of_client=True)
+            self._add(EventKind.RESULT, index, text, of_client=message.role is not Role.TOOL)
 
     def _observed(self, index: int, message: Message, last: Event | None) -> bool:
         """Whether what is sent in the user's name is what came of an action that was written into the words before it.

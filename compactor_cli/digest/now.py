@@ -248,7 +248,12 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     newest, (last, is_since) = newest_request(analysis), _last_telling(analysis)
     steps, acts = _steps_since(analysis, last)
     if analysis.is_dialogue:
-        steps = None  # Facts has them, with what came of them
+        steps = []  # Facts has them, with what came of them
+
+    def steps_item(steps: Sequence[tuple[int, str]]) -> Item:
+        text = f"{words.since}{words.colon}{' · '.join(text for _, text in steps)}"
+        return Item(text=text, records=records_of(record for record, _ in steps))
+
     is_waiting = last is not None and analysis.events[-1].record <= last.record and last_question(last.text) != ""
     state = ""
     if last:
@@ -266,8 +271,10 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
         yield Item(text=f"{label}{words.colon}{state}", records=(last.record,))
     if plan := _announced(analysis):
         yield plan
+    while steps and token_cache.item(steps_item(steps)) > budget_tokens - token_cache.text(state):
+        del steps[0]
     if steps:
-        yield steps
+        yield steps_item(steps)
     for number in analysis.work.without_result[-2:]:
         call = analysis.events[number]
         yield Item(text=f"{words.unanswered}{words.colon}{_call_words(call)}", records=(call.record,))
@@ -436,11 +443,11 @@ def _asked_record(analysis: Analysis) -> int:
     return max((*spoken, *(message.record for message in analysis.messages)), default=-1)
 
 
-def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, int]:
+def _steps_since(analysis: Analysis, last: Event | None) -> tuple[list[tuple[int, str]], int]:
     """The newest calls, remarks and thoughts after what was said last and after the request: where work stopped.
 
-    What only looked is left out first, and what was announced before something was done. And how many acted among
-    them: edits, and commands that do not only look.
+    Each with its record. What only looked is left out first, and what was announced before something was done. And how
+    many acted among them: edits, and commands that do not only look.
     """
     words, since = analysis.words, max(last.record if last else -1, _asked_record(analysis))
     spoken = [event for event in analysis.events if event.kind is EventKind.ASSISTANT]
@@ -454,6 +461,10 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, i
         done.pop(text, None)
         done[text] = record, is_act is False
         acts, acted = acts + (is_act or 0), record if is_act else acted
+    for event in analysis.events:
+        # What code came to that was written in the words before it.
+        if event.kind is EventKind.RESULT and event.call < 0 and event.record > since and not event.of_client:
+            done[f"→ {opening(one_line(event.text), _MAX_CALL_CHARS)}"] = event.record, False
     for event in spoken:
         is_newest = event is spoken[-1] and event.record >= since
         if is_newest or event.record > since:
@@ -467,9 +478,7 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[Item | None, i
     # A thought stands before the calls of its record.
     steps = sorted(done, key=lambda text: (done[text][0], not text.startswith(('"', words.thought))))
     newest = {*sorted(steps, key=lambda text: (done[text][1], -done[text][0]))[:_MAX_STEPS]}
-    shown_steps = [text for text in steps if text in newest]
-    text = f"{words.since}{words.colon}{' · '.join(shown_steps)}"
-    return (Item(text=text, records=records_of(done[text][0] for text in shown_steps)) if done else None), acts
+    return [(done[text][0], text) for text in steps if text in newest], acts
 
 
 def _steps(calls: Iterable[tuple[int, Event]], analysis: Analysis) -> Iterator[tuple[str, int, bool | None]]:

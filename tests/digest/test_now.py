@@ -624,3 +624,10 @@ def test_of_what_is_thought_aloud_what_it_turned_away_from_stands_nowhere() -> N
     shown = rendered(one.summary)
     assert "the lock of `read_gauge` is never opened" in shown
     assert "drops the key" not in shown
+
+
+def test_what_code_came_to_that_was_written_in_words_and_run_stands_among_the_newest_steps() -> None:
+    script = says("The key was not there. Here is the new script:\n\n```python\nprint(newest())\n```\nLet's run it.")
+    shown = Message(role=Role.TOOL, parts=(Text(text="exitcode: 0\nCode output: the newest reading is of 2024-12-10"),))
+    one = digest(conversation(user("When was the newest reading taken?"), script, shown), 1_500)
+    assert any(text.endswith("the newest reading is of 2024-12-10") for text in texts(one, Section.TASK))
