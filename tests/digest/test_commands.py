@@ -249,3 +249,9 @@ def test_of_a_compiler_the_error_is_shown_and_no_warning() -> None:
 def test_what_was_aborted_neither_failed_nor_went_well() -> None:
     (run,) = runs(events_of(*ran("pnpm install", "Tool execution aborted", is_error=True)))
     assert run.outcome is CommandOutcome.UNKNOWN
+
+
+def test_what_is_written_for_a_command_is_not_shown_in_its_place() -> None:
+    line = 'tmp=$(mktemp).md\ncat > "$tmp" <<\'EOF\'\nLook at the gauges; report.\nEOF\nworkers add gauges -P "$tmp"'
+    assert shown(line) == 'workers add gauges -P "$tmp"'
+    assert shown(f"a=1\n{line}") == 'workers add gauges -P "$tmp"'
