@@ -36,6 +36,7 @@ from compactor_cli.digest.commands import (
     CONCLUDES,
     CommandOutcome,
     Run,
+    acting_part,
     asks_for_help,
     changes_world,
     code_is_of_another,
@@ -126,7 +127,7 @@ def _is_outward(command: str) -> bool:
 
 _OUTWARD = pattern(
     r"\b(?:npm|pnpm|yarn|bun|twine|cargo|poetry|uv|make|just|task|mise|gh)(?: run)?"
-    r" (?:publish|deploy|release)\b(?![./])"
+    r" (?:publish|deploy|release)\b(?![./])|\bgit (?:commit|push)\b"
 )
 
 
@@ -181,7 +182,7 @@ def find_errors(
                 newest[run.key, run.line] = replace(found, fixing=fixing, is_in_part=is_in_part)
                 continue
             newest |= partly
-            if not any(_fails_otherwise(run, one, read) for one in without):
+            if not (any(_fails_otherwise(run, one, read) for one in without) or _is_tried_again(run, later)):
                 # What a test prints in this form may be what it logged.
                 named = () if failed_tests(run.output) else erring_files(run.output).items()
                 files = tuple(file for file, line in named if not any(is_about(path, line) for path in found.fixes))
@@ -313,6 +314,13 @@ def _fails_otherwise(run: Run, other: Run, read: _Reader) -> bool:
     """Whether a later run that would show a failure again fails of something else: that is what is open."""
     shows_all = bool(places_in(run.output)) or not code_is_of_another(other.command)
     return other.outcome is CommandOutcome.FAILED and shows_all and _is_gone(run, other, read)
+
+
+def _is_tried_again(run: Run, later: Sequence[Run]) -> bool:
+    """Whether what was to be handed to others failed again, of whatever: the last try says what is open."""
+    programs = _programs(acting_part(run.command)) if _is_outward(run.command) else frozenset[str]()
+    failed = (one for one in later if programs and one.outcome is CommandOutcome.FAILED)
+    return any(programs <= _programs(acting_part(one.command)) for one in failed)
 
 
 def _runs(other: Run, run: Run) -> bool:
@@ -521,9 +529,13 @@ _CHOSEN_TESTS = pattern(r"::([^\s\"'\[]+)|\s--?(?:run|k|t)[ =]+[\"']?([^\s\"']+)
 
 
 def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
-    """The next command of the same programs that went well, where it comes soon."""
-    programs = _programs(run.command)
-    for other in later[:_MAX_STEPS_TO_OTHER_WAY]:
+    """The next command of the same programs that went well, where it comes soon.
+
+    Of what was to be handed to others, as a commit or a push, any later one: what stood around it is no way to that.
+    """
+    is_outward = _is_outward(run.command)
+    programs = _programs(acting_part(run.command) if is_outward else run.command)
+    for other in later[: None if is_outward else _MAX_STEPS_TO_OTHER_WAY]:
         # A part of what failed, run alone, is no other way to the whole.
         is_part = is_test(run.command) and contains(run.key, other.key)
         if asks_for_help(other.command) or is_part or other.outcome is not CommandOutcome.OK or other.key == run.key:

@@ -1006,3 +1006,17 @@ def test_a_pick_that_stopped_as_it_is_empty_already_is_open_until_it_goes_on() -
     line = empty.partition("\n")[0]
     assert shown(stopped)[0] == [f"`git cherry-pick 82353e3 25b2859`: {line} — failed"]
     assert shown(stopped, ran("git cherry-pick --skip", "[docs 9fd31f2] Note it\n 1 file changed"))[0] == []
+
+
+def test_a_commit_that_failed_is_done_by_a_later_commit_alone() -> None:
+    failed = ran(
+        "git add a.py && git commit -m 'Store UTC'", "husky - pre-commit script failed (code 1)", is_error=True
+    )
+    staged = ran("touch b.json && git add b.json && git diff --cached --name-only", "a.py")
+    assert shown(EDIT, failed, staged)[0][0].endswith("husky - pre-commit script failed (code 1) — failed")
+    other = ran("git add a.py && git commit -m 'Store UTC'", "error: agent returned an error", is_error=True)
+    assert [text for text in shown(EDIT, failed, staged, other)[0] if "husky" in text] == []
+    looks = ran("ls", "a.py") * 30
+    done = ran("git commit -F note.txt", "[utc 4f1c2aa] Store UTC\n 1 file changed, 1 insertion(+)")
+    open_ones, fixed = shown(EDIT, failed, staged, *looks, done)
+    assert (open_ones, len(fixed)) == ([], 1)
