@@ -169,7 +169,7 @@ def _opening_line(
     # A question back is no answer.
     is_answer = message and (message.is_short or is_assent(message.text)) and not asks(message.text)
     if message and is_answer and message.replies_to.endswith(QUESTION_MARKS):
-        asked = with_question(message, opening(turn.asked, NAME_CHARS), words)
+        asked = with_question(message, opening(turn.asked or message.text, NAME_CHARS), words)
     elif quoted is not None:
         return replace(quoted, text=asked_line(quoted, words))
     elif turn.asked:

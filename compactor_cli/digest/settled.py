@@ -365,6 +365,7 @@ _ASKS_WHAT_IS = pattern(
     r"\W*(?:(?:is|are|was|were) there\b|did\b|(?:do|does) \w+ (?:know|remember|recall|have)\b(?! to\b)"
     r"|(?:how|what)(?: else)? (?:can|may|could) I (?:help|assist|do for)\b"
     r"|what(?: else)? (?:do you need|would you like (?:me to do|to (?:do|work on))|shall I do|(?:is|'s) next)\b"
+    r"|(?:can|could|would|will) you (?:please )?(?:share|paste|send|provide|show|tell|give|run|try|check|reload|open)\b"
     r"|anything else\b)",
     re.IGNORECASE,
 )

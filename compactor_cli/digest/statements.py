@@ -112,7 +112,7 @@ def _both_ends(text: str, chars: int) -> str:
 def opening(text: str, chars: int) -> str:
     """The beginning of a text as one line: whole sentences where one ends within ``chars``, else whole words.
 
-    Without its first word where that alone is too long: the path of a picture.
+    Without its first word where that alone is too long: the path of a picture. A word alone may have twice as many.
     """
     line = one_line(text)
     if len(line) <= chars:
@@ -123,6 +123,8 @@ def opening(text: str, chars: int) -> str:
     if cut := head(line, chars):
         return f"{cut} {ELLIPSIS}"
     following = line.partition(" ")[2]
+    if not following and len(line) <= 2 * chars:
+        return line
     rest = following if len(following) <= chars else head(following, chars)
     return f"{ELLIPSIS} {rest}" if rest else ""
 

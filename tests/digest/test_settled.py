@@ -465,7 +465,12 @@ def test_a_commit_of_something_else_is_not_what_came_of_a_plan_and_an_empty_refu
 
 
 @pytest.mark.parametrize(
-    "asked", ["Hi there! How can I help you today?", "On the branch of the gauges. What do you need?"]
+    "asked",
+    [
+        "Hi there! How can I help you today?",
+        "On the branch of the gauges. What do you need?",
+        "The build is green here. Can you share the error that you see?",
+    ],
 )
 def test_what_a_user_came_for_settles_no_question(asked: str) -> None:
     came = says(asked), user("there are a few comments of the reviewer that need an answer")

@@ -315,3 +315,10 @@ def test_a_numbered_line_in_bold_leads_the_quotation_below_it_and_nothing_after_
         ("If all fail, it returns an empty slice", "2. `gemini.go:424` - No chunks"),
         ("Both are valid.", ""),
     ]
+
+
+def test_an_address_alone_is_quoted_whole_where_it_takes_twice_the_room() -> None:
+    address = "https://example.com/harbour/gauges/pull/127#review-38022876"
+    assert statements.opening(address, 40) == address
+    assert statements.opening(address, 20) == ""
+    assert statements.opening(f"{address} is the review", 40) == "… is the review"
