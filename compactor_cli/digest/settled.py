@@ -240,8 +240,11 @@ _FAULTS = pattern(
 def _weight(sentence: str, lead: str) -> float:
     if not _MIN_CHARS <= len(sentence) <= _MAX_CHARS or sentence.endswith((*COLONS, *QUESTION_MARKS)):
         return 0.0
+    # How the agent itself goes about it settles nothing.
+    if _OF_METHOD.search(sentence) or is_narration(sentence) or sentence[0].islower():
+        return 0.0
     # What would happen otherwise is a reason, not a proposal.
-    if is_narration(sentence) or sentence[0].islower() or proposes(_REASONS.split(sentence)[0]):
+    if proposes(_REASONS.split(sentence)[0]):
         return 0.0
     # What a thing does, wrongly or not, is no choice, whatever it does it instead of.
     is_own = dense_share(sentence) or _HEADS_DECISIONS.search(lead) or _HAS_DONE.search(sentence)
@@ -250,6 +253,7 @@ def _weight(sentence: str, lead: str) -> float:
     return 0.0
 
 
+_OF_METHOD = pattern(r"\bI(?:'ll|'m| will| am)? us(?:e|ing) (?:the|my|a) [^.;,]{1,40}\b(?:workflow|skill|subagent)s?\b")
 # What the agent did; what it is doing, sees or can do is no choice.
 _CLAUSE = r"(?:\A\W*(?:\d+[.)] )?|[,;:–—] ?|\b(?:so|and|but|now) )"
 _HAS_DONE = pattern(

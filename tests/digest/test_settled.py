@@ -591,3 +591,8 @@ def test_all_choices_come_before_what_any_of_them_says() -> None:
     settled = texts(digest(conversation(*messages), 1_500), Section.DECISIONS)  # type: ignore[arg-type]
     assert len(settled) == 12
     assert any("copied each night" in text for text in settled)
+
+
+def test_by_which_workflow_the_agent_works_is_no_decision() -> None:
+    assert decided(says("I'll use the GitHub workflow here because this is a triage of the open requests.")) == []
+    assert decided(says("I'll use the older store here because two writers of the gauges would clash.")) != []
