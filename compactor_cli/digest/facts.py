@@ -42,18 +42,18 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     older = analysis.work.older
     elsewhere = analysis.work.elsewhere
     stated = {error.event: error.line for error in analysis.errors if is_shown(error, len(analysis.events))}
-    committed = {commit.event for commit in analysis.work.commits}
+    committed = {commit.event: commit.hash for commit in analysis.work.commits}
 
     def is_gone(run: Run) -> bool:
-        """Whether a run made a commit that was amended, or reset, since."""
+        """Whether a run made a commit that was amended, rebased or reset since."""
         is_commit = "git commit" in run.key and COMMIT_LINE.match(run.line) is not None
-        return is_commit and run.event not in committed and run.event not in elsewhere
+        return is_commit and committed.get(run.event, "no commit") not in run.line and run.event not in elsewhere
 
     shown_runs = [
         (run, times)
         for run, times in ranked
         if not (is_gone(run) or never_ran(run))
-        if not _is_deleted_branch(run, analysis.runs)
+        if not (_is_deleted_branch(run, analysis.runs) or _is_of_removed(run, analysis.runs))
         if run.changes_world or not analysis.edited.names_deleted(run.command, run.event)
         if not _is_shown_elsewhere(run, stated, analysis.work.branch)
         if not fails_later(run, analysis.errors, len(analysis.events))
@@ -109,6 +109,16 @@ def _is_deleted_branch(run: Run, runs: Sequence[Run]) -> bool:
     return made is not None and any(f"Deleted branch {made[1]} " in output for output in later)
 
 
+def _is_of_removed(run: Run, runs: Sequence[Run]) -> bool:
+    """Whether a run that changed nothing names what was removed or ended since: a worker, a container, a session."""
+    named = set(_NAME_OF_ONE.findall(run.command)) if not (run.changes_world or is_test(run.command)) else set()
+    later = (one for one in runs if named and one.event > run.event and one.outcome is not CommandOutcome.FAILED)
+    return any(not named.isdisjoint(found[1].split()) for one in later for found in _REMOVES.finditer(one.key))
+
+
+# A name that was given to one thing: words joined by hyphens, or letters with digits.
+_NAME_OF_ONE = pattern(r"(?<![\w./-])[a-z]\w*(?:-\w+)+(?![\w./-])")
+_REMOVES = pattern(r"\b(?:remove|delete|destroy|kill|close|stop|down)((?: [\w./-]+)+)")
 _NEW_BRANCH = pattern(r"Switched to a new branch '([^']+)'")
 # What is put into a file for a try, or away: Open tells what is still put away.
 _IN_PASSING = re.compile(r"\bgit stash\b|^(?:cat >|python3?|bash|sh|node) ?/tmp/")

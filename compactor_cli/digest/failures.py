@@ -318,9 +318,9 @@ def _fails_otherwise(run: Run, other: Run, read: _Reader) -> bool:
 
 def _is_tried_again(run: Run, later: Sequence[Run]) -> bool:
     """Whether what was to be handed to others failed again, of whatever: the last try says what is open."""
-    programs = _programs(acting_part(run.command)) if _is_outward(run.command) else frozenset[str]()
+    programs = _programs(acting_part(run.command)) if _is_outward(run.command) else ()
     failed = (one for one in later if programs and one.outcome is CommandOutcome.FAILED)
-    return any(programs <= _programs(acting_part(one.command)) for one in failed)
+    return any(set(programs).issubset(_programs(acting_part(one.command))) for one in failed)
 
 
 def _runs(other: Run, run: Run) -> bool:
@@ -529,7 +529,7 @@ _CHOSEN_TESTS = pattern(r"::([^\s\"'\[]+)|\s--?(?:run|k|t)[ =]+[\"']?([^\s\"']+)
 
 
 def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
-    """The next command of the same programs that went well, where it comes soon.
+    """The next command of the same program that went well, where it comes soon.
 
     Of what was to be handed to others, as a commit or a push, any later one: what stood around it is no way to that.
     """
@@ -540,20 +540,20 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
         is_part = is_test(run.command) and contains(run.key, other.key)
         if asks_for_help(other.command) or is_part or other.outcome is not CommandOutcome.OK or other.key == run.key:
             continue
-        if programs & _programs(other.command):
+        if programs[:1] and programs[0] in _programs(other.command):
             return other
     return None
 
 
-def _programs(command: str) -> frozenset[str]:
-    """The programs of a command line, those with subcommands with theirs; what only shows or enters aside."""
-    found: set[str] = set()
+def _programs(command: str) -> Sequence[str]:
+    """The programs of a command line in order, those with subcommands with theirs; what only shows or enters aside."""
+    found: list[str] = []
     for segment in map(without_runner, segments(unquoted(command))):
         words = [word for word in segment.split() if not word.startswith("-")]
         if words and words[0] not in _AROUND:
             # `pip3` is another name of `pip`.
-            found.add(" ".join((words[0].rstrip("0123456789."), *words[1 : 2 if words[0] in RUNNERS else 1])))
-    return frozenset(found)
+            found.append(" ".join((words[0].rstrip("0123456789."), *words[1 : 2 if words[0] in RUNNERS else 1])))
+    return found
 
 
 # A script on the command line is never run again.

@@ -156,7 +156,10 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
         yield from ((FileAction.EDIT, path, "") for path in operands if _looks_like_file(path))
     elif (name == "checkout" and "--" in words) or (name == "restore" and "--staged" not in words):
         reverted = words[words.index("--") + 1 :] if "--" in words else operands
-        yield from ((FileAction.REVERT, path, "") for path in reverted if _looks_like_file(path))
+        before = words[1 : words.index("--")] if name == "checkout" else _SOURCE.findall(segment)
+        # What is taken from another commit is a change like any other.
+        action = FileAction.REVERT if {word for word in before if word[0] != "-"} <= {"HEAD"} else FileAction.EDIT
+        yield from ((action, path, "") for path in reverted if _looks_like_file(path) and path not in before)
     elif name in ("rm", "tee"):
         action = FileAction.DELETE if name == "rm" else FileAction.CREATE
         yield from ((action, path, "") for path in operands if _looks_like_file(path))
@@ -175,6 +178,7 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
         yield from ((action, path, "") for path in files if _looks_like_file(path) and "." in posixpath.basename(path))
 
 
+_SOURCE = re.compile(r" (?:-s|--source)[ =](\S+)")
 # What PowerShell calls these commands.
 _POWERSHELL = {"remove-item": "rm", "move-item": "mv", "copy-item": "cp", "get-content": "cat", "set-content": "tee"}
 # What stands in quotation marks is one word, blanks and all.

@@ -248,7 +248,7 @@ def _conflicts(runs: Sequence[Run]) -> tuple[int, frozenset[str]]:
 def _passed_over(runs: Sequence[Run]) -> Callable[[FileState, int], bool]:
     """Whether a `git status` between the last change of a file and an event names neither it nor its folder.
 
-    Git ignores such a file, or it is as it was, or in a commit.
+    Git ignores such a file, or it is as it was, or in a commit. What was changed is named by a switch of branches, too.
     """
     statuses = [
         (run.event, found[1].split() if found else [], run.output)
@@ -258,8 +258,16 @@ def _passed_over(runs: Sequence[Run]) -> Callable[[FileState, int], bool]:
         or ("git status" in run.key and "working tree clean" in run.output)
     ]
 
+    switches = [
+        (run.event, run.output)
+        for run in runs
+        if run.outcome is CommandOutcome.OK and "|" not in run.command and _SWITCHES.match(run.key)
+    ]
+
     def is_ignored(state: FileState, until: int) -> bool:
         name = posixpath.basename(state.path)
+        if not state.is_created and any(state.changed < at <= until and name not in text for at, text in switches):
+            return True
         return any(
             # A new folder stands for what is in it, as seen from where the command ran.
             state.changed < at <= until and name not in text and not _is_in(text.split(), state.path)
@@ -268,6 +276,9 @@ def _passed_over(runs: Sequence[Run]) -> Callable[[FileState, int], bool]:
         )
 
     return is_ignored
+
+
+_SWITCHES = pattern(r"git (?:checkout|switch) [\w./-]*\w(?= *(?:$|[;&]))")
 
 
 def _is_in(names: Iterable[str], path: str) -> bool:
@@ -316,7 +327,8 @@ def _listed_by_git(runs: Sequence[Run], commits: Sequence[Commit]) -> tuple[dict
             for form in (_TAKES_CHANGES, _LISTS_CHANGES)
         )
         if shown > taken and run.outcome is not CommandOutcome.UNKNOWN:
-            named = (next(filter(None, found)) for found in _LISTED.findall(run.output))
+            form = _NAMED_ALONE if _NAMES_ALONE.search(run.key) else _LISTED
+            named = (next(filter(None, found)) for found in form.findall(run.output))
             _, _, new = run.output.partition("\nUntracked files:")
             # As seen from the root, wherever git was asked.
             shown_paths = (_UPWARDS.sub("", path) for path in named if not path.startswith("..."))
@@ -339,8 +351,9 @@ def _listed_by_git(runs: Sequence[Run], commits: Sequence[Commit]) -> tuple[dict
 
 _TAKES_CHANGES = pattern(r"\bgit (?:commit|stash|reset|checkout|restore|switch|merge|rebase|pull|cherry-pick)\b")
 _LISTS_CHANGES = pattern(
-    r"\bgit (?:status\b|diff(?: --(?:stat|cached|staged)| -- \S+)*(?= *(?:$|[|;&])))(?!.*--(?:name-only|no-))"
+    r"\bgit (?:status\b|diff(?: --(?:stat|cached|staged|name-only)| -- \S+)*(?= *(?:$|[|;&])))(?!.*--no-)"
 )
+_NAMES_ALONE, _NAMED_ALONE = pattern(r"--name-only$"), pattern(r"^()([\w./@-]+)$", re.MULTILINE)
 # The long form of a status, its short one, and the one of differences.
 _LISTED = pattern(
     r"^\s*(?:modified|deleted|both modified|renamed|new file): +(?:\S+ -> )?(\S+)$"

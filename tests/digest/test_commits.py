@@ -224,3 +224,28 @@ def test_in_a_rebase_that_stopped_only_what_is_to_be_resolved_is_not_committed()
     assert "clock.py — edited, in commit 4f1c2aa" in states_of(*session)
     taken = ran("git checkout --ours store.py", "Updated 1 path from the index")
     assert "store.py — edited" in is_open(*session, taken)[0]
+
+
+def test_a_file_taken_from_another_branch_is_a_change_that_a_later_commit_holds() -> None:
+    taken = ran("git checkout main -- store.py", "")
+    made = ran("git commit -m 'Take it back'", "[utc 4f1c2aa] Take it back\n 1 file changed")
+    assert states_of(taken, ran("git add -A", ""), made) == ["store.py — edited, in commit 4f1c2aa"]
+    assert states_of(STORE, ran("git checkout HEAD -- store.py", "")) == ["store.py — edited, changes thrown away"]
+
+
+def test_a_change_that_a_switch_of_branches_does_not_name_is_committed_whoever_did_it() -> None:
+    status = ran("git diff", "-a\n+b")
+    switched = "Switched to branch 'main'\nYour branch is up to date with 'origin/main'."
+    assert is_open(STORE, status, ran("git checkout main", switched)) == []
+    assert is_open(STORE, status, ran("git checkout main", f"M\tstore.py\n{switched}")) == ["Not committed: store.py"]
+
+
+def test_what_a_command_wrote_is_not_committed_where_git_names_it() -> None:
+    generated = ran("make api", "12 files"), ran("git diff --name-only", "api/a.ts\napi/b.ts\nstore.py")
+    assert is_open(STORE, *generated) == ["Not committed: store.py, api/a.ts, api/b.ts"]
+
+
+def test_a_commit_that_was_rebased_is_no_fact() -> None:
+    steps = (ran("git rebase main", ""), ran("git log --oneline -2", "7e00b6e (HEAD -> utc) Store UTC\n9e00b6e Begin"))
+    one = digest(conversation(user("store the times in UTC"), STORE, COMMIT, *steps), 3_000)
+    assert "4f1c2aa" not in "\n".join(texts(one, Section.COMMANDS))

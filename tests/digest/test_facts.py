@@ -504,3 +504,14 @@ def test_a_place_that_a_compiler_warns_of_is_not_how_a_build_ended() -> None:
     (fact,) = facts(ran("cargo build", built))
     assert fact.startswith("`cargo build` → ok")
     assert "queue.rs" not in fact
+
+
+def test_how_something_was_is_no_fact_once_it_was_removed() -> None:
+    status = ran("workers status tide-research", "tide-research  working  10m")
+    other = ran("workers status gauge-layout", "gauge-layout  working  36m")
+    one = digest(
+        conversation(user("look at the tides"), *status, *other, *ran("workers remove tide-research", "ok")), 2_000
+    )
+    shown = "\n".join(texts(one, Section.COMMANDS))
+    assert "gauge-layout  working" in shown
+    assert "tide-research  working" not in shown
