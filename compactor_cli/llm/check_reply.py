@@ -76,7 +76,7 @@ class SourceRecords:
     """
 
     def __init__(self, parts: Iterable[tuple[Transcript, Sequence[int]]]) -> None:
-        self._texts: tuple[_Searched, ...] = (_Searched(tuple(parts)),)
+        self._texts: tuple[_Searched, ...] = (_Searched(parts),)
 
     def with_shown(self, *texts: str) -> SourceRecords:
         """The same records, and these texts (instructions, a list of facts, an earlier summary)."""
@@ -134,7 +134,7 @@ class SourceRecords:
 class _Searched:
     """Records or texts in the forms that are searched, each made when it is first needed."""
 
-    def __init__(self, parts: Sequence[tuple[Transcript, Sequence[int]]], texts: Sequence[str] = ()) -> None:
+    def __init__(self, parts: Iterable[tuple[Transcript, Sequence[int]]], texts: Sequence[str] = ()) -> None:
         self._indices = [(transcript, index) for transcript, indices in parts for index in indices]
         self._texts = texts
 
@@ -218,14 +218,12 @@ class Essential:
         return f"{self.name} [{self.record}]" if self.record else self.name
 
 
-# Events with the numbers of their records, as prompts show them.
-NumberedEvents = Sequence[tuple[str, Event]]
+def essentials_of(
+    numbered: Sequence[tuple[str, Event]], ranked: Iterable[str], terms: Mapping[str, float]
+) -> tuple[Essential, ...]:
+    """The essentials of these events (with the numbers of their records, as prompts show them), the weightiest first.
 
-
-def essentials_of(numbered: NumberedEvents, ranked: Iterable[str], terms: Mapping[str, float]) -> tuple[Essential, ...]:
-    """The essentials of these events, of which ``ranked`` are the most salient names and ``terms`` weigh the words.
-
-    Names of tools' parameters are never essential.
+    ``ranked`` are the most salient names and ``terms`` weigh the words. Names of tools' parameters are never essential.
     """
     found = [event for _, event in numbered]
     wanted: list[Essential | str] = []

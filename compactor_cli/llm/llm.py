@@ -49,7 +49,13 @@ def failure_of(error: Exception, call: Call) -> ModelFailure:
         if "insufficient_quota" in str(error):
             return Unusable(reason)
         return model_calls.RateLimited(reason, retry_after_seconds=_retry_after(error))
-    if _is_broken(error):
+    causes: dict[int, str] = {}
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in causes:
+        causes[id(cause)] = type(cause).__name__
+        cause = cause.__cause__ or cause.__context__
+    words = str(error).lower()
+    if any(word in words for word in _BROKEN_WORDS) or not _BROKEN_CAUSES.isdisjoint(causes.values()):
         return Broken(reason)
     if status >= 500 or status in (408, 409, 425):  # timeout, conflict, too early: asking again is of use
         return model_calls.ServerTrouble(reason, retry_after_seconds=_retry_after(error))
@@ -91,16 +97,6 @@ def _seconds(value: str) -> float | None:
     return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
-def _is_broken(error: Exception) -> bool:
-    causes: dict[int, str] = {}
-    cause: BaseException | None = error
-    while cause is not None and id(cause) not in causes:
-        causes[id(cause)] = type(cause).__name__
-        cause = cause.__cause__ or cause.__context__
-    text = str(error).lower()
-    return any(word in text for word in _BROKEN_WORDS) or not _BROKEN_CAUSES.isdisjoint(causes.values())
-
-
 # Read by litellm when it is imported (the first two) or makes its first call to Anthropic.
 _ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
@@ -125,6 +121,7 @@ async def complete(call: Call) -> Reply:
     try:
         # litellm's own timeout is for each read: a reply that drips in would never end.
         async with asyncio.timeout(call.timeout_seconds):
+            # In a function of their own: the locals of this one, which a traceback may show, hold no key.
             return await (_reply if call.wanted is Wanted.TEXT else _vectors)(litellm, call)
     except ModelFailure:
         raise
@@ -156,34 +153,32 @@ def _bound_bodies() -> None:
 
     make: Callable[..., Any] = AsyncHTTPHandler.create_async_transport
 
+    async def respond(send: Callable[[Any], Awaitable[Any]], request: Any) -> Any:
+        response = await send(request)
+        body = _BODY.get()
+        if body is None or not body.most_bytes:
+            return response
+        content = bytearray()
+        try:
+            async for piece in response.aiter_bytes():
+                content += piece
+                if len(content) > body.most_bytes:
+                    body.is_too_large = True
+                    raise ValueError("the body of the response is too long")
+        finally:
+            await response.aclose()
+        packed = ("content-encoding", "content-length", "transfer-encoding")
+        headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in packed]
+        made = {"content": bytes(content), "request": request, "extensions": response.extensions}
+        return type(response)(response.status_code, headers=headers, **made)
+
     def bounded(*arguments: Any, **options: Any) -> Any:
         transport = make(*arguments, **options)
         if transport is not None:
-            transport.handle_async_request = partial(_respond, transport.handle_async_request)
+            transport.handle_async_request = partial(respond, transport.handle_async_request)
         return transport
 
     AsyncHTTPHandler.create_async_transport = staticmethod(bounded)  # type: ignore[method-assign]
-
-
-async def _respond(send: Callable[[Any], Awaitable[Any]], request: Any) -> Any:
-    """The response; its body was read and unpacked, where it has bounds. Raises `ValueError` beyond them."""
-    response = await send(request)
-    body = _BODY.get()
-    if body is None or not body.most_bytes:
-        return response
-    content = bytearray()
-    try:
-        async for piece in response.aiter_bytes():
-            content += piece
-            if len(content) > body.most_bytes:
-                body.is_too_large = True
-                raise ValueError("the body of the response is too long")
-    finally:
-        await response.aclose()
-    packed = ("content-encoding", "content-length", "transfer-encoding")
-    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in packed]
-    made = {"content": bytes(content), "request": request, "extensions": response.extensions}
-    return type(response)(response.status_code, headers=headers, **made)
 
 
 # How a batch job ends, in the words of the interface.
@@ -268,8 +263,8 @@ def batch_reply(call: Call, body: Mapping[str, Any]) -> Reply:
     except ModelFailure:
         raise
     except Exception as error:
-        failure = failure_of(error, call)
-    raise Broken(failure.reason)
+        reason = failure_of(error, call).reason
+    raise Broken(reason)
 
 
 def find_provider(model: str, api_base: str) -> str:
@@ -349,11 +344,7 @@ def _common(call: Call) -> dict[str, Any]:
 def _server(call: Call) -> dict[str, str]:
     """Where a call goes, and the key to it where litellm is not to look in the environment."""
     key = call.key.reveal()
-    if (
-        not key
-        and call.api_base
-        and not any(os.environ.get(name) for name in model_calls.environment_names(call.model))
-    ):
+    if not key and call.api_base and not any(map(os.environ.get, model_calls.environment_names(call.model))):
         key = "none"  # the user's own servers often want no key, but the client insists on one
     return {name: value for name, value in (("api_base", call.api_base), ("api_key", key)) if value}
 
@@ -365,15 +356,11 @@ def _sendable(text: str) -> str:
 
 def _messages(call: Call) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
+    has_marks = model_calls.provider_of(call.model) == "anthropic"
     for one in call.messages:
-        text = _sendable(one.text)
-        content: Any = text
-        if (
-            one.speaker is model_calls.Speaker.SYSTEM
-            and len(text) >= _MARKED_FROM_CHARS
-            and model_calls.provider_of(call.model) == "anthropic"
-        ):
-            content = [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]
+        content: Any = _sendable(one.text)
+        if has_marks and one.speaker is model_calls.Speaker.SYSTEM and len(content) >= _MARKED_FROM_CHARS:
+            content = [{"type": "text", "text": content, "cache_control": {"type": "ephemeral"}}]
         messages.append({"role": one.speaker.value, "content": content})
     return messages
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
-from functools import partial
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.digest import Digest
@@ -19,7 +18,7 @@ from compactor_cli.llm.prompts import PromptInput, PromptWording, Stage, heading
 from compactor_cli.llm.quoting import Earlier, LoadOriginal, Previous, earlier, flatten, quoter
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, RecordFacts, completed
-from compactor_cli.llm.writer import Rejected, StillTooLong, SummaryDraft, SummaryTask, SummaryWriter
+from compactor_cli.llm.writer import Rejected, StillTooLong, SummaryTask, SummaryWriter
 from compactor_cli.model.errors import KeptAsIs, OutputError, UsageError
 from compactor_cli.model.marker import find_marker, without_marker
 from compactor_cli.model.settings import PruneRule
@@ -148,11 +147,12 @@ class ModelSummariser:
         language = request.language if request.language != "auto" else _language(request)
         found = earlier(request, options.previous, self._load_original)
         prose = found.previous if options.previous is Previous.KEEP else ""
-        body = request.budget_tokens - request.count(request.render(_framed(prose, language)))
+        frame = Summary(source=Source.MODEL, sections=(), language=language)
+        body = request.budget_tokens - request.count(request.render(replace(frame, prose=prose)))
         if prose and body < request.budget_tokens // 3:
             note = "the earlier summary leaves no room to be kept as it is: it was updated"
             found, prose = replace(found, notes=(*found.notes, note)), ""
-            body = request.budget_tokens - request.count(request.render(_framed("", language)))
+            body = request.budget_tokens - request.count(request.render(frame))
         budget_tokens = int(body * (1 - MOST_RATIO))
         if budget_tokens < LEAST_TOKENS or not any(strand.indices for strand in found.strands):
             return None
@@ -208,27 +208,42 @@ class ModelSummariser:
         answer = completed(request, text, language, analysis=analysis, previous=task.earlier.previous)
         if request.count(request.render(answer.summary)) > request.budget_tokens:
             raise Rejected("the reply was not accepted: cut as far as it may be, it is still too long")
-        return replace(answer, invented=draft.verdict.invented, notes=(*task.earlier.notes, *_notes(draft, task)))
+        notes = [*task.earlier.notes]
+        if cut := sum(block.cut_chars > 0 for block in task.blocks):
+            notes.append(f"long texts that were shortened in the prompt: {cut}")
+        if draft.healed:
+            why = f": {draft.failure.reason}" if draft.failure else ", which the model twice did not summarise"
+            notes.append(f"of {draft.leaves} parts, the digest wrote {draft.healed}{why}")
+        if draft.unjoined:
+            why = f"the model did not join them: {draft.unjoined}"
+            notes.append(f"the summaries of the parts stand side by side, {why}")
+        if numbers := draft.verdict.numbers:
+            named = ", ".join(numbers[:_MOST_NUMBERS])
+            notes.append(f"numbers that the model gave and no record shows ({len(numbers)}): {named}")
+        return replace(answer, invented=draft.verdict.invented, notes=tuple(notes))
 
 
 def _task(
-    request: Request,
-    found: Earlier,
-    prose: str,
-    budget_tokens: int,
-    options: ModelOptions,
-    redactor: Redactor | None,
+    request: Request, found: Earlier, prose: str, budget_tokens: int, options: ModelOptions, redactor: Redactor | None
 ) -> SummaryTask:
     """Everything quoted, and redacted as one: a secret recognised by its place in one text is found in all."""
     forbidden = heading_lines(request.render, dict.fromkeys((*LANGUAGES, request.language)))
     remarks = "\n".join(filter(None, (options.instructions, options.guidance)))
-    flattened = partial(flatten, rule=options.rule, headings=forbidden)
     blocks = [
         block
-        for number, strand in enumerate(found.strands)
-        for block in flattened(strand.transcript, strand.indices, prefix=strand.prefix, strand=number)
+        for number, one in enumerate(found.strands)
+        for block in flatten(
+            one.transcript, one.indices, rule=options.rule, headings=forbidden, prefix=one.prefix, strand=number
+        )
     ]
-    texts = (quoter(())(found.previous), request.focus, remarks, *map(quoter(forbidden), _requests(request, found)))
+    # The user's first request, kept ones too, and the newest of the records; long ones without middle.
+    spoken = (strand.transcript.messages[i] for strand in found.strands for i in strand.indices)
+    kept = (request.transcript.messages[i] for i in request.kept if i < min(request.covered))
+    asked = [text for text in map(user_text, (*kept, *spoken)) if text]
+    half = _MOST_REQUEST_CHARS // 2
+    requests = [shortened(text, half, half) for text in (*asked[:1], *asked[1:][-1:])]
+    quoted = map(quoter(forbidden), (*requests, "", "")[:2])
+    texts = (quoter(())(found.previous), request.focus, remarks, *quoted)
     clean: Sequence[str] = [*texts, *(block.text for block in blocks)]
     clean = redactor.redact_all(clean) if redactor else clean
     previous, focus, instructions, goal, latest = clean[: len(texts)]
@@ -255,34 +270,6 @@ def _task(
     )
 
 
-def _requests(request: Request, found: Earlier) -> tuple[str, str]:
-    """The user's first request, kept ones too, and the newest of the records; long ones without middle."""
-    spoken = (strand.transcript.messages[i] for strand in found.strands for i in strand.indices)
-    kept = (request.transcript.messages[i] for i in request.kept if i < min(request.covered))
-    requests = [text for text in map(user_text, (*kept, *spoken)) if text]
-    half = _MOST_REQUEST_CHARS // 2
-    goal, latest, *_ = (*requests[:1], *requests[1:][-1:], "", "")
-    return shortened(goal, half, half), shortened(latest, half, half)
-
-
-def _notes(draft: SummaryDraft, task: SummaryTask) -> Iterator[str]:
-    """What people should know of a summary that was taken."""
-    if cut := sum(block.cut_chars > 0 for block in task.blocks):
-        yield f"long texts that were shortened in the prompt: {cut}"
-    if draft.healed:
-        why = f": {draft.failure.reason}" if draft.failure else ", which the model twice did not summarise"
-        yield f"of {draft.leaves} parts, the digest wrote {draft.healed}{why}"
-    if draft.unjoined:
-        yield f"the summaries of the parts stand side by side, the model did not join them: {draft.unjoined}"
-    if numbers := draft.verdict.numbers:
-        named = ", ".join(numbers[:_MOST_NUMBERS])
-        yield f"numbers that the model gave and no record shows ({len(numbers)}): {named}"
-
-
-def _framed(prose: str, language: str) -> Summary:
-    return Summary(source=Source.MODEL, sections=(), prose=prose, language=language)
-
-
 def _language(request: Request) -> str:
     """What the user speaks, in what is covered and what is kept."""
     messages = request.transcript.messages
@@ -305,7 +292,7 @@ def training_row(request: Request, summary: str, *, template: str) -> bytes:
     blocks = flatten(request.transcript, new, rule=_RULE, headings=heading_lines(request.render, LANGUAGES))
     prompt_input = PromptInput(
         stage=Stage.LEAF,
-        texts=tuple(redactor.redact_all([block.text for block in blocks])),
+        texts=redactor.redact_all(block.text for block in blocks),
         tokens=request.budget_tokens,
         first=blocks[0].name if blocks else "",
         last=blocks[-1].name if blocks else "",
@@ -316,9 +303,7 @@ def training_row(request: Request, summary: str, *, template: str) -> bytes:
         "user": prompts.prompt(wording, prompt_input),
         "assistant": redactor.redact(without_marker(summary)),
     }
+    shown = [{"role": role, "content": text} for role, text in turns.items()]
     marker = find_marker(summary)
-    row = {
-        "messages": [{"role": role, "content": text} for role, text in turns.items()],
-        "transcript": marker.transcript if marker else "",
-    }
+    row = {"messages": shown, "transcript": marker.transcript if marker else ""}
     return json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n"

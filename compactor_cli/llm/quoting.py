@@ -18,7 +18,6 @@ from dataclasses import replace
 from enum import IntEnum, StrEnum
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
 
 import orjson
 
@@ -41,6 +40,7 @@ _BREAKS = re.compile("\r\n|[\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
 _REMINDER = "system-reminder"
 # This many characters of a block are never cut: its header, and the note that something was left out.
 _LEAST_CHARS = 200
+_ANY_KEYS = orjson.OPT_NON_STR_KEYS
 
 
 class Border(IntEnum):
@@ -149,16 +149,14 @@ def call_text(call: ToolCall) -> str:
     """A call as text: ``call NAME``, then a line ``key=value`` for each argument."""
     if isinstance(call.arguments, str):
         return f"call {call.name}\n{call.arguments}".rstrip()
-    return "\n".join([f"call {call.name}", *(f"{key}={_value(value)}" for key, value in call.arguments.items())])
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    try:
-        return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
-    except (TypeError, ValueError):
-        return str(value)
+    lines = [f"call {call.name}"]
+    for key, value in call.arguments.items():
+        try:
+            text = value if isinstance(value, str) else orjson.dumps(value, default=str, option=_ANY_KEYS).decode()
+        except (TypeError, ValueError):
+            text = str(value)
+        lines.append(f"{key}={text}")
+    return "\n".join(lines)
 
 
 # The transcript whose SHA-256 begins with these digits, if its original can be had.
@@ -300,23 +298,17 @@ def cut(blocks: Sequence[Block], room_tokens: int, count: Callable[[str], int]) 
     sizes = [0, *accumulate(block.tokens for block in fitting)]
     leaves: list[Leaf] = []
     at = 0
-    while at < len(fitting):
+    while (furthest := max(bisect_right(sizes, sizes[at] + room_tokens) - 1, at + 1)) < len(fitting):
         rest = sizes[-1] - sizes[at]
-        even = rest // max(-(-rest // room_tokens), 1)
-        stop = _stop(fitting, sizes, at, even, room_tokens)
+        even = sizes[at] + rest // max(-(-rest // room_tokens), 1)
+        # At the best border in reach, of several at the one nearest to even.
+        least = bisect_right(sizes, sizes[at] + int((even - sizes[at]) * _LEAST_FILL_RATIO))
+        places = range(min(max(least, at + 1), furthest), furthest + 1)
+        ranks = {place: (fitting[place].border, -abs(sizes[place] - even)) for place in places}
+        stop = max(places, key=ranks.__getitem__)
         leaves.append(tuple(fitting[at:stop]))
         at = stop
-    return tuple(leaves)
-
-
-def _stop(blocks: Sequence[Block], sizes: Sequence[int], at: int, even: int, most: int) -> int:
-    """Where the leaf that starts at ``at`` ends: at the best border in reach, of several at the one nearest to even."""
-    furthest = max(bisect_right(sizes, sizes[at] + most) - 1, at + 1)
-    if furthest >= len(blocks):
-        return len(blocks)
-    least = bisect_right(sizes, sizes[at] + int(even * _LEAST_FILL_RATIO))
-    places = range(min(max(least, at + 1), furthest), furthest + 1)
-    return max(places, key=lambda place: (blocks[place].border, -abs(sizes[place] - sizes[at] - even)))
+    return (*leaves, tuple(fitting[at:])) if fitting else ()
 
 
 def split(leaf: Leaf, count: Callable[[str], int]) -> tuple[Leaf, ...]:

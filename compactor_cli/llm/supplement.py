@@ -18,7 +18,7 @@ from textwrap import wrap
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.choice import Choice, Fact
-from compactor_cli.digest.commands import CommandOutcome, Run, changes_world, shown
+from compactor_cli.digest.commands import CommandOutcome, changes_world, shown
 from compactor_cli.digest.digest import Digest, facts, written
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.files import is_throwaway
@@ -35,20 +35,17 @@ from compactor_cli.formats.client_signs import path_stripper, working_directory
 from compactor_cli.llm.check_reply import MOST_RANKED, Essential, SourceRecords, essentials_of
 from compactor_cli.llm.prompts import Outline, OutlineHeading, as_text, joined_outline
 from compactor_cli.llm.quoting import Strand
-from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
+from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.model.value import dataclass
 
 # Of the tokens of text and supplement together.
 MOST_RATIO = 0.25
 # Of the supplement's tokens, at most; what one does not use goes to those after it, names get the rest.
-_SHARES: Mapping[Section, float] = {
-    Section.USER: 0.5,
-    Section.PLAN: 0.1,
-    Section.COMMANDS: 0.15,
-    Section.FILES: 0.1,
-}
+_SHARES: Mapping[Section, float] = {Section.USER: 0.5, Section.PLAN: 0.1, Section.COMMANDS: 0.15, Section.FILES: 0.1}
 _FILL_RATIO = 0.15
+# What is dropped first where text and supplement together are over the budget after all; the text never is.
+_DROPPED_FIRST = (*(one for one in reversed(Section) if one not in _SHARES), *reversed(tuple(_SHARES)))
 # Of what an update dropped of the earlier summary: as much for open steps, the user's words, decisions and facts.
 _CARRIED = (Section.PLAN, Section.USER, Section.DECISIONS, Section.COMMANDS)
 _CARRIED_RATIO = 0.25
@@ -130,15 +127,21 @@ def completed(
     else:
         digest, statements = facts(request, analysis)
     own = _joined(text.sections, {})
-    bare = replace(digest.summary, source=Source.MODEL, sections=own, prose=text.prose, language=language)
-    size_tokens = request.count(str(text))
-    spare_tokens = request.budget_tokens - request.count(request.render(bare))
-    allowed = spare_tokens if most_ratio >= 1 else int(size_tokens * most_ratio / (1 - most_ratio))
-    chooser = _Chooser(request, analysis, text)
+    summary = replace(digest.summary, source=Source.MODEL, sections=own, prose=text.prose, language=language)
+    spare_tokens = request.budget_tokens - request.count(request.render(summary))
+    allowed = spare_tokens if most_ratio >= 1 else int(request.count(str(text)) * most_ratio / (1 - most_ratio))
     carried = _carried(previous, request, analysis)
-    chosen = chooser.chosen(digest, statements, carried, max(min(spare_tokens, allowed), 0))
-    summary = _fitted(bare, chosen, request)
-    lost, retention = loss(analysis, request.render(summary))
+    added = _Chooser(request, analysis, text).chosen(digest, statements, carried, max(min(spare_tokens, allowed), 0))
+    while True:
+        summary = replace(summary, sections=_joined(own, added))
+        rendered = request.render(summary)
+        over = request.count(rendered) - request.budget_tokens
+        section = next((section for section in _DROPPED_FIRST if added.get(section)), None)
+        if over <= 0 or section is None:
+            break
+        while over > 0 and added[section]:
+            over -= request.count(added[section].pop().text) + 2
+    lost, retention = loss(analysis, rendered)
     return Answer(summary=replace(summary, lost=lost, retention=retention), state=digest.state)
 
 
@@ -157,11 +160,7 @@ class _Chooser:
         self.added: dict[Section, list[frozenset[str]]] = {}
 
     def chosen(
-        self,
-        digest: Answer,
-        statements: Sequence[Statement],
-        carried: Mapping[Section, Sequence[Item]],
-        tokens: int,
+        self, digest: Answer, statements: Sequence[Statement], carried: Mapping[Section, Sequence[Item]], tokens: int
     ) -> dict[Section, list[Item]]:
         """The items by section, of this many tokens in all; each section's in the digest's order.
 
@@ -171,7 +170,12 @@ class _Chooser:
         if Section.PLAN not in self.text.missing:
             is_open = (item for item in sections.get(Section.PLAN, ()) if item.text.startswith(_OPEN_LABELS))
             sections[Section.PLAN] = tuple(is_open)
-        actions = (item for item in sections.get(Section.COMMANDS, ()) if _is_action(item.text))
+        # Of the digest's, calls by other tools than files and shell, and the newest outcomes of tests.
+        actions = (
+            run
+            for run in sections.get(Section.COMMANDS, ())
+            if _ACTION.match(run.text) or (run.text.startswith("`") and is_test(run.text[1:].partition("` ")[0]))
+        )
         sections[Section.COMMANDS] = (*_outcomes(self.analysis), *actions)
         sections[Section.USER] = (*sections.get(Section.USER, ()), *self._requests(tokens))
         filled = tuple(one for one in Section if one in self.text.missing and one not in _SHARES)
@@ -251,32 +255,26 @@ class _Chooser:
             plain = _spaced(asked).split()
             runs = [" ".join(plain[at : at + _RUN_WORDS]) for at in range(max(len(plain) - _RUN_WORDS + 1, 1))]
             is_quoted = sum(run in self.spaced for run in runs) >= _QUOTED_RATIO * len(runs)
-            return bool(asked) and not (is_quoted or _beginning(asked) in self.begun or self._states_stop(asked))
+            # The text may say itself that the user stopped this call, for which no reason was given.
+            label, _, call = asked.partition("`")
+            call = call.rstrip("`").partition(ELLIPSIS)[0].strip().casefold()
+            stated = self.folded.split("\n") if label.startswith(self.analysis.words.stopped) and call else ()
+            states_stop = any(call in line and _STOPS.search(line) for line in stated)
+            return bool(asked) and not (is_quoted or _beginning(asked) in self.begun or states_stop)
         if section is Section.FILES:
             # What was only read has no state.
             path, dash, _ = text.partition(" — ")
             return bool(dash) and path.strip("`").casefold().rstrip("/").rsplit("/", 1)[-1] not in self.folded
         words = _long_words(text.casefold())
         if section in (Section.DECISIONS, Section.COMMANDS) and not item.records and not text.startswith("`"):
-            # Settled or stated in an earlier summary.
-            return not self._is_concerned(words)
+            # Settled or stated in an earlier summary: it stands where nothing since has to do with it.
+            messages = (one.text for one in self.analysis.messages if one.record >= 0)
+            settled = (one.text for one in self.analysis.decisions if one.records)
+            since = (_long_words(line) for one in (*messages, *settled) for line in one.casefold().split("\n"))
+            return not any(len(words & line) >= _CONCERNED_RATIO * len(words) for line in (*self.lines, *since))
         # Runs of one command differ in a hash or a number.
         lines = self.lines if text.startswith("`") else (*self.lines, *self.added.get(section, ()))
         return not words or all(len(words & line) < _SHOWN_RATIO * len(words) for line in lines)
-
-    def _is_concerned(self, words: frozenset[str]) -> bool:
-        """Whether the text, the user's messages or a new decision have to do with an earlier statement: they stand."""
-        messages = (one.text for one in self.analysis.messages if one.record >= 0)
-        settled = (one.text for one in self.analysis.decisions if one.records)
-        since = (_long_words(line) for one in (*messages, *settled) for line in one.casefold().split("\n"))
-        return any(len(words & line) >= _CONCERNED_RATIO * len(words) for line in (*self.lines, *since))
-
-    def _states_stop(self, text: str) -> bool:
-        """Whether the text says itself that the user stopped this call, for which no reason was given."""
-        label, _, call = text.partition("`")
-        call = call.rstrip("`").partition(ELLIPSIS)[0].strip().casefold()
-        lines = self.folded.split("\n") if label.startswith(self.analysis.words.stopped) and call else ()
-        return any(call in line and _STOPS.search(line) for line in lines)
 
 
 _DONE = re.compile(r"\W*(?:done|completed|finished|已完成|完成|✅|x\])", re.IGNORECASE)
@@ -311,8 +309,14 @@ def _outcomes(analysis: Analysis) -> Iterator[Item]:
         if not run.changes_world or (run.outcome is CommandOutcome.UNKNOWN and not run.line):
             continue
         folder = analysis.work.elsewhere.get(run.event, "")
-        if is_throwaway(f"{folder}/") or not (program := _program(run)):
+        steps = map(str.strip, run.command.split(" && "))
+        line = _FOLDER.sub("", shown(next(filter(changes_world, steps), run.command)))
+        # What is shown of a command (a loop, a search) may not show that it changed something.
+        if is_throwaway(f"{folder}/") or not changes_world(line):
             continue
+        # The words before its first option or text, where its report names the rest; else the command.
+        plain = tuple(takewhile(_PLAIN_WORD.fullmatch, line.split()))[:_MOST_PROGRAM_WORDS]
+        program = " ".join(plain) if run.line and len(plain) > 1 else line
         if program.startswith("git stash") and run.result_record != analysis.work.stash_record:
             continue
         addresses = _ADDRESS.findall(run.line)
@@ -323,23 +327,6 @@ def _outcomes(analysis: Analysis) -> Iterator[Item]:
         if (key := named if is_failure else _PUSHED.sub("", text)) not in known:
             yield Item(text=text, records=records_of((run.record, run.result_record)))
         known |= {key} if is_failure else {key, named}
-
-
-def _program(run: Run) -> str:
-    """The words of a command before its first option or text, where its report names the rest; else the command.
-
-    Empty where what is shown of a command (a loop, a search) does not show that it changed something.
-    """
-    line = _FOLDER.sub("", shown(next(filter(changes_world, map(str.strip, run.command.split(" && "))), run.command)))
-    if not changes_world(line):
-        return ""
-    plain = tuple(takewhile(_PLAIN_WORD.fullmatch, line.split()))[:_MOST_PROGRAM_WORDS]
-    return " ".join(plain) if run.line and len(plain) > 1 else line
-
-
-def _is_action(text: str) -> bool:
-    """Whether a fact is of a call by another tool than files and shell, or the newest outcome of a test."""
-    return bool(_ACTION.match(text)) or (text.startswith("`") and is_test(text[1:].partition("` ")[0]))
 
 
 def _asked(text: str) -> str:
@@ -367,22 +354,6 @@ def _joined(own: Iterable[SectionItems], added: Mapping[Section, Sequence[Item]]
     for section, more in (*((part.section, part.items) for part in own), *added.items()):
         items.setdefault(section, []).extend(more)
     return tuple(SectionItems(section=one, items=tuple(items[one])) for one in Section if items.get(one))
-
-
-# What is dropped first where text and supplement together are over the budget after all; the text never is.
-_DROPPED_FIRST = (*(one for one in reversed(Section) if one not in _SHARES), *reversed(tuple(_SHARES)))
-
-
-def _fitted(summary: Summary, added: dict[Section, list[Item]], request: Request) -> Summary:
-    """The summary with what is added, less of it where it would be over its budget."""
-    while True:
-        joined = replace(summary, sections=_joined(summary.sections, added))
-        over = request.count(request.render(joined)) - request.budget_tokens
-        section = next((section for section in _DROPPED_FIRST if added.get(section)), None)
-        if over <= 0 or section is None:
-            return joined
-        while over > 0 and added[section]:
-            over -= request.count(added[section].pop().text) + 2
 
 
 # A check list is read with the records themselves: it names, it does not explain.

@@ -90,6 +90,7 @@ _ASIDE = re.compile(r"<(analysis|think|thinking|scratchpad)>.*?(?:</\1>|\Z)", re
 _FENCED = re.compile(r"\A\s*```\w*\n(.*?)\n```\s*\Z", re.DOTALL)
 # A line that is a tag and nothing else: tags of sections are known by name, all others only enclose.
 _TAG_LINE = re.compile(r"^</?[A-Za-z_][\w.-]*(?:\s[^<>]*)?/?>$")
+_TAG = re.compile(r"</?([a-z][a-z_]+)>")
 _MARK = re.compile(r"[-*+•]\s+|\d{1,3}[.)]\s+")
 _CITED = re.compile(r"(?:\s*\[(?:records? )?[a-z]?\d+(?:\s*[-–,;]\s*[a-z]?\d+)*\])+(?=[.。;；]?\s*$)")
 _NUMBERS = re.compile(r"(\d+)(?:\s*[-–]\s*(\d+))?")
@@ -127,15 +128,21 @@ def read_reply(
     quoted = quoter(line for heading in headings for line in (heading.opening, heading.label, heading.closing))
     reader = _OutlineReader(quoted=quoted)
     words = own_words(text)
-    for line in _lines(words, headings, names):
-        reader.read(line, names.get(_plain(line)) if _may_open(line) else None)
-    sections = (
-        SectionItems(section=section, items=tuple(_cited(item, covered) for item in items if not _is_nothing(item)))
-        for section, items in reader.found.items()
-    )
-    kept = tuple(part for part in sections if part.items)
+    # Tags of sections get lines of their own, and so does what follows a plain heading.
+    spread = _TAG.sub(lambda found: f"\n{found[0]}\n" if _plain(f"<{found[1]}>") in names else found[0], words)
+    has_colons = any(heading.opening.endswith(":") for heading in headings)
+    for line in spread.split("\n"):
+        head, colon, rest = line.partition(":")
+        is_both = has_colons and colon and rest.strip() and _may_open(head) and _plain(head) in names
+        for one in (f"{head}:", rest.strip()) if is_both else (line,):
+            reader.read(one, names.get(_plain(one)) if _may_open(one) else None)
+    sections = []
+    for section, items in reader.found.items():
+        plain = [(item, _CITED.sub("", item.text).strip().rstrip(".。").casefold()) for item in items]
+        if kept := tuple(_cited(item, covered) for item, text in plain if text not in _NOTHING):
+            sections.append(SectionItems(section=section, items=kept))
     prose = "" if reader.found else quoted(words)
-    return Outline(sections=kept, present=frozenset(reader.found), text=words, prose=prose)
+    return Outline(sections=tuple(sections), present=frozenset(reader.found), text=words, prose=prose)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -175,21 +182,6 @@ class _OutlineReader:
         self.after_blank = not body
 
 
-def _lines(text: str, headings: Sequence[OutlineHeading], names: Mapping[str, Section]) -> list[str]:
-    """The lines of a reply; tags of sections, and text after a plain heading, get lines of their own."""
-    text = _TAG.sub(lambda found: f"\n{found[0]}\n" if _plain(f"<{found[1]}>") in names else found[0], text)
-    found: list[str] = []
-    has_colons = any(heading.opening.endswith(":") for heading in headings)
-    for line in text.split("\n"):
-        head, colon, rest = line.partition(":")
-        is_both = has_colons and colon and rest.strip() and _may_open(head) and _plain(head) in names
-        found.extend([f"{head}:", rest.strip()] if is_both else [line])
-    return found
-
-
-_TAG = re.compile(r"</?([a-z][a-z_]+)>")
-
-
 def _may_open(line: str) -> bool:
     return 0 < len(line) <= 120 and not line.lstrip().startswith(("- ", "* ", "• ")) and not line.startswith("  ")
 
@@ -209,20 +201,16 @@ def _plain(line: str) -> str:
     return re.sub(r"[*:：\s]+$", "", body).strip("<>").replace("_", " ").casefold()
 
 
-def _is_nothing(item: Item) -> bool:
-    return _CITED.sub("", item.text).strip().rstrip(".。").casefold() in _NOTHING
-
-
 def _cited(item: Item, covered: frozenset[int]) -> Item:
     """The item with the records it cites taken out of its text; numbers of other records are dropped."""
     found = _CITED.search(item.text)
     if found is None:
         return item
-    records: dict[int, None] = {}
+    records: set[int] = set()
     for first, last in _NUMBERS.findall(found[0]):
         stop = int(last or first)
         if int(first) <= stop < int(first) + 1_000_000:
-            records.update(dict.fromkeys(index for index in range(int(first) - 1, stop) if index in covered))
+            records |= covered.intersection(range(int(first) - 1, stop))
     named = tuple(sorted(records))
     if len(named) > _MOST_RECORDS:
         named = (*named[: _MOST_RECORDS - 1], named[-1])
@@ -276,23 +264,11 @@ def as_text(sections: Iterable[SectionItems], headings: Sequence[OutlineHeading]
 
 LANGUAGES = ("en", "zh")
 _FOLDER = Path(__file__).parent
-_DEFAULT = "default"
 # Words (of Chinese: characters) for a token: a length in words is what models keep to best.
 _WORDS_PER_TOKEN = {"en": 0.7, "zh": 1.1}
 
 # What a model writes: the user's words and what only an old summary holds are carried over without it.
-ASKED = frozenset(
-    {
-        Section.TASK,
-        Section.PLAN,
-        Section.QUESTIONS,
-        Section.DECISIONS,
-        Section.ERRORS,
-        Section.FILES,
-        Section.COMMANDS,
-        Section.HISTORY,
-    }
-)
+ASKED = frozenset(Section) - {Section.USER, Section.PREVIOUS, Section.NAMES}
 
 
 def written_headings(headings: Iterable[OutlineHeading]) -> tuple[OutlineHeading, ...]:
@@ -352,34 +328,37 @@ def rules(wording: PromptWording, stage: Stage) -> str:
         for heading in wording.headings
     )
     own = f"{wording.template}.txt"
-    priorities = _file(language, own if (_FOLDER / language / own).is_file() else f"{_DEFAULT}.txt").strip("\n")
+    priorities = _file(language, own if (_FOLDER / language / own).is_file() else "default.txt").strip("\n")
     text = _file(language, f"{stage.value}.txt").replace("{{priorities}}", priorities)
     return text.replace("{{sections}}", as_text(sections, wording.headings, gap="\n\n"))
 
 
 def prompt(wording: PromptWording, prompt_input: PromptInput) -> str:
     """What follows the rules, in one message."""
-    words = _words(wording.written_in)
-    ending = words[prompt_input.stage.value].format(
-        first=prompt_input.first, last=prompt_input.last, parts=len(prompt_input.texts) + bool(prompt_input.previous)
-    )
-    shown = "\n".join(["<<transcript>>", *prompt_input.texts, "<<end of transcript>>"])
-    if prompt_input.stage is Stage.MERGE:
-        parts = (f"<<part {number}>>\n{text}" for number, text in enumerate(prompt_input.texts, 1))
+    words, given = _words(wording.written_in), prompt_input
+    total = len(given.texts) + bool(given.previous)
+    ending = words[given.stage.value].format(first=given.first, last=given.last, parts=total)
+    shown = "\n".join(["<<transcript>>", *given.texts, "<<end of transcript>>"])
+    if given.stage is Stage.MERGE:
+        parts = (f"<<part {number}>>\n{text}" for number, text in enumerate(given.texts, 1))
         shown = "\n".join([*parts, "<<end of parts>>"])
-    count = int(prompt_input.tokens * _WORDS_PER_TOKEN[wording.written_in]) // 10 * 10
+    count = int(given.tokens * _WORDS_PER_TOKEN[wording.written_in]) // 10 * 10
     requirements = [
-        words["limits"].format(tokens=prompt_input.tokens, words=count),
+        words["limits"].format(tokens=given.tokens, words=count),
         words["language"] if wording.language in LANGUAGES else words["other"].format(language=wording.language),
         words["focus"].format(focus=wording.focus) if wording.focus else "",
         words["instructions"].format(instructions=wording.instructions.strip()) if wording.instructions else "",
     ]
+    # Where in the whole the material stands, if it is but a part, and what the user wants of the whole.
+    place = words["place"].format(part=given.part, parts=given.parts) if given.parts > 1 else ""
+    goal = words["goal"].format(text=given.goal) if given.goal else ""
+    latest = words["latest"].format(text=given.latest) if given.latest else ""
     pieces = [
-        _file(wording.written_in, "update.txt") if prompt_input.previous else "",
+        _file(wording.written_in, "update.txt") if given.previous else "",
         "\n".join(filter(None, requirements)),
-        _place(wording, prompt_input),
-        _enclosed("previous summary", prompt_input.previous),
-        _enclosed("facts", prompt_input.check_list),
+        "\n".join(filter(None, (place, _enclosed("requests", "\n".join(filter(None, (goal, latest))))))),
+        _enclosed("previous summary", given.previous),
+        _enclosed("facts", given.check_list),
         shown,
         ending,
     ]
@@ -421,18 +400,6 @@ def _file(language: str, name: str) -> str:
 @cache
 def _words(language: str) -> Mapping[str, Any]:
     return tomllib.loads(_file(language, "words.toml"))
-
-
-def _place(wording: PromptWording, prompt_input: PromptInput) -> str:
-    """Where in the whole the material stands, if it is but a part, and what the user wants of the whole."""
-    words = _words(wording.written_in)
-    place = words["place"].format(part=prompt_input.part, parts=prompt_input.parts) if prompt_input.parts > 1 else ""
-    requests = "\n".join(
-        words[name].format(text=text)
-        for name, text in (("goal", prompt_input.goal), ("latest", prompt_input.latest))
-        if text
-    )
-    return "\n".join(filter(None, (place, _enclosed("requests", requests))))
 
 
 def _enclosed(name: str, text: str) -> str:
