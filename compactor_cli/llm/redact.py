@@ -22,7 +22,6 @@ from compactor_cli.llm.secret_contexts import contexts, is_mixed
 from compactor_cli.llm.secret_forms import Found, Scan, begins, forms_in, known_forms, piece_after
 from compactor_cli.model.summary import Answer, Request, Summariser
 from compactor_cli.model.transcript import Transcript
-from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import INVALID, parse_record
 
 OWN = "own-key"
@@ -119,7 +118,10 @@ class Redactor:
             while at >= 0:
                 stop = at + len(secret)
                 self._steps += len(secret)
-                if _is_whole(text, at, stop):
+                # As a whole, not as a part of a longer word.
+                before, after = text[at - 1 : at], text[stop : stop + 1]
+                is_joined = before.isalnum() and text[at].isalnum() and not begins(text, at)
+                if not is_joined and not (after.isalnum() and after.isascii() and text[stop - 1].isalnum()):
                     again.append((at, stop, kind))
                 # Copies that overlap are one place.
                 at = text.find(secret, stop)
@@ -152,13 +154,6 @@ _VAGUE = ("jwt", OWN, "authorization", "api-key", "token", "secret", "password",
 _VAGUENESS = {kind: rank for rank, kind in enumerate(_VAGUE, 1)}
 
 
-def _is_whole(text: str, start: int, stop: int) -> bool:
-    """Whether it is not a part of a longer word."""
-    before, after = text[start - 1 : start], text[stop : stop + 1]
-    joined = before.isalnum() and text[start].isalnum() and not begins(text, start)
-    return not joined and not (after.isalnum() and after.isascii() and text[stop - 1].isalnum())
-
-
 # A string of valid JSON; a colon after it makes it the name of a member.
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _COLON = re.compile(r"\s*:\s*")
@@ -171,16 +166,6 @@ _BLOB_NAMES = frozenset({"data", "image", "bytes", "file_data"})
 # A secret that only the name of its member gives away is no longer than this.
 _NAMED_CHARS = 2_000
 _ENCODING, _ERRORS = "utf-8", "surrogateescape"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Literal:
-    """A string in a text of JSON."""
-
-    start: int  # of its literal
-    stop: int
-    name: str  # of its member
-    text: str  # what it says
 
 
 class Redacted:
@@ -223,16 +208,15 @@ def redact_json(raws: Sequence[bytes], redactor: Redactor) -> list[bytes]:
     """Pieces of JSON (none of them ends within a string) with their strings redacted, all by one numbering."""
     texts = [raw.decode(_ENCODING, _ERRORS) for raw in raws]
     literals = [list(_literals(text)) for text in texts]
-    clean = iter(redactor.redact_all([literal.text for found in literals for literal in found]))
+    clean = iter(redactor.redact_all([value for found in literals for _, _, value in found]))
     pieces = []
     for raw, text, found in zip(raws, texts, literals, strict=True):
         parts, done = [], 0
-        for literal in found:
-            new = _by_name(literal.name, next(clean), redactor)
-            if new != literal.text:
-                is_ascii = text[literal.start : literal.stop].isascii()
-                parts += [text[done : literal.start], json.dumps(new, ensure_ascii=is_ascii)]
-                done = literal.stop
+        for literal, name, value in found:
+            new = _by_name(name, next(clean), redactor)
+            if new != value:
+                parts += [text[done : literal.start()], json.dumps(new, ensure_ascii=literal[0].isascii())]
+                done = literal.end()
         pieces.append("".join((*parts, text[done:])).encode(_ENCODING, _ERRORS) if parts else raw)
     return pieces
 
@@ -246,10 +230,9 @@ def redact_text(text: bytes, redactor: Redactor) -> bytes:
     return redact_json([text], redactor)[0]
 
 
-def _literals(text: str) -> Iterator[_Literal]:
-    """The values that are strings and may hold a secret."""
-    name = ""
-    name_stop = -1
+def _literals(text: str) -> Iterator[tuple[re.Match[str], str, str]]:
+    """The values that are strings and may hold a secret: the literal, the name of its member, and what it says."""
+    name, name_stop = "", -1
     for found in _STRING.finditer(text):
         colon = _COLON.match(text, found.end())
         try:
@@ -261,7 +244,7 @@ def _literals(text: str) -> Iterator[_Literal]:
             continue
         own_name = name if found.start() == name_stop else ""
         if not _is_opaque(own_name, value):
-            yield _Literal(start=found.start(), stop=found.end(), name=own_name, text=value)
+            yield found, own_name, value
 
 
 def _is_opaque(name: str, text: str) -> bool:

@@ -156,7 +156,12 @@ def _assigned(scan: Scan, stem: str, kind: str, name: re.Pattern[str]) -> Iterat
         flag = scan.match(_FLAG, named.end(), 8) if not sign and word.startswith("--") else None
         if not (found := sign or flag):
             continue
-        start, stop, is_quoted = _value_at(scan, found.end())
+        opening = scan.match(_OPENING, found.end(), 8)
+        start = opening.end() if opening else found.end()
+        stop = scan.closing(opening[0], start, _VALUE_CHARS) if opening else -1
+        if not (is_quoted := stop >= 0):
+            end = scan.search(_BARE_END, start, _VALUE_CHARS)
+            stop = end.start() if end else min(len(text), start + _VALUE_CHARS)
         if stop - start > _LONG_CHARS:
             looked_at = stop
         value = _FoundValue(
@@ -175,18 +180,6 @@ def _assigned(scan: Scan, stem: str, kind: str, name: re.Pattern[str]) -> Iterat
             yield start, start + len(words), kind
         elif _is_secret(value):
             yield start, stop, kind
-
-
-def _value_at(scan: Scan, start: int) -> tuple[int, int, bool]:
-    """(start, stop, whether it was in quotes) of the value that begins here."""
-    opening = scan.match(_OPENING, start, 8)
-    if opening:
-        stop = scan.closing(opening[0], opening.end(), _VALUE_CHARS)
-        if stop >= 0:
-            return opening.end(), stop, True
-        start = opening.end()
-    end = scan.search(_BARE_END, start, _VALUE_CHARS)
-    return start, end.start() if end else min(len(scan.text), start + _VALUE_CHARS), False
 
 
 def _is_secret(value: _FoundValue) -> bool:
@@ -366,7 +359,7 @@ def _below(scan: Scan, heading: _Heading, start: int) -> tuple[list[Found], int]
 
 def _heading(line: str) -> _Heading | None:
     mark = next((mark for mark in "\t|;," if mark in line), "")
-    cells = _cells(line, mark) if mark else ()
+    cells = _cells(line, mark) if mark else []
     # Before the first name may stand what leads to the text that holds the table: {"output": "
     names = [line[begin:end].rpartition('"')[2] for begin, end in cells]
     if len([name for name in names if name]) < 2 or not all(_HEADING.fullmatch(name) for name in names if name):
@@ -380,7 +373,7 @@ _CELL_EDGES = " \"'\\"
 _CELL_END = re.compile(r"\\*\"\s*[,}\]]")
 
 
-def _cells(line: str, mark: str) -> tuple[tuple[int, int], ...]:
+def _cells(line: str, mark: str) -> list[tuple[int, int]]:
     """Where the cells of a line lie, without blanks and quotes around them."""
     found: list[tuple[int, int]] = []
     begin = 0
@@ -389,13 +382,13 @@ def _cells(line: str, mark: str) -> tuple[tuple[int, int], ...]:
         lead = piece.find(inner) if inner else 0
         found.append((begin + lead, begin + lead + len(inner)))
         begin += len(piece) + 1
-    return tuple(found)
+    return found
 
 
 def _is_cell(text: str, is_password: bool) -> bool:
-    if len(text) < 4 or len(set(text)) < 3:
+    if len(text) < 4 or len(set(text)) < 3 or _NO_CELL.match(text) or _PLACEHOLDER.match(text):
         return False
-    if _NO_CELL.match(text) or _PLACEHOLDER.match(text) or _RULER.fullmatch(text):
+    if _RULER.fullmatch(text):
         return False
     if is_password:
         return " " not in text or _is_passphrase(text)

@@ -20,7 +20,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -255,10 +255,19 @@ def _parted(scan: Scan, form: SecretForm, at: int, literal_chars: int) -> tuple[
         if run is None or run.end() - run.start() < _LEAD_CHARS or not _breaks_off(scan, run.end()):
             return None
         pieces = _joined(scan, at, _PARTED_CHARS)
-    joined = "".join(text[start:stop] for start, stop in pieces)
-    if len(pieces) < 2 or not (match := _whole(form, joined, [stop - start for start, stop in pieces])):
+    if len(pieces) < 2:
         return None
-    start, stop = match
+    joined = "".join(text[start:stop] for start, stop in pieces)
+    match = form.expression.search(joined) if form.back_chars else form.expression.match(joined)
+    if match is None:
+        return None
+    # To the end of the line by which it is whole, or on while lines look random.
+    start, stop = form.span(match)
+    for seam in accumulate(stop - start for start, stop in pieces):
+        is_inside = match.start() < seam < match.end()
+        if is_inside and form.expression.fullmatch(joined, match.start(), seam) and not _is_piece(joined, seam):
+            stop = min(stop, seam)
+            break
     first, last = _original(pieces, start), _original(pieces, stop - 1) + 1
     while stop == len(joined) and (more := piece_after(scan, last)) > last:
         last = more
@@ -284,19 +293,6 @@ def _original(pieces: list[tuple[int, int]], offset: int) -> int:
             return start + offset
         offset -= stop - start
     return pieces[-1][1]
-
-
-def _whole(form: SecretForm, joined: str, lengths: list[int]) -> tuple[int, int] | None:
-    """(start, stop) in the joined text: to the end of the line by which it is whole, or on while lines look random."""
-    found = form.expression.search(joined) if form.back_chars else form.expression.match(joined)
-    if found is None:
-        return None
-    start, stop = form.span(found)
-    seams = [seam for seam in accumulate(lengths) if found.start() < seam < found.end()]
-    for seam in seams:
-        if form.expression.fullmatch(joined, found.start(), seam) and not _is_piece(joined, seam):
-            return start, min(stop, seam)
-    return start, stop
 
 
 def _is_piece(text: str, at: int) -> bool:
@@ -332,20 +328,28 @@ def key_blocks(scan: Scan) -> Iterator[Found]:
     yield from _bare(scan, _PACKED, lambda data: data.startswith(b"-----BEGIN") and b"PRIVATE KEY" in data)
     if "PRIVATE KEY" not in scan.text:
         return
-    marks = list(_ARMOUR.finditer(scan.text))
-    scan.steps += len(scan.text)
-    done = 0
-    for i, mark in enumerate(marks):
-        following = marks[i + 1] if i + 1 < len(marks) else None
+    text, done = scan.text, 0
+    marks = list(_ARMOUR.finditer(text))
+    scan.steps += len(text)
+    for mark, following in zip_longest(marks, marks[1:]):
         if mark["end"] == "BEGIN":
             if following and following["end"] == "END" and following.start() - mark.end() <= _KEY_BLOCK_CHARS:
                 done = following.end()
             else:
-                done = _block_stop(scan, mark.end(), following.start() if following else len(scan.text))
+                done = _block_stop(scan, mark.end(), following.start() if following else len(text))
             yield mark.start(), done, "private-key"
-        elif mark.start() >= done:
-            yield _block_start(scan, mark.start(), done), mark.end(), "private-key"
+        elif (head := mark.start()) >= done:
+            # A lone END: from where the lines before it begin that look like a key.
+            begin = max(done, head - _KEY_BLOCK_CHARS)
+            scan.steps += head - begin
+            start = begin + len(text[begin:head].rstrip(_BASE64 + "\\"))
+            while start > begin and text[start - 1] == "\n":
+                line = text.rfind("\n", begin, start - 1) + 1 or begin
+                if not _is_key_line(text[line : start - 1]):
+                    break
+                start = line
             done = mark.end()
+            yield start, done, "private-key"
 
 
 def _block_stop(scan: Scan, stop: int, limit: int) -> int:
@@ -366,20 +370,6 @@ def _block_stop(scan: Scan, stop: int, limit: int) -> int:
             return next_stop if line and not line.strip(_BASE64) else stop
         stop = next_stop
     return stop
-
-
-def _block_start(scan: Scan, head: int, done: int) -> int:
-    """Where the lines before a lone END begin that look like a key."""
-    text = scan.text
-    begin = max(done, head - _KEY_BLOCK_CHARS)
-    scan.steps += head - begin
-    start = begin + len(text[begin:head].rstrip(_BASE64 + "\\"))
-    while start > begin and text[start - 1] == "\n":
-        line = text.rfind("\n", begin, start - 1) + 1 or begin
-        if not _is_key_line(text[line : start - 1]):
-            break
-        start = line
-    return start
 
 
 def _is_key_line(line: str) -> bool:
