@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
@@ -82,28 +83,25 @@ class EvalCase:
     @cached_property
     def head_events(self) -> tuple[Event, ...]:
         """H."""
-        return _between(self.prefix_events, self.head)
+        return self._events(self.head)
 
     @cached_property
     def middle_events(self) -> tuple[Event, ...]:
         """M."""
-        return _between(self.prefix_events, self.middle)
+        return self._events(self.middle)
 
     @cached_property
     def tail_events(self) -> tuple[Event, ...]:
         """T."""
-        return _between(self.prefix_events, self.tail)
+        return self._events(self.tail)
+
+    def _events(self, indices: tuple[int, ...]) -> tuple[Event, ...]:
+        return tuple(event for event in self.prefix_events if indices and indices[0] <= event.record <= indices[-1])
 
     @cached_property
     def is_chat(self) -> bool:
         """Whether the agent of the middle works on no files: customer service, conversation."""
         return not any(event.tool in _FILE_WORK for event in self.middle_events)
-
-
-def _between(found: tuple[Event, ...], indices: tuple[int, ...]) -> tuple[Event, ...]:
-    if not indices:
-        return ()
-    return tuple(event for event in found if indices[0] <= event.record <= indices[-1])
 
 
 def find_cases(transcript: Transcript, session: str, rule: CutRule, count: CountMessage) -> Iterator[EvalCase]:
@@ -158,7 +156,7 @@ def _cases(segment: Transcript, session: str, rule: CutRule, count: CountMessage
     # The first safe point after each fraction of the tokens.
     places = [i for i in safe if i < len(sizes)]
     reached = (next((i for i in places if before_each[i] >= part * total), None) for part in rule.fractions)
-    for at in dict.fromkeys(place for place in reached if place is not None):
+    for at in filter(None, dict.fromkeys(reached)):
         future = tuple(event for event in found if event.record >= at)[: rule.most_future_events]
         before = [point for point in safe if point <= at]
         head = next((point for point in before if point > first), 0)
@@ -248,20 +246,12 @@ def read_cut(path: Path, name: str, cut: int, tail_tokens: int, count: CountMess
     most = min(tail_tokens, int(sum(sizes[head:]) * MOST_TAIL_RATIO))
     tail = next((border for border in safe if border >= head and sum(sizes[border:]) <= most), len(messages))
     case = _made(name, CutProtocol.SESSION, prefix, head, tail, sizes, plain_events(prefix), ())
-    return case, _client_summary(records, cut)
-
-
-def _client_summary(records: Sequence[Record], cut: int) -> str:
-    """The whole text of the client's own summary at the cut; empty where it wrote none."""
     near = [record for record in records if cut - CLIENT_BEFORE <= record.place.line <= cut + CLIENT_AFTER]
-    if len(records) == 1 or not near:
-        return ""
-    try:
-        messages = [message for part in open_transcripts(near) for message in part.messages]
-    except InputError:
-        return ""
-    texts = (message.text or message.summary.text for message in messages if message.summary)
-    return next((text for text in texts if not find_marker(text)), "")
+    around: list[Message] = []
+    with suppress(InputError):
+        around = [one for part in open_transcripts(near if len(records) > 1 else ()) for one in part.messages]
+    texts = (message.text or message.summary.text for message in around if message.summary)
+    return case, next((text for text in texts if not find_marker(text)), "")
 
 
 # Blocks that a client fills itself, and marks that it sets around the words of somebody or the output of a program.

@@ -68,23 +68,21 @@ def gate_table(result: EvalResult) -> str:
     gates = [gate for case in result.cases for gate in case.gates.values()]
     if not gates:
         return ""
-    rows = [["gate", "digests", "broken", "worst"]]
     most_used = percent(max(gate.budget_ratio for gate in gates))
     invented, malformed = [len(gate.invented) for gate in gates], [len(gate.malformed) for gate in gates]
-    rows.append(_gate("budget", (gate.budget_ratio > 1 for gate in gates), f"{most_used} %"))
-    rows.append(_gate("invented atoms", map(bool, invented), str(max(invented))))
-    rows.append(_gate("structure", map(bool, malformed), str(max(malformed))))
-    repeats = [case.repeat for case in result.cases if case.repeat]
+    checks = [
+        ("budget", [gate.budget_ratio > 1 for gate in gates], f"{most_used} %"),
+        ("invented atoms", list(map(bool, invented)), str(max(invented))),
+        ("structure", list(map(bool, malformed)), str(max(malformed))),
+    ]
+    if repeats := [case.repeat for case in result.cases if case.repeat]:
+        checks.append(("same text again", [not item.is_same for item in repeats], ""))
+    rows = [["gate", "digests", "broken", "worst"]]
+    rows += ([name, str(len(broken)), str(sum(broken)), worst] for name, broken, worst in checks)
     if repeats:
-        rows.append(_gate("same text again", (not item.is_same for item in repeats), ""))
         kept = percent(mean(item.kept_ratio for item in repeats))
         rows.append([f"atoms kept by an update with nothing new: {kept} %", str(len(repeats)), NOTHING, NOTHING])
     return columns(rows)
-
-
-def _gate(name: str, broken: Iterable[bool], worst: str) -> list[str]:
-    every = list(broken)
-    return [name, str(len(every)), str(sum(every)), worst]
 
 
 def drift_table(result: EvalResult) -> str:
@@ -125,8 +123,7 @@ def render_table(result: EvalResult) -> str:
     blocks = [f"{head}; {result.token_method}", _NOTE]
     groups = list(groups_of(result.cases))
     for group in groups:
-        if group.dialect == run_eval.TOTAL:
-            blocks += _group_blocks(result, group)
+        blocks += _group_blocks(result, group) if group.dialect == run_eval.TOTAL else ()
     rows = [["digest by dialect", "cuts", "at", *_BY_DIALECT]]
     dialects = [group for group in groups if group.dialect != run_eval.TOTAL]
     for group in dialects:
@@ -297,7 +294,14 @@ def draw(result: EvalResult) -> str:
         for number, measure in enumerate(PANELS):
             left = LEFT + (number % 3) * (PANEL_WIDTH + GAP)
             panel = _Panel(left=left, top=TOP + (number // 3) * (PANEL_HEIGHT + GAP), budgets=budgets)
-            parts += _frame(panel, measure)
+            parts.append(_svg_text(left, panel.top - 8, measure.value, size=13))
+            for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+                y = panel.y(share)
+                parts.append(_polyline([(left, y), (left + PANEL_WIDTH, y)], "#dddddd", 1))
+                parts.append(_svg_text(left - 6, y + 4, f"{100 * share:.0f}", anchor="end"))
+            for size in budgets:
+                bottom = panel.top + PANEL_HEIGHT + 16
+                parts.append(_svg_text(panel.x(size.ratio), bottom, label(size), anchor="middle"))
             for method in reversed(result.methods):
                 parts += _curve(panel, group, result.methods, method, measure)
     left = LEFT + 3 * (PANEL_WIDTH + GAP) - 16
@@ -308,16 +312,6 @@ def draw(result: EvalResult) -> str:
         name = method if len(method) <= LEGEND_CHARS else method[: LEGEND_CHARS - 1] + "…"
         parts.append(_svg_text(left + 28, y + 4, name))
     return "\n".join([*parts, "</svg>"]) + "\n"
-
-
-def _frame(panel: _Panel, measure: Measure) -> Iterator[str]:
-    yield _svg_text(panel.left, panel.top - 8, measure.value, size=13)
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        y = panel.y(share)
-        yield _polyline([(panel.left, y), (panel.left + PANEL_WIDTH, y)], "#dddddd", 1)
-        yield _svg_text(panel.left - 6, y + 4, f"{100 * share:.0f}", anchor="end")
-    for size in panel.budgets:
-        yield _svg_text(panel.x(size.ratio), panel.top + PANEL_HEIGHT + 16, label(size), anchor="middle")
 
 
 def _curve(panel: _Panel, group: CaseGroup, methods: Sequence[str], method: str, measure: Measure) -> Iterator[str]:

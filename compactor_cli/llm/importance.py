@@ -192,25 +192,20 @@ class EmbeddingSimilarity:
         asked, candidates = task(middle), texts(middle)
         if not asked:
             return Ranking(order=())
+        most_chars = FIRST_CHARS + LAST_CHARS
+        shown = [
+            text or " " if len(text) <= most_chars else f"{text[:FIRST_CHARS]}\n…\n{text[-LAST_CHARS:]}"
+            for text in (*asked, *candidates)
+        ]
         try:
-            vectors = [_unit(vector) for vector in self._embed([_short(text) for text in (*asked, *candidates)])]
+            lengths = [(vector, math.sqrt(_dot(vector, vector)) or 1.0) for vector in self._embed(shown)]
         except ModelFailure as failure:
             note = f"what stays was chosen by words, not by meaning: {failure.reason}"
             return replace(WordOverlap().rank(middle), note=note)
+        vectors = [[value / length for value in vector] for vector, length in lengths]
         wanted, found = vectors[: len(asked)], vectors[len(asked) :]
         near = [max(_dot(vector, other) for other in wanted) for vector in found]
         return Ranking(order=sorted(range(len(found)), key=lambda number: (-near[number], -number)))
-
-
-def _short(text: str) -> str:
-    if len(text) <= FIRST_CHARS + LAST_CHARS:
-        return text or " "
-    return f"{text[:FIRST_CHARS]}\n…\n{text[-LAST_CHARS:]}"
-
-
-def _unit(vector: Vector) -> Vector:
-    length = math.sqrt(_dot(vector, vector)) or 1.0
-    return [value / length for value in vector]
 
 
 def _dot(one: Vector, other: Vector) -> float:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
@@ -232,13 +232,13 @@ class Breaker:
 @contextmanager
 def _locked(path: Path | None) -> Iterator[IO[str] | None]:
     """The file, for this process alone; None if there is none to be had."""
-    with ExitStack() as stack:
-        file = None
+    file: IO[str] | None = None
+    with suppress(OSError):
         if path:
-            with suppress(OSError):
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-                file = stack.enter_context(os.fdopen(descriptor, "r+", encoding="utf-8", errors="replace"))
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            file = os.fdopen(descriptor, "r+", encoding="utf-8", errors="replace")
+    with file or nullcontext():
         if file:
             fcntl.flock(file, fcntl.LOCK_EX)
         yield file

@@ -139,8 +139,21 @@ class ModelClient:
     async def _answer(self, call: Call, redactor: Redactor | None) -> Reply:
         call = call if call.key else replace(call, key=self._keys.for_model(call.model))
         server = model_calls.server_of(call)
+        attempt = 0
         async with self._breaker.admitted(server):
-            reply = await self._repeated(call, server)
+            while True:
+                try:
+                    reply = await self._send(call, server)
+                    break
+                except Passing as failure:
+                    attempt += 1
+                    if attempt >= self._retries.attempts or self._is_far_off(failure):
+                        raise
+                    most = min(self._retries.most_seconds, self._retries.base_seconds * 2.0 ** (attempt - 1))
+                    # Jitter on top of Retry-After, so that all who got the same second do not come back in it.
+                    seconds = failure.retry_after_seconds + self._random.uniform(0.0, most)
+                await self._sleep(seconds)
+                call = replace(call, is_repeat=True)
         if redactor and call.wanted is Wanted.TEXT:
             reply = replace(reply, text=redactor.redact(reply.text))
         # Cut off, its caller refuses it again; the same call would be paid for in vain.
@@ -148,22 +161,6 @@ class ModelClient:
         if self._cache and is_whole and not reply.has_tool_call:
             self._cache.put(call, reply)
         return reply
-
-    async def _repeated(self, call: Call, server: str) -> Reply:
-        """The reply, after as many attempts as it takes."""
-        attempt = 0
-        while True:
-            try:
-                return await self._send(call, server)
-            except Passing as failure:
-                attempt += 1
-                if attempt >= self._retries.attempts or self._is_far_off(failure):
-                    raise
-                most = min(self._retries.most_seconds, self._retries.base_seconds * 2.0 ** (attempt - 1))
-                # Jitter on top of Retry-After, so that all who got the same second do not come back in it.
-                seconds = failure.retry_after_seconds + self._random.uniform(0.0, most)
-            await self._sleep(seconds)
-            call = replace(call, is_repeat=True)
 
     async def _send(self, call: Call, server: str) -> Reply:
         async with self._rate_limiter.acquire(call.expected_input_tokens + call.max_tokens):
@@ -175,10 +172,9 @@ class ModelClient:
             try:
                 reply = await self._complete(call)
             except BaseException as failure:  # a cancelled request was sent as well
-                is_free = isinstance(failure, Exception) and not isinstance(
-                    failure, model_calls.TimedOut | model_calls.Broken
-                )
-                self.spend.failed(reservation, Charge.NONE if is_free else Charge.POSSIBLE)
+                is_sent = isinstance(failure, model_calls.TimedOut | model_calls.Broken)
+                is_charged = is_sent or not isinstance(failure, Exception)
+                self.spend.failed(reservation, Charge.POSSIBLE if is_charged else Charge.NONE)
                 if isinstance(failure, Passing) and not self._is_far_off(failure):
                     self._rate_limiter.pause(failure.retry_after_seconds)
                 if isinstance(failure, Unusable):

@@ -230,9 +230,8 @@ class SummaryWriter:
         by_strand: dict[int, list[int]] = {}
         for block in leaf:
             by_strand.setdefault(block.strand, []).append(block.record)
-        return [
-            replace(self.task.earlier.strands[number], indices=tuple(records)) for number, records in by_strand.items()
-        ]
+        strands = self.task.earlier.strands
+        return [replace(strands[number], indices=tuple(records)) for number, records in by_strand.items()]
 
     def _job(
         self,
