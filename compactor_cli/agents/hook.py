@@ -58,8 +58,15 @@ def run_hook(event: str, client: str, read: Callable[[], bytes]) -> str:
             outcome = f"answered {len(answer)} characters" if answer else outcome
     except (Exception, _TimeOver) as error:
         outcome = f"failed: {type(error).__name__}: {error}"
+    line = f"{client} {event} {outcome} ({time.monotonic() - begun:.1f} s)"
     with contextlib.suppress(Exception):
-        _log(f"{client} {event} {outcome} ({time.monotonic() - begun:.1f} s)")
+        path = log_file()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        is_large = path.exists() and path.stat().st_size > _MOST_LOG_BYTES
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_TRUNC if is_large else os.O_APPEND)
+        with os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0) as file:
+            stamped = f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {line}"
+            file.write(" ".join(stamped.split()).encode("utf-8", "replace") + b"\n")
     return answer
 
 
@@ -176,16 +183,3 @@ def _read_note(note: Path) -> dict[str, str]:
         value = json.loads(note.read_text(encoding="utf-8"))
         return {key: text for key, text in value.items() if isinstance(text, str)}
     return {}
-
-
-def _log(line: str) -> None:
-    path = log_file()
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    is_large = path.exists() and path.stat().st_size > _MOST_LOG_BYTES
-    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_TRUNC if is_large else os.O_APPEND)
-    descriptor = os.open(path, flags, 0o600)
-    try:
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        os.write(descriptor, " ".join(f"{stamp} {line}".split()).encode("utf-8", "replace") + b"\n")
-    finally:
-        os.close(descriptor)

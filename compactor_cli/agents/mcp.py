@@ -13,7 +13,8 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -116,7 +117,24 @@ class Server:
         return _failure(number, _NO_METHOD, f"there is no method {method}")
 
     def _call(self, number: Any, tool: Mapping[str, Any], arguments: Any) -> _Answer:
-        text, is_error = _result(tool, arguments, self._archive_dir)
+        """The answer to a call: a wrong argument is reported to the model, to be corrected."""
+        from compactor_cli.archive.restore import known_archives
+        from compactor_cli.model.errors import CompactError
+
+        is_error = True
+        try:
+            from jsonschema import Draft202012Validator
+
+            faults = Draft202012Validator(tool["inputSchema"]).iter_errors(arguments)
+            if fault := next(faults, None):
+                text = f"{fault.json_path}: {fault.message}"[:MOST_CHARS]
+            else:
+                archives = (Path(self._archive_dir),) if self._archive_dir else known_archives()
+                text, is_error = _json(_CALLS[tool["name"]](archives, **arguments)), False
+        except CompactError as error:
+            text = str(error)[:MOST_CHARS]
+        except Exception as error:  # the server outlives a damaged archive
+            text = f"{type(error).__name__}: {error}"[:MOST_CHARS]
         with self._lock:
             is_wanted = self._running.pop(number, None) is not None
         answer = {"content": [{"type": "text", "text": text}], "isError": is_error}
@@ -156,24 +174,6 @@ def serve_standard_streams(archive_dir: str = "") -> None:
         Server(write, archive_dir).serve(sys.stdin.buffer)
 
 
-def _result(tool: Mapping[str, Any], arguments: Any, archive_dir: str) -> tuple[str, bool]:
-    """The answer to a call, and whether it is an error: a wrong argument is reported to the model, to be corrected."""
-    from compactor_cli.archive.restore import known_archives
-    from compactor_cli.model.errors import CompactError
-
-    try:
-        from jsonschema import Draft202012Validator
-
-        for fault in Draft202012Validator(tool["inputSchema"]).iter_errors(arguments):
-            return f"{fault.json_path}: {fault.message}"[:MOST_CHARS], True
-        archives = (Path(archive_dir),) if archive_dir else known_archives()
-        return _json(_CALLS[tool["name"]](archives, **arguments)), False
-    except CompactError as error:
-        return str(error)[:MOST_CHARS], True
-    except Exception as error:  # the server outlives a damaged archive
-        return f"{type(error).__name__}: {error}"[:MOST_CHARS], True
-
-
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1)
 
@@ -190,6 +190,7 @@ def _expand(archives: tuple[Path, ...], ids: list[str]) -> dict[str, Any]:
     """The records as far as they fit; ``more``: the ids of the others, with where in its text a cut one goes on."""
     from compactor_cli.archive.index import searched_text
     from compactor_cli.archive.restore import expand
+    from compactor_cli.model.summary import record_ranges
     from compactor_cli.plan.tokens import most_that_fits
 
     def fitting(text: str, most_chars: int) -> int:
@@ -215,20 +216,12 @@ def _expand(archives: tuple[Path, ...], ids: list[str]) -> dict[str, Any]:
         records.append({**head, "text": text[start:stop]})
         room -= len(_json(records[-1])) + 100
         cut = f"{original.id}@{stop}" if stop < len(text) else ""
-    more = [*filter(None, [cut]), *_ranges(left)]
+    names: list[str] = []
+    for sha256, numbers in groupby(left, key=itemgetter(0)):
+        names += (f"{sha256[:16]}:{one}" for one in record_ranges([number - 1 for _, number in numbers]))
+    # Some, if there are very many.
+    more = [*filter(None, [cut]), *names[:_MOST_HITS]]
     return {"records": records, **({"more": more} if more else {})}
-
-
-def _ranges(records: Iterable[tuple[str, int]]) -> list[str]:
-    """Ids of records, neighbours in one; some, if there are very many."""
-    runs: list[tuple[str, int, int]] = []
-    for sha256, number in records:
-        if runs and runs[-1][0] == sha256 and runs[-1][2] == number - 1:
-            runs[-1] = (sha256, runs[-1][1], number)
-        else:
-            runs.append((sha256, number, number))
-    names = (f"{sha256[:16]}:{first}" + (f"-{last}" if last > first else "") for sha256, first, last in runs)
-    return list(islice(names, _MOST_HITS))
 
 
 def _dropped(archives: tuple[Path, ...], session: str, skip: int = 0) -> dict[str, Any]:

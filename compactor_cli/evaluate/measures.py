@@ -509,12 +509,12 @@ def invented(summary: Summary, texts: Iterable[str]) -> tuple[str, ...]:
     """
     named = {atom for part in summary.sections for item in part.items for atom in atom_texts(item.text)}
     source = "\n".join(texts)
-    return tuple(sorted(atom for atom in named - atom_texts(source) if not _stands_in(source, atom)))
-
-
-def _stands_in(source: str, atom: str) -> bool:
-    slashes = (at for at, sign in enumerate(atom) if sign == "/")
-    return atom in source or any(atom[:at] in source and atom[at + 1 :] in source for at in slashes)
+    found = []
+    for atom in sorted(named - atom_texts(source)):
+        slashes = (at for at, sign in enumerate(atom) if sign == "/")
+        if atom not in source and not any(atom[:at] in source and atom[at + 1 :] in source for at in slashes):
+            found.append(atom)
+    return tuple(found)
 
 
 def malformed(found: Digested, covered: Iterable[int]) -> Iterable[str]:

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain, islice, takewhile
+from itertools import chain, islice, product, takewhile
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -253,7 +253,20 @@ def render_questions(result: QuestionsResult, with_misses: bool = False) -> str:
     cuts = len({(text.file, text.cut) for text in result.written})
     blocks = [f"{_asked(result.readings)} questions on {cuts} cuts; {result.token_method}", _NOTE]
     for budget in dict.fromkeys(text.budget for text in result.written):
-        blocks.append(_table(result, budget))
+        rows = [[f"at {budget}", "questions", *(cell for method in result.methods for cell in (method, "misled"))]]
+        for name, group in _groups(result, budget):
+            row = [name, str(_asked(group))]
+            for method in result.methods:
+                read = [reading for reading in group if reading.method == method]
+                watched = [reading for reading in read if reading.question.wrong]
+                row.append(percent(mean(reading.score for reading in read)) if read else NOTHING)
+                row.append(f"{sum(reading.misled for reading in watched)}/{len(watched)}")
+            rows.append(row)
+        last = ["tokens, mean", ""]
+        for method in result.methods:
+            sizes = (text.tokens for text in result.written if (text.method, text.budget) == (method, budget))
+            last += [f"{mean(sizes):,.0f}", ""]
+        blocks.append(columns([*rows, last]))
     of_digest = (reading for reading in result.readings if with_misses and reading.method == DIGEST)
     for reading in (one for one in of_digest if one.score < 1 or one.misled):
         asked, mark = reading.question, " MISLEADS" if reading.misled else ""
@@ -267,28 +280,10 @@ def _asked(readings: Iterable[Reading]) -> int:
     return len({(reading.question.source, reading.question.id) for reading in readings})
 
 
-def _table(result: QuestionsResult, budget: str) -> str:
+def _groups(result: QuestionsResult, budget: str) -> Iterator[tuple[str, list[Reading]]]:
+    """All readings at this budget, then those of each file of questions, each dialect and each type."""
     readings = [reading for reading in result.readings if reading.budget == budget]
-    rows = [[f"at {budget}", "questions", *(cell for method in result.methods for cell in (method, "misled"))]]
-    for name, group in _groups(readings):
-        row = [name, str(_asked(group))]
-        for method in result.methods:
-            read = [reading for reading in group if reading.method == method]
-            watched = [reading for reading in read if reading.question.wrong]
-            row.append(percent(mean(reading.score for reading in read)) if read else NOTHING)
-            row.append(f"{sum(reading.misled for reading in watched)}/{len(watched)}")
-        rows.append(row)
-    last = ["tokens, mean", ""]
-    for method in result.methods:
-        sizes = (text.tokens for text in result.written if (text.method, text.budget) == (method, budget))
-        last += [f"{mean(sizes):,.0f}", ""]
-    rows.append(last)
-    return columns(rows)
-
-
-def _groups(readings: Sequence[Reading]) -> Iterator[tuple[str, list[Reading]]]:
-    """All, then each file of questions, each dialect and each type."""
-    yield "all", list(readings)
+    yield "all", readings
     for about, value_of in (
         ("", lambda reading: Path(reading.question.source).stem),
         ("on ", lambda reading: reading.dialect),
@@ -300,7 +295,20 @@ def _groups(readings: Sequence[Reading]) -> Iterator[tuple[str, list[Reading]]]:
 
 def questions_json(result: QuestionsResult) -> dict[str, Any]:
     """Plain values for a JSON encoder: every reading, and every table's figures."""
-    budgets = dict.fromkeys(text.budget for text in result.written)
+    figures = []
+    for budget in dict.fromkeys(text.budget for text in result.written):
+        for (name, group), method in product(_groups(result, budget), result.methods):
+            read = [reading for reading in group if reading.method == method]
+            figure = {
+                "budget": budget,
+                "group": name,
+                "method": method,
+                "questions": len(read),
+                "answered": round(mean(reading.score for reading in read), 6),
+                "misled": sum(reading.misled for reading in read),
+                "watched": sum(bool(reading.question.wrong) for reading in read),
+            }
+            figures.append(figure)
     readings = []
     for reading in result.readings:
         asked = {name: getattr(reading.question, name) for name in ("id", "type", "file", "cut")}
@@ -310,27 +318,11 @@ def questions_json(result: QuestionsResult) -> dict[str, Any]:
     return {
         "methods": list(result.methods),
         "tokens": result.token_method,
-        "figures": [figure for budget in budgets for figure in _figures(result, budget)],
+        "figures": figures,
         "readings": readings,
         "summaries": [{key: value for key, value in one.items() if key != "text"} for one in summaries],
         "skipped": dict(result.skipped),
     }
-
-
-def _figures(result: QuestionsResult, budget: str) -> Iterator[dict[str, Any]]:
-    readings = [reading for reading in result.readings if reading.budget == budget]
-    for name, group in _groups(readings):
-        for method in result.methods:
-            read = [reading for reading in group if reading.method == method]
-            yield {
-                "budget": budget,
-                "group": name,
-                "method": method,
-                "questions": len(read),
-                "answered": round(mean(reading.score for reading in read), 6),
-                "misled": sum(reading.misled for reading in read),
-                "watched": sum(bool(reading.question.wrong) for reading in read),
-            }
 
 
 def write_summaries(result: QuestionsResult, folder: str) -> None:
@@ -416,7 +408,18 @@ def run_replies(folder: str, questions: Sequence[str] = ()) -> RepliesResult:
         if verdict.fault:
             refused[name] = str(verdict)
         else:
-            measured += _measured(case, row, whole, asked_at.get((row.file, row.cut), ()), counter.count)
+            digest = DigestMethod().of(case, counter.count(whole), counter.count).text
+            asked, needs = asked_at.get((row.file, row.cut), ()), needs_of(case)
+            for method, text in zip(METHODS, (own_words(row.text), whole, digest), strict=True):
+                shares = score(needs, SummaryView(text))
+                one = MeasuredReplies(
+                    method=method,
+                    tokens=counter.count(text),
+                    shares={measure.value: shares[measure].ratio for measure in MEASURES if shares[measure].total},
+                    answers=tuple(score_answer(question, text) for question in asked),
+                    misled=sum(is_misled(question, text) for question in asked),
+                )
+                measured.append(one)
         forget()
     taken = len(rows) - len(refused) - len(skipped)
     return RepliesResult(measured=tuple(measured), taken=taken, refused=refused, skipped=skipped)
@@ -459,22 +462,6 @@ def _whole(case: EvalCase, text: str, count: Count) -> tuple[str, Verdict]:
     missing = outline.missing(check_input.headings)
     written = CompletedText(sections=outline.sections, prose=outline.prose, missing=missing)
     return body(completed(request, written, "en", analysis=facts.analysis).summary), verdict
-
-
-def _measured(
-    case: EvalCase, row: ReplyRow, whole: str, questions: Sequence[Question], count: Count
-) -> Iterator[MeasuredReplies]:
-    digest = DigestMethod().of(case, count(whole), count).text
-    needs = needs_of(case)
-    for method, text in zip(METHODS, (own_words(row.text), whole, digest), strict=True):
-        shares = score(needs, SummaryView(text))
-        yield MeasuredReplies(
-            method=method,
-            tokens=count(text),
-            shares={measure.value: shares[measure].ratio for measure in MEASURES if shares[measure].total},
-            answers=tuple(score_answer(question, text) for question in questions),
-            misled=sum(is_misled(question, text) for question in questions),
-        )
 
 
 def render_replies(result: RepliesResult) -> str:
