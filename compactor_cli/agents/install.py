@@ -268,14 +268,14 @@ def _added(path: Path, text: str, edit: SettingsEdit, value: Any) -> list[TextIn
         error.place = str(path)
         raise
     *above, last = edit.append or edit.set
-    target = _at(after, tuple(above))
+    target = _at(after, above)
     is_added = (target[last].pop() if edit.append else target.pop(last)) == value
     if not is_added or bare(after) != bare(parse_json(text).value if text.strip() else {}):
         raise UsageError("the entry cannot be put in", next_step="put it in by hand", place=str(path))
     return added
 
 
-def _at(value: Any, path: tuple[str, ...]) -> Any:
+def _at(value: Any, path: Sequence[str]) -> Any:
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return value
@@ -333,7 +333,6 @@ def _note(path: Path) -> dict[str, Any]:
 
 
 _SPACE = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_PLAIN = re.compile(r"\s*")
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _SCALAR = re.compile(r"-?\d[\d.eE+-]*|true|false|null")
 _BY_HAND = "put the entry in by hand, or fix the file"
@@ -422,11 +421,7 @@ def json_added(text: str, path: KeyPath, value: Any, *, append: bool = False) ->
     new: Any = [value] if append and missing else value
     for key in reversed(missing[1:]):
         new = {key: new}
-    return _inserted(text, node, str(missing[0]) if missing else None, new)
-
-
-def _inserted(text: str, node: Node, key: str | None, value: Any) -> list[TextInsertion]:
-    """What makes ``value`` the last item of a container, in the way the others stand there."""
+    # As the last item of the container, in the way the others stand there.
     newline = "\r\n" if "\r\n" in text else "\n"
     last = list(node.items.values())[-1] if node.items else None
     unit = next(iter(re.findall(r"^([ \t]+)\S", text, re.MULTILINE)), "  ")
@@ -434,8 +429,9 @@ def _inserted(text: str, node: Node, key: str | None, value: Any) -> list[TextIn
     before = text[node.start + 1 : last.begin if last and len(node.items) == 1 else node.stop - 1]
     is_inline = last is not None and "\n" not in before
     indent = _indent(text, last.begin) if last and not is_inline else outer + unit
-    dumped = json.dumps(value, ensure_ascii=False) if is_inline else _dumped(value, indent, unit, newline)
-    item = f"{json.dumps(key, ensure_ascii=False)}: {dumped}" if key is not None else dumped
+    item = json.dumps(new, ensure_ascii=False) if is_inline else _dumped(new, indent, unit, newline)
+    if missing:
+        item = f"{json.dumps(str(missing[0]), ensure_ascii=False)}: {item}"
     # After the comments that follow the last item.
     stop = node.stop - 1
     end = stop - len(text[:stop]) + len(text[:stop].rstrip())
@@ -452,8 +448,7 @@ def _inserted(text: str, node: Node, key: str | None, value: Any) -> list[TextIn
 
 def _indent(text: str, at: int) -> str:
     line = text[text.rfind("\n", 0, at) + 1 : at]
-    found = _PLAIN.match(line)
-    return found[0].lstrip("\ufeff") if found else ""
+    return line[: len(line) - len(line.lstrip())]
 
 
 def _dumped(value: Any, indent: str, unit: str, newline: str) -> str:
@@ -504,12 +499,8 @@ def toml_added(text: str, path: Sequence[str], table: dict[str, Any]) -> list[Te
 
 def toml_removed(text: str, path: Sequence[str]) -> str:
     """The text without the table of this name. Raises UsageError where that is not a header and the lines below it."""
-    value = read_toml(text)
-    inner = value
-    for key in path[:-1]:
-        inner = inner[key]
-    del inner[path[-1]]
-    name = ".".join(path)
+    value, name = read_toml(text), ".".join(path)
+    del _at(value, path[:-1])[path[-1]]
     lines = r"(?:(?![ \t]*(?:#|\[|\r?\n))[^\n]+(?:\n|\Z))*"
     for found in re.finditer(rf"(?:\r?\n)?^\[{re.escape(name)}\][^\n]*(?:\n|\Z){lines}", text, re.MULTILINE):
         rest = text[: found.start()] + text[found.end() :]
