@@ -39,18 +39,18 @@ _LINE_ENDS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
 _Answer = dict[str, Any] | None
 
 
-def _tool(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
-    about = table["about"].replace("{most_chars}", f"{MOST_CHARS:,}")
-    arguments = {"properties": table["properties"], "required": table["required"], "additionalProperties": False}
-    looks = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
-    # Claude Code shows a model tools of servers by their names only, until it asks for them, except for these.
-    always_seen = {"anthropic/alwaysLoad": True}
-    schema = {"type": "object", **arguments}
-    return {"name": name, "description": about, "inputSchema": schema, "annotations": looks, "_meta": always_seen}
-
-
-_TABLES = tomllib.loads(Path(__file__).with_name("tools.toml").read_text(encoding="utf-8"))
-TOOLS = [_tool(name, table) for name, table in _TABLES.items()]
+_ARGUMENTS = ("properties", "required")
+TOOLS = [
+    {
+        "name": name,
+        "description": table["about"].replace("{most_chars}", f"{MOST_CHARS:,}"),
+        "inputSchema": {"type": "object", **{key: table[key] for key in _ARGUMENTS}, "additionalProperties": False},
+        "annotations": {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False},
+        # Claude Code shows a model tools of servers by their names only, until it asks for them, except for these.
+        "_meta": {"anthropic/alwaysLoad": True},
+    }
+    for name, table in tomllib.loads(Path(__file__).with_name("tools.toml").read_text(encoding="utf-8")).items()
+]
 
 
 class Server:

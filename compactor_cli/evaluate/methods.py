@@ -59,8 +59,9 @@ _ELLIPSIS = " … "
 _MASK = "[result omitted]"
 
 
-def _tail(case: EvalCase, count: Count) -> Write:
-    text = _whole(case.middle_events)
+def _tail(case: EvalCase, count: Count, *, masks: bool = False) -> Write:
+    masked = (_MASK if masks and event.kind is EventKind.RESULT else _event_text(event) for event in case.middle_events)
+    text = "\n".join(masked)
     return lambda budget: last(text, budget, count)
 
 
@@ -93,12 +94,6 @@ def _middle_out(case: EvalCase, count: Count) -> Write:
         return make(chars) if chars else last(make(1), budget, count)
 
     return write
-
-
-def _masking(case: EvalCase, count: Count) -> Write:
-    masked = (_MASK if event.kind is EventKind.RESULT else _event_text(event) for event in case.middle_events)
-    text = "\n".join(masked)
-    return lambda budget: last(text, budget, count)
 
 
 def _prose(case: EvalCase, count: Count) -> Write:
@@ -153,7 +148,7 @@ BASELINES = (
     Baseline("tail", _tail),  # last part of the middle
     Baseline("middle-out", _middle_out),  # every message shortened around its middle
     Baseline("prose", _prose),  # the user's words and whole texts of the assistant, newest first
-    Baseline("masking", _masking),  # tool results masked, the newest of the rest
+    Baseline("masking", partial(_tail, masks=True)),  # tool results masked, the newest of the rest
     Baseline("lexrank", _lexrank),  # central lines of the graph of similar lines
     Baseline("mmr", _mmr),  # lines near the tail and unlike each other
     Baseline("log-frequency", _log_frequency),  # lines that cover the most frequent atoms

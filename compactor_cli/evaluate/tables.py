@@ -188,33 +188,29 @@ def to_json(result: EvalResult) -> dict[str, Any]:
 
 
 def _group(result: EvalResult, group: CaseGroup) -> dict[str, Any]:
+    figures = []
+    for budget, method in product(budgets_of(result, group.cases), result.methods):
+        measured: dict[str, Any] = {}
+        for measure in Measure:
+            if found := cell(shares(group.cases, method, budget, measure)):
+                values = _rounded({"micro": found.micro, "macro": found.macro, "error": found.error})
+                measured[measure.value] = {**values, "cuts": found.cases, "sessions": found.sessions}
+        usual, highest = used(group.cases, method, budget)
+        sizes = _rounded({"used": usual, "most_used": highest})
+        figures.append({"method": method, "budget": budget, **sizes, "measures": measured})
     return {
         "protocol": group.protocol,
         "dialect": group.dialect,
         "cuts": len(group.cases),
         "sessions": len({case.session for case in group.cases}),
         "middle_tokens": sum(case.middle_tokens for case in group.cases),
-        "figures": [
-            {"method": method, "budget": budget, **_figures(group, method, budget)}
-            for budget in budgets_of(result, group.cases)
-            for method in result.methods
-        ],
+        "figures": figures,
         "digest_minus": [
             {"method": method, "budget": budget, "measure": measure.value, **_rounded(dataclasses.asdict(difference))}
             for budget in budgets_of(result, group.cases)
             for (method, measure), difference in run_eval.differences(result, group, budget).items()
         ],
     }
-
-
-def _figures(group: CaseGroup, method: str, budget: str) -> dict[str, Any]:
-    usual, highest = used(group.cases, method, budget)
-    measured: dict[str, Any] = {}
-    for measure in Measure:
-        if found := cell(shares(group.cases, method, budget, measure)):
-            figures = _rounded({"micro": found.micro, "macro": found.macro, "error": found.error})
-            measured[measure.value] = {**figures, "cuts": found.cases, "sessions": found.sessions}
-    return {**_rounded({"used": usual, "most_used": highest}), "measures": measured}
 
 
 def _rounded(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -70,10 +70,7 @@ class Named:
 
 
 class SourceRecords:
-    """Full records, searched for what a text names, and what a model was shown besides.
-
-    The texts are put together when they are first needed, once for all prompts.
-    """
+    """Full records, searched for what a text names, and what a model was shown besides; put together once."""
 
     def __init__(self, parts: Iterable[tuple[Transcript, Sequence[int]]]) -> None:
         self._texts: tuple[_Searched, ...] = (_Searched(parts),)
@@ -438,9 +435,7 @@ def _healed(outline: Outline, named: Named, check_input: CheckInput) -> Verdict:
 def _healed_item(
     item: Item, section: Section, unfound: Sequence[str], records: SourceRecords
 ) -> tuple[Item | None, Sequence[str]]:
-    """The item with its doubts marked, None for words that no message holds, and what names only things that are not
-    there; with its quotations that have no source.
-    """
+    """The item with its doubts marked (None: nothing of it has a source), and its quotations that have none."""
     if section is Section.USER:
         quoted = _QUOTE.findall(item.text)
         false = [quote for quote in quoted if not records.is_quoted(quote)]

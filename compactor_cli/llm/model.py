@@ -107,7 +107,20 @@ class ModelSummariser:
                 note = "the budget is too small for a model, or there is nothing to summarise: the digest wrote it"
                 answer = replace(Digest().summarise(request), notes=(note,))
         except ModelFailure as failure:
-            answer = self._without(request, failure)
+            policy, model = self._model_options.on_failure, self._model_options.model
+            what = f"no summary by the model: {failure.reason}"
+            if isinstance(failure, UnknownModel) and model != AUTO:
+                what = f"the provider does not know the model {model}: {failure.reason}"
+                nearest = ", ".join(nearest_models(model))
+                advice = "check the name (-m) and the server (--api-base); no further request is sent"
+                advice = f"did you mean {nearest}? else {advice}" if nearest else advice
+                raise UsageError(what, next_step=advice) from None
+            if policy is OnFailure.KEEP:
+                raise KeptAsIs(what) from None
+            if policy is OnFailure.FAIL:
+                advice = "try again later, or leave --on-failure out for the digest"
+                raise OutputError(what, next_step=advice) from None
+            answer = replace(Digest().summarise(request), fell_back=failure.reason)
         if refusals := writer.refusals if writer else []:
             tokens = sum(refusal.tokens for refusal in refusals)
             why = "; ".join(dict.fromkeys(refusal.why for refusal in refusals))
@@ -125,21 +138,6 @@ class ModelSummariser:
             return writer.estimate() if writer else Estimate()
         except Unnamed:
             return Estimate()
-
-    def _without(self, request: Request, failure: ModelFailure) -> Answer:
-        """What is done where the model gave nothing."""
-        policy, model = self._model_options.on_failure, self._model_options.model
-        if isinstance(failure, UnknownModel) and model != AUTO:
-            nearest = ", ".join(nearest_models(model))
-            advice = "check the name (-m) and the server (--api-base); no further request is sent"
-            what = f"the provider does not know the model {model}: {failure.reason}"
-            raise UsageError(what, next_step=f"did you mean {nearest}? else {advice}" if nearest else advice) from None
-        if policy is OnFailure.KEEP:
-            raise KeptAsIs(f"no summary by the model: {failure.reason}") from None
-        if policy is OnFailure.FAIL:
-            advice = "try again later, or leave --on-failure out for the digest"
-            raise OutputError(f"no summary by the model: {failure.reason}", next_step=advice) from None
-        return replace(Digest().summarise(request), fell_back=failure.reason)
 
     def _writer(self, request: Request, redactor: Redactor | None) -> SummaryWriter | None:
         """What writes the summary; None where it is not worth a call. Raises `Unnamed` where no model is named."""

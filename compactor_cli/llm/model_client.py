@@ -271,6 +271,14 @@ class BackgroundEventLoop:
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Begin ``work`` and do not wait for it. After `close`: RuntimeError."""
         import anyio
+        from anyio.from_thread import BlockingPortal
+
+        async def serve(ready: Future[BlockingPortal]) -> None:
+            async with BlockingPortal() as portal:
+                ready.set_result(portal)
+                await portal.sleep_until_stopped()
+            if self._at_end:
+                await self._at_end()
 
         try:
             with self._lock:
@@ -278,7 +286,7 @@ class BackgroundEventLoop:
                     raise RuntimeError("the loop is closed")
                 if self._portal is None:
                     ready: Future[BlockingPortal] = Future()
-                    life = (self._serve, ready)
+                    life = (serve, ready)
                     self._thread = threading.Thread(target=anyio.run, args=life, name="model calls", daemon=True)
                     self._thread.start()
                     self._portal = ready.result()
@@ -298,16 +306,6 @@ class BackgroundEventLoop:
         # All of these threads are daemons: clean-up that hangs, or a loop that is busy, keeps no process alive.
         threading.Thread(target=portal.call, args=(portal.stop, True), daemon=True).start()
         thread.join(CLOSE_SECONDS)
-
-    async def _serve(self, ready: Future[BlockingPortal]) -> None:
-        """The life of the loop."""
-        from anyio.from_thread import BlockingPortal
-
-        async with BlockingPortal() as portal:
-            ready.set_result(portal)
-            await portal.sleep_until_stopped()
-        if self._at_end:
-            await self._at_end()
 
 
 _LOCK_SECONDS = 10.0

@@ -85,7 +85,11 @@ def flatten(
     blocks: list[Block] = []
     for index in indices:
         message, name = messages[index], f"{prefix}{index + 1}"
-        texts, cut_chars = [f"<<{name} {_title(message, names, quoted)}>>"], 0
+        # Who speaks, and of results: by which tools, and whether one is an error.
+        tools = filter(None, dict.fromkeys(result.name or names.get(result.id, "") for result in message.results))
+        words = [message.role.value, *(quoted(tool).replace("\n", " ").replace(">>", "> >") for tool in tools)]
+        words += ["error"] if any(result.is_error for result in message.results) else []
+        texts, cut_chars = [f"<<{name} {' '.join(words) if message.summary is None else 'earlier summary'}>>"], 0
         for part in () if message.is_meta else message.parts:
             text = whole = _part_text(part)
             if isinstance(part, ToolResult) and rule and rule.kind == "tool-result" and len(whole) > rule.over_chars:
@@ -122,15 +126,6 @@ def _forged(headings: tuple[str, ...]) -> re.Pattern[str]:
 def tool_names(messages: Sequence[Message]) -> Mapping[str, str]:
     """The tool's name by the id of its call."""
     return {call.id: call.name for message in messages for call in message.calls if call.id}
-
-
-def _title(message: Message, names: Mapping[str, str], quoted: Callable[[str], str]) -> str:
-    """Who speaks, and of results: by which tools, and whether one is an error."""
-    if message.summary is not None:
-        return "earlier summary"
-    tools = dict.fromkeys(result.name or names.get(result.id, "") for result in message.results)
-    words = [message.role.value, *(quoted(tool).replace("\n", " ").replace(">>", "> >") for tool in tools if tool)]
-    return " ".join([*words, "error"] if any(result.is_error for result in message.results) else words)
 
 
 def _part_text(part: Part) -> str:

@@ -92,10 +92,8 @@ class Redactor:
         return text
 
     def _found(self, texts: Sequence[str]) -> list[list[Found]]:
-        """The secrets of each text, in order and apart from each other.
-
-        Of the hundreds of literals to look for most stand in none of the texts: that is asked once for all of them.
-        """
+        """The secrets of each text, in order and apart from each other."""
+        # Of the hundreds of literals most stand in none of the texts: that is asked once for all of them.
         literal_forms = forms_in("\n".join(texts))
         found: list[list[Found]] = []
         for text in texts:

@@ -18,7 +18,7 @@ import base64
 import binascii
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import accumulate, zip_longest
 from pathlib import Path
@@ -314,8 +314,7 @@ _KEY_LINES = 200
 _BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
 _ARMOUR = re.compile(r"-----(?P<end>BEGIN|END) (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?(?:-----)?")
 # How private keys begin in base64: DER (RSA, PKCS 8, EC), OpenSSH's own, and a PEM file packed once more.
-_BODIES = ("MII", "MIG", "MHcCAQ", "MHQCAQ", "MIGk", "MC4CAQ", "b3BlbnNzaC1rZXktdjE")
-_PACKED = "LS0tLS1CRUdJTi"
+_BODIES = ("MII", "MIG", "MHcCAQ", "MHQCAQ", "MIGk", "MC4CAQ", "b3BlbnNzaC1rZXktdjE", "LS0tLS1CRUdJTi")
 _BASE64_RUN = re.compile(r"[A-Za-z0-9+/]{40,}={0,2}")
 _HEAD_CHARS = 96
 _ESCAPED_LINES = re.compile(r"(?:\\{1,4}r)?(?:\\{1,4}n[A-Za-z0-9+/]{4,100}={0,2}){1,200}")
@@ -324,8 +323,7 @@ _ESCAPED_LINES = re.compile(r"(?:\\{1,4}r)?(?:\\{1,4}n[A-Za-z0-9+/]{4,100}={0,2}
 def key_blocks(scan: Scan) -> Iterator[Found]:
     """The private keys of a text. Linear time: every part between two lines of armour is passed once each way."""
     for body in filter(scan.text.__contains__, _BODIES):
-        yield from _bare(scan, body, _is_private_der)
-    yield from _bare(scan, _PACKED, lambda data: data.startswith(b"-----BEGIN") and b"PRIVATE KEY" in data)
+        yield from _bare(scan, body)
     if "PRIVATE KEY" not in scan.text:
         return
     text, done = scan.text, 0
@@ -379,7 +377,7 @@ def _is_key_line(line: str) -> bool:
     )
 
 
-def _bare(scan: Scan, literal: str, is_key: Callable[[bytes], bool]) -> Iterator[Found]:
+def _bare(scan: Scan, literal: str) -> Iterator[Found]:
     """Runs of base64 that begin with the literal and are a key by their first bytes; with the lines after them."""
     done = 0
     for at in scan.hits(literal):
@@ -394,20 +392,13 @@ def _bare(scan: Scan, literal: str, is_key: Callable[[bytes], bool]) -> Iterator
             data = base64.b64decode(head[0][: min(len(head[0]), _HEAD_CHARS) // 4 * 4])
         except (binascii.Error, ValueError):
             data = b""
-        if is_key(data):
+        # Of DER, a sequence that begins with the version 0 or 1, unlike those of certificates and public keys.
+        inner = data[2 + (data[1] & 0x7F if data[1] & 0x80 else 0) :] if data[:1] == b"\x30" and len(data) >= 8 else b""
+        is_der = inner.startswith((b"\x02\x01\x00", b"\x02\x01\x01")) and inner[3:4] in (b"\x02", b"\x30", b"\x04")
+        is_packed = data.startswith(b"-----BEGIN") and b"PRIVATE KEY" in data
+        if is_der or is_packed or data.startswith(b"openssh-key-v1"):
             if scan.text.startswith("\n", done):
                 done = _block_stop(scan, done, len(scan.text))
             elif scan.text.startswith("\\", done) and (more := scan.match(_ESCAPED_LINES, done, _KEY_BLOCK_CHARS)):
                 done = more.end()
             yield at, done, "private-key"
-
-
-def _is_private_der(data: bytes) -> bool:
-    """A sequence that begins with the version 0 or 1, as private keys do and certificates and public keys do not."""
-    if data.startswith(b"openssh-key-v1"):
-        return True
-    if data[:1] != b"\x30" or len(data) < 8:
-        return False
-    length_bytes = data[1] & 0x7F if data[1] & 0x80 else 0
-    inner = data[2 + length_bytes :]
-    return inner[:3] in (b"\x02\x01\x00", b"\x02\x01\x01") and inner[3:4] in (b"\x02", b"\x30", b"\x04")

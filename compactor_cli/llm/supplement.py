@@ -83,14 +83,11 @@ _ACTION = re.compile(r"[\w.:-]+\(")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletedText:
-    """A text in place of records: its sections, and what stands before them word for word.
-
-    ``missing``: sections that it should have and has not, to be filled from the digest.
-    """
+    """A text in place of records."""
 
     sections: tuple[SectionItems, ...]
-    prose: str = ""
-    missing: frozenset[Section] = frozenset()
+    prose: str = ""  # what stands before them word for word
+    missing: frozenset[Section] = frozenset()  # those that it should have, to be filled from the digest
 
     def __str__(self) -> str:
         return "\n".join((self.prose, *(item.text for part in self.sections for item in part.items)))
@@ -162,10 +159,7 @@ class _Chooser:
     def chosen(
         self, digest: Answer, statements: Sequence[Statement], carried: Mapping[Section, Sequence[Item]], tokens: int
     ) -> dict[Section, list[Item]]:
-        """The items by section, of this many tokens in all; each section's in the digest's order.
-
-        ``statements``: of the assistant and of reports; ``carried``: what is added first.
-        """
+        """The items by section, of this many tokens in all, each section's in the digest's order; ``carried`` first."""
         sections = {part.section: part.items for part in digest.summary.sections}
         if Section.PLAN not in self.text.missing:
             is_open = (item for item in sections.get(Section.PLAN, ()) if item.text.startswith(_OPEN_LABELS))
@@ -282,9 +276,7 @@ _OLD_RECORDS = re.compile(r"\s*\[[0-9a-f]{8}:[\d,-]+\]")
 
 
 def _carried(previous: str, request: Request, analysis: Analysis) -> dict[Section, tuple[Item, ...]]:
-    """What still holds of an earlier summary, with references to its records: no step that is done, of runs only what
-    they changed, and no push before another.
-    """
+    """What still holds of an earlier summary: no step that is done, of runs what they changed, of pushes the last."""
     is_pushed = any(_PUSHED.search(run.line) for run in analysis.runs)
 
     def holds(text: str) -> bool:

@@ -92,8 +92,7 @@ class _Job:
 class SummaryWriter:
     """Asks through one client. Not for several threads.
 
-    What was paid for stays: where the model gives no summary of one part, or does not join the parts, the others' are
-    used.
+    What was paid for stays, where the model gives no summary of one part, or does not join the parts.
     """
 
     task: SummaryTask
@@ -105,9 +104,7 @@ class SummaryWriter:
     refusals: list[Refusal] = field(default_factory=list)  # every reply that was not taken, in order
 
     def write(self) -> SummaryDraft:
-        """The summary. Raises the failures of `ModelClient.ask`, and `Rejected`; `CoverageError` for a defect of this
-        package.
-        """
+        """The summary. Raises the failures of `ModelClient.ask`, `Rejected`, and `CoverageError` for a defect."""
         drafts = self._leaves()
         if all(draft.healed for draft in drafts):
             raise drafts[0].failure or Rejected(f"no reply was accepted: {self.refusals[-1].why}")
@@ -267,10 +264,7 @@ class SummaryWriter:
         return _Job(call=call, check_input=check_input, blocks=blocks, joins=joins)
 
     def _joined(self, drafts: list[SummaryDraft]) -> SummaryDraft:
-        """The summaries joined, level by level, the earlier summary with the last of them.
-
-        Side by side where the model does not join them: they are paid for.
-        """
+        """The summaries joined, level by level, the earlier one with the last; side by side where that fails."""
         room = self._limits(Stage.MERGE).leaf_tokens
         while len(drafts) > 1:
             groups = quoting.merge_groups([draft.tokens for draft in drafts], room)
@@ -311,8 +305,7 @@ class SummaryWriter:
         return [self._draft(verdict, jobs[0])] if isinstance(verdict, Verdict) and not verdict.fault else drafts
 
     def _taken(self, verdict: Verdict | ModelFailure, job: _Job) -> SummaryDraft:
-        """What a job comes to: its reply; where there is none, or that was refused, the reply cut, its parts side by
-        side, or a digest.
+        """What a job comes to: its reply, else the reply cut, its parts side by side, or a digest.
 
         Raises the failure, or `Rejected`, where nothing that a model wrote would be left.
         """
@@ -389,12 +382,10 @@ async def _all(
     async def one(call: Call) -> Reply | ModelFailure | None:
         try:
             return await client.ask(call, redactor)
-        except ContextTooLong:
-            return None
         except model_calls.UnknownModel:
             raise
         except ModelFailure as failure:
-            return failure
+            return None if isinstance(failure, ContextTooLong) else failure
 
     tasks = [asyncio.ensure_future(one(call)) for call in calls]
     try:

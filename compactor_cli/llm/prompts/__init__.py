@@ -188,10 +188,7 @@ def _may_open(line: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _plain(line: str) -> str:
-    """A heading without what sets it off: hashes, stars, a number, a remark in brackets, a colon, case.
-
-    Empty for closing tags.
-    """
+    """A heading without hashes, stars, a number, a remark in brackets, a colon and case; empty for closing tags."""
     body = line.strip()
     if body.startswith("</"):
         return ""
@@ -241,10 +238,7 @@ def joined_outline(outlines: Sequence[Outline]) -> Outline:
 
 
 def as_text(sections: Iterable[SectionItems], headings: Sequence[OutlineHeading], gap: str = "\n") -> str:
-    """Sections under these headings as a prompt shows them, records in brackets after their items.
-
-    ``gap``: what stands between what two headings open.
-    """
+    """Sections, with ``gap`` between them, as a prompt shows them: under these headings, records after their items."""
     by_section = {part.section: part.items for part in sections}
     filled = [heading for heading in headings if by_section.get(heading.section)]
     parts: list[str] = []
