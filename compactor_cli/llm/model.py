@@ -155,26 +155,15 @@ class ModelSummariser:
         if budget_tokens < LEAST_TOKENS or not any(strand.indices for strand in found.strands):
             return None
         found = replace(found, previous="") if prose else found
-        return SummaryWriter(
-            task=_task(replace(request, language=language), found, prose, budget_tokens, options, redactor),
-            client=self._client,
-            loop=self._loop,
-            calls=self._calls(request),
-            redactor=redactor,
-            verifies=options.verifies,
-        )
-
-    def _calls(self, request: Request) -> dict[Stage, Call]:
-        """What is the same in all calls of a stage."""
-        options = self._model_options
-        found = {}
+        task = _task(replace(request, language=language), found, prose, budget_tokens, options, redactor)
+        calls = {}  # what is the same in all of a stage
         for stage in Stage:
             name = options.models.get(stage, options.model)
             name = options.model if name == SAME else name
             name = request.transcript.model if name in (AUTO, SAME) else name
             if not name:
                 raise Unnamed("the transcript does not say which model wrote it: name one with -m")
-            found[stage] = Call(
+            calls[stage] = Call(
                 model=served_name(name, options.api_base),
                 messages=(),
                 max_tokens=0,
@@ -184,7 +173,8 @@ class ModelSummariser:
                 timeout_seconds=options.timeout_seconds,
                 max_reply_bytes=options.max_reply_bytes,
             )
-        return found
+        client, loop, verifies = self._client, self._loop, options.verifies
+        return SummaryWriter(task=task, client=client, loop=loop, calls=calls, redactor=redactor, verifies=verifies)
 
     def _answer(self, writer: SummaryWriter) -> Answer:
         """The accepted draft with its supplement. Raises `ModelFailure`."""
