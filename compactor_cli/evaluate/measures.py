@@ -81,14 +81,6 @@ def pieces(line: str) -> Iterator[str]:
         yield line
 
 
-def grams(text: str) -> Iterator[str]:
-    """The word triples of each line, joined by blanks, in order."""
-    for line in lines_of(text):
-        found = words(line)
-        for i in range(len(found) - GRAM_WORDS + 1):
-            yield " ".join(found[i : i + GRAM_WORDS])
-
-
 class View:
     """One text as the measures see it. Values are worked out when first asked for."""
 
@@ -102,8 +94,9 @@ class View:
 
     @cached_property
     def grams(self) -> frozenset[str]:
-        """The distinct word triples."""
-        return frozenset(grams(self.text))
+        """The distinct word triples of each line, joined by blanks."""
+        worded = map(words, lines_of(self.text))
+        return frozenset(" ".join(run[i : i + GRAM_WORDS]) for run in worded for i in range(len(run) - GRAM_WORDS + 1))
 
     @cached_property
     def short_lines(self) -> tuple[str, ...]:
@@ -230,12 +223,17 @@ def needs_of(case: EvalCase) -> Needs:
     schema = {name.lower() for name in case.schema if not name.isalpha() or name.lower() != name}
     known = _atoms(case.head_events) | _atoms(case.tail_events)
     candidates = _atoms(case.middle_events) - known - case.schema
+    # Eight tokens of the user at a time, without overlap; what is left at the end of a message does not count.
+    shingles: dict[str, None] = {}
+    for run in (tokens(event.text) for event in case.middle_events if event.kind is EventKind.USER):
+        starts = range(0, len(run) - SHINGLE_TOKENS + 1, SHINGLE_TOKENS) if len(run) <= USER_MESSAGE_WORDS else ()
+        shingles |= dict.fromkeys(" ".join(run[i : i + SHINGLE_TOKENS]) for i in starts)
     return Needs(
         uses=_uses(case.future_events, candidates),
         reused=frozenset(candidates & _atoms(event for event in case.future_events if event.kind in _AGENT)),
         pairs=frozenset(pair for pair in _pairs(case, candidates) if pair[1] not in schema),
         phrases=frozenset(phrase for phrase in _phrases(case) if schema.isdisjoint(phrase.split())),
-        shingles=tuple(dict.fromkeys(shingles(case.middle_events))),
+        shingles=tuple(shingles),
     )
 
 
@@ -313,14 +311,6 @@ def _phrases(case: EvalCase) -> frozenset[str]:
         elif event.tool is not ToolKind.EDIT:
             used |= here - shown
     return frozenset(used)
-
-
-def shingles(events: Iterable[Event]) -> Iterator[str]:
-    """Eight tokens of the user at a time, without overlap; what is left at the end of a message does not count."""
-    for word_run in (tokens(event.text) for event in events if event.kind is EventKind.USER):
-        if len(word_run) <= USER_MESSAGE_WORDS:
-            for i in range(0, len(word_run) - SHINGLE_TOKENS + 1, SHINGLE_TOKENS):
-                yield " ".join(word_run[i : i + SHINGLE_TOKENS])
 
 
 # Fewer words come again by chance.
