@@ -116,16 +116,13 @@ PROGRAM = "compactor"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """One file before and after; None: it is not there.
-
-    ``insertions``: what is noted of it, to be taken back; ``is_new``: compact made the file.
-    """
+    """One file before and after; None: it is not there."""
 
     path: Path
     before: str | None
     after: str | None
-    insertions: tuple[TextInsertion, ...] = ()
-    is_new: bool = False
+    insertions: tuple[TextInsertion, ...] = ()  # noted, to be taken back
+    is_new: bool = False  # compact made the file
 
     def write(self) -> None:
         """Make the file what it is to be, whole or not at all, and note what was put in. Raises OutputError."""

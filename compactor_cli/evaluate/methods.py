@@ -45,13 +45,10 @@ Write = Callable[[int], str]
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A way to write the summary of a middle.
+    """A way to write the summary of a middle."""
 
-    ``name``: in tables and options; ``prepare`` makes a function from a budget in tokens to a text of at most that.
-    """
-
-    name: str
-    prepare: Callable[[EvalCase, Count], Write]
+    name: str  # in tables and options
+    prepare: Callable[[EvalCase, Count], Write]  # what it makes gives a text of at most a budget in tokens
 
 
 _LABELS = {EventKind.USER: "User: ", EventKind.ASSISTANT: "Assistant: ", EventKind.CALL: "Call: "}
@@ -251,10 +248,7 @@ def last(text: str, budget_tokens: int, count: Count) -> str:
 
 
 def best(ranked: Sequence[Line], budget_tokens: int, count: Count) -> str:
-    """The best lines in the order of their positions; the first that does not fit whole is cut.
-
-    ``ranked``: (position, line), best first.
-    """
+    """The best lines, of those ``ranked`` best first, by position; the first that does not fit whole is cut."""
 
     def joined(n: int, piece: str = "") -> str:
         chosen = [*ranked[:n], (ranked[n][0], piece)] if piece else ranked[:n]
