@@ -42,7 +42,7 @@ _ERROR_KEYS = ("is_error", "error")
 _REASONING = frozenset({*_REASONING_KEYS, *_OPAQUE_KEYS})
 # What may stand next to the content and has something to say.
 _SIBLING_KEYS = frozenset({*_REASONING, "refusal", *CALL_LISTS, "function_call"})
-_SUMMARISING = (Role.USER, Role.SYSTEM)
+
 # This many elements of an array are looked at for one that says anything.
 _LOOKED_AT = 50
 
@@ -82,16 +82,16 @@ def read(value: Any) -> Message:
         and _SIBLING_KEYS.isdisjoint(value)
     ):
         # A message that is nothing but a text: most are, and this is the short way for them.
-        summary = previous_summary(role, content) if role in _SUMMARISING else None
-        words = (Text(text=content),) if content else ()
+        words, summary = (Text(text=content),) if content else (), previous_summary(role, content)
         return Message(role=role, parts=words, timestamp=time_of(value.get("timestamp")), summary=summary)
-    parts = tuple([piece.part for piece in _pieces(value, role)])
-    return Message(
-        role=contents.role_of(role, parts),
-        parts=parts,
-        timestamp=time_of(value.get("timestamp")),
-        summary=_compaction(content) or (summary_of(role, parts) if role in _SUMMARISING else None),
-    )
+    parts = located.parts_of(_pieces(value, role))
+    summary = summary_of(role, parts)
+    for block in listed(content):
+        if isinstance(block, dict) and block.get("type") == "compaction":  # of the Anthropic API
+            summary = PreviousSummary(origin="anthropic", text=string(block.get("content")))
+            break
+    role, time = contents.role_of(role, parts), time_of(value.get("timestamp"))
+    return Message(role=role, parts=parts, timestamp=time, summary=summary)
 
 
 def _role(value: Any) -> Role:
@@ -122,7 +122,15 @@ def _pieces(value: Value, role: Role) -> list[LocatedPart]:
         # The blocks that are results, with what stands next to them; else the whole content is one result.
         has_results = isinstance(content, list) and any(isinstance(piece.part, ToolResult) for piece in inside)
         return inside if has_results else [LocatedPart(_result(value), (("content",),), contents.shortened_result)]
-    found = [*_reasoning(value), *inside]
+    found: list[LocatedPart] = []
+    if not _REASONING.isdisjoint(value):
+        # The reasoning next to the content, once; what is opaque by its size.
+        texts = (value.get(key) for key in _REASONING_KEYS)
+        if text := next((text for text in texts if text and isinstance(text, str)), ""):
+            found.append(located.thinking(text))
+        else:
+            found += (located.media(key, opaque) for key in _OPAQUE_KEYS if (opaque := value.get(key)))
+    found += inside
     if (refusal := value.get("refusal")) and isinstance(refusal, str):
         found.append(located.text(refusal, ("refusal",)))
     if not contents.has_calls(value):
@@ -132,18 +140,6 @@ def _pieces(value: Value, role: Role) -> list[LocatedPart]:
     if isinstance(value.get("function_call"), dict):
         found.append(located.any_call(value["function_call"], "function_call"))
     return found
-
-
-def _reasoning(value: Value) -> Iterator[LocatedPart]:
-    """The reasoning next to the content, once; what is opaque by its size."""
-    if _REASONING.isdisjoint(value):
-        return
-    texts = (value.get(key) for key in _REASONING_KEYS)
-    if text := next((text for text in texts if text and isinstance(text, str)), ""):
-        yield located.thinking(text)
-        return
-    opaque = ((key, value.get(key)) for key in _OPAQUE_KEYS)
-    yield from (located.media(key, found) for key, found in opaque if found)
 
 
 def _result(value: Value) -> ToolResult:
@@ -161,21 +157,13 @@ def _first_string(value: Value, *keys: str) -> str:
     return next((found for key in keys if isinstance(found := value.get(key), str)), "")
 
 
-def _compaction(content: Any) -> PreviousSummary | None:
-    """The summary in a ``compaction`` block of the Anthropic API."""
-    for block in listed(content):
-        if isinstance(block, dict) and block.get("type") == "compaction":
-            return PreviousSummary(origin="anthropic", text=string(block.get("content")))
-    return None
-
-
 def shorten(record: Record, texts: Mapping[int, str]) -> bytes:
     """The record with the texts of these parts replaced; arguments stay the JSON object or string they were."""
     return located.shorten(record, texts, pieces)
 
 
 # Keys by which trainers leave a message out of the loss: neither summary nor acknowledgement is a target.
-_UNTRAINED: Value = {"weight": 0, "train": False, "loss": False}
+_UNTRAINED = {"weight": 0, "train": False, "loss": False}
 _TIMES = frozenset({"timestamp", "created_at", "time", "turn_idx"})
 _IDS = frozenset({"id", "uuid", "message_id"})
 # By these a reader knows the kind of a message; the same in all of them.
@@ -198,34 +186,31 @@ def new_messages(
 ) -> tuple[bytes, ...]:
     """One record for each insertion, in the style of the records around."""
     neighbour = next((value for i in cut.near if isinstance(value := transcript.records[i].value, dict)), {})
-    return dumped(transcript, (_new_message(transcript, item, neighbour, shape) for item in insertions))
-
-
-def _new_message(transcript: Transcript, item: Insertion, neighbour: Value, shape: TurnShape) -> dict[str, Any]:
-    both = zip(transcript.records, transcript.messages, strict=True)
-    spoken = [record.value for record, message in both if message.role is item.role and not message.calls]
-    peers = [value for value in spoken if isinstance(value, dict) and shape.text_key in value]
-    # What this speaker is called here; the usual name where the file has several.
-    usual = shape.names[Role.ASSISTANT if item.role is Role.ASSISTANT else Role.USER]
-    used = {value.get(shape.role_key) for value in peers}
-    name = next((name for name in usual if name in used), usual[0])
-    texts = {shape.role_key: name, shape.text_key: _content(item.text, peers, shape)}
-    message: dict[str, Any] = {}
-    for key in _keys(peers, transcript, shape):
-        if key in texts:
-            message[key] = texts[key]
-        elif key in _UNTRAINED:
-            message[key] = _UNTRAINED[key]
-        elif key in _IDS:
-            message[key] = derived_hex(transcript.sha256, item.text, 24)
-        elif key in _TIMES:
-            message[key] = neighbour.get(key)
-        # A kind that all peers say; null where some say that.
-        elif key in _KINDS and isinstance(kind := peers[0][key], str) and all(peer[key] == kind for peer in peers):
-            message[key] = kind
-        elif any(peer[key] is None for peer in peers):
-            message[key] = None
-    return message
+    values: list[dict[str, Any]] = []
+    for item in insertions:
+        both = zip(transcript.records, transcript.messages, strict=True)
+        spoken = [record.value for record, message in both if message.role is item.role and not message.calls]
+        peers = [value for value in spoken if isinstance(value, dict) and shape.text_key in value]
+        # What this speaker is called here; the usual name where the file has several.
+        usual = shape.names[Role.ASSISTANT if item.role is Role.ASSISTANT else Role.USER]
+        used = {value.get(shape.role_key) for value in peers}
+        name = next((name for name in usual if name in used), usual[0])
+        own: Value = _UNTRAINED | {shape.role_key: name, shape.text_key: _content(item.text, peers, shape)}
+        new: dict[str, Any] = {}
+        for key in _keys(peers, transcript, shape):
+            if key in own:
+                new[key] = own[key]
+            elif key in _IDS:
+                new[key] = derived_hex(transcript.sha256, item.text, 24)
+            elif key in _TIMES:
+                new[key] = neighbour.get(key)
+            # A kind that all peers say; null where some say that.
+            elif key in _KINDS and isinstance(kind := peers[0][key], str) and all(peer[key] == kind for peer in peers):
+                new[key] = kind
+            elif any(peer[key] is None for peer in peers):
+                new[key] = None
+        values.append(new)
+    return dumped(transcript, values)
 
 
 def _keys(peers: Sequence[Value], transcript: Transcript, shape: TurnShape) -> list[str]:
@@ -267,19 +252,16 @@ def alternating(transcript: Transcript, cut: InsertionPoint, insertions: Sequenc
         return tuple(insertions)
     before = next(_sides(messages[i] for i in reversed(cut.before)), None)
     after = next(_sides(messages[i] for i in cut.after), None)
-    found: list[Insertion] = []
+    answer, found = Insertion(role=Role.ASSISTANT, text=BRIDGE), list[Insertion]()
     for item in insertions:
         if item.role is not before:
             found.append(item)
         elif item.role is Role.USER:
-            found += [_BRIDGE, item]
+            found += [answer, item]
         before = item.role
     if found and found[-1].role is after:
-        found = [*found, _BRIDGE] if after is Role.USER else found[:-1]
+        found = [*found, answer] if after is Role.USER else found[:-1]
     return tuple(found)
-
-
-_BRIDGE = Insertion(role=Role.ASSISTANT, text=BRIDGE)
 
 
 def _sides(messages: Iterable[Message]) -> Iterator[Role]:
@@ -326,9 +308,21 @@ class Enveloped(RecordDialect):
         values = objects(transcript.records)
         own = [value for value in values if _inner_key(value)]
         near = next((values[i] for i in cut.near if _inner_key(values[i])), own[0])
-        ids = (derived_hex(transcript.sha256, item.text, 24) for item in insertions)
-        both = zip(map(json.loads, messages), ids, strict=True)
-        return dumped(transcript, [_sealed(near, own, message, own_id) for message, own_id in both])
+        sealed: list[dict[str, Any]] = []
+        for item, message in zip(insertions, map(json.loads, messages), strict=True):
+            # An envelope with its keys in the order of the one near by.
+            new: dict[str, Any] = {}
+            for key, value in near.items():
+                if key == _inner_key(near):
+                    new[key] = message
+                elif key in _ENVELOPE_IDS and isinstance(value, str):
+                    new[key] = derived_hex(transcript.sha256, item.text, 24)
+                elif key in _ENVELOPE_TIMES or all(key in other and other[key] == value for other in own):
+                    new[key] = value
+                elif all(other.get(key) == _inner(other)["role"] for other in own):
+                    new[key] = message["role"]
+            sealed.append(new)
+        return dumped(transcript, sealed)
 
 
 def _inner_key(value: Any) -> str:
@@ -342,24 +336,6 @@ def _inner(value: Any) -> Any:
     return value[key] if (key := _inner_key(value)) else None
 
 
-def _sealed(near: Value, own: Sequence[Value], message: Any, own_id: str) -> dict[str, Any]:
-    """The message in an envelope with its keys in the order of the one near by."""
-    found: dict[str, Any] = {}
-    for key, value in near.items():
-        if key == _inner_key(near):
-            found[key] = message
-        elif key in _ENVELOPE_IDS and isinstance(value, str):
-            found[key] = own_id
-        elif key in _ENVELOPE_TIMES or all(key in other and other[key] == value for other in own):
-            found[key] = value
-        elif all(other.get(key) == _inner(other)["role"] for other in own):
-            found[key] = message["role"]
-    return found
-
-
-def _inner_pieces(value: Any) -> list[LocatedPart]:
-    """The parts of the message, by their places in the line."""
-    return [piece.below(key) for piece in pieces(value[key])] if (key := _inner_key(value)) else []
-
-
-ENVELOPED = Enveloped(_inner_pieces)
+ENVELOPED = Enveloped(
+    lambda value: [piece.below(key) for piece in pieces(value[key])] if (key := _inner_key(value)) else []
+)

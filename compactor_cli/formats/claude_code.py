@@ -65,18 +65,18 @@ class _ClaudeSite(located.LinkedSite):
     def record(self, item: Insertion, own: str, parent: str) -> dict[str, Any]:
         """A user or assistant record."""
         if item.role is not Role.ASSISTANT or item.is_summary:
-            marks = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True} if item.is_summary else {}
             message: dict[str, Any] = {"role": "user", "content": item.text}
+            marks = _SUMMARY_MARKS if item.is_summary else {}
             return self._linked(own, parent or None, {"type": "user", "message": message, **marks})
-        answer = {"id": f"msg_{own.replace('-', '')}", "type": "message", "role": "assistant", "model": "<synthetic>"}
-        message = {**answer, "content": [{"type": "text", "text": item.text}]}
-        message |= {"stop_reason": "end_turn", "stop_sequence": None}
+        message = {**_answer(own), "role": "assistant", "model": "<synthetic>"}
+        message |= {"content": [{"type": "text", "text": item.text}], "stop_reason": "end_turn", "stop_sequence": None}
         return self._linked(own, parent or None, {"type": "assistant", "message": message})
 
     def bridge(self, own: str, parent: str) -> dict[str, Any]:
         """A record that is not sent, in the place of a removed one."""
-        body = {"type": "system", "subtype": "turn_duration", "durationMs": 0, "isMeta": False}
-        return self._linked(own, parent, body)
+        return self._linked(
+            own, parent, {"type": "system", "subtype": "turn_duration", "durationMs": 0, "isMeta": False}
+        )
 
     def _linked(self, own: str, parent: str | None, body: Mapping[str, Any]) -> dict[str, Any]:
         return {"parentUuid": parent, **self.envelope(), **body, "uuid": own, "timestamp": self.timestamp}
@@ -112,6 +112,14 @@ class _ClaudeSite(located.LinkedSite):
             "preservedSegment": {"headUuid": uuids[0], "anchorUuid": anchor, "tailUuid": uuids[-1]},
             "preservedMessages": {"anchorUuid": anchor, "uuids": uuids, "allUuids": uuids},
         }
+
+
+_SUMMARY_MARKS = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
+
+
+def _answer(own_id: str) -> dict[str, Any]:
+    """How an answer of the API begins."""
+    return {"id": f"msg_{own_id.replace('-', '')}", "type": "message"}
 
 
 _INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
@@ -220,9 +228,9 @@ class ClaudeCode(RecordDialect):
         """Requests as they were sent, which repeat the whole conversation, and prompts that were answered long ago."""
         tree = Tree(objects(records))
         newest = -1 if tree.newest is None else tree.newest
-        kinds = [(i, string(value.get("type"))) for i, value in enumerate(tree.values)]
-        prompts = {i for i, kind in kinds if kind in _PROMPTS and i < newest} - interjections(tree.values)
-        return frozenset(prompts.union(i for i, kind in kinds if kind.startswith("api-request")))
+        kinds = [string(value.get("type")) for value in tree.values]
+        prompts = {i for i, kind in enumerate(kinds) if kind in _PROMPTS and i < newest} - interjections(tree.values)
+        return frozenset(prompts.union(i for i, kind in enumerate(kinds) if kind.startswith("api-request")))
 
     def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
         """The lines of the last answer that stays, with the size in their ``usage``."""
@@ -269,12 +277,10 @@ class ClaudeCode(RecordDialect):
         for side, run in merged(conversation.messages):
             own = conversation.key(len(records))
             times = [next(stamps) for _ in run]
-            is_summary = any(message.summary for message in run)
-            marks = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True} if is_summary else {}
+            marks = _SUMMARY_MARKS if any(message.summary for message in run) else {}
             message: dict[str, Any] = {"role": side.value, "content": anthropic_content(run)}
             if side is Role.ASSISTANT:
-                answer = {"id": f"msg_{own.replace('-', '')}", "type": "message", "model": conversation.model}
-                message = {**answer, **message}
+                message = {**_answer(own), "model": conversation.model, **message}
             envelope = {"parentUuid": parent, "isSidechain": False, "sessionId": session, "type": side.value}
             records.append({**envelope, "message": message, **marks, "uuid": own, "timestamp": times[0]})
             parent = own
@@ -286,44 +292,36 @@ _TYPED_MODES = (None, "prompt", "bash")
 _TYPED_ORIGINS = (None, "human", "channel")
 
 
-def _own_words(value: Value) -> str | None:
-    """Empty where no person typed a record."""
-    attached = value.get("attachment")
+def _message(tree: Tree, i: int, *, is_superseded: bool, is_queued: bool) -> Message:
+    value = tree.values[i]
+    timestamp, attached = string(value.get("timestamp")), value.get("attachment")
     is_typed = at(attached, ("commandMode",)) in _TYPED_MODES
     for one in (value, attached):
         is_typed = is_typed and at(one, ("origin", "kind")) in _TYPED_ORIGINS and at(one, ("isMeta",)) is not True
-    return None if is_typed else ""
-
-
-def _message(tree: Tree, i: int, *, is_superseded: bool, is_queued: bool) -> Message:
-    value = tree.values[i]
-    timestamp = string(value.get("timestamp"))
-    own_words = _own_words(value)
+    own_words = None if is_typed else ""
     if i not in tree.is_main:
         is_of_others = tree.is_of_subagent(i) or is_of_conversation(value)
         is_held = is_of_others or (value.get("type") == "queue-operation" and not is_queued)
         parts = () if is_held else located.parts_of(_pieces(value))
-        role = Role.USER if parts else Role.META
-        # A boundary that stayed after a new one would be the one in force: it goes with what it replaced.
-        is_gone = claude_tree.is_boundary(value) or (is_superseded and bool(parts))
-        # A prompt that was queued and delivered in the midst of a turn.
         return Message(
-            role=role,
+            role=Role.USER if parts else Role.META,
             parts=parts,
             timestamp=timestamp,
-            superseded=is_gone,
+            # A boundary that stayed after a new one would be the one in force: it goes with what it replaced.
+            superseded=claude_tree.is_boundary(value) or (is_superseded and bool(parts)),
             own_words=own_words,
-            interjects=is_queued or at(value, ("attachment", "type")) == "queued_command",
+            # A prompt that was queued and delivered in the midst of a turn.
+            interjects=is_queued or at(attached, ("type",)) == "queued_command",
         )
     parts = content_parts(value["message"].get("content"))
     role = Role.ASSISTANT if value["type"] == "assistant" else role_of(Role.USER, parts)
-    is_summary = value.get("isCompactSummary") is True
+    is_marked = value.get("isCompactSummary") is True
     return Message(
         role=role,
         parts=parts,
         group="" if is_superseded else message_id(value),
         timestamp=timestamp,
-        summary=marked_summary("claude-code", parts) if is_summary else summary_of(role, parts),
+        summary=marked_summary("claude-code", parts) if is_marked else summary_of(role, parts),
         superseded=is_superseded,
         own_words=own_words,
     )
@@ -379,11 +377,24 @@ class ClaudeStream(RecordDialect):
         """The session that a record says it belongs to."""
         return _session_id(value) if isinstance(value, dict) else ""
 
+    def message(self, value: Any) -> Message:
+        """What a record says; what subagents say is not shown to the main model."""
+        if not isinstance(value, dict) or not is_of_conversation(value) or value.get("parent_tool_use_id"):
+            return Message(role=Role.META)
+        parts = content_parts(value["message"].get("content"))
+        role = Role.ASSISTANT if value["type"] == "assistant" else role_of(Role.USER, parts)
+        return Message(
+            role=role,
+            parts=parts,
+            group=message_id(value),
+            timestamp=string(value.get("timestamp")),
+            summary=summary_of(role, parts),
+            own_words="" if value.get("isSynthetic") is True else None,
+        )
+
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what a compaction replaced is ``superseded``."""
-        values = objects(records)
-        messages = [*map(_stream_message, values)]
-        is_summarised = False
+        values, messages, is_summarised = objects(records), [*super().read(records)], False
         for i in reversed(range(len(values))):
             if is_summarised and values[i].get("type") == "system" and _subtype(values[i]) == "compact_boundary":
                 before = (one if one.is_meta else replace(one, superseded=True) for one in messages[:i])
@@ -411,8 +422,7 @@ class ClaudeStream(RecordDialect):
             own_id = derived_uuid(transcript.sha256, item.text)
             message: dict[str, Any] = {"role": item.role.value, "content": [{"type": "text", "text": item.text}]}
             if item.role is Role.ASSISTANT:
-                message = {"id": f"msg_{own_id.replace('-', '')}", "type": "message", **message}
-                message["stop_reason"] = "end_turn"
+                message = {**_answer(own_id), **message, "stop_reason": "end_turn"}
             own = {"uuid": own_id} if "uuid" in neighbour else {}
             records.append({"type": item.role.value, "message": message, **envelope, **own})
         return dumped(transcript, records)
@@ -424,22 +434,6 @@ def _subtype(value: Mapping[str, Any]) -> str:
 
 def _session_id(value: Mapping[str, Any]) -> str:
     return string(value.get("session_id")) or string(at(value, ("message", "session_id")))
-
-
-def _stream_message(value: Mapping[str, Any]) -> Message:
-    # What subagents say is not shown to the main model.
-    if not is_of_conversation(value) or value.get("parent_tool_use_id"):
-        return Message(role=Role.META)
-    parts = content_parts(value["message"].get("content"))
-    role = Role.ASSISTANT if value["type"] == "assistant" else role_of(Role.USER, parts)
-    return Message(
-        role=role,
-        parts=parts,
-        group=message_id(value),
-        timestamp=string(value.get("timestamp")),
-        summary=summary_of(role, parts),
-        own_words="" if value.get("isSynthetic") is True else None,
-    )
 
 
 CLAUDE_CODE = ClaudeCode(_pieces)

@@ -48,9 +48,8 @@ class Tree(ParentTree):
     @cached_property
     def newest(self) -> int | None:
         """The newest record of the conversation; another version of an earlier one is not newer than that."""
-        new = (i for i in reversed(self.main) if i not in self.again)
-        found = next(new, None)
-        return None if found is None else self.index.get(string(self.values[found].get("uuid")), found)
+        found = next((i for i in reversed(self.main) if i not in self.again), None)
+        return None if found is None else self.index.get(self.id(found), found)
 
     @cached_property
     def chain(self) -> tuple[int, ...]:
@@ -66,10 +65,8 @@ class Tree(ParentTree):
     def _before(self, end: int, seen: Mapping[int, None]) -> int | None:
         """The record before one whose parent is missing; None for a root: it says that it has no parent."""
         value = self.values[end]
-        is_root = not value.get("parentUuid") and (
-            "parentUuid" in value or is_of_conversation(value) or is_boundary(value)
-        )
-        if is_root:
+        is_known = "parentUuid" in value or is_of_conversation(value) or is_boundary(value)
+        if is_known and not value.get("parentUuid"):
             return None
         at = bisect_left(self.main, end) - 1
         if at < 0 or self.main[at] in seen:
@@ -115,24 +112,15 @@ def outdone(tree: Tree) -> frozenset[int]:
 
 def last_boundary(tree: Tree) -> int | None:
     """The last compaction boundary that is in force."""
-    marks = (i for i in range(len(tree.values) - 1, -1, -1) if is_boundary(tree.values[i]))
-    return next((i for i in marks if _in_force(tree, i)), None)
-
-
-def _in_force(tree: Tree, boundary: int) -> bool:
-    """Whether the newest record comes after the boundary: clients ignore a boundary next to the chain.
-
-    A chain that breaks off after the boundary counts as after it.
-    """
-    if named_uuids(tree.values[boundary]):
-        return True
-    if tree.newest is None or tree.newest < boundary:
-        return False
-    top = tree.newest
-    for top in tree.ancestors(tree.newest):
-        if top == boundary:
-            return True
-    return top > boundary
+    for i in (i for i in reversed(range(len(tree.values))) if is_boundary(tree.values[i])):
+        if named_uuids(tree.values[i]):
+            return i
+        # Clients ignore a boundary next to the chain; a chain that breaks off after the boundary counts as after it.
+        if tree.newest is not None and tree.newest >= i:
+            above = tuple(tree.ancestors(tree.newest))
+            if i in above or above[-1] > i:
+                return i
+    return None
 
 
 def _replaced(tree: Tree, boundary: int | None) -> frozenset[int]:

@@ -169,9 +169,12 @@ def _first_directory(transcript: Transcript) -> str:
         if directory := named_directory(record.value):
             return directory
     own = (i for i, record in enumerate(transcript.records) if not is_demonstration(record.value))
-    for index in islice(own, _DIRECTORY_MESSAGES):
-        if directory := _directory_in_text(transcript.messages[index].text):
-            return directory
+    texts = (transcript.messages[i].text for i in islice(own, _DIRECTORY_MESSAGES))
+    for text in texts:
+        for opening, closing in _DIRECTORY_FORMS:
+            named_path = text.partition(opening)[2][:300].partition(closing)[0].strip().strip("`'\"")
+            if _is_absolute(named_path):
+                return named_path.rstrip("/\\")
     return ""
 
 
@@ -202,12 +205,9 @@ def named_directory(value: Any) -> str:
     if not isinstance(value, Mapping) or _DIRECTORY_SIGNS.isdisjoint(value):
         return ""
     deeper = (at(value, place) for place in _DEEPER)
-    for source in (value, *(each for each in deeper if isinstance(each, Mapping))):
-        for key in DIRECTORY_KEYS:
-            found = source.get(key)
-            if isinstance(found, str) and _is_absolute(found):
-                return found.rstrip("/\\")
-    return ""
+    sources = (value, *(each for each in deeper if isinstance(each, Mapping)))
+    paths = (string(source.get(key)) for source in sources for key in DIRECTORY_KEYS)
+    return next((path.rstrip("/\\") for path in paths if _is_absolute(path)), "")
 
 
 def named_branch(value: Any) -> str:
@@ -233,15 +233,6 @@ _DIRECTORY_FORMS = (
     ("Current Workspace Directory (", ")"),
     ("(Current directory: ", ")"),
 )
-
-
-def _directory_in_text(text: str) -> str:
-    for opening, closing in _DIRECTORY_FORMS:
-        _, found, following = text.partition(opening)
-        named_path = following[:300].partition(closing)[0].strip().strip("`'\"") if found else ""
-        if _is_absolute(named_path):
-            return named_path.rstrip("/\\")
-    return ""
 
 
 def is_demonstration(value: Any) -> bool:
@@ -461,15 +452,15 @@ def _question(asked: Any) -> str:
     options = asked.get("options")
     if isinstance(options, str):  # Cline writes a list as JSON, Roo Code elements
         options = re.findall(r"<suggest\b[^>]*>(.*?)</suggest>", options, re.DOTALL) or json_value(options)
-    lines = filter(None, map(_option, listed(options)))
-    return "\n".join((*(f"{number}. {line}" for number, line in enumerate(lines, 1)), asked["question"].strip()))
+    lines: list[str] = []
+    for option in listed(options):
+        held = [option.get(key) for key in _OPTION_KEYS] if isinstance(option, Mapping) else [option]
+        words = dict.fromkeys(part.strip() for part in held if isinstance(part, str) and part.strip())
+        lines += [f"{len(lines) + 1}. {': '.join(words)}"] if words else []
+    return "\n".join((*lines, asked["question"].strip()))
 
 
-def _option(option: Any) -> str:
-    if not isinstance(option, Mapping):
-        return option.strip() if isinstance(option, str) else ""
-    parts = (option.get(key) for key in ("label", "text", "answer", "value", "description"))
-    return ": ".join(dict.fromkeys(part.strip() for part in parts if isinstance(part, str) and part.strip()))
+_OPTION_KEYS = ("label", "text", "answer", "value", "description")
 
 
 def _leaves(value: Any) -> Iterator[str]:

@@ -28,7 +28,7 @@ from compactor_cli.formats.located import Value, at, is_shown
 from compactor_cli.formats.registry import find, objects
 from compactor_cli.model.errors import CompactError, Place, UsageError
 from compactor_cli.model.marker import find_marker
-from compactor_cli.model.transcript import Container, Media, Message, Part, Role, Text, Thinking, Transcript
+from compactor_cli.model.transcript import Container, Media, Message, Role, Text, Thinking, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.streams import open_stream
 
@@ -119,6 +119,15 @@ def clients(environ: Mapping[str, str], home: Path) -> tuple[Client, ...]:
     return tuple(found)
 
 
+def _root(roots: Sequence[Mapping[str, str]], environ: Mapping[str, str], home: Path) -> Path:
+    for root in roots:
+        if "home" in root:
+            return home / root["home"]
+        if configured := environ.get(root["variable"], ""):
+            return Path(configured).expanduser() / root.get("below", "")
+    raise AssertionError("the last root of a client is below the home folder")
+
+
 def clients_named(names: Sequence[str], environ: Mapping[str, str], home: Path) -> tuple[Client, ...]:
     """The clients of these names, in any case; without a name, all. Raises UsageError for one that nobody has."""
     known = clients(environ, home)
@@ -153,15 +162,6 @@ def belongs_to(session: SessionFile, folder: Path) -> bool:
     return root == folder or root in folder.parents
 
 
-def _root(roots: Sequence[Mapping[str, str]], environ: Mapping[str, str], home: Path) -> Path:
-    for root in roots:
-        if "home" in root:
-            return home / root["home"]
-        if configured := environ.get(root["variable"], ""):
-            return Path(configured).expanduser() / root.get("below", "")
-    raise AssertionError("the last root of a client is below the home folder")
-
-
 def _first_value(path: Path, keys: Sequence[str]) -> str:
     """The first text at these keys, in the first records of a file; empty where it cannot be read."""
     with suppress(CompactError, OSError), open_stream(str(path)) as stream:
@@ -183,9 +183,7 @@ def _text_at(value: Any, dotted: str) -> str:
 @cache
 def _folders(path: Path, key: str, hash_name: str) -> Mapping[str, str]:
     """The folders that a client lists, by the names of their sessions' folders: its own, and their hashes."""
-    value = _json_file(path)
-    listed = value.get(key) if isinstance(value, dict) else None
-    names: dict[str, str] = {}
+    listed, names = at(_json_file(path), (key,)), dict[str, str]()
     if isinstance(listed, dict):
         names = {name: folder for folder, name in listed.items() if isinstance(name, str)}
         folders = list(listed)
@@ -225,7 +223,9 @@ def sent_messages(transcript: Transcript) -> Iterator[tuple[int, Message]]:
         if transcript.dialect == _THINKING_OF_ONE_MODEL and message.role is Role.ASSISTANT:
             model = string(at(transcript.records[i].value, ("message", "model")))
             if model and transcript.model and model != transcript.model:
-                message = replace(message, parts=tuple(part for part in message.parts if not _is_thinking(part)))
+                left = (part for part in message.parts if not isinstance(part, Thinking))
+                shown = (part for part in left if not (isinstance(part, Media) and part.kind == "redacted_thinking"))
+                message = replace(message, parts=tuple(shown))
         if message.parts:
             yield i, message
 
@@ -249,7 +249,13 @@ def sent(transcript: Transcript) -> tuple[int, ...]:
     start = _tail_start(transcript, last)
     # What this client sends before everything else is the summary alone.
     following = () if transcript.dialect in _SUMMARY_FIRST else tuple(i for i in shown if i > last)
-    stop = next((i for i in following if not _is_answer(messages[i])), len(messages) if following else last + 1)
+    # A message of nothing but texts acknowledges the summary.
+    others = (
+        i
+        for i in following
+        if messages[i].role is not Role.ASSISTANT or not all(isinstance(part, Text) for part in messages[i].parts)
+    )
+    stop = next(others, len(messages) if following else last + 1)
     head = [i for i in shown if i < start]
     tail = [i for i in shown if start <= i < last]
     return (*head, *(i for i in shown if last <= i < stop), *tail, *(i for i in shown if i >= stop))
@@ -268,14 +274,6 @@ def _tail_start(transcript: Transcript, summary: int) -> int:
         return marker.last
     replaced = (i for i in range(summary - 1, -1, -1) if messages[i].superseded and not messages[i].is_meta)
     return next(replaced, summary - 1) + 1
-
-
-def _is_thinking(part: Part) -> bool:
-    return isinstance(part, Thinking) or (isinstance(part, Media) and part.kind == "redacted_thinking")
-
-
-def _is_answer(message: Message) -> bool:
-    return message.role is Role.ASSISTANT and all(isinstance(part, Text) for part in message.parts)
 
 
 @runtime_checkable

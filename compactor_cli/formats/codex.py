@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats import located, openai
-from compactor_cli.formats.client_signs import summary_of
+from compactor_cli.formats.client_signs import previous_summary, summary_of
 from compactor_cli.formats.contents import dump, dumped, listed, parse, string
 from compactor_cli.formats.conversation import SIGNED, Conversation
 from compactor_cli.formats.located import LocatedPart, SessionDialect, Value, at, covered, insertion_time, parsed
 from compactor_cli.formats.openai import ITEM_TYPES, is_context, is_opaque, item_parts, item_role, item_type, written
 from compactor_cli.formats.registry import SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.model.errors import UsageError
-from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Text, Transcript, text_of
+from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, Transcript, text_of
 
 # What the client says of an item besides the item itself: a copy may lack it.
 _LABELS = frozenset({"id", "internal_chat_message_metadata_passthrough", "metadata", "phase", "status"})
@@ -74,11 +74,11 @@ def _payload_of(value: Value) -> Mapping[str, Any]:
 
 def _is_boundary(value: Value) -> bool:
     """Whether a client takes this for a compaction: others it skips without a word."""
-    payload = _payload_of(value)
     if value.get("type") != "compacted" or not string(value.get("timestamp")):
         return False
     contents = (item.get("content") for item in _replacement(value) if item_type(item) == "message")
-    return isinstance(payload.get("message"), str) and all(isinstance(content, list) for content in contents)
+    has_message = isinstance(_payload_of(value).get("message"), str)
+    return has_message and all(isinstance(content, list) for content in contents)
 
 
 def _key(item: Value) -> str:
@@ -94,20 +94,6 @@ def _proper(item: Value) -> Value:
     kind = "output_text" if item.get("role") == "assistant" else "input_text"
     words = text_of(item_parts(item))
     return {"type": "message", "role": item.get("role"), "content": [{"type": kind, "text": words}]}
-
-
-def _compacted_message(history: History, boundary: int) -> tuple[PreviousSummary, tuple[Part, ...]]:
-    """The summary of a boundary, and what else it says that no record before it does."""
-    value = history.values[boundary]
-    message = string(_payload_of(value).get("message"))
-    items = zip(_replacement(value), history.copies[boundary], strict=True)
-    parts = tuple(part for item, copied in items if copied < 0 for part in item_parts(item))
-    if not _replacement(value):
-        parts = (Text(text=message),) if message else ()
-    candidates = [message, *(part.text for part in reversed(parts) if isinstance(part, Text))]
-    found = (summary_of(Role.USER, (Text(text=text),)) for text in candidates)
-    summary = next((summary for summary in found if summary), None)
-    return summary or PreviousSummary(origin="codex", text=message), parts
 
 
 # Clients know a summary by this opening and replace it at the next compaction; without it, it stays for ever.
@@ -163,8 +149,10 @@ def _state(history: History, cut: InsertionPoint, stop: int) -> list[_Line]:
     return [state, context] if context and context[1] else [state]
 
 
-def _records(lines: Sequence[_Line], ordinals: Sequence[Mapping[str, int]], timestamp: str) -> Iterator[dict[str, Any]]:
-    for (kind, payload), ordinal in zip(lines, ordinals, strict=True):
+def _records(lines: Sequence[_Line], ordinals: Sequence[int], timestamp: str) -> Iterator[dict[str, Any]]:
+    """The records of these lines; where they have ordinals, the last is repeated if there are too few."""
+    for i, (kind, payload) in enumerate(lines):
+        ordinal = {"ordinal": ordinals[min(i, len(ordinals) - 1)]} if ordinals else {}
         yield {"timestamp": timestamp, **ordinal, "type": kind, "payload": payload}
 
 
@@ -186,22 +174,11 @@ def _kept_items(history: History, cut: InsertionPoint) -> Iterator[Value]:
     last = history.boundaries[-1] if history.boundaries else -1
     if 0 <= last < stop:
         pairs = zip(_replacement(history.values[last]), history.copies[last], strict=True)
-        yield from (item for item, i in pairs if is_opaque(item) or (i in before if i >= 0 else last in before))
+        yield from (item for item, i in pairs if is_opaque(item) or (i if i >= 0 else last) in before)
     for i in range(max(last + 1 if last < stop else 0, 0), stop):
         item = _item_of(history.values[i])
         if item is not None and item_role(item) is not Role.META and (i in before or is_opaque(item)):
             yield item
-
-
-def _ordinals(values: Sequence[Value], cut: InsertionPoint, count: int) -> list[dict[str, int]]:
-    """Ordinals of the last removed records, the last of them repeated if there are too few."""
-    numbers = {i: value["ordinal"] for i, value in enumerate(values) if isinstance(value.get("ordinal"), int)}
-    if not numbers:
-        return [{}] * count
-    spare = [numbers[i] for i in reversed(covered(cut, len(values))) if i in numbers][-count:] or [
-        max(numbers.values())
-    ]
-    return [{"ordinal": number} for number in (*spare, *[spare[-1]] * (count - len(spare)))]
 
 
 _LINE_TYPES = frozenset(
@@ -266,7 +243,10 @@ class Codex(SessionDialect):
         if not _is_enveloped(values):
             return dumped(transcript, ({"timestamp": timestamp, **_new_item(item)} for item in insertions))
         lines = _compaction(History(values), cut, insertions, cut.tail_start(len(values)))
-        return dumped(transcript, _records(lines, _ordinals(values, cut, len(lines)), timestamp))
+        numbers = {i: value["ordinal"] for i, value in enumerate(values) if isinstance(value.get("ordinal"), int)}
+        removed = [numbers[i] for i in reversed(covered(cut, len(values))) if i in numbers]
+        ordinals = (removed or [max(numbers.values())])[-len(lines) :] if numbers else []
+        return dumped(transcript, _records(lines, ordinals, timestamp))
 
     # The boundary repeats what is sent.
     appends_head = True
@@ -291,7 +271,7 @@ class Codex(SessionDialect):
         if counter is not None:
             lines.append(("event_msg", _recounted(counter, size_tokens)["payload"]))
         numbers = [value["ordinal"] for value in values if isinstance(value.get("ordinal"), int)]
-        ordinals = [{"ordinal": max(numbers) + n} if numbers else {} for n in range(1, len(lines) + 1)]
+        ordinals = [max(numbers) + n for n in range(1, len(lines) + 1)] if numbers else []
         timestamp = insertion_time(values, InsertionPoint(before=(), after=()))
         return dumped(transcript, _records(lines, ordinals, timestamp))
 
@@ -341,18 +321,26 @@ def _message(history: History, i: int, group: str) -> Message:
     value, is_gone = history.values[i], i in history.superseded
     time = string(value.get("timestamp")) or string(value.get("created_at"))
     if i in history.boundaries:
-        summary, parts = _compacted_message(history, i)
+        # The summary of a boundary, and what else it says that no record before it does.
+        message = string(_payload_of(value).get("message"))
+        items = zip(_replacement(value), history.copies[i], strict=True)
+        parts = tuple(part for item, copied in items if copied < 0 for part in item_parts(item))
+        if not _replacement(value):
+            parts = (Text(text=message),) if message else ()
+        texts = (message, *(part.text for part in reversed(parts) if isinstance(part, Text)))
+        found = filter(None, (previous_summary(Role.USER, text) for text in texts))
+        summary = next(found, PreviousSummary(origin="codex", text=message))
         return Message(role=Role.USER, parts=parts, timestamp=time, summary=summary, superseded=is_gone)
     item = _item_of(value)
     role = Role.META if item is None else item_role(item)
     if item is None or role is Role.META:
         return Message(role=Role.META, timestamp=time)
     parts = item_parts(item)
-    own = summary_of(role, parts)
-    return Message(role=role, parts=parts, group=group, timestamp=time, summary=own, superseded=is_gone)
+    own_summary = summary_of(role, parts)
+    return Message(role=role, parts=parts, group=group, timestamp=time, summary=own_summary, superseded=is_gone)
 
 
-def _pieces(value: Mapping[str, Any]) -> list[LocatedPart]:
+def _pieces(value: Value) -> list[LocatedPart]:
     item = _item_of(value)
     inside = ("payload",) if isinstance(value.get("payload"), dict) else ()
     return [piece.below(*inside) for piece in openai.item_pieces(item)] if item else []
