@@ -119,6 +119,11 @@ class TextPiece(NamedTuple):
     part: Part | None
 
 
+def spoken(pieces: Iterable[TextPiece]) -> tuple[Part, ...]:
+    """The parts of a text in pieces."""
+    return tuple(piece.part for piece in pieces if piece.part is not None)
+
+
 def rewritten(
     pieces: Iterable[TextPiece], texts: Mapping[int, str], write: Callable[[Part, str, str], str]
 ) -> list[str]:
@@ -252,30 +257,24 @@ def parse(raw: bytes) -> Any:
 
 
 def dump(value: Any, like: bytes) -> bytes:
-    """One line of JSON: spaces as in ``like``, characters unescaped unless a lone surrogate forbids it."""
+    """One line of JSON: spaces as in ``like``, characters unescaped unless a lone surrogate forbids it that does not
+    stand for bytes of ``like`` that are not UTF-8."""
     spaced = (found := _FIRST_KEY.match(like)) is not None and found[1] == b" "
     separators = (", ", ": ") if spaced else (",", ":")
     text = json.dumps(value, ensure_ascii=False, separators=separators)
     try:
         return text.encode()
     except UnicodeEncodeError:
-        return _with_surrogates(text, like) or json.dumps(value, separators=separators).encode()
+        with contextlib.suppress(UnicodeEncodeError):
+            if like.decode(errors="ignore").encode() != like:
+                return text.encode("utf-8", "surrogateescape")
+        return json.dumps(value, separators=separators).encode()
 
 
 def dumped(transcript: Transcript, values: Iterable[Any]) -> tuple[bytes, ...]:
     """A line of JSON for each value, in the style of the transcript's first record."""
     like = transcript.records[0].raw if transcript.records else b""
     return tuple(dump(value, like) for value in values)
-
-
-def _with_surrogates(text: str, like: bytes) -> bytes:
-    """The text with the bytes of ``like`` that are not UTF-8; empty if its surrogates come from elsewhere."""
-    try:
-        like.decode()
-    except UnicodeDecodeError:
-        with contextlib.suppress(UnicodeEncodeError):
-            return text.encode("utf-8", "surrogateescape")
-    return b""
 
 
 _ANY: Any = object()

@@ -205,8 +205,14 @@ class _TranscriptReader:
                     Transcript(dialect="", records=(), messages=(), frame=frame, sha256=sha256, fault=fault)
                 )
             elif session_dialect := self._session_dialect(record):
-                self.in_rows = False
-                yield self._framed(self._session(record, session_dialect))
+                self.last, self.in_rows = session_dialect, False
+                session = _Session(session_dialect, record)
+                while following := self._next():
+                    if session.ends_before(following) or self._is_foreign(following, session):
+                        self.coming.appendleft(following)
+                        break
+                    session.add(following)
+                yield self._framed(session.transcript())
             else:
                 self.coming.appendleft(record)
 
@@ -248,16 +254,6 @@ class _TranscriptReader:
             return transcript
         framed = replace(transcript, frame=replace(transcript.frame, prefix=prefix + transcript.frame.prefix))
         return replace(framed, sha256=hashlib.sha256(framed.source()).hexdigest())
-
-    def _session(self, first: Record, dialect: Dialect) -> Transcript:
-        self.last = dialect
-        session = _Session(dialect, first)
-        while record := self._next():
-            if session.ends_before(record) or self._is_foreign(record, session):
-                self.coming.appendleft(record)
-                break
-            session.add(record)
-        return session.transcript()
 
     def _is_foreign(self, record: Record, session: _Session) -> bool:
         """Whether a record is a row, or carries no information to the session's dialect and begins a session of
@@ -400,20 +396,14 @@ def _is_system(value: Any) -> bool:
 
 def _unknown(record: Record, forced: Dialect | None) -> UnknownShape:
     what = f"nothing here is of the format {forced.name}" if forced else "no format is recognised"
+    items = record.value.items() if isinstance(record.value, dict) else ()
+    texts = ((key, text) for key, text in items if isinstance(text, str) and text[:1] in ("[", "{"))
     advice = "name the format with --format; `compactor formats` lists them"
     if forced:
         advice = "leave --format out to have the format found by content"
-    elif key := _in_text(record.value):
+    elif key := next((key for key, text in texts if find_row(json_value(text))), ""):
         advice = f"the key {key} holds one as JSON text: use compactor batch --column {key}"
     return UnknownShape(f"{what} ({_seen(record.value)})", place=record.place, next_step=advice)
-
-
-def _in_text(value: Any) -> str:
-    """The key of a row that holds a conversation as JSON text."""
-    for key, text in value.items() if isinstance(value, dict) else ():
-        if isinstance(text, str) and text[:1] in ("[", "{") and find_row(json_value(text)):
-            return str(key)
-    return ""
 
 
 def _seen(value: Any) -> str:

@@ -88,7 +88,23 @@ class LangChain(RecordDialect):
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages serialised as the file's own, the summary marked as LangChain marks its own."""
         values = [record.value for record in transcript.records if _kind_of(record.value)]
-        return dumped(transcript, (_langchain_written(item, transcript.sha256, values) for item in insertions))
+        written = []
+        for item in insertions:
+            kind = "ai" if item.role is Role.ASSISTANT else "human"
+            like = next((value for value in values if _kind_of(value) == kind), values[0] if values else {})
+            place = _inner_place(like)
+            marks = {"additional_kwargs": dict(_SUMMARY_MARK)} if item.is_summary else {}
+            own = {"content": item.text, "type": kind, "id": derived_uuid(transcript.sha256, item.text), **marks}
+            message = like_keys(own, at(like, place))
+            if place == ("data",):
+                message = like_keys({"type": kind, "data": message}, like)
+            elif place == ("kwargs",):
+                names = like.get("id") if _kind_of(like) == kind else None
+                class_name = "AIMessage" if kind == "ai" else "HumanMessage"
+                names = [*names[:-1], class_name] if isinstance(names, list) else [*_CONSTRUCTOR, class_name]
+                message = like_keys({"lc": 1, "type": "constructor", "id": names, "kwargs": message}, like)
+            written.append(message)
+        return dumped(transcript, written)
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A state: plain messages, their calls in ``tool_calls``."""
@@ -126,8 +142,7 @@ def _kind_of(value: Any) -> str:
         return ""
     if value.get("lc") is not None and isinstance(value.get("kwargs"), dict):
         names = value.get("id")
-        name = string(names[-1]) if isinstance(names, list) and names else ""
-        return _of_class(name) if "Message" in name else ""
+        return _of_class(string(names[-1])) if isinstance(names, list) and names else ""
     inner = value.get("data", value)
     kind = string(value.get("type"))
     kind = _of_class(kind) or kind
@@ -209,24 +224,6 @@ def _id(call: Any) -> str:
     return string(call.get("id") or call.get("call_id")) if isinstance(call, dict) else ""
 
 
-def _langchain_written(item: Insertion, sha256: str, values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    kind = "ai" if item.role is Role.ASSISTANT else "human"
-    peers = [value for value in values if _kind_of(value) == kind] or list(values)
-    like = peers[0] if peers else {}
-    place = _inner_place(like)
-    own = {"content": item.text, "type": kind, "id": derived_uuid(sha256, item.text)}
-    marks = {"additional_kwargs": dict(_SUMMARY_MARK)} if item.is_summary else {}
-    message = like_keys({**own, **marks}, at(like, place))
-    if place == ("data",):
-        return like_keys({"type": kind, "data": message}, like)
-    if place == ("kwargs",):
-        names = at(peers[0], ("id",)) if _kind_of(like) == kind else None
-        class_name = f"{kind.upper() if kind == 'ai' else kind.title()}Message"
-        names = [*names[:-1], class_name] if isinstance(names, list) else [*_CONSTRUCTOR, class_name]
-        return like_keys({"lc": 1, "type": "constructor", "id": names, "kwargs": message}, like)
-    return message
-
-
 LANGCHAIN = LangChain(_langchain_pieces)
 
 
@@ -263,7 +260,17 @@ class InspectAI(RecordDialect):
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record."""
-        return tuple(_inspect_message(record.value, row) for record in records)
+        messages = []
+        for value in (record.value for record in records):
+            found = parts_of(_inspect_pieces(value, row))
+            role = ROLES[value["role"]] if _is_inspect_message(value) else Role.META
+            summary, metadata = summary_of(role, found), at(value, ("metadata",))
+            if summary is None and role is Role.USER and isinstance(metadata, dict) and "summary" in metadata:
+                text = text_of(found)
+                inner = text.partition(_OPENING)[2].rpartition(_CLOSING)[0] or text
+                summary = PreviousSummary(origin="inspect", text=inner.strip())
+            messages.append(Message(role=role, parts=found, summary=summary))
+        return tuple(messages)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with ids where the file has them, the summary marked as Inspect marks its own."""
@@ -299,18 +306,6 @@ def _attachments(transcript: Transcript) -> frozenset[str]:
 def _is_inspect_message(value: Any) -> bool:
     has_content = isinstance(value, dict) and ("content" in value or "tool_calls" in value)
     return has_content and string(value.get("role")) in ROLES
-
-
-def _inspect_message(value: Any, row: Any) -> Message:
-    if not _is_inspect_message(value):
-        return Message(role=Role.META)
-    found, role, metadata = parts_of(_inspect_pieces(value, row)), ROLES[value["role"]], value.get("metadata")
-    summary = summary_of(role, found)
-    if summary is None and role is Role.USER and isinstance(metadata, dict) and "summary" in metadata:
-        text = text_of(found)
-        inner = text.partition(_OPENING)[2].rpartition(_CLOSING)[0] or text
-        summary = PreviousSummary(origin="inspect", text=inner.strip())
-    return Message(role=role, parts=found, summary=summary)
 
 
 def _inspect_pieces(value: Any, row: Any = None) -> list[LocatedPart]:

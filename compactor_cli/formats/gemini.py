@@ -202,36 +202,27 @@ class Replay:
     def __init__(self, values: Sequence[Value]) -> None:
         self.values = values
         self.own: dict[int, tuple[Value, ...]] = {}
-        self._holders: dict[str, int] = {}
-        self._list: dict[str, int] = {}
+        # By the ids of messages: the last record that holds each, and those in the list so far.
+        holders: dict[str, int] = {}
+        in_list: dict[str, int] = {}
         # A message without an id is like no other.
         keys = {i: string(value.get("id")) or f"#{i}" for i, value in enumerate(values) if _is_message(value)}
-        self._nested = frozenset(key for i in keys for key in _nested(values[i]))
+        nested = frozenset(key for i in keys for key in _nested(values[i]))
         for i, value in enumerate(values):
             if i in keys:
-                self._holders[keys[i]] = self._list[keys[i]] = i
-            elif (replacement := _new_messages(value)) is not None:
-                self._replace(i, replacement)
-            elif isinstance(taken := value.get("$rewindTo"), str) and taken in self._list:
-                listed_keys = list(self._list)
-                self._list = {key: self._list[key] for key in listed_keys[: listed_keys.index(taken)]}
-        self.sent = frozenset(self._list.values())
+                holders[keys[i]] = in_list[keys[i]] = i
+            elif (messages := _new_messages(value)) is not None:
+                shown = [item for item in messages if not _is_context(item) and not _only_answers(item, nested)]
+                ids = [string(message.get("id")) for message in shown]
+                in_list = {key: holders.setdefault(key, i) for key in ids}
+                if own := tuple(message for key, message in zip(ids, shown, strict=True) if holders[key] == i):
+                    self.own[i] = own
+            elif isinstance(taken := value.get("$rewindTo"), str) and taken in in_list:
+                left = list(in_list)[: list(in_list).index(taken)]
+                in_list = {key: in_list[key] for key in left}
+        self.sent = frozenset(in_list.values())
         self.answered = frozenset(key for i in keys for key in _answered_ids(values[i]))
-        self.repeated = frozenset(
-            i for i, key in keys.items() if _only_answers(values[i], self._nested) or self._holders[key] != i
-        )
-
-    def _replace(self, i: int, messages: Sequence[Value]) -> None:
-        shown = (item for item in messages if not _is_context(item) and not _only_answers(item, self._nested))
-        self._list = {}
-        own: list[Value] = []
-        for message in shown:
-            key = string(message.get("id"))
-            if self._holders.setdefault(key, i) == i:
-                own.append(message)
-            self._list[key] = self._holders[key]
-        if own:
-            self.own[i] = tuple(own)
+        self.repeated = frozenset(i for i, key in keys.items() if _only_answers(values[i], nested) or holders[key] != i)
 
 
 def _is_message(value: Value) -> bool:

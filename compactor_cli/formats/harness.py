@@ -55,7 +55,9 @@ class Harness:
     def words(self, text: str) -> str:
         """What is left of a text once the client's part of it is taken off."""
         if self.envelope and text.lstrip()[:1] == "{":
-            text = self._unwrapped(text)
+            value, (kind, key) = json_value(text), self.envelope
+            if isinstance(value, dict) and isinstance(value.get("type"), str) and "time" in value:
+                text = string(value.get(key)) if value["type"] == kind else ""
         if self._is_clients(text):
             return ""
         if "<" in text:
@@ -92,13 +94,6 @@ class Harness:
 
     def _is_clients(self, text: str) -> bool:
         return self._opening is not None and self._opening.match(text) is not None
-
-    def _unwrapped(self, text: str) -> str:
-        """The words in an envelope of JSON: none if it is of another type; all of a text that is not an envelope."""
-        value, (kind, key) = json_value(text), self.envelope
-        if not isinstance(value, dict) or not isinstance(value.get("type"), str) or "time" not in value:
-            return text
-        return string(value.get(key)) if value["type"] == kind else ""
 
     def _without_elements(self, text: str) -> str:
         if self._quote and (quoted := [found["inner"].strip() for found in self._quote.finditer(text)]):

@@ -86,7 +86,11 @@ class Folded:
             self.step_of[i] = self._steps.get(string(event.get("stepUuid")) or string(event.get("uuid")), i)
             if kind == "tool.call":
                 self._pending.add(string(event.get("toolCallId")))
-            self._says |= kind == "tool.call" or (kind == "content.part" and _has_content(event.get("part")))
+                self._says = True
+            elif kind == "content.part" and not self._says:
+                part: Any = event.get("part")
+                holds = part.get("type") if isinstance(part, dict) and "encrypted" not in part else ""
+                self._says = holds not in ("text", "think") or bool(string(part.get(holds)).strip())
             if kind == "step.end" and event.get("finishReason") not in ("interrupted", "error") and not self._pending:
                 self._settle()
 
@@ -102,12 +106,6 @@ class Folded:
     def _flush(self) -> None:
         self.history += self._deferred
         self._deferred = []
-
-
-def _has_content(part: Any) -> bool:
-    if not isinstance(part, dict) or part.get("type") not in ("text", "think"):
-        return True
-    return "encrypted" in part or bool(string(part.get(part["type"])).strip())
 
 
 def _event_of(value: Value) -> Value:
@@ -146,13 +144,12 @@ def _shape(values: Sequence[Value], replaced: Sequence[int], i: int) -> list[int
 def _undone(values: Sequence[Value], history: list[int], count: Any) -> list[int]:
     """Without the user's last messages and all after them; never further back than a compaction."""
     left = count if isinstance(count, int) else 0
-    for n in range(len(history) - 1, -1, -1):
+    for n in reversed(range(len(history))):
         if left <= 0 or values[history[n]].get("type") == COMPACTION:
             break
-        if _is_users(values[history[n]]):
-            left -= 1
-            if left == 0:
-                return history[:n]
+        left -= _is_users(values[history[n]])
+        if left == 0:
+            return history[:n]
     return history
 
 
@@ -265,7 +262,10 @@ def _message(value: Value, i: int, folded: Folded, sent: frozenset[int]) -> Mess
         words = (Text(text=own if isinstance(own, str) else string(value.get("summary"))),)
         summary = marked_summary("kimi", words)
         return Message(role=Role.USER, parts=words, timestamp=timestamp, summary=summary, superseded=is_gone)
-    role = _role(value)
+    event, message = _event_of(value), value.get("message") if value.get("type") == APPEND else None
+    role = ROLES.get(string(at(message, ("role",))), Role.META)
+    if event:
+        role = Role.TOOL if event.get("type") == "tool.result" else Role.ASSISTANT
     if role is Role.META or folded.step_of.get(i) in folded.empty:
         return Message(role=Role.META, timestamp=timestamp)
     found = parts_of(tuple(_pieces(value)))
@@ -280,13 +280,6 @@ def _message(value: Value, i: int, folded: Folded, sent: frozenset[int]) -> Mess
         superseded=is_gone,
         own_words="" if origin in _CLIENT_ORIGINS else None,
     )
-
-
-def _role(value: Value) -> Role:
-    if event := _event_of(value):
-        return Role.TOOL if event.get("type") == "tool.result" else Role.ASSISTANT
-    message = value.get("message") if value.get("type") == APPEND else None
-    return ROLES.get(string(message.get("role")), Role.META) if isinstance(message, dict) else Role.META
 
 
 def _pieces(value: Any) -> Iterator[LocatedPart]:

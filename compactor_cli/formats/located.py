@@ -297,23 +297,26 @@ def _other_block(value: Mapping[str, Any]) -> LocatedPart | None:
     if kind == "tool-call":
         return call(value, "input" if "input" in value else "args", id_key="toolCallId", name_key="toolName")
     if kind == "tool-result":
-        return _sdk_result(value)
+        # ``output`` with a type and a value, ``result`` before version 5.
+        is_typed = isinstance(at(value, ("output", "type")), str) and "value" in value["output"]
+        place: JsonPath = ("output", "value") if is_typed else ("output",) if "output" in value else ("result",)
+        failed = value.get("isError") is True or string(at(value, ("output", "type"))).startswith("error")
+        call_id, name = value.get("toolCallId"), value.get("toolName")
+        return result(at(value, place), place, call_id=call_id, name=name, is_error=failed)
     if kind in ("toolRequest", "toolResponse"):
         return _goose(value, kind)
     if kind == "document" and at(value, ("source", "type")) == "text" and string(value["source"].get("data")):
         return text(value["source"]["data"], ("source", "data"))
     if kind.endswith("_tool_result") and kind not in _PLAIN_RESULTS:
-        return _server_result(value)
+        place = next((place for place in _TEXT_PLACES if string(at(value, place))), ())
+        part = ToolResult(
+            id=string(value.get("tool_use_id")),
+            text=at(value, place) if place else "",
+            is_error=string(at(value, ("content", "type"))).endswith("_error"),
+            media_count=0 if place else len(listed(value.get("content"))) or 1,
+        )
+        return LocatedPart(part, (place,) if place else ())
     return None
-
-
-def _sdk_result(value: Mapping[str, Any]) -> LocatedPart:
-    """What a tool gave: ``output`` with a type and a value, ``result`` before version 5."""
-    is_typed = isinstance(at(value, ("output", "type")), str) and "value" in value["output"]
-    place = ("output", "value") if is_typed else ("output",) if "output" in value else ("result",)
-    failed = value.get("isError") is True or string(at(value, ("output", "type"))).startswith("error")
-    call_id, name = value.get("toolCallId"), value.get("toolName")
-    return result(at(value, place), place, call_id=call_id, name=name, is_error=failed)
 
 
 # Where goose has an answer, best first.
@@ -375,17 +378,6 @@ def _untyped(value: Mapping[str, Any]) -> LocatedPart | None:
         return thinking(words)
     kind = "reasoning" if isinstance(reasoning, dict) else next((key for key in _OPAQUE_SIZES if key in value), "")
     return media(kind, value) if kind else None
-
-
-def _server_result(value: Mapping[str, Any]) -> LocatedPart:
-    place = next((place for place in _TEXT_PLACES if string(at(value, place))), ())
-    part = ToolResult(
-        id=string(value.get("tool_use_id")),
-        text=at(value, place) if place else "",
-        is_error=string(at(value, ("content", "type"))).endswith("_error"),
-        media_count=0 if place else len(listed(value.get("content"))) or 1,
-    )
-    return LocatedPart(part, (place,) if place else ())
 
 
 Value = Mapping[str, Any]

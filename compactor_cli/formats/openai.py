@@ -127,7 +127,14 @@ def item_pieces(item: Value) -> list[LocatedPart]:
         sealed = [located.media("encrypted_reasoning", secret)] if secret else []
         return [located.thinking(words), *sealed] if words else sealed
     if kind in _CALLS:
-        return [LocatedPart(_call(item, _CALLS[kind]), ((_CALLS[kind],),), _shortened_arguments)]
+        # Of a custom tool, what it is called with may be any text.
+        return [
+            LocatedPart(
+                _call(item, _CALLS[kind]),
+                ((_CALLS[kind],),),
+                lambda old, text: text if isinstance(old, str) else contents.arguments_like(old, text),
+            )
+        ]
     if kind in _RESULTS:
         return [LocatedPart(_result(item, _RESULTS[kind]), ((_RESULTS[kind],),), _shortened_output)]
     if kind in _CLIENT_RESULTS:
@@ -167,11 +174,6 @@ def _call(item: Value, key: str) -> ToolCall:
     return ToolCall(
         id=call_id, name=name, arguments=arguments({"queries": asked} if isinstance(asked, list) else asked)
     )
-
-
-def _shortened_arguments(old: Any, text: str) -> Any:
-    """Of a custom tool, what it is called with may be any text."""
-    return text if isinstance(old, str) else contents.arguments_like(old, text)
 
 
 def _result(item: Value, key: str) -> ToolResult:
@@ -310,15 +312,30 @@ class OpenAIResponses(RecordDialect):
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per item; those of one answer with reasoning in it are a group."""
-        items = [record.value if _is_item(record.value) else None for record in records]
-        return tuple(map(_responses_message, items, answers(items)))
+        items: list[Value] = [record.value if _is_item(record.value) else {} for record in records]
+        messages = []
+        for item, group in zip(items, answers(items), strict=True):
+            role = item_role(item)
+            parts = () if role is Role.META else item_parts(item)
+            messages.append(Message(role=role, parts=parts, group=group, summary=summary_of(role, parts)))
+        return tuple(messages)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """The removed items that nobody but the provider can read, then messages in the file's own style."""
         kept, records = cut.kept, transcript.records
         removed = (record for i, record in enumerate(records) if i not in kept and isinstance(record.value, dict))
         opaque = (record.raw for record in removed if is_opaque(record.value))
-        return (*opaque, *dumped(transcript, (_item(item, records) for item in insertions)))
+        messages = [value for record in records if _is_item(value := record.value) and item_type(value) == "message"]
+        has_blocks = any(isinstance(message.get("content"), list) for message in messages)
+        has_types = not messages or any("type" in message for message in messages)
+        written = []
+        for item in insertions:
+            kind = "output_text" if item.role is Role.ASSISTANT else "input_text"
+            content: Any = [{"type": kind, "text": item.text}] if has_blocks else item.text
+            message = {"type": "message"} if has_types else {}
+            message |= {"role": item.role.value, "content": content}
+            written.append(located.like_keys(message, next(iter(messages), {})))
+        return (*opaque, *dumped(transcript, written))
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A request: the items as its ``input``."""
@@ -327,29 +344,6 @@ class OpenAIResponses(RecordDialect):
         if conversation.tools:
             row["tools"] = [{"type": "function", **tool.declaration()} for tool in conversation.tools]
         return (row,)
-
-
-def _responses_message(item: Any, group: str) -> Message:
-    role = Role.META if item is None else item_role(item)
-    if role is Role.META:
-        return Message(role=role)
-    parts = item_parts(item)
-    return Message(role=role, parts=parts, group=group, summary=summary_of(role, parts))
-
-
-def _item(insertion: Insertion, records: Sequence[Record]) -> dict[str, Any]:
-    """A message; its content is a text where the file's own are."""
-    messages = [record.value for record in records if _is_item(record.value) and item_type(record.value) == "message"]
-    kind = "output_text" if insertion.role is Role.ASSISTANT else "input_text"
-    has_blocks = any(isinstance(message.get("content"), list) for message in messages)
-    message: dict[str, Any] = {
-        "type": "message",
-        "role": insertion.role.value,
-        "content": [{"type": kind, "text": insertion.text}] if has_blocks else insertion.text,
-    }
-    if messages and not any("type" in found for found in messages):
-        del message["type"]
-    return located.like_keys(message, next(iter(messages), {}))
 
 
 RESPONSES = OpenAIResponses(lambda item: item_pieces(item) if _is_item(item) else [])
@@ -384,9 +378,7 @@ class ChatGPT(RecordDialect):
         tree = ParentTree(nodes, ("id", "parent"))
         current = tree.index.get(string(at(row, ("current_node",))), next(reversed(tree.index.values()), None))
         path = set(tree.ancestors(current))
-        return registry.pad_missing_results(
-            tuple(_chatgpt_message(node, i not in path) for i, node in enumerate(nodes))
-        )
+        return registry.pad_missing_results([_chatgpt_message(node, i not in path) for i, node in enumerate(nodes)])
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Nodes one after another; `settle` links them between what is left."""
@@ -425,15 +417,23 @@ class ChatGPT(RecordDialect):
         nodes = [record.value if _is_node(record.value) else {} for record in composed.records]
         new = [_node_id(node) for node in nodes if _node_id(node) not in old]
         parents = _node_parents(nodes, old, new)
-        records = tuple(_relinked(record, node, parents) for record, node in zip(composed.records, nodes, strict=True))
+        records = list(composed.records)
+        for i, node in enumerate(nodes):
+            own = _node_id(node)
+            linked = [child for child, parent in parents.items() if parent == own]
+            known = [child for child in node.get("children", ()) if child in linked]
+            children = [*known, *(child for child in linked if child not in known)]
+            if own in parents and (node["parent"] != parents[own] or node["children"] != children):
+                links = {"parent": parents[own], "children": children}
+                raw = _dumped_node(own, {**parse_record(records[i].raw), **links})
+                records[i] = replace(records[i], raw=raw, value=parse_record(raw))
+        composed = replace(composed, records=tuple(records))
         current = string(at(source.row, ("current_node",)))
         if current in parents or not parents:
-            return replace(composed, records=records)
+            return composed
         last = next(reversed(parents))
-        row = {**source.row, "current_node": last}
-        return replace(
-            composed, records=records, frame=contents.with_key(composed.frame, "current_node", last), row=row
-        )
+        frame = contents.with_key(composed.frame, "current_node", last)
+        return replace(composed, frame=frame, row={**source.row, "current_node": last})
 
 
 def _is_node(value: Any) -> bool:
@@ -498,19 +498,6 @@ def _node_parents(
         parents[own] = parent or None
         before = own
     return parents
-
-
-def _relinked(record: Record, node: Mapping[str, Any], parents: Mapping[str, str | None]) -> Record:
-    own = _node_id(node)
-    if own not in parents:
-        return record
-    linked = [child for child, parent in parents.items() if parent == own]
-    children = [child for child in node["children"] if child in linked]
-    links = {"parent": parents[own], "children": [*children, *(child for child in linked if child not in children)]}
-    if all(node[key] == value for key, value in links.items()):
-        return record
-    raw = _dumped_node(own, {**parse_record(record.raw), **links})
-    return replace(record, raw=raw, value=parse_record(raw))
 
 
 def _dumped_node(key: str, node: Mapping[str, Any]) -> bytes:

@@ -77,7 +77,15 @@ def _event_pieces(event: Value, place: JsonPath) -> list[LocatedPart]:
     if _role(event) is Role.META:
         return []
     if not _is_action(event):
-        return _answer(event, place)
+        metadata, cause = event.get("tool_call_metadata"), event.get("cause")
+        if not isinstance(cause, int) and not isinstance(metadata, dict):
+            # An error that answers no call.
+            return _text(event, place, "content")
+        call_id, name = string(at(metadata, ("tool_call_id",))) or _own_id(cause), at(metadata, ("function_name",))
+        code = at(event, ("extras", "metadata", "exit_code"))
+        code = at(event, ("extras", "exit_code")) if code is None else code
+        failed = event.get("observation") == "error" or (isinstance(code, int) and code > 0)
+        return [located.result(event.get("content"), (*place, "content"), call_id=call_id, name=name, is_error=failed)]
     kind, args, inside = event["action"], event["args"], (*place, "args")
     if kind in ("message", "system"):
         urls = (url for url in listed(args.get("image_urls")) if isinstance(url, str))
@@ -87,19 +95,6 @@ def _event_pieces(event: Value, place: JsonPath) -> list[LocatedPart]:
     if kind in ("finish", "reject"):
         return _text(args, inside, "final_thought") or _text(args, inside, "thought") or _text(event, place, "message")
     return [*_text(args, inside, "thought"), _call(event, place)]
-
-
-def _answer(event: Value, place: JsonPath) -> list[LocatedPart]:
-    """A tool's answer; an error that answers no call is a text."""
-    metadata, cause = event.get("tool_call_metadata"), event.get("cause")
-    if not isinstance(cause, int) and not isinstance(metadata, dict):
-        return _text(event, place, "content")
-    call_id = string(at(metadata, ("tool_call_id",))) or _own_id(cause)
-    code = at(event, ("extras", "metadata", "exit_code"))
-    code = at(event, ("extras", "exit_code")) if code is None else code
-    failed = event.get("observation") == "error" or (isinstance(code, int) and code > 0)
-    name = at(metadata, ("function_name",))
-    return [located.result(event.get("content"), (*place, "content"), call_id=call_id, name=name, is_error=failed)]
 
 
 _META = Message(role=Role.META)
@@ -149,7 +144,13 @@ class OpenHands(RecordDialect):
         written: list[Any] = []
         for item, number in zip(insertions, numbers, strict=True):
             if item.is_summary and not has_pairs:
-                event = _condensation(item.text, removed[count:], len(cut.before))
+                # What forgets the removed events and puts the summary in their place.
+                forgotten = removed[count:]
+                args: dict[str, Any] = {"forgotten_event_ids": forgotten}
+                if forgotten and forgotten == list(range(forgotten[0], forgotten[-1] + 1)):
+                    args = {"forgotten_events_start_id": forgotten[0], "forgotten_events_end_id": forgotten[-1]}
+                args |= {"summary": item.text, "summary_offset": len(cut.before)}
+                event = {"source": "agent", "message": "Condensation", "action": "condensation", "args": args}
             else:
                 args = {"content": item.text, "wait_for_response": False}
                 source = "agent" if item.role is Role.ASSISTANT else "user"
@@ -157,15 +158,6 @@ class OpenHands(RecordDialect):
             event = like_keys({"id": number, "timestamp": time, **event}, like)
             written.append([event, _NO_OBSERVATION] if has_pairs else event)
         return dumped(transcript, written)
-
-
-def _condensation(summary: str, forgotten: Sequence[int], offset: int) -> dict[str, Any]:
-    """What forgets these events and puts the summary in their place."""
-    args: dict[str, Any] = {"forgotten_event_ids": forgotten}
-    if forgotten and forgotten == list(range(forgotten[0], forgotten[-1] + 1)):
-        args = {"forgotten_events_start_id": forgotten[0], "forgotten_events_end_id": forgotten[-1]}
-    args |= {"summary": summary, "summary_offset": offset}
-    return {"source": "agent", "message": "Condensation", "action": "condensation", "args": args}
 
 
 def _is_event(value: Any) -> bool:
@@ -334,7 +326,13 @@ def _v1_pieces(value: Any) -> list[LocatedPart]:
     if kind == "ActionEvent":
         return [*_thoughts(value), *located.content(value.get("thought"), "thought"), _v1_call(value)]
     if role is Role.TOOL:
-        return [_result(value, kind)]
+        call_id, name = value.get("tool_call_id"), value.get("tool_name")
+        if kind != "ObservationEvent":
+            key = "error" if kind == "AgentErrorEvent" else "rejection_reason"
+            return [located.result(string(value.get(key)), (key,), call_id=call_id, name=name, is_error=True)]
+        keys = (key for key in ("content", "output", "message") if at(value, ("observation", key)) is not None)
+        place, failed = ("observation", next(keys, "content")), at(value, ("observation", "is_error")) is True
+        return [located.result(at(value, place), place, call_id=call_id, name=name, is_error=failed)]
     return located.content(value.get("summary"), "summary") if role is Role.USER else []
 
 
@@ -358,18 +356,6 @@ def _v1_call(value: Mapping[str, Any]) -> LocatedPart:
     action = value.get("action")
     own = {key: found for key, found in action.items() if key != "kind"} if isinstance(action, dict) else {}
     return LocatedPart(ToolCall(id=call_id, name=name, arguments=own))
-
-
-def _result(value: Mapping[str, Any], kind: str) -> LocatedPart:
-    call_id, name = value.get("tool_call_id"), value.get("tool_name")
-    if kind != "ObservationEvent":
-        key = "error" if kind == "AgentErrorEvent" else "rejection_reason"
-        return located.result(string(value.get(key)), (key,), call_id=call_id, name=name, is_error=True)
-    observation = value.get("observation")
-    keys = (key for key in ("content", "output", "message") if at(observation, (key,)) is not None)
-    place = ("observation", next(keys, "content"))
-    failed = at(observation, ("is_error",)) is True
-    return located.result(at(value, place), place, call_id=call_id, name=name, is_error=failed)
 
 
 OPENHANDS_V1 = OpenHandsV1(_v1_pieces)

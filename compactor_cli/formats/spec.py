@@ -42,22 +42,6 @@ if TYPE_CHECKING:
 _RoleRule = tuple[Test, Mapping[str, Any]]
 
 
-def _own_shape(keys: Mapping[str, Any], is_message: Test, transcript: Transcript) -> chat.TurnShape:
-    """How the file's own messages are written, of what these keys allow."""
-    both = zip(transcript.records, transcript.messages, strict=True)
-    spoken = ((record.value, message.role) for record, message in both if isinstance(record.value, dict))
-    own = [(value, role) for value, role in spoken if is_message(value)]
-    first = own[0][0] if own else {}
-    alternatives = (keys["role"].split("|"), keys["text"].split("|"))
-    role_key, text_key = (next((key for key in each if key in first), each[0]) for each in alternatives)
-    names = {role: list(keys.get(role.value, (role.value,))) for role in (Role.USER, Role.ASSISTANT)}
-    if keys.get("own_names"):
-        for role, usual in names.items():
-            own_names = (value[role_key] for value, speaker in own if speaker is role and role_key in value)
-            names[role] = [*dict.fromkeys(own_names), *usual]
-    return chat.TurnShape(role_key, text_key, names)
-
-
 class _Templates:
     """The templates of a specification."""
 
@@ -76,7 +60,12 @@ class _Templates:
         messages = [value for value in values if self._is_message(value)]
         known: dict[str, Any] = {"near": near, "first": messages[0] if messages else {}}
         for name, rule in self._spec.get("values", {}).items():
-            known[name] = _named(rule, known, messages)
+            # A value of the record near by, or of the newest that has one.
+            excepted = [filled(each, known) for each in rule.get("except", ())]
+            where = reversed(messages) if rule.get("from") == "newest" else (known[rule.get("from", "near")],)
+            found = (lookup(value, rule["path"]) for value in where)
+            given = (each for each in found if each and isinstance(each, str) and each not in excepted)
+            known[name] = next(given, rule["otherwise"])
         _, _, digits = self._spec.get("ids", "sha256:24").partition(":")
         seeds = [(transcript.sha256, item.text) for item in insertions]
         ids = [located.derived_hex(*seed, int(digits)) if digits else located.derived_uuid(*seed) for seed in seeds]
@@ -106,15 +95,6 @@ class _Templates:
             is_single = isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict)
             found[key] = [like_keys(value[0], old[0])] if is_single and isinstance(old, list) and old else value
         return like_keys(found, like)
-
-
-def _named(rule: Mapping[str, Any], known: Mapping[str, Any], messages: Sequence[Any]) -> Any:
-    """A value of ``insert.values``: of the record near by, or of the newest that has one."""
-    excepted = [filled(each, known) for each in rule.get("except", ())]
-    where = reversed(messages) if rule.get("from") == "newest" else (known[rule.get("from", "near")],)
-    found = (lookup(value, rule["path"]) for value in where)
-    names = (each for each in found if each and isinstance(each, str) and each not in excepted)
-    return next(names, rule["otherwise"])
 
 
 def filled(template: Any, known: Mapping[str, Any]) -> Any:
@@ -222,7 +202,16 @@ class SpecDialect(RecordDialect):
         for i, message in enumerate(messages[:newest]):
             if message.role is not Role.SYSTEM:
                 messages[i] = replace(message, superseded=True)
-        return _with_hidden_results(messages) if self._spec.get("unanswered") == "absent" else tuple(messages)
+        if self._spec.get("unanswered") != "absent":
+            return tuple(messages)
+        # The format holds no answers: a call that no later record answers gets a result that is not shown.
+        is_answered = False
+        for i, message in reversed(list(enumerate(messages))):
+            if message.calls and not is_answered:
+                hidden = (ToolResult(id=call.id, text="", name=call.name, is_recorded=False) for call in message.calls)
+                messages[i] = replace(message, parts=(*message.parts, *hidden))
+            is_answered = is_answered if message.is_meta else bool(message.results)
+        return tuple(messages)
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model that the newest record names, else what is around the records; without what is before its name."""
@@ -234,8 +223,19 @@ class SpecDialect(RecordDialect):
         placed = alternating(transcript, cut, insertions) if self._insert.get("alternates") else insertions
         if self._templates:
             return self._templates.write(transcript, cut, placed)
-        shape = _own_shape(self._insert.get("keys", {"role": "role", "text": "content"}), self._is_message, transcript)
-        return chat.new_messages(transcript, cut, placed, shape)
+        # Of the names that the specification allows, those of the file's own messages.
+        keys = self._insert.get("keys", {"role": "role", "text": "content"})
+        both = zip(transcript.records, transcript.messages, strict=True)
+        spoken = ((record.value, message.role) for record, message in both if isinstance(record.value, dict))
+        own = [(value, role) for value, role in spoken if self._is_message(value)]
+        first = own[0][0] if own else {}
+        alternatives = (keys["role"].split("|"), keys["text"].split("|"))
+        role_key, text_key = (next((key for key in each if key in first), each[0]) for each in alternatives)
+        names = {role: list(keys.get(role.value, (role.value,))) for role in (Role.USER, Role.ASSISTANT)}
+        for role, usual in names.items() if keys.get("own_names") else ():
+            own_names = (value[role_key] for value, speaker in own if speaker is role and role_key in value)
+            names[role] = [*dict.fromkeys(own_names), *usual]
+        return chat.new_messages(transcript, cut, placed, chat.TurnShape(role_key, text_key, names))
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
         """The keys around the records that say how many there are, brought in line."""
@@ -262,9 +262,9 @@ class SpecDialect(RecordDialect):
 
     def _message(self, value: Any, first: Any, roles: Sequence[_RoleRule]) -> Message:
         if self._is_summary(value):
-            own = parts_of(self._all_pieces(value))
-            summary = PreviousSummary(origin=self.name, text=string(lookup(value, self._spec["summary"]["text"])))
-            return Message(role=Role.USER, parts=own, timestamp=self._time(value), summary=summary)
+            found = parts_of(self._all_pieces(value))
+            own = PreviousSummary(origin=self.name, text=string(lookup(value, self._spec["summary"]["text"])))
+            return Message(role=Role.USER, parts=found, timestamp=self._time(value), summary=own)
         if not isinstance(value, dict) or not self._is_message(value):
             return _META
         found = parts_of(self._pieces(value))
@@ -272,20 +272,17 @@ class SpecDialect(RecordDialect):
         if role is Role.META:
             return Message(role=role, timestamp=self._time(value))
         own_words = None
-        if role is Role.USER and len(own := parts_of(self._persons(value))) != len(found):
+        if role is Role.USER and len(typed := parts_of(self._persons(value))) != len(found):
             # The client's words stand in the same message.
-            own_words = text_of(own)
-        carried = self._carried_summary(value) or summary_of(role, found)
-        return Message(role=role, parts=found, timestamp=self._time(value), summary=carried, own_words=own_words)
-
-    def _carried_summary(self, value: Any) -> PreviousSummary | None:
-        """The summary that an element of a message is, the client's own."""
-        if self._carried is None:
-            return None
-        found, is_summary = lookup(value, self._carried["each"]), condition(self._carried["when"])
-        texts = (string(lookup(each, self._carried["text"])) for each in found or () if is_summary(each))
-        text = next(filter(None, texts), "")
-        return PreviousSummary(origin=self.name, text=text) if text else None
+            own_words = text_of(typed)
+        summary = summary_of(role, found)
+        if self._carried:
+            # The client's own, an element of the message.
+            elements, is_summary = lookup(value, self._carried["each"]), condition(self._carried["when"])
+            texts = (string(lookup(each, self._carried["text"])) for each in elements or () if is_summary(each))
+            if text := next(filter(None, texts), ""):
+                summary = PreviousSummary(origin=self.name, text=text)
+        return Message(role=role, parts=found, timestamp=self._time(value), summary=summary, own_words=own_words)
 
     def _time(self, value: Any) -> str:
         paths = self._spec.get("message", _ANY).get("time", ())
@@ -367,16 +364,3 @@ def _first_score(scores: Sequence[tuple[Test, int]], value: Any) -> int:
         if applies(value):
             return score
     return 0
-
-
-def _with_hidden_results(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Of a format that holds no answers: a call that no later record answers gets a result that is not shown."""
-    found = list(messages)
-    is_answered = False
-    for i in reversed(range(len(found))):
-        message = found[i]
-        if message.calls and not is_answered:
-            hidden = (ToolResult(id=call.id, text="", name=call.name, is_recorded=False) for call in message.calls)
-            found[i] = replace(message, parts=(*message.parts, *hidden))
-        is_answered = bool(message.results) if not message.is_meta else is_answered
-    return tuple(found)

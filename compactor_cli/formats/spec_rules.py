@@ -21,7 +21,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from compactor_cli.formats import gemini, located
 from compactor_cli.formats.contents import arguments, listed, string
@@ -131,7 +131,13 @@ def _path_test(path: str, test: Test) -> Test:
 
 def _test(wanted: Any) -> Test:
     if isinstance(wanted, list):
-        return _one_of(wanted)
+        # Plain words are a set: most conditions ask for the kind of a record, and are asked of each.
+        texts = [
+            each for each in wanted if isinstance(each, str) and each not in KINDS and not each.startswith(_NOCASE)
+        ]
+        plain = [each for each in texts if "*" not in (each[:1], each[-1:])]
+        words, others = frozenset(plain), [_test(each) for each in wanted if each not in plain]
+        return lambda found: (isinstance(found, str) and found in words) or any(test(found) for test in others)
     if isinstance(wanted, dict):
         return condition(wanted)
     if not isinstance(wanted, str):
@@ -139,8 +145,8 @@ def _test(wanted: Any) -> Test:
     if wanted in KINDS:
         return KINDS[wanted]
     if wanted.startswith(_NOCASE):
-        words = frozenset(wanted.removeprefix(_NOCASE).lower().split("|"))
-        return lambda found: isinstance(found, str) and found.lower() in words
+        lower = frozenset(wanted.removeprefix(_NOCASE).lower().split("|"))
+        return lambda found: isinstance(found, str) and found.lower() in lower
     if wanted.endswith("*"):
         return lambda found: isinstance(found, str) and found.startswith(wanted[:-1])
     if wanted.startswith("*"):
@@ -148,20 +154,11 @@ def _test(wanted: Any) -> Test:
     return lambda found: isinstance(found, str) and found == wanted
 
 
-def _one_of(wanted: list[Any]) -> Test:
-    """A list of plain words is a set: most conditions ask for the kind of a record, and are asked of each."""
-    texts = [each for each in wanted if isinstance(each, str) and each not in KINDS and not each.startswith(_NOCASE)]
-    plain = [each for each in texts if "*" not in (each[:1], each[-1:])]
-    words = frozenset(plain)
-    others = [_test(each) for each in wanted if each not in plain]
-    return lambda found: (isinstance(found, str) and found in words) or any(test(found) for test in others)
-
-
 Rule = Mapping[str, Any]
 Reader = Callable[[Any], list[LocatedPart]]
 # Of a value, its place in the record, and the record.
 _Inner = Callable[[Any, JsonPath, Any], list[LocatedPart]]
-_Maker = Callable[[Any, JsonPath, Any, Rule], Iterator[LocatedPart]]
+_Maker = Callable[[Any, JsonPath, Any, Rule], Iterable[LocatedPart]]
 
 
 def reader(rules: Sequence[Rule], *, persons_only: bool = False) -> Reader:
@@ -210,26 +207,23 @@ def _parts_reader(rule: Rule) -> _Inner:
         place = steps(same_in)
         there = at(record, place)
         others = [((*place, i), each) for i, each in enumerate(there)] if isinstance(there, list) else [(place, there)]
-        copies = [where for where, each in others if each == value]
-        return [_with_copies(part, len(base), copies) for part in found]
+        for n, part in enumerate(found):
+            again = ((*where, *at[len(base) :]) for where, each in others if each == value for at in part.places)
+            found[n] = part._replace(places=(*part.places, *again))
+        return found
 
     return parts
 
 
-def _with_copies(part: LocatedPart, depth: int, copies: Sequence[JsonPath]) -> LocatedPart:
-    again = ((*copy, *place[depth:]) for copy in copies for place in part.places)
-    return part._replace(places=(*part.places, *again))
+def _thinking(value: Any, base: JsonPath, path: str, rule: Rule) -> Iterator[LocatedPart]:
+    if text := string(lookup(value, path)):
+        yield located.thinking(text)
 
 
 def _text(value: Any, base: JsonPath, path: str, rule: Rule) -> Iterator[LocatedPart]:
     if text := string(lookup(value, path)):
         there = [place_of(value, one) for one in (path, *rule.get("copies", ()))]
         yield located.text(text, *((*base, *place) for place in there if place is not None))
-
-
-def _thinking(value: Any, base: JsonPath, path: str, rule: Rule) -> Iterator[LocatedPart]:
-    if text := string(lookup(value, path)):
-        yield located.thinking(text)
 
 
 def _call(value: Any, base: JsonPath, fields: Mapping[str, str], rule: Rule) -> Iterator[LocatedPart]:
@@ -274,18 +268,9 @@ def _blocks(value: Any, base: JsonPath, path: str, rule: Rule) -> Iterator[Locat
 
 
 def _gemini(value: Any, base: JsonPath, path: str, rule: Rule) -> Iterator[LocatedPart]:
-    place = steps(path)
-    content = at(value, place)
+    content = at(value, steps(path))
     for piece in gemini.pieces(content) if gemini.is_content(content) else ():
-        yield piece.below(*base, *place)
-
-
-def _json(value: Any, base: JsonPath, path: str, rule: Rule) -> Iterator[LocatedPart]:
-    yield located.text(json.dumps(lookup(value, path), ensure_ascii=False))
-
-
-def _media(value: Any, base: JsonPath, path: str, rule: Rule) -> Iterator[LocatedPart]:
-    yield located.media(string(lookup(value, path)) or "unknown", value)
+        yield piece.below(*base, *steps(path))
 
 
 MAKERS: Mapping[str, _Maker] = {
@@ -295,8 +280,8 @@ MAKERS: Mapping[str, _Maker] = {
     "gemini": _gemini,
     "call": _call,
     "result": _result,
-    "json": _json,
-    "media": _media,
+    "json": lambda value, base, path, rule: [located.text(json.dumps(lookup(value, path), ensure_ascii=False))],
+    "media": lambda value, base, path, rule: [located.media(string(lookup(value, path)) or "unknown", value)],
 }
 
 
@@ -360,16 +345,14 @@ def _line_of(text: str, where: _Where) -> int:
     return at + 1
 
 
-def _check_one_of(words: Sequence[str], value: Any, where: _Where, what: str) -> None:
-    if value not in words:
-        _fail_with_nearest(words, str(value), where, f"{what} {value!r} is not known")
-
-
-def _fail_with_nearest(words: Sequence[str], value: str, where: _Where, what: str) -> NoReturn:
+def _check_one_of(words: Sequence[str], value: str, where: _Where, what: str) -> None:
+    if value in words:
+        return
     from difflib import get_close_matches
 
     near = get_close_matches(value, words, n=1)
-    raise _Fault(where, what, f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(words)}")
+    next_step = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(words)}"
+    raise _Fault(where, f"{what} is not known", next_step)
 
 
 # The tables of a specification: each key with the kind of its value. ``!``: it must be there; ``[kind]``: a list of
@@ -413,7 +396,15 @@ def _check(kind: str, value: Any, where: _Where) -> None:
         if not isinstance(value, wanted):
             raise _Fault(where, f"{what}, this is {_kind(value)}", next_step)
     elif kind in _TABLES:
-        _check_table(_TABLES[kind], value, where)
+        _check("table", value, where)
+        entries = [entry.partition("=") for entry in _TABLES[kind].split()]
+        known = {key.removesuffix("!"): inner for key, _, inner in entries}
+        for key in value:
+            _check_one_of(list(known), key, (*where, key), "this key")
+            _check(known[key], value[key], (*where, key))
+        required = [key.removesuffix("!") for key, _, _ in entries if key.endswith("!")]
+        if missing := next((key for key in required if key not in value), None):
+            raise _Fault(where, f"the key {missing!r} is missing", f"add it; {_GUIDE}")
     elif kind.startswith("["):
         _check("list", value, where)
         for i, each in enumerate(value):
@@ -424,22 +415,9 @@ def _check(kind: str, value: Any, where: _Where) -> None:
             _check(kind[1:-1], each, (*where, key))
     elif kind.startswith("'"):
         _check("text", value, where)
-        _check_one_of(kind.strip("'").split("|"), value, where, "the value")
+        _check_one_of(kind.strip("'").split("|"), value, where, f"the value {value!r}")
     else:
         _CHECKS[kind](value, where)
-
-
-def _check_table(table: str, value: Any, where: _Where) -> None:
-    _check("table", value, where)
-    entries = [entry.partition("=") for entry in table.split()]
-    known = {key.removesuffix("!"): kind for key, _, kind in entries}
-    for key in value:
-        if key not in known:
-            _fail_with_nearest(list(known), key, (*where, key), "this key is not known")
-        _check(known[key], value[key], (*where, key))
-    required = [key.removesuffix("!") for key, _, _ in entries if key.endswith("!")]
-    if missing := next((key for key in required if key not in value), None):
-        raise _Fault(where, f"the key {missing!r} is missing", f"add it; {_GUIDE}")
 
 
 def _score(value: Any, where: _Where) -> None:
@@ -460,7 +438,7 @@ def _condition(value: Any, where: _Where) -> None:
                     next_step = "write a path with dots in quotes" if "." not in path else ""
                     raise _Fault((*where, path), "a test is a value or a list of values, not a table", next_step)
                 if isinstance(one, str) and one.startswith("is:"):
-                    _check_one_of(list(KINDS), one, (*where, path), "the test")
+                    _check_one_of(list(KINDS), one, (*where, path), f"the test {one!r}")
 
 
 def _ids(value: Any, where: _Where) -> None:
@@ -470,7 +448,8 @@ def _ids(value: Any, where: _Where) -> None:
 
 def _word(value: Any, where: _Where) -> None:
     _check("text", value, where)
-    _check_one_of(list(WORDS), value.removeprefix("-"), where, "the word")
+    word = value.removeprefix("-")
+    _check_one_of(list(WORDS), word, where, f"the word {word!r}")
 
 
 def _rule(value: Any, where: _Where) -> None:
@@ -512,7 +491,8 @@ def _check_whole(spec: Mapping[str, Any]) -> None:
 def _check_placeholders(template: Any, names: set[str], where: _Where) -> None:
     if isinstance(template, str):
         for found in PLACEHOLDER.findall(template):
-            _check_one_of(sorted(names), found.partition(".")[0], where, "the placeholder")
+            name = found.partition(".")[0]
+            _check_one_of(sorted(names), name, where, f"the placeholder {name!r}")
     elif isinstance(template, dict | list):
         for each in template.values() if isinstance(template, dict) else template:
             _check_placeholders(each, names, where)

@@ -314,8 +314,8 @@ class Pi(SessionDialect):
 
 
 def _pi_message(value: Value, is_superseded: bool) -> Message:
-    role, _opencode_pieces = _role_and_pieces(value)
-    parts = located.parts_of(_opencode_pieces)
+    role, pieces = _role_and_pieces(value)
+    parts = located.parts_of(pieces)
     timestamp = string(value.get("timestamp"))
     if role is Role.META:
         return Message(role=role, timestamp=timestamp)
@@ -346,7 +346,9 @@ def _role_and_pieces(value: Value) -> tuple[Role, list[LocatedPart]]:
         command = located.text(f"Ran `{string(message.get('command'))}`")
         return Role.USER, [command, located.text(message.get("output"), ("message", "output"))]
     speaker = {"user": Role.USER, "custom": Role.USER, "hookMessage": Role.USER, "assistant": Role.ASSISTANT}.get(role)
-    return (speaker, located.content(content, "message", "content", read=_pi_block)) if speaker else (Role.META, [])
+    if not speaker:
+        return Role.META, []
+    return speaker, located.content(content, "message", "content", read=_pi_block)
 
 
 def _pi_block(block: Any) -> LocatedPart:
@@ -521,9 +523,11 @@ def _opencode_message(value: Any, is_superseded: bool, asked: set[str]) -> Messa
     found = located.parts_of(_opencode_pieces(value))
     role = _OPENCODE_ROLES[info["role"]]
     summary = marked_summary("opencode", found) if _summarised(value) else summary_of(role, found)
-    texts = [*_of_type(value, "text")]
+    texts, subtasks = list(_of_type(value, "text")), _of_type(value, "subtask")
+    # The slash commands by which the user had a subagent do something.
+    commands = [f"/{command}" for part in subtasks if (command := string(part.get("command")))]
     own_words = None
-    if role is Role.USER and (commands := _typed_commands(value)):
+    if role is Role.USER and commands:
         own_words = "\n".join(commands)
     elif role is Role.USER and any(part.get("synthetic") is True for part in texts):
         # What the user typed of a message to which the client added texts.
@@ -533,11 +537,6 @@ def _opencode_message(value: Any, is_superseded: bool, asked: set[str]) -> Messa
     return Message(
         role=role, parts=found, timestamp=time, summary=summary, superseded=is_superseded, own_words=own_words
     )
-
-
-def _typed_commands(value: Any) -> list[str]:
-    """The slash commands of a message by which the user had a subagent do something."""
-    return [f"/{command}" for part in _of_type(value, "subtask") if (command := string(part.get("command")))]
 
 
 def _opencode_pieces(value: Any) -> list[LocatedPart]:
@@ -560,22 +559,22 @@ def _opencode_pieces(value: Any) -> list[LocatedPart]:
     return found
 
 
-def _opencode_tool(part: Mapping[str, Any], place: JsonPath) -> list[LocatedPart]:
+def _opencode_tool(part: Mapping[str, Any], place: JsonPath) -> Iterator[LocatedPart]:
     state = part.get("state")
     call_id, name = string(part.get("callID")), string(part.get("tool"))
-    status = string(at(state, ("status",)))
-    call = ToolCall(id=call_id, name=name, arguments=arguments(at(state, ("input",)) or {}))
-    asked = LocatedPart(call, ((*place, "state", "input"),) if at(state, ("input",)) else ())
+    status, given = string(at(state, ("status",))), at(state, ("input",))
+    call = ToolCall(id=call_id, name=name, arguments=arguments(given or {}))
+    yield LocatedPart(call, ((*place, "state", "input"),) if given else ())
     if status in ("pending", "running", ""):
-        return [asked]
+        return
     result = ToolResult(id=call_id, text=PRUNED_OUTPUT, name=name, is_error=status == "error")
     if at(state, ("time", "compacted")):
-        return [asked, LocatedPart(result)]
+        yield LocatedPart(result)
+        return
     key = "error" if status == "error" and at(state, ("output",)) is None else "output"
-    files = len(listed(at(state, ("attachments",))))
-    ended = shell_exit_code(at(state, ("metadata", "exit")))
+    files, ended = len(listed(at(state, ("attachments",)))), shell_exit_code(at(state, ("metadata", "exit")))
     result = replace(result, text=string(at(state, (key,))), media_count=files, exit_code=ended)
-    return [asked, LocatedPart(result, ((*place, "state", key),))]
+    yield LocatedPart(result, ((*place, "state", key),))
 
 
 OPENCODE = OpenCode(_opencode_pieces)

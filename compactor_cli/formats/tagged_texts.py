@@ -23,14 +23,24 @@ from typing import Any, NamedTuple
 from compactor_cli.formats import chat, contents, located, registry
 from compactor_cli.formats.chat import BRIDGE, alternating
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import TextPiece, dump, json_value, listed, named_call, parse, result_text, string
+from compactor_cli.formats.contents import (
+    TextPiece,
+    dump,
+    json_value,
+    listed,
+    named_call,
+    parse,
+    result_text,
+    spoken,
+    string,
+)
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
 from compactor_cli.formats.located import RecordDialect
 from compactor_cli.formats.registry import CHAT, RUN, Capabilities, Insertion, InsertionPoint, JsonPath
 from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 
-_TAGS = {Role.ASSISTANT: ("think", "scratch_pad", "tool_call"), Role.TOOL: ("tool_response",)}
-_THOUGHTS = frozenset({"think", "scratch_pad"})
+_THOUGHTS = ("think", "scratch_pad")
+_TAGS = {Role.ASSISTANT: (*_THOUGHTS, "tool_call"), Role.TOOL: ("tool_response",)}
 
 
 def pieces(text: str, role: Role) -> list[TextPiece]:
@@ -83,8 +93,7 @@ def _tagged(tag: str, inner: str) -> Part:
     answer = json_value(inner)
     answer = answer if isinstance(answer, dict) else {}
     text = result_text(answer["content"]) if "content" in answer else inner
-    name = answer.get("name")
-    return ToolResult(id="", text=text, name=name if isinstance(name, str) else "")
+    return ToolResult(id="", text=text, name=string(answer.get("name")))
 
 
 def _shortened(part: Part, written: str, text: str) -> str:
@@ -123,9 +132,15 @@ class ShareGPT(RecordDialect):
         """3 for a call or an observation; 2 for any turn with ``from`` and ``value``."""
         return (3 if value["from"] in _OWN_ROLES else 2) if _is_turn(value) else 0
 
+    def message(self, value: Any) -> Message:
+        """What a turn says."""
+        role = _ROLES.get(value["from"], Role.META) if _is_turn(value) else Role.META
+        parts = () if role is Role.META else contents.spoken(_pieces(value, role))
+        return Message(role=role, parts=parts, summary=summary_of(role, parts))
+
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per turn; the results of a turn's calls are made as many as the calls."""
-        return registry.pad_missing_results([_turn_message(record.value) for record in records])
+        return registry.pad_missing_results(super().read(records))
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Turns with the keys of the file's own, alternating where these do."""
@@ -137,9 +152,8 @@ class ShareGPT(RecordDialect):
         role = _ROLES.get(value["from"], Role.META) if _is_turn(value) else Role.META
         if role is Role.META or not texts:
             return record.raw
-        return dump(
-            {**value, "value": "".join(contents.rewritten(_pieces(value, role), texts, _shortened))}, record.raw
-        )
+        written = contents.rewritten(_pieces(value, role), texts, _shortened)
+        return dump({**value, "value": "".join(written)}, record.raw)
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A row of alternating turns; ``tools`` as the JSON string that trainers read."""
@@ -152,18 +166,15 @@ class ShareGPT(RecordDialect):
             else:
                 if last and message.role is Role.USER and last.role in (Role.USER, Role.TOOL):
                     turns.append({"from": _SPEAKERS[Role.ASSISTANT], "value": BRIDGE})
-                turns.append(_turn(message))
+                speaker, text = _SPEAKERS[message.role], message.text
+                if message.calls:
+                    calls = [{"name": call.name, "arguments": call.arguments} for call in message.calls]
+                    speaker, text = "function_call", dumps(calls[0] if len(calls) == 1 else calls)
+                elif message.results:
+                    speaker, text = "observation", "\n".join(result.text for result in message.results)
+                turns.append({"from": speaker, "value": text})
             last = message
         return ({**_row_of(conversation), "conversations": turns},)
-
-
-def _turn(message: Message) -> dict[str, str]:
-    if message.calls:
-        calls = [{"name": call.name, "arguments": call.arguments} for call in message.calls]
-        return {"from": "function_call", "value": dumps(calls[0] if len(calls) == 1 else calls)}
-    if message.results:
-        return {"from": "observation", "value": "\n".join(result.text for result in message.results)}
-    return {"from": _SPEAKERS[message.role], "value": message.text}
 
 
 def _row_of(conversation: Conversation) -> dict[str, Any]:
@@ -178,14 +189,6 @@ def dumps(value: Any) -> str:
 
 def _is_turn(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("from"), str) and "value" in value
-
-
-def _turn_message(value: Any) -> Message:
-    role = _ROLES.get(value["from"], Role.META) if _is_turn(value) else Role.META
-    if role is Role.META:
-        return Message(role=role)
-    parts = tuple(piece.part for piece in _pieces(value, role) if piece.part is not None)
-    return Message(role=role, parts=parts, summary=summary_of(role, parts))
 
 
 def _pieces(value: Mapping[str, Any], role: Role) -> list[TextPiece]:
@@ -328,8 +331,7 @@ class Cline(RecordDialect):
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with the keys of the file's own; the API wants user and assistant to take turns."""
-        placed = chat.alternating(transcript, cut, insertions)
-        return chat.new_messages(transcript, cut, placed)
+        return chat.new_messages(transcript, cut, alternating(transcript, cut, insertions))
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The message with texts replaced in its blocks; heads of results and calls in a text stay."""

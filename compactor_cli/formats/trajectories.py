@@ -65,17 +65,10 @@ def _shortened(part: Part, written: str, text: str) -> str:
     return command if isinstance(command, str) else text
 
 
-def _spoken(pieces: Sequence[TextPiece]) -> tuple[Part, ...]:
-    return tuple(part for _, part in pieces if part is not None)
-
-
 def _text_of(content: Any) -> str:
     """The text of a content that is a string or a list with one text block; empty for others."""
-    if isinstance(content, str):
-        return content
-    blocks: Sequence[Any] = content if isinstance(content, list) else ()
-    text = blocks[0].get("text") if len(blocks) == 1 and isinstance(blocks[0], dict) else None
-    return text if isinstance(text, str) else ""
+    is_block = isinstance(content, list) and len(content) == 1
+    return string(at(content, (0, "text")) if is_block else content)
 
 
 def _with_text(content: Any, text: str) -> Any:
@@ -184,7 +177,12 @@ def _in_turn(records: Sequence[Record], read: Callable[[Any, bool], Message]) ->
 
 def _swe_message(value: Any, follows_action: bool) -> Message:
     if _is_swe_step(value):
-        return _step_message(value)
+        found, summary = parts_of(_step_pieces(value)), None
+        if not string(value.get("action")).strip():
+            # Without an action, what it observed is words, and may be a summary.
+            found = tuple(Text(text=part.text) if isinstance(part, ToolResult) else part for part in found)
+            summary = previous_summary(Role.USER, string(value.get("observation")))
+        return Message(role=Role.USER if summary else Role.ASSISTANT, parts=found, summary=summary)
     message = chat.read(value)
     if message.is_meta or message.summary:
         return message
@@ -201,7 +199,7 @@ def _swe_message(value: Any, follows_action: bool) -> Message:
     if follows_action and message.role is Role.USER and (text := _text_of(value.get("content"))):
         return Message(role=Role.TOOL, parts=(ToolResult(id="", text=text),))
     if _action(value):
-        return Message(role=Role.ASSISTANT, parts=_spoken(_action_pieces(value)))
+        return Message(role=Role.ASSISTANT, parts=contents.spoken(_action_pieces(value)))
     return message
 
 
@@ -215,15 +213,6 @@ def _action(value: Any) -> str:
 
 def _action_pieces(value: Mapping[str, Any]) -> list[TextPiece]:
     return _fenced(_text_of(value.get("content")), _action(value))
-
-
-def _step_message(value: Mapping[str, Any]) -> Message:
-    found = parts_of(_step_pieces(value))
-    if string(value.get("action")).strip():
-        return Message(role=Role.ASSISTANT, parts=found)
-    texts = tuple(Text(text=part.text) if isinstance(part, ToolResult) else part for part in found)
-    summary = previous_summary(Role.USER, string(value.get("observation")))
-    return Message(role=Role.USER if summary else Role.ASSISTANT, parts=texts, summary=summary)
 
 
 def _step_pieces(value: Mapping[str, Any]) -> list[LocatedPart]:
@@ -306,7 +295,7 @@ def _mini_message(value: Any, follows_command: bool) -> Message:
         failed = code != 0 if isinstance(code, int) else written not in ("", "0")
         return Message(role=Role.TOOL, parts=(ToolResult(id="", text=text, is_error=failed),))
     found = _mini_pieces(value)
-    return Message(role=Role.ASSISTANT, parts=_spoken(found), timestamp=message.timestamp) if found else message
+    return Message(role=Role.ASSISTANT, parts=contents.spoken(found), timestamp=message.timestamp) if found else message
 
 
 def _mini_pieces(value: Any) -> list[TextPiece]:
