@@ -365,9 +365,9 @@ class ClaudeStream(RecordDialect):
             return 0
         kind = value.get("type")
         if kind == "system":
-            return 3 if _subtype(value) in _SYSTEM_SUBTYPES and _session_id(value) else 0
+            return 3 if _mark(value, "subtype") in _SYSTEM_SUBTYPES and _mark(value, "session_id") else 0
         if kind in ("result", "stream_event"):
-            return 3 if _session_id(value) and ("subtype" in value or "event" in value) else 0
+            return 3 if _mark(value, "session_id") and ("subtype" in value or "event" in value) else 0
         if not is_of_conversation(value) or "parts" in value["message"]:
             return 0
         is_enveloped = "session_id" in value or "parent_tool_use_id" in value
@@ -375,7 +375,7 @@ class ClaudeStream(RecordDialect):
 
     def session_key(self, value: Any) -> str:
         """The session that a record says it belongs to."""
-        return _session_id(value) if isinstance(value, dict) else ""
+        return _mark(value, "session_id") if isinstance(value, dict) else ""
 
     def message(self, value: Any) -> Message:
         """What a record says; what subagents say is not shown to the main model."""
@@ -396,7 +396,8 @@ class ClaudeStream(RecordDialect):
         """One message per record; what a compaction replaced is ``superseded``."""
         values, messages, is_summarised = objects(records), [*super().read(records)], False
         for i in reversed(range(len(values))):
-            if is_summarised and values[i].get("type") == "system" and _subtype(values[i]) == "compact_boundary":
+            value = values[i]
+            if is_summarised and value.get("type") == "system" and _mark(value, "subtype") == "compact_boundary":
                 before = (one if one.is_meta else replace(one, superseded=True) for one in messages[:i])
                 return (*before, *messages[i:])
             is_summarised = is_summarised or messages[i].summary is not None
@@ -404,11 +405,10 @@ class ClaudeStream(RecordDialect):
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model of the last answer, else the one the stream began with."""
-        values = [record.value for record in reversed(records) if isinstance(record.value, dict)]
+        values = objects(records)[::-1]
         answers = (at(value, ("message", "model")) for value in values if value.get("type") == "assistant")
         begun = (value.get("model") for value in values if value.get("type") == "system")
-        names = (name for name in (*answers, *begun) if isinstance(name, str) and name)
-        return next((name for name in names if not name.startswith("<")), "")
+        return next((name for name in map(string, (*answers, *begun)) if name and not name.startswith("<")), "")
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Records of the user (and the assistant) with the envelope of a neighbour.
@@ -428,12 +428,9 @@ class ClaudeStream(RecordDialect):
         return dumped(transcript, records)
 
 
-def _subtype(value: Mapping[str, Any]) -> str:
-    return string(value.get("subtype")) or string(at(value, ("message", "subtype")))
-
-
-def _session_id(value: Mapping[str, Any]) -> str:
-    return string(value.get("session_id")) or string(at(value, ("message", "session_id")))
+def _mark(value: Value, key: str) -> str:
+    """What the envelope says at this key; wrappers move it into the message."""
+    return string(value.get(key)) or string(at(value, ("message", key)))
 
 
 CLAUDE_CODE = ClaudeCode(_pieces)

@@ -80,20 +80,6 @@ def _at(value: Any, path: JsonPath) -> Any:
     return tuple(value.values()) if isinstance(value, dict) else value
 
 
-def _row_transcript(record: Record, row: ConversationRow) -> Transcript:
-    """The row as a transcript of its own; what ends its line belongs to it."""
-    start, records, suffix = _elements(record, row.path, row.elements)
-    return Transcript(
-        dialect=row.dialect.name,
-        records=records,
-        messages=read_messages(row.dialect, records, record.value),
-        frame=Frame(container=Container.ARRAY, prefix=record.raw[:start], suffix=suffix),
-        sha256=_hash(record),
-        model=row.dialect.model(records, record.value),
-        row=record.value,
-    )
-
-
 def _find_rows(record: Record, forced: Dialect | None = None) -> tuple[bytes, tuple[Record, ...]] | None:
     """The rows of a document that is an array of rows, each as a record, and the bytes before the first."""
     for path in _ARRAYS_OF_ROWS:
@@ -193,7 +179,18 @@ class _TranscriptReader:
                 )
             elif may_be_row and (row := find_row(record.value, self.forced)):
                 self.last, self.in_rows = row.dialect, True
-                yield self._framed(_row_transcript(record, row))
+                start, records, suffix = _elements(record, row.path, row.elements)
+                # What ends its line belongs to a row.
+                transcript = Transcript(
+                    dialect=row.dialect.name,
+                    records=records,
+                    messages=read_messages(row.dialect, records, record.value),
+                    frame=Frame(container=Container.ARRAY, prefix=record.raw[:start], suffix=suffix),
+                    sha256=_hash(record),
+                    model=row.dialect.model(records, record.value),
+                    row=record.value,
+                )
+                yield self._framed(transcript)
             elif may_be_row and (rows := _find_rows(record, self.forced)):
                 self.prefix += rows[0]
                 self.coming.extendleft(reversed(rows[1]))

@@ -16,7 +16,7 @@ with the messages that stay. Files from before are OpenAI messages next to the s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from compactor_cli.formats.contents import LEFT_OUT, ROLES, dumped, gone_lines, 
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, openai_content, thinking_of
 from compactor_cli.formats.located import LocatedPart, RecordDialect, at, derived_hex, derived_uuid, like_keys, parts_of
 from compactor_cli.formats.registry import Insertion, InsertionPoint, JsonPath, objects, of_words
-from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, ToolCall, Transcript, text_of
+from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, Transcript, text_of
 
 _CLASSES = {
     "Human": ("human", Role.USER),
@@ -108,32 +108,25 @@ class LangChain(RecordDialect):
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """A state: plain messages, their calls in ``tool_calls``."""
-        messages = [line for message in conversation.messages for line in _langchain_lines(message, conversation.model)]
-        return ({**conversation.extra, "messages": messages},)
-
-
-def _langchain_lines(message: Message, model: str) -> Iterator[dict[str, Any]]:
-    for result in message.results:
-        status = "error" if result.is_error else "success"
-        own = {"type": "tool", "content": result.text, "tool_call_id": result.id, "name": result.name}
-        yield {**own, "status": status, "additional_kwargs": {}}
-    if message.role is Role.TOOL:
-        return
-    kind = next(name for name, role in _LANGCHAIN_ROLES.items() if role is message.role)
-    thought = thinking_of(message)
-    kwargs = {"reasoning_content": thought} if thought else dict(_SUMMARY_MARK) if message.summary else {}
-    line: dict[str, Any] = {"type": kind, "content": openai_content(message) or "", "additional_kwargs": kwargs}
-    if message.role is Role.ASSISTANT:
-        sound = [call for call in message.calls if not isinstance(call.arguments, str)]
-        odd = [call for call in message.calls if isinstance(call.arguments, str)]
-        line |= {"response_metadata": {"model_name": model} if model else {}}
-        line["tool_calls"] = [_called(call, "tool_call") for call in sound]
-        line["invalid_tool_calls"] = [_called(call, "invalid_tool_call") for call in odd]
-    yield line
-
-
-def _called(call: ToolCall, kind: str) -> dict[str, Any]:
-    return {"name": call.name, "args": call.arguments, "id": call.id, "type": kind}
+        lines: list[dict[str, Any]] = []
+        for message in conversation.messages:
+            for result in message.results:
+                own = {"type": "tool", "content": result.text, "tool_call_id": result.id, "name": result.name}
+                lines.append({**own, "status": "error" if result.is_error else "success", "additional_kwargs": {}})
+            if message.role is Role.TOOL:
+                continue
+            kind = next(name for name, role in _LANGCHAIN_ROLES.items() if role is message.role)
+            thought = thinking_of(message)
+            kwargs = {"reasoning_content": thought} if thought else dict(_SUMMARY_MARK) if message.summary else {}
+            line: dict[str, Any] = {"type": kind, "content": openai_content(message) or "", "additional_kwargs": kwargs}
+            if message.role is Role.ASSISTANT:
+                line["response_metadata"] = {"model_name": conversation.model} if conversation.model else {}
+                for key, is_odd in zip(_CALL_LISTS, (False, True), strict=True):
+                    calls = [call for call in message.calls if isinstance(call.arguments, str) is is_odd]
+                    own = {"type": key.removesuffix("s")}
+                    line[key] = [{"name": call.name, "args": call.arguments, "id": call.id, **own} for call in calls]
+            lines.append(line)
+        return ({**conversation.extra, "messages": lines},)
 
 
 def _kind_of(value: Any) -> str:

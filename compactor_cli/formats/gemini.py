@@ -207,7 +207,9 @@ class Replay:
         in_list: dict[str, int] = {}
         # A message without an id is like no other.
         keys = {i: string(value.get("id")) or f"#{i}" for i, value in enumerate(values) if _is_message(value)}
-        nested = frozenset(key for i in keys for key in _nested(values[i]))
+        # The ids of calls that hold their results.
+        calls = (call for i in keys for call in listed(values[i].get("toolCalls")) if isinstance(call, dict))
+        nested = frozenset(string(call.get("id")) for call in calls if listed(call.get("result")))
         for i, value in enumerate(values):
             if i in keys:
                 holders[keys[i]] = in_list[keys[i]] = i
@@ -246,12 +248,6 @@ def _is_context(message: Value) -> bool:
 def _answered_ids(value: Value) -> Iterator[str]:
     found = (at(block, ("functionResponse",)) for block in listed(value.get("content")))
     return (string(response.get("id")) for response in found if isinstance(response, dict))
-
-
-def _nested(value: Value) -> Iterator[str]:
-    """The ids of its calls that hold their results."""
-    calls = (call for call in listed(value.get("toolCalls")) if isinstance(call, dict))
-    return (string(call.get("id")) for call in calls if listed(call.get("result")))
 
 
 def _only_answers(value: Value, nested: frozenset[str]) -> bool:

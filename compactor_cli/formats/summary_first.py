@@ -452,9 +452,17 @@ class OpenCode(SessionDialect):
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what the last compaction replaced is ``superseded``."""
         values = [record.value for record in records]
-        gone = _opencode_superseded(values)
         asked = {_summarised(value) for value in values} - {""}
-        return tuple(_opencode_message(value, i in gone, asked) for i, value in enumerate(values))
+        # All before the last answered compaction is not sent, except for what it retains.
+        stop, answered = 0, set[str]()
+        for i in reversed(range(len(values))):
+            answered.add(_summarised(values[i]))
+            part = _compaction(values[i])
+            if part is not None and string(at(values[i], ("info", "id"))) in answered - {""}:
+                first = part.get("tail_start_id")
+                stop = next((j for j in range(i) if first and at(values[j], ("info", "id")) == first), i)
+                break
+        return tuple(_opencode_message(value, i < stop, asked) for i, value in enumerate(values))
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """The pair of a compaction; further messages after it."""
@@ -498,19 +506,6 @@ def _compaction(value: Any) -> Mapping[str, Any] | None:
 def _of_type(value: Any, kind: str) -> Iterator[Mapping[str, Any]]:
     """The parts of a message that are of a type."""
     return (part for part in value["parts"] if isinstance(part, dict) and part.get("type") == kind)
-
-
-def _opencode_superseded(values: Sequence[Any]) -> frozenset[int]:
-    """What the client does not send: all before the last answered compaction, except for what it retains."""
-    answered: set[str] = set()
-    for i in range(len(values) - 1, -1, -1):
-        answered.add(_summarised(values[i]))
-        part = _compaction(values[i])
-        if part is not None and string(at(values[i], ("info", "id"))) in answered - {""}:
-            first = part.get("tail_start_id")
-            kept = next((j for j in range(i) if first and at(values[j], ("info", "id")) == first), i)
-            return frozenset(range(kept))
-    return frozenset()
 
 
 def _opencode_message(value: Any, is_superseded: bool, asked: set[str]) -> Message:

@@ -23,17 +23,7 @@ from typing import Any, NamedTuple
 from compactor_cli.formats import chat, contents, located, registry
 from compactor_cli.formats.chat import BRIDGE, alternating
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import (
-    TextPiece,
-    dump,
-    json_value,
-    listed,
-    named_call,
-    parse,
-    result_text,
-    spoken,
-    string,
-)
+from compactor_cli.formats.contents import TextPiece, dump, json_value, listed, named_call, parse, result_text, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
 from compactor_cli.formats.located import RecordDialect
 from compactor_cli.formats.registry import CHAT, RUN, Capabilities, Insertion, InsertionPoint, JsonPath
