@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 from compactor_cli.formats.contents import listed, string
@@ -59,20 +59,15 @@ class Tree(ParentTree):
         while at is not None and at not in seen:
             run = tuple(self.ancestors(at))
             seen |= dict.fromkeys(run)
-            at = self._before(run[-1], seen)
+            value, before = self.values[run[-1]], bisect_left(self.main, run[-1]) - 1
+            # A root says that it has no parent.
+            is_known = "parentUuid" in value or is_of_conversation(value) or is_boundary(value)
+            if before < 0 or (is_known and not value.get("parentUuid")):
+                break
+            at = self.main[before]
+            if string(self.values[at].get("timestamp")) > string(value.get("timestamp")):
+                break
         return tuple(seen)
-
-    def _before(self, end: int, seen: Mapping[int, None]) -> int | None:
-        """The record before one whose parent is missing; None for a root: it says that it has no parent."""
-        value = self.values[end]
-        is_known = "parentUuid" in value or is_of_conversation(value) or is_boundary(value)
-        if is_known and not value.get("parentUuid"):
-            return None
-        at = bisect_left(self.main, end) - 1
-        if at < 0 or self.main[at] in seen:
-            return None
-        before = self.values[self.main[at]]
-        return self.main[at] if string(before.get("timestamp")) <= string(value.get("timestamp")) else None
 
     @cached_property
     def is_linked(self) -> bool:

@@ -285,7 +285,7 @@ def any_block(value: Any) -> LocatedPart:
 def _other_block(value: Mapping[str, Any]) -> LocatedPart | None:
     kind, inner = value.get("type"), value.get("value")
     if not isinstance(kind, str):
-        return (_haystack(value) if kind is None else None) or _untyped(value)
+        return _untyped(value)
     if kind == "text" and isinstance(inner, str):
         return text(inner, ("value",))
     if kind == "tool_call" and isinstance(inner, str):
@@ -338,19 +338,6 @@ def _goose(value: Mapping[str, Any], kind: str) -> LocatedPart:
     return result(at(value, place) if place else None, place, call_id=value.get("id"), is_error=failed)
 
 
-def _haystack(value: Mapping[str, Any]) -> LocatedPart | None:
-    asked, answer = value.get("tool_call"), value.get("tool_call_result")
-    if isinstance(asked, dict):
-        named = {"id": asked.get("id"), "name": asked.get("tool_name"), "arguments": asked.get("arguments")}
-        return LocatedPart(read_call(named), (("tool_call", "arguments"),))
-    if isinstance(answer, dict):
-        call_id, name = (at(answer, ("origin", key)) for key in ("id", "tool_name"))
-        place, failed = ("tool_call_result", "result"), bool(answer.get("error"))
-        return result(answer.get("result"), place, call_id=call_id, name=name, is_error=failed)
-    words = at(value, ("reasoning", "reasoning_text"))
-    return thinking(words) if isinstance(words, str) else None
-
-
 # The kinds that `block` reads as plain results; other results are of tools that run at the provider's.
 _PLAIN_RESULTS = frozenset({"tool_result", "mcp_tool_result"})
 # Where results of server tools hold a text that may be shortened, best first.
@@ -359,7 +346,16 @@ _OPAQUE_SIZES = ("image", "document", "video", "guardContent", "cachePoint")
 
 
 def _untyped(value: Mapping[str, Any]) -> LocatedPart | None:
-    """A block of the Bedrock Converse API, known by its only key."""
+    """A block of Haystack or of the Bedrock Converse API, known by its only key."""
+    asked, answer = value.get("tool_call"), value.get("tool_call_result")
+    if isinstance(asked, dict):
+        return call(asked, "arguments", "tool_call", name_key="tool_name")
+    if isinstance(answer, dict):
+        call_id, name = (at(answer, ("origin", key)) for key in ("id", "tool_name"))
+        place, failed = ("tool_call_result", "result"), bool(answer.get("error"))
+        return result(answer.get("result"), place, call_id=call_id, name=name, is_error=failed)
+    if isinstance(words := at(value, ("reasoning", "reasoning_text")), str):
+        return thinking(words)
     asked, answer, reasoning = (value.get(key) for key in ("toolUse", "toolResult", "reasoningContent"))
     if isinstance(asked, dict):
         return call(asked, "input", "toolUse", id_key="toolUseId")

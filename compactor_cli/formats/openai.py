@@ -27,18 +27,7 @@ from compactor_cli.formats.contents import ROLES, arguments, dumped, listed, med
 from compactor_cli.formats.conversation import SIGNED, Conversation, arguments_json, spoken_parts
 from compactor_cli.formats.located import LocatedPart, ParentTree, RecordDialect, Value, at, content_parts, derived_uuid
 from compactor_cli.formats.registry import REQUEST, Capabilities, Insertion, InsertionPoint, JsonPath, first_object
-from compactor_cli.model.transcript import (
-    Message,
-    Part,
-    Record,
-    Role,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Transcript,
-    text_of,
-)
+from compactor_cli.model.transcript import Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript, text_of
 from compactor_cli.read.jsonl import parse_record
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
@@ -468,7 +457,7 @@ def _node_parts(message: Mapping[str, Any], role: Role) -> list[Part]:
     kind, recipient = string(content.get("content_type")), string(message.get("recipient"))
     if kind in _THOUGHTS:
         thoughts = (string(at(thought, ("content",))) for thought in listed(content.get("thoughts")))
-        return [Thinking(text="\n".join(thoughts) or string(content.get("content")))]
+        return [located.thinking("\n".join(thoughts) or content.get("content")).part]
     if role is Role.ASSISTANT and recipient not in _EVERYBODY:
         return [ToolCall(id="", name=recipient, arguments="\n".join(texts))]
     if not any(texts) and not media:

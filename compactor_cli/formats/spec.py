@@ -24,15 +24,7 @@ from compactor_cli.formats.chat import alternating
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import dumped, role_of, string, time_of, with_key
 from compactor_cli.formats.located import LinkedSite, LocatedPart, ParentTree, RecordDialect, like_keys, parts_of
-from compactor_cli.formats.registry import (
-    Capabilities,
-    Insertion,
-    InsertionPoint,
-    JsonPath,
-    first_object,
-    objects,
-    of_words,
-)
+from compactor_cli.formats.registry import Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.formats.spec_rules import PLACEHOLDER, Test, condition, lookup, place_of, places, reader, steps
 from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, ToolResult, Transcript, text_of
 
@@ -40,61 +32,6 @@ if TYPE_CHECKING:
     from compactor_cli.formats.conversation import Conversation
 
 _RoleRule = tuple[Test, Mapping[str, Any]]
-
-
-class _Templates:
-    """The templates of a specification."""
-
-    def __init__(self, spec: Mapping[str, Any], is_message: Test) -> None:
-        self._spec = spec
-        self._is_message = is_message
-        self._is_near = condition(spec["near"]) if "near" in spec else is_message
-        # The templates for one speaker: a record, or several with what they are for.
-        given = {role: spec[role.value] for role in (Role.USER, Role.ASSISTANT)}
-        self._variants = {role: one if isinstance(one, list) else [{"record": one}] for role, one in given.items()}
-
-    def write(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """One record for each insertion, with ids that link to each other where the format has such."""
-        values = objects(transcript.records)
-        near = next((values[i] for i in cut.near if self._is_near(values[i])), {})
-        messages = [value for value in values if self._is_message(value)]
-        known: dict[str, Any] = {"near": near, "first": messages[0] if messages else {}}
-        for name, rule in self._spec.get("values", {}).items():
-            # A value of the record near by, or of the newest that has one.
-            excepted = [filled(each, known) for each in rule.get("except", ())]
-            where = reversed(messages) if rule.get("from") == "newest" else (known[rule.get("from", "near")],)
-            found = (lookup(value, rule["path"]) for value in where)
-            given = (each for each in found if each and isinstance(each, str) and each not in excepted)
-            known[name] = next(given, rule["otherwise"])
-        _, _, digits = self._spec.get("ids", "sha256:24").partition(":")
-        seeds = [(transcript.sha256, item.text) for item in insertions]
-        ids = [located.derived_hex(*seed, int(digits)) if digits else located.derived_uuid(*seed) for seed in seeds]
-        parents: Sequence[Any] = [None] * len(ids)
-        if ids and (chain := self._spec.get("chain")):
-            tree = ParentTree(values, (chain["id"], chain["parent"]))
-            site = LinkedSite(transcript, cut, tree, next(reversed(cut.after), None))
-            ids[-1] = site.taken or ids[-1]
-            parents = [site.head_id(cut.before) or None, *ids[:-1]]
-        both = zip(insertions, ids, parents, strict=True)
-        filling = ((item, known | {"text": item.text, "id": own, "parent": parent}) for item, own, parent in both)
-        return dumped(transcript, (self._record(item, given, messages) for item, given in filling))
-
-    def _record(self, item: Insertion, known: Mapping[str, Any], messages: Sequence[Any]) -> dict[str, Any]:
-        """The first template that fits the file, its keys in the order of the file's own."""
-        variants = self._variants[Role.ASSISTANT if item.role is Role.ASSISTANT else Role.USER]
-        fitting = (one for one in variants if one.get("when") is None or any(map(condition(one["when"]), messages)))
-        template = next(fitting, variants[-1])
-        is_like = condition(template["like"]) if "like" in template else None
-        like: Any = next(filter(is_like, messages), {}) if is_like else known["near"]
-        found: dict[str, Any] = {}
-        for key, value in filled(template["record"], known).items():
-            old = like.get(key) if isinstance(like, dict) else None
-            if key not in like and key in self._spec.get("optional", ()):
-                continue
-            # Of a list of one object, its keys in the order of the first in the list that stands there.
-            is_single = isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict)
-            found[key] = [like_keys(value[0], old[0])] if is_single and isinstance(old, list) and old else value
-        return like_keys(found, like)
 
 
 def filled(template: Any, known: Mapping[str, Any]) -> Any:
@@ -147,7 +84,7 @@ class SpecDialect(RecordDialect):
         super().__init__(self._all_pieces)
         self.name = name
         self.title: str = spec["title"]
-        self.holds = of_words(spec.get("holds", ()))
+        self.holds = registry.of_words(spec.get("holds", ()))
         self._spec = spec
         message, self._row = spec.get("message", _ANY), spec.get("row", _ANY)
         self._is_message = condition(message["when"]) if "when" in message else chat.is_chat
@@ -165,7 +102,7 @@ class SpecDialect(RecordDialect):
         self._pieces = reader(spec.get("parts", ()))
         self._persons = reader(spec.get("parts", ()), persons_only=True)
         self._insert = spec.get("insert", _ANY)
-        self._templates = _Templates(self._insert, self._is_message) if "user" in self._insert else None
+        self._is_near = condition(self._insert["near"]) if "near" in self._insert else self._is_message
 
     def array_path(self, value: Any) -> JsonPath | None:
         """The first of the arrays that begins with a message; of a bare array, the empty path."""
@@ -221,8 +158,8 @@ class SpecDialect(RecordDialect):
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """New records by the templates of the specification, or (where there are none) shaped like the file's own."""
         placed = alternating(transcript, cut, insertions) if self._insert.get("alternates") else insertions
-        if self._templates:
-            return self._templates.write(transcript, cut, placed)
+        if "user" in self._insert:
+            return self._from_templates(transcript, cut, placed)
         # Of the names that the specification allows, those of the file's own messages.
         keys = self._insert.get("keys", {"role": "role", "text": "content"})
         both = zip(transcript.records, transcript.messages, strict=True)
@@ -237,6 +174,52 @@ class SpecDialect(RecordDialect):
             names[role] = [*dict.fromkeys(own_names), *usual]
         return chat.new_messages(transcript, cut, placed, chat.TurnShape(role_key, text_key, names))
 
+    def _from_templates(
+        self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]
+    ) -> tuple[bytes, ...]:
+        """One record for each insertion, with ids that link to each other where the format has such."""
+        values = objects(transcript.records)
+        near = next((values[i] for i in cut.near if self._is_near(values[i])), {})
+        messages = [value for value in values if self._is_message(value)]
+        known: dict[str, Any] = {"near": near, "first": messages[0] if messages else {}}
+        for name, rule in self._insert.get("values", {}).items():
+            # A value of the record near by, or of the newest that has one.
+            excepted = [filled(each, known) for each in rule.get("except", ())]
+            where = reversed(messages) if rule.get("from") == "newest" else (known[rule.get("from", "near")],)
+            found = (lookup(value, rule["path"]) for value in where)
+            given = (each for each in found if each and isinstance(each, str) and each not in excepted)
+            known[name] = next(given, rule["otherwise"])
+        _, _, digits = self._insert.get("ids", "sha256:24").partition(":")
+        seeds = [(transcript.sha256, item.text) for item in insertions]
+        ids = [located.derived_hex(*seed, int(digits)) if digits else located.derived_uuid(*seed) for seed in seeds]
+        parents: Sequence[Any] = [None] * len(ids)
+        if ids and (chain := self._insert.get("chain")):
+            tree = ParentTree(values, (chain["id"], chain["parent"]))
+            site = LinkedSite(transcript, cut, tree, next(reversed(cut.after), None))
+            ids[-1] = site.taken or ids[-1]
+            parents = [site.head_id(cut.before) or None, *ids[:-1]]
+        both = zip(insertions, ids, parents, strict=True)
+        filling = ((item, known | {"text": item.text, "id": own, "parent": parent}) for item, own, parent in both)
+        return dumped(transcript, (self._filled(item, given, messages) for item, given in filling))
+
+    def _filled(self, item: Insertion, known: Mapping[str, Any], messages: Sequence[Any]) -> dict[str, Any]:
+        """The first template that fits the file, its keys in the order of the file's own."""
+        given = self._insert["assistant" if item.role is Role.ASSISTANT else "user"]
+        variants = given if isinstance(given, list) else [{"record": given}]
+        fitting = (one for one in variants if one.get("when") is None or any(map(condition(one["when"]), messages)))
+        template = next(fitting, variants[-1])
+        is_like = condition(template["like"]) if "like" in template else None
+        like: Any = next(filter(is_like, messages), {}) if is_like else known["near"]
+        found: dict[str, Any] = {}
+        for key, value in filled(template["record"], known).items():
+            old = like.get(key) if isinstance(like, dict) else None
+            if key not in like and key in self._insert.get("optional", ()):
+                continue
+            # Of a list of one object, its keys in the order of the first in the list that stands there.
+            is_single = isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict)
+            found[key] = [like_keys(value[0], old[0])] if is_single and isinstance(old, list) and old else value
+        return like_keys(found, like)
+
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
         """The keys around the records that say how many there are, brought in line."""
         frame = composed.frame
@@ -248,7 +231,7 @@ class SpecDialect(RecordDialect):
     def _leads(self, elements: Any) -> bool:
         """Whether an array is of this format; in a row known by its own keys, it may be empty or begin oddly."""
         if "when" not in self._row:
-            return self._is_message(first_object(elements)) and self._is_array(elements)
+            return self._is_message(registry.first_object(elements)) and self._is_array(elements)
         return isinstance(elements, list) and (not elements or any(map(self._is_message, elements[:_LOOKED_AT])))
 
     def _all_pieces(self, value: Any) -> list[LocatedPart]:
@@ -339,7 +322,7 @@ class WritingSpec(ChatSpec):
     """One in which a conversation can be written from nothing, as the request writer of that name does."""
 
     @property
-    def unwritten(self) -> Capabilities:
+    def unwritten(self) -> registry.Capabilities:
         """What the format holds and `write` cannot."""
         return self._writer()[0]
 
@@ -347,7 +330,7 @@ class WritingSpec(ChatSpec):
         """A request of the API."""
         return self._writer()[1](conversation)
 
-    def _writer(self) -> tuple[Capabilities, Callable[[Conversation], Sequence[Any]]]:
+    def _writer(self) -> tuple[registry.Capabilities, Callable[[Conversation], Sequence[Any]]]:
         """Imported only here: hardly anything is converted."""
         from compactor_cli.formats.conversation import WRITERS
 

@@ -416,13 +416,18 @@ def _check(kind: str, value: Any, where: _Where) -> None:
     elif kind.startswith("'"):
         _check("text", value, where)
         _check_one_of(kind.strip("'").split("|"), value, where, f"the value {value!r}")
-    else:
+    elif kind == "word":
+        _check("text", value, where)
+        word = value.removeprefix("-")
+        _check_one_of(list(WORDS), word, where, f"the word {word!r}")
+    elif kind == "score" and (type(value) is not int or not 0 <= value <= 3):
+        what = f"a number from 0 to 3 is wanted, not {value!r}"
+        raise _Fault(where, what, "0 no, 1 possible, 2 likely, 3 certain")
+    elif kind == "ids" and not re.fullmatch(r"uuid|sha256:\d+", string(value)):
+        what = f"{value!r} is no kind of id"
+        raise _Fault(where, what, 'write "uuid" or "sha256:24" (that number of hex digits)')
+    elif kind in _CHECKS:
         _CHECKS[kind](value, where)
-
-
-def _score(value: Any, where: _Where) -> None:
-    if type(value) is not int or not 0 <= value <= 3:
-        raise _Fault(where, f"a number from 0 to 3 is wanted, not {value!r}", "0 no, 1 possible, 2 likely, 3 certain")
 
 
 def _condition(value: Any, where: _Where) -> None:
@@ -441,17 +446,6 @@ def _condition(value: Any, where: _Where) -> None:
                     _check_one_of(list(KINDS), one, (*where, path), f"the test {one!r}")
 
 
-def _ids(value: Any, where: _Where) -> None:
-    if not isinstance(value, str) or not re.fullmatch(r"uuid|sha256:\d+", value):
-        raise _Fault(where, f"{value!r} is no kind of id", 'write "uuid" or "sha256:24" (that number of hex digits)')
-
-
-def _word(value: Any, where: _Where) -> None:
-    _check("text", value, where)
-    word = value.removeprefix("-")
-    _check_one_of(list(WORDS), word, where, f"the word {word!r}")
-
-
 def _rule(value: Any, where: _Where) -> None:
     _check("part", value, where)
     if "each" in value and "of" not in value:
@@ -461,10 +455,7 @@ def _rule(value: Any, where: _Where) -> None:
 
 
 _CHECKS: Mapping[str, Callable[[Any, _Where], None]] = {
-    "score": _score,
     "condition": _condition,
-    "ids": _ids,
-    "word": _word,
     "rule": _rule,
     "error": lambda value, where: None if isinstance(value, bool) else _condition(value, where),
     "variants": lambda value, where: _check("[variant]" if isinstance(value, list) else "template", value, where),

@@ -339,9 +339,16 @@ def _cline_message(value: Any) -> Message:
     plain = chat.read(value)
     if plain.role not in (Role.USER, Role.TOOL, Role.ASSISTANT) or not isinstance(value.get("content"), list):
         return plain
-    read = _cline_blocks(value)
-    parts = (*(block.part for block in read), *_embedded(read))
-    role = plain.role
+    read, role = _cline_blocks(value), plain.role
+    # What blocks say besides: calls in a text, and the user's words in an answer.
+    embedded: list[Part] = []
+    for part, _, _, after in read:
+        text = part.text if isinstance(part, Text | ToolResult) else ""
+        if after and (found := _CLINE_CALL.search(after)):
+            embedded.append(ToolCall(id="", name=found[1], arguments=dict(_ARGUMENT.findall(found[2]))))
+        elif isinstance(part, ToolResult) or text.startswith(_CLINE_OWN):
+            embedded += (Text(text=words) for _, words in _QUOTED.findall(text) if words)
+    parts = (*(block.part for block in read), *embedded)
     if role is not Role.ASSISTANT:
         # The user, if anything but answers and the client's own words is said.
         texts = (part.text.lstrip() for part in parts if isinstance(part, Text))
@@ -405,16 +412,6 @@ def _cline_head(text: str) -> re.Match[str] | None:
 
 def _cline_result(name: str, text: str) -> ToolResult:
     return ToolResult(id="", text=text, name=name, is_error=_FAILED.match(text[:200]) is not None)
-
-
-def _embedded(read: Sequence[_Block]) -> Iterator[Part]:
-    """What blocks say besides: calls in a text, and the user's words in an answer."""
-    for block in read:
-        if block.after and (found := _CLINE_CALL.search(block.after)):
-            yield ToolCall(id="", name=found[1], arguments=dict(_ARGUMENT.findall(found[2])))
-        elif isinstance(block.part, ToolResult) or _cline_text(block.part).startswith(_CLINE_OWN):
-            text = block.part.text if isinstance(block.part, ToolResult) else _cline_text(block.part)
-            yield from (Text(text=words) for _, words in _QUOTED.findall(text) if words)
 
 
 CLINE = Cline()

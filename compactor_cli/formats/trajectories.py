@@ -344,7 +344,17 @@ class Atif(RecordDialect):
         """One message per step, its results in it; what a boundary replaced is ``superseded``."""
         values = [record.value for record in records]
         last = max((i for i, value in enumerate(values) if _atif_boundary(value) == "replace"), default=0)
-        return tuple(_atif_message(value, i < last) for i, value in enumerate(values))
+        messages = [Message(role=Role.META)] * len(values)
+        for i, value in enumerate(values):
+            if not _is_atif_step(value):
+                continue
+            found, is_boundary = parts_of(_atif_pieces(value)), bool(_atif_boundary(value))
+            role = Role.USER if is_boundary else _ROLES[value["source"]]
+            is_summary = is_boundary and any(part.text for part in found if isinstance(part, Text))
+            summary = marked_summary("atif", found) if is_summary else summary_of(role, found)
+            time = string(value.get("timestamp"))
+            messages[i] = Message(role=role, parts=found, timestamp=time, summary=summary, superseded=i < last)
+        return tuple(messages)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """A boundary step with the summary as its observation. Neither it nor other messages are trained on."""
@@ -372,30 +382,27 @@ class Atif(RecordDialect):
         document = {"schema_version": "ATIF-v1.7", "session_id": conversation.key("session"), "agent": agent}
         steps: list[dict[str, Any]] = []
         for message in conversation.messages:
+            number, time = len(steps) + 1, message.timestamp
             if message.role is Role.TOOL:
                 answers = [{"source_call_id": result.id, "content": result.text} for result in message.results]
                 steps[-1]["observation"] = {"results": answers}
-            else:
+            elif message.summary:
                 has_head = any(step["source"] != "system" for step in steps)
-                steps.append(_atif_written(message, len(steps) + 1, has_head=has_head))
+                item = Insertion(role=Role.USER, text=message.text, is_summary=True)
+                steps.append(_atif_step(item, number, time, has_head=has_head))
+            else:
+                source = next(name for name, role in _ROLES.items() if role is message.role)
+                stamp = {"timestamp": time} if time else {}
+                step: dict[str, Any] = {"step_id": number, **stamp, "source": source, "message": message.text}
+                if thought := thinking_of(message):
+                    step["reasoning_content"] = thought
+                if message.calls:
+                    step["tool_calls"] = [
+                        {"tool_call_id": call.id, "function_name": call.name, "arguments": arguments_object(call)}
+                        for call in message.calls
+                    ]
+                steps.append(step)
         return ({**document, "steps": steps, **({"extra": dict(conversation.extra)} if conversation.extra else {})},)
-
-
-def _atif_written(message: Message, number: int, *, has_head: bool) -> dict[str, Any]:
-    if message.summary:
-        item = Insertion(role=Role.USER, text=message.text, is_summary=True)
-        return _atif_step(item, number, message.timestamp, has_head=has_head)
-    source = next(name for name, role in _ROLES.items() if role is message.role)
-    stamp = {"timestamp": message.timestamp} if message.timestamp else {}
-    step: dict[str, Any] = {"step_id": number, **stamp, "source": source, "message": message.text}
-    if thought := thinking_of(message):
-        step["reasoning_content"] = thought
-    if message.calls:
-        step["tool_calls"] = [
-            {"tool_call_id": call.id, "function_name": call.name, "arguments": arguments_object(call)}
-            for call in message.calls
-        ]
-    return step
 
 
 def _is_atif_step(value: Any) -> bool:
@@ -410,17 +417,6 @@ def _atif_boundary(value: Any) -> str:
     if not _is_atif_step(value) or not isinstance(found, dict) or found.get("type", "compaction") != "compaction":
         return ""
     return string(found.get("boundary"))
-
-
-def _atif_message(value: Any, is_superseded: bool) -> Message:
-    if not _is_atif_step(value):
-        return Message(role=Role.META)
-    found, is_boundary = parts_of(_atif_pieces(value)), bool(_atif_boundary(value))
-    role = Role.USER if is_boundary else _ROLES[value["source"]]
-    is_summary = is_boundary and any(part.text for part in found if isinstance(part, Text))
-    summary = marked_summary("atif", found) if is_summary else summary_of(role, found)
-    time = string(value.get("timestamp"))
-    return Message(role=role, parts=found, timestamp=time, summary=summary, superseded=is_superseded)
 
 
 def _atif_pieces(value: Any) -> list[LocatedPart]:
