@@ -228,9 +228,9 @@ class Codex(SessionDialect):
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model of the last turn."""
-        values = (record.value for record in reversed(records) if isinstance(record.value, dict))
+        values = reversed(objects(records))
         places = (value.get("payload") if value.get("type") == "turn_context" else value for value in values)
-        return next((name for place in places if isinstance(place, dict) and (name := string(place.get("model")))), "")
+        return located.first_string(at(place, ("model",)) for place in places)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """A ``compacted`` record with the head's items, the summary and what follows it; then the client's state (see

@@ -59,11 +59,7 @@ def text_key(block: Mapping[str, Any]) -> str:
 
 def size_bytes(value: Any) -> int:
     """How much text is in a value that is not shown as text: the sum of its strings."""
-    if isinstance(value, str):
-        return len(value)
-    if isinstance(value, dict):
-        return sum(size_bytes(item) for item in value.values())
-    return sum(size_bytes(item) for item in value) if isinstance(value, list) else 0
+    return sum(map(len, _texts(value)))
 
 
 def media_count(content: Any) -> int:
@@ -285,36 +281,28 @@ def with_key(frame: Frame, key: str, value: Any, old: Any = _ANY) -> Frame:
 
     Only the bytes of that value change. ``old``: the key is the nearest whose value is this one.
     """
-    before = _with_value(frame.prefix, reversed(_key_places(frame.prefix, key)), key, value, old)
-    if before is not None:
-        return Frame(container=frame.container, prefix=before, suffix=frame.suffix)
-    following = _with_value(frame.suffix, _key_places(frame.suffix, key), key, value, old)
-    return frame if following is None else Frame(container=frame.container, prefix=frame.prefix, suffix=following)
+    sides = {"prefix": frame.prefix, "suffix": frame.suffix}
+    for side, raw in sides.items():
+        places = [found.start() for found in re.finditer(re.escape(_quoted(key)), raw)]
+        for place in places if side == "suffix" else reversed(places):
+            colon = blanks_end(raw, place + len(_quoted(key)))
+            start = blanks_end(raw, colon + 1)
+            try:
+                stop = value_end(as_text(raw), start) if raw[colon : colon + 1] == b":" else -1
+            except ValueError:
+                stop = -1
+            if stop < 0 or (old is not _ANY and parse(raw[start:stop]) != old):
+                continue
+            separators = (", ", ": ") if raw[start - 1 : start] == b" " else (",", ":")
+            written = json.dumps(value, ensure_ascii=False, separators=separators).encode()
+            changed = {**sides, side: raw[:start] + written + raw[stop:]}
+            return Frame(container=frame.container, **changed)
+    return frame
 
 
 def _quoted(key: str) -> bytes:
     """The key as it is written. Within a string its quotes would be escaped: it is found as a string only."""
     return json.dumps(key).encode()
-
-
-def _key_places(raw: bytes, key: str) -> list[int]:
-    return [found.start() for found in re.finditer(re.escape(_quoted(key)), raw)]
-
-
-def _with_value(raw: bytes, places: Iterable[int], key: str, value: Any, old: Any) -> bytes | None:
-    for place in places:
-        colon = blanks_end(raw, place + len(_quoted(key)))
-        start = blanks_end(raw, colon + 1)
-        try:
-            stop = value_end(as_text(raw), start) if raw[colon : colon + 1] == b":" else -1
-        except ValueError:
-            stop = -1
-        if stop < 0 or (old is not _ANY and parse(raw[start:stop]) != old):
-            continue
-        spaced = raw[start - 1 : start] == b" "
-        written = json.dumps(value, ensure_ascii=False, separators=(", ", ": ") if spaced else (",", ":"))
-        return raw[:start] + written.encode() + raw[stop:]
-    return None
 
 
 def number_replaced(raw: bytes, key: str, number: int) -> bytes:

@@ -401,13 +401,11 @@ class Letta(RecordDialect):
         near: Mapping[str, Any] = next((values[i] for i in cut.near if values[i]), {})
         has_blocks, messages = isinstance(near.get("content"), list), []
         for item in insertions:
-            message: dict[str, Any] = {"role": "", "content": "", **near}
-            message["role"] = item.role.value
-            message["content"] = [{"type": "text", "text": item.text}] if has_blocks else item.text
-            empty = dict.fromkeys(_KEPT_NULL) | {key: [] for key in _EMPTY_LISTS}
-            empty["id"] = f"message-{derived_hex(transcript.sha256, item.text, 32)}"
-            message |= {key: value for key, value in empty.items() if key in near}
-            messages.append({key: value for key, value in message.items() if key in _WRITTEN_KEYS})
+            own: dict[str, Any] = dict.fromkeys(_KEPT_NULL) | {key: [] for key in _EMPTY_LISTS}
+            own["content"] = [{"type": "text", "text": item.text}] if has_blocks else item.text
+            own |= {"role": item.role.value, "id": f"message-{derived_hex(transcript.sha256, item.text, 32)}"}
+            keys = (key for key in {"role": "", "content": "", **near} if key in _WRITTEN_KEYS)
+            messages.append({key: own.get(key, near.get(key)) for key in keys})
         return dumped(transcript, messages)
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:

@@ -336,13 +336,11 @@ class KimiCli(SessionDialect):
         """The system prompt."""
         return isinstance(value, dict) and value.get("role") == "_system_prompt"
 
-    def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per line; the client's own lines except for the system prompt are META."""
-        messages = [chat.read(record.value) for record in records]
-        for i, value in enumerate(objects(records)):
-            if messages[i].is_meta and value.get("role") == "_system_prompt":
-                messages[i] = Message(role=Role.SYSTEM, parts=(Text(text=string(value.get("content"))),))
-        return tuple(messages)
+    def message(self, value: Any) -> Message:
+        """What a line says; the client's own lines except for the system prompt are META."""
+        if self.starts(value):
+            return Message(role=Role.SYSTEM, parts=(Text(text=string(value.get("content"))),))
+        return chat.read(value)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages of text blocks; the summary after the words that the client opens it with."""

@@ -176,15 +176,15 @@ def _only_key(value: Mapping[str, Any]) -> str:
     return next(iter(value)) if len(value) == 1 else ""
 
 
-def at(value: Any, place: JsonPath) -> Any:
-    """What stands at this place, or None."""
+def at(value: Any, place: JsonPath, missing: Any = None) -> Any:
+    """What stands at this place, or ``missing``."""
     for step in place:
         if isinstance(value, dict):
-            value = value.get(step)
+            value = value.get(step, missing)
         elif isinstance(value, list) and isinstance(step, int) and -len(value) <= step < len(value):
             value = value[step]
         else:
-            return None
+            return missing
     return value
 
 

@@ -191,8 +191,7 @@ class QwenCode(SessionDialect):
 
     def counted_tokens(self, value: Value) -> int:
         """``usageMetadata`` of an answer: a client that finds it too large refuses to go on."""
-        usage = value.get("usageMetadata")
-        sizes = [usage.get(key) for key in ("totalTokenCount", "promptTokenCount")] if isinstance(usage, dict) else []
+        sizes = (at(value, ("usageMetadata", key)) for key in ("totalTokenCount", "promptTokenCount"))
         return max((size for size in sizes if isinstance(size, int)), default=0)
 
     def recount(self, record: Record, size_tokens: int) -> bytes:

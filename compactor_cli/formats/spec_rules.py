@@ -103,30 +103,19 @@ def condition(tables: Mapping[str, Any] | list[Mapping[str, Any]]) -> Test:
     return passes
 
 
-def _found(value: Any, place: JsonPath) -> Any:
-    for step in place:
-        if isinstance(value, dict):
-            value = value.get(step, _MISSING)
-        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
-            value = value[step]
-        else:
-            return _MISSING
-    return value
-
-
 def _path_test(path: str, test: Test) -> Test:
     for mark, quantifier in _QUANTIFIERS.items():
         before, _, after = path.partition(mark)
         if mark in path:
             list_place, inner = steps(before), _path_test(after.removeprefix("."), test)
-            return lambda value: isinstance(found := _found(value, list_place), list) and quantifier(map(inner, found))
+            return lambda value: isinstance(found := at(value, list_place), list) and quantifier(map(inner, found))
     if "|" in path:
         return lambda value: test(lookup(value, path))
     place = steps(path)
     if len(place) == 1 and isinstance(place[0], str):
         key = place[0]
         return lambda value: test(value.get(key, _MISSING) if isinstance(value, dict) else _MISSING)
-    return lambda value: test(_found(value, place))
+    return lambda value: test(at(value, place, _MISSING))
 
 
 def _test(wanted: Any) -> Test:

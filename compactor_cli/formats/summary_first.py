@@ -401,8 +401,7 @@ class _OpenCodeSite:
             info["time"]["completed"] = created
             info["parentID"] = self.parent
             info |= {key: newest[key] for key in ("modelID", "providerID", "mode", "agent", "path") if key in newest}
-            tokens = {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}
-            info |= {"cost": 0, "tokens": tokens}
+            info |= {"cost": 0, "tokens": {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}}
         else:
             info |= {key: newest[key] for key in ("agent", "model") if key in newest}
             self.parent = own_id
