@@ -42,7 +42,6 @@ _ERROR_KEYS = ("is_error", "error")
 _REASONING = frozenset({*_REASONING_KEYS, *_OPAQUE_KEYS})
 # What may stand next to the content and has something to say.
 _SIBLING_KEYS = frozenset({*_REASONING, "refusal", *CALL_LISTS, "function_call"})
-
 # This many elements of an array are looked at for one that says anything.
 _LOOKED_AT = 50
 

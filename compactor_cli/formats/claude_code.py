@@ -74,9 +74,8 @@ class _ClaudeSite(located.LinkedSite):
 
     def bridge(self, own: str, parent: str) -> dict[str, Any]:
         """A record that is not sent, in the place of a removed one."""
-        return self._linked(
-            own, parent, {"type": "system", "subtype": "turn_duration", "durationMs": 0, "isMeta": False}
-        )
+        body = {"type": "system", "subtype": "turn_duration", "durationMs": 0, "isMeta": False}
+        return self._linked(own, parent, body)
 
     def _linked(self, own: str, parent: str | None, body: Mapping[str, Any]) -> dict[str, Any]:
         return {"parentUuid": parent, **self.envelope(), **body, "uuid": own, "timestamp": self.timestamp}
@@ -405,7 +404,7 @@ class ClaudeStream(RecordDialect):
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model of the last answer, else the one the stream began with."""
-        values = objects(records)[::-1]
+        values = list(reversed(objects(records)))
         answers = (at(value, ("message", "model")) for value in values if value.get("type") == "assistant")
         begun = (value.get("model") for value in values if value.get("type") == "system")
         return next((name for name in map(string, (*answers, *begun)) if name and not name.startswith("<")), "")

@@ -80,6 +80,20 @@ def _at(value: Any, path: JsonPath) -> Any:
     return tuple(value.values()) if isinstance(value, dict) else value
 
 
+def _row_transcript(record: Record, row: ConversationRow) -> Transcript:
+    """The row as a transcript of its own; what ends its line belongs to it."""
+    start, records, suffix = _elements(record, row.path, row.elements)
+    return Transcript(
+        dialect=row.dialect.name,
+        records=records,
+        messages=read_messages(row.dialect, records, record.value),
+        frame=Frame(container=Container.ARRAY, prefix=record.raw[:start], suffix=suffix),
+        sha256=_hash(record),
+        model=row.dialect.model(records, record.value),
+        row=record.value,
+    )
+
+
 def _find_rows(record: Record, forced: Dialect | None = None) -> tuple[bytes, tuple[Record, ...]] | None:
     """The rows of a document that is an array of rows, each as a record, and the bytes before the first."""
     for path in _ARRAYS_OF_ROWS:
@@ -179,18 +193,7 @@ class _TranscriptReader:
                 )
             elif may_be_row and (row := find_row(record.value, self.forced)):
                 self.last, self.in_rows = row.dialect, True
-                start, records, suffix = _elements(record, row.path, row.elements)
-                # What ends its line belongs to a row.
-                transcript = Transcript(
-                    dialect=row.dialect.name,
-                    records=records,
-                    messages=read_messages(row.dialect, records, record.value),
-                    frame=Frame(container=Container.ARRAY, prefix=record.raw[:start], suffix=suffix),
-                    sha256=_hash(record),
-                    model=row.dialect.model(records, record.value),
-                    row=record.value,
-                )
-                yield self._framed(transcript)
+                yield self._framed(_row_transcript(record, row))
             elif may_be_row and (rows := _find_rows(record, self.forced)):
                 self.prefix += rows[0]
                 self.coming.extendleft(reversed(rows[1]))
@@ -203,13 +206,7 @@ class _TranscriptReader:
                 )
             elif session_dialect := self._session_dialect(record):
                 self.last, self.in_rows = session_dialect, False
-                session = _Session(session_dialect, record)
-                while following := self._next():
-                    if session.ends_before(following) or self._is_foreign(following, session):
-                        self.coming.appendleft(following)
-                        break
-                    session.add(following)
-                yield self._framed(session.transcript())
+                yield self._framed(self._session(record, session_dialect))
             else:
                 self.coming.appendleft(record)
 
@@ -251,6 +248,16 @@ class _TranscriptReader:
             return transcript
         framed = replace(transcript, frame=replace(transcript.frame, prefix=prefix + transcript.frame.prefix))
         return replace(framed, sha256=hashlib.sha256(framed.source()).hexdigest())
+
+    def _session(self, first: Record, dialect: Dialect) -> Transcript:
+        """The session that begins here. Nothing holds its records but the transcript."""
+        session = _Session(dialect, first)
+        while record := self._next():
+            if session.ends_before(record) or self._is_foreign(record, session):
+                self.coming.appendleft(record)
+                break
+            session.add(record)
+        return session.transcript()
 
     def _is_foreign(self, record: Record, session: _Session) -> bool:
         """Whether a record is a row, or carries no information to the session's dialect and begins a session of

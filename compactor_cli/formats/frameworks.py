@@ -318,7 +318,20 @@ def _inspect_pieces(value: Any, row: Any = None) -> list[LocatedPart]:
     if isinstance(content, str) and content:
         found.append(located.text(_inspect_text(content, row), ("content",)))
     for i, block in enumerate(listed(content)):
-        found += _inspect_block(block, ("content", i), row)
+        kind = at(block, ("type",))
+        if kind == "reasoning":
+            found.append(located.thinking(string(block.get("reasoning")) or block.get("summary")))
+        elif kind == "tool_use":
+            ran, failed, call_id, name = (block.get(key) for key in ("result", "error", "id", "name"))
+            place = ("content", i, "result")
+            answer = located.result(string(ran), place, call_id=call_id, name=name, is_error=bool(failed))
+            found.append(LocatedPart(located.call(block, "arguments").part))
+            found.append(answer if isinstance(ran, str) else LocatedPart(answer.part))
+        else:
+            piece = located.block(block).below("content", i)
+            words = piece.part
+            text = Text(text=_inspect_text(words.text, row)) if isinstance(words, Text) else words
+            found.append(piece._replace(part=text))
     found += (located.any_call(call, "tool_calls", i) for i, call in enumerate(listed(value.get("tool_calls"))))
     return found
 
@@ -327,21 +340,6 @@ def _inspect_text(text: str, row: Any) -> str:
     """The text, or what it refers to."""
     found = at(row, ("attachments", text.removeprefix(_ATTACHED))) if text.startswith(_ATTACHED) else None
     return found if isinstance(found, str) else text
-
-
-def _inspect_block(block: Any, place: JsonPath, row: Any) -> list[LocatedPart]:
-    kind = block.get("type") if isinstance(block, dict) else None
-    if kind == "reasoning":
-        return [located.thinking(string(block.get("reasoning")) or block.get("summary"))]
-    if kind == "tool_use":
-        found, failed = block.get("result"), bool(block.get("error"))
-        call_id, name = block.get("id"), block.get("name")
-        answer = located.result(string(found), (*place, "result"), call_id=call_id, name=name, is_error=failed)
-        call = located.call(block, "arguments").part
-        return [LocatedPart(call), answer if isinstance(found, str) else LocatedPart(answer.part)]
-    piece = located.block(block).below(*place)
-    text = piece.part
-    return [piece._replace(part=Text(text=_inspect_text(text.text, row))) if isinstance(text, Text) else piece]
 
 
 INSPECT = InspectAI(_inspect_pieces)

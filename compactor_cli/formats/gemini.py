@@ -165,25 +165,22 @@ def _piece(block: Any, place: tuple[str | int, ...], has_code_pairs: bool) -> Lo
         piece = located.result(response, there, call_id=answer.get("id"), name=_name(answer), is_error=failed)
         return piece if isinstance(response, (dict, str, list)) else LocatedPart(piece.part)
     if key := _key(block, (*_CODE, *_CODE_RESULTS)):
-        return _code(block[key], key, (*place, key), has_code_pairs)
+        # Code that ran at the provider's, and what it gave; one without the other is reported as text.
+        inner, inner_key = block[key], "output" if key in _CODE_RESULTS else "code"
+        text = string(inner.get(inner_key))
+        places = ((*place, key, inner_key),) if isinstance(inner.get(inner_key), str) else ()
+        if not has_code_pairs:
+            return located.text(text, *places)
+        if inner_key == "code":
+            return LocatedPart(ToolCall(id="", name=_CODE_TOOL, arguments={"code": text}))
+        failed = string(inner.get("outcome")) not in ("", "OUTCOME_OK")
+        return LocatedPart(ToolResult(id="", text=text, name=_CODE_TOOL, is_error=failed), places)
     kind = next((key for key in block if key not in ("thought", "thoughtSignature")), "unknown")
     return located.media(kind, block)
 
 
 def _name(block: Mapping[str, Any]) -> str:
     return string(block.get("name")) or string(block.get("toolType")) or string(block.get("tool_type"))
-
-
-def _code(inner: Mapping[str, Any], key: str, place: JsonPath, is_paired: bool) -> LocatedPart:
-    """Code that ran at the provider's, and what it gave; one without the other is reported as text."""
-    inner_key = "output" if key in _CODE_RESULTS else "code"
-    text, there = string(inner.get(inner_key)), ((*place, inner_key),) if isinstance(inner.get(inner_key), str) else ()
-    if not is_paired:
-        return located.text(text, *there)
-    if inner_key == "code":
-        return LocatedPart(ToolCall(id="", name=_CODE_TOOL, arguments={"code": text}))
-    failed = string(inner.get("outcome")) not in ("", "OUTCOME_OK")
-    return LocatedPart(ToolResult(id="", text=text, name=_CODE_TOOL, is_error=failed), there)
 
 
 CONTENTS = GeminiContents(pieces)
@@ -396,23 +393,20 @@ def _cli_pieces(value: Any) -> list[LocatedPart]:
         blocks = [content] if isinstance(content, dict) else listed(content)
         found = block_pieces(blocks, "content")
     for n, call in enumerate(listed(value.get("toolCalls"))):
-        if isinstance(call, dict):
-            found += _call_pieces(call, n)
+        if not isinstance(call, dict):
+            continue
+        place: JsonPath = ("toolCalls", n)
+        found.append(located.call({**call, "args": call.get("args") or {}}, "args", *place))
+        key, name, is_error = string(call.get("id")), string(call.get("name")), call.get("status") == "error"
+        display = ((*place, "resultDisplay"),) if isinstance(call.get("resultDisplay"), str) else ()
+        answers = [
+            LocatedPart(replace(part, id=key, is_error=is_error), (*places, *display))
+            for part, places, _ in block_pieces(listed(call.get("result")), *place, "result")
+            if isinstance(part, ToolResult)
+        ]
+        found += answers[:1] or [LocatedPart(ToolResult(id=key, text="", name=name, is_error=is_error))]
     # Results that are not there last: leaving them out must not change the numbers of the others.
     return sorted(found, key=lambda piece: isinstance(piece.part, ToolResult) and not piece.places)
-
-
-def _call_pieces(call: Value, n: int) -> Iterator[LocatedPart]:
-    key, name = string(call.get("id")), string(call.get("name"))
-    place: JsonPath = ("toolCalls", n)
-    yield located.call({**call, "args": call.get("args") or {}}, "args", *place)
-    is_error = call.get("status") == "error"
-    for part, places, _ in block_pieces(listed(call.get("result")), *place, "result"):
-        if isinstance(part, ToolResult):
-            display = ((*place, "resultDisplay"),) if isinstance(call.get("resultDisplay"), str) else ()
-            yield LocatedPart(replace(part, id=key, is_error=is_error), (*places, *display))
-            return
-    yield LocatedPart(ToolResult(id=key, text="", name=name, is_error=is_error))
 
 
 def _new(transcript: Transcript, insertions: Sequence[Insertion], times: Sequence[str]) -> Iterator[dict[str, Any]]:

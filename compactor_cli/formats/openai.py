@@ -116,14 +116,7 @@ def item_pieces(item: Value) -> list[LocatedPart]:
         sealed = [located.media("encrypted_reasoning", secret)] if secret else []
         return [located.thinking(words), *sealed] if words else sealed
     if kind in _CALLS:
-        # Of a custom tool, what it is called with may be any text.
-        return [
-            LocatedPart(
-                _call(item, _CALLS[kind]),
-                ((_CALLS[kind],),),
-                lambda old, text: text if isinstance(old, str) else contents.arguments_like(old, text),
-            )
-        ]
+        return [LocatedPart(_call(item, _CALLS[kind]), ((_CALLS[kind],),), _shortened_arguments)]
     if kind in _RESULTS:
         return [LocatedPart(_result(item, _RESULTS[kind]), ((_RESULTS[kind],),), _shortened_output)]
     if kind in _CLIENT_RESULTS:
@@ -163,6 +156,11 @@ def _call(item: Value, key: str) -> ToolCall:
     return ToolCall(
         id=call_id, name=name, arguments=arguments({"queries": asked} if isinstance(asked, list) else asked)
     )
+
+
+def _shortened_arguments(old: Any, text: str) -> Any:
+    """Of a custom tool, what it is called with may be any text."""
+    return text if isinstance(old, str) else contents.arguments_like(old, text)
 
 
 def _result(item: Value, key: str) -> ToolResult:

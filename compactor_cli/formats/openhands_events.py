@@ -11,7 +11,7 @@ shown any more and the summary in their place; a summary is written as one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compactor_cli.formats import located
@@ -33,18 +33,6 @@ _IGNORED_ARGUMENTS = frozenset(
 
 def _is_action(event: Value) -> bool:
     return isinstance(event.get("action"), str) and isinstance(event.get("args"), dict)
-
-
-def _forgotten(event: Value) -> Iterator[Any]:
-    """The numbers of the events that a condensation left out, except for its own."""
-    args = event.get("args")
-    if event.get("action") != "condensation" or not isinstance(args, dict):
-        return
-    yield from (number for number in listed(args.get("forgotten_event_ids")) if isinstance(number, int))
-    start, stop = args.get("forgotten_events_start_id"), args.get("forgotten_events_end_id")
-    if isinstance(start, int) and isinstance(stop, int):
-        own = event.get("id")
-        yield from (number for number in range(start, min(stop, start + 1_000_000) + 1) if number != own)
 
 
 def _text(holder: Mapping[str, Any], place: JsonPath, key: str) -> list[LocatedPart]:
@@ -128,7 +116,17 @@ class OpenHands(RecordDialect):
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what a condensation left out is ``superseded``."""
-        gone = {key for record in records for event in _events(record.value) for key in _forgotten(event)}
+        gone: set[int] = set()
+        for event in (event for record in records for event in _events(record.value)):
+            args = event.get("args")
+            if event.get("action") != "condensation" or not isinstance(args, dict):
+                continue
+            gone.update(number for number in listed(args.get("forgotten_event_ids")) if isinstance(number, int))
+            start, stop = args.get("forgotten_events_start_id"), args.get("forgotten_events_end_id")
+            if isinstance(start, int) and isinstance(stop, int):
+                # Except for its own.
+                own = event.get("id")
+                gone.update(number for number in range(start, min(stop, start + 1_000_000) + 1) if number != own)
         return tuple(_message(record.value, gone) for record in records)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
@@ -176,7 +174,7 @@ def _events(value: Any) -> Sequence[Value]:
     return (value,) if _is_event(value) else ()
 
 
-def _message(value: Any, gone: set[Any]) -> Message:
+def _message(value: Any, gone: set[int]) -> Message:
     events = _events(value)
     roles = [role for event in events if (role := _role(event)) is not Role.META]
     if not events or not roles:

@@ -29,7 +29,7 @@ from compactor_cli.formats.contents import arguments, dump, dumped, listed, pars
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, image_of
 from compactor_cli.formats.located import LinkedSite, LocatedPart, ParentTree, SessionDialect, Value, at, usage_of
 from compactor_cli.formats.registry import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
-from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import Message, Record, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 
 
 class PiPath(ParentTree):
@@ -165,25 +165,23 @@ def messages(message: Message, model: str, time: str) -> Iterator[dict[str, Any]
         yield {"role": "toolResult", **head, "isError": result.is_error, **stamp}
     if message.role is Role.TOOL:
         return
-    blocks = [block for part in message.parts if (block := _pi_written(part))]
+    blocks: list[dict[str, Any]] = []
+    for part in message.parts:
+        if isinstance(part, Text):
+            blocks.append({"type": "text", "text": part.text})
+        elif isinstance(part, Thinking):
+            blocks.append({"type": "thinking", "thinking": part.text})
+        elif isinstance(part, ToolCall):
+            called = {"id": part.id, "name": part.name, "arguments": arguments_object(part)}
+            blocks.append({"type": "toolCall", **called})
+        elif image := image_of(part):  # an image's address has no place
+            blocks.append({"type": "image", "data": image[1], "mimeType": image[0]})
     if message.role is not Role.ASSISTANT:
         yield {"role": "user", "content": blocks, **stamp}
         return
     reason = "toolUse" if message.calls else "stop"
     origin = {"api": "unknown", "provider": "unknown", "model": model or "unknown"}
     yield {"role": "assistant", "content": blocks, **origin, "usage": _USAGE, "stopReason": reason, **stamp}
-
-
-def _pi_written(part: Part) -> dict[str, Any]:
-    """A part as a block; nothing for an image's address, which has no place."""
-    if isinstance(part, Text):
-        return {"type": "text", "text": part.text}
-    if isinstance(part, Thinking):
-        return {"type": "thinking", "thinking": part.text}
-    if isinstance(part, ToolCall):
-        return {"type": "toolCall", "id": part.id, "name": part.name, "arguments": arguments_object(part)}
-    image = image_of(part)
-    return {"type": "image", "data": image[1], "mimeType": image[0]} if image else {}
 
 
 _SIDE_TYPES = frozenset({"model_change", "thinking_level_change", "custom", "label", "session_info"})
