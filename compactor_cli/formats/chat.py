@@ -143,13 +143,11 @@ def _pieces(value: Value, role: Role) -> list[LocatedPart]:
 
 def _result(value: Value) -> ToolResult:
     content = value.get("content")
-    return ToolResult(
-        id=_first_string(value, "tool_call_id", "toolCallId", "id"),
-        text=result_text(content),
-        name=_first_string(value, "name", "tool_name", "toolName"),
-        is_error=any(value.get(key) not in (None, False, "") for key in _ERROR_KEYS if key in value),
-        media_count=0 if isinstance(content, str) else contents.media_count(content),
-    )
+    call_id = _first_string(value, "tool_call_id", "toolCallId", "id")
+    name = _first_string(value, "name", "tool_name", "toolName")
+    failed = any(value.get(key) not in (None, False, "") for key in _ERROR_KEYS if key in value)
+    count = 0 if isinstance(content, str) else contents.media_count(content)
+    return ToolResult(id=call_id, text=result_text(content), name=name, is_error=failed, media_count=count)
 
 
 def _first_string(value: Value, *keys: str) -> str:

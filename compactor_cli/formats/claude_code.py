@@ -293,11 +293,11 @@ _TYPED_ORIGINS = (None, "human", "channel")
 
 def _message(tree: Tree, i: int, *, is_superseded: bool, is_queued: bool) -> Message:
     value = tree.values[i]
-    timestamp, attached = string(value.get("timestamp")), value.get("attachment")
+    time, attached = string(value.get("timestamp")), value.get("attachment")
     is_typed = at(attached, ("commandMode",)) in _TYPED_MODES
     for one in (value, attached):
         is_typed = is_typed and at(one, ("origin", "kind")) in _TYPED_ORIGINS and at(one, ("isMeta",)) is not True
-    own_words = None if is_typed else ""
+    own = None if is_typed else ""
     if i not in tree.is_main:
         is_of_others = tree.is_of_subagent(i) or is_of_conversation(value)
         is_held = is_of_others or (value.get("type") == "queue-operation" and not is_queued)
@@ -305,24 +305,19 @@ def _message(tree: Tree, i: int, *, is_superseded: bool, is_queued: bool) -> Mes
         return Message(
             role=Role.USER if parts else Role.META,
             parts=parts,
-            timestamp=timestamp,
+            timestamp=time,
             # A boundary that stayed after a new one would be the one in force: it goes with what it replaced.
             superseded=claude_tree.is_boundary(value) or (is_superseded and bool(parts)),
-            own_words=own_words,
+            own_words=own,
             # A prompt that was queued and delivered in the midst of a turn.
             interjects=is_queued or at(attached, ("type",)) == "queued_command",
         )
     parts = content_parts(value["message"].get("content"))
     role = Role.ASSISTANT if value["type"] == "assistant" else role_of(Role.USER, parts)
-    is_marked = value.get("isCompactSummary") is True
+    is_marked, group = value.get("isCompactSummary") is True, "" if is_superseded else message_id(value)
+    summary = marked_summary("claude-code", parts) if is_marked else summary_of(role, parts)
     return Message(
-        role=role,
-        parts=parts,
-        group="" if is_superseded else message_id(value),
-        timestamp=timestamp,
-        summary=marked_summary("claude-code", parts) if is_marked else summary_of(role, parts),
-        superseded=is_superseded,
-        own_words=own_words,
+        role=role, parts=parts, group=group, timestamp=time, summary=summary, superseded=is_superseded, own_words=own
     )
 
 
@@ -382,14 +377,9 @@ class ClaudeStream(RecordDialect):
             return Message(role=Role.META)
         parts = content_parts(value["message"].get("content"))
         role = Role.ASSISTANT if value["type"] == "assistant" else role_of(Role.USER, parts)
-        return Message(
-            role=role,
-            parts=parts,
-            group=message_id(value),
-            timestamp=string(value.get("timestamp")),
-            summary=summary_of(role, parts),
-            own_words="" if value.get("isSynthetic") is True else None,
-        )
+        group, time = message_id(value), string(value.get("timestamp"))
+        summary, own = summary_of(role, parts), "" if value.get("isSynthetic") is True else None
+        return Message(role=role, parts=parts, group=group, timestamp=time, summary=summary, own_words=own)
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what a compaction replaced is ``superseded``."""

@@ -255,30 +255,26 @@ class KimiWire(SessionDialect):
 
 
 def _message(value: Value, i: int, folded: Folded, sent: frozenset[int]) -> Message:
-    timestamp = time_of(value.get("time"))
+    time = time_of(value.get("time"))
     is_gone = folded.step_of.get(i, i) not in sent
     if i in folded.compactions:
         own = value.get("contextSummary")
         words = (Text(text=own if isinstance(own, str) else string(value.get("summary"))),)
-        summary = marked_summary("kimi", words)
-        return Message(role=Role.USER, parts=words, timestamp=timestamp, summary=summary, superseded=is_gone)
+        native = marked_summary("kimi", words)
+        return Message(role=Role.USER, parts=words, timestamp=time, summary=native, superseded=is_gone)
     event, message = _event_of(value), value.get("message") if value.get("type") == APPEND else None
     role = ROLES.get(string(at(message, ("role",))), Role.META)
     if event:
         role = Role.TOOL if event.get("type") == "tool.result" else Role.ASSISTANT
     if role is Role.META or folded.step_of.get(i) in folded.empty:
-        return Message(role=Role.META, timestamp=timestamp)
+        return Message(role=Role.META, timestamp=time)
     found = parts_of(tuple(_pieces(value)))
     group = f"step-{folded.step_of[i]}" if i in folded.step_of else ""
     origin = string(at(value, ("message", "origin", "kind")))
+    summary = marked_summary("kimi", found) if origin == "compaction_summary" else summary_of(role, found)
+    own_words = "" if origin in _CLIENT_ORIGINS else None
     return Message(
-        role=role,
-        parts=found,
-        group=group,
-        timestamp=timestamp,
-        summary=marked_summary("kimi", found) if origin == "compaction_summary" else summary_of(role, found),
-        superseded=is_gone,
-        own_words="" if origin in _CLIENT_ORIGINS else None,
+        role=role, parts=found, group=group, timestamp=time, summary=summary, superseded=is_gone, own_words=own_words
     )
 
 

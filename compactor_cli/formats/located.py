@@ -309,12 +309,10 @@ def _other_block(value: Mapping[str, Any]) -> LocatedPart | None:
         return text(value["source"]["data"], ("source", "data"))
     if kind.endswith("_tool_result") and kind not in _PLAIN_RESULTS:
         place = next((place for place in _TEXT_PLACES if string(at(value, place))), ())
-        part = ToolResult(
-            id=string(value.get("tool_use_id")),
-            text=at(value, place) if place else "",
-            is_error=string(at(value, ("content", "type"))).endswith("_error"),
-            media_count=0 if place else len(listed(value.get("content"))) or 1,
-        )
+        call_id, words = string(value.get("tool_use_id")), at(value, place) if place else ""
+        failed = string(at(value, ("content", "type"))).endswith("_error")
+        count = 0 if place else len(listed(value.get("content"))) or 1
+        part = ToolResult(id=call_id, text=words, is_error=failed, media_count=count)
         return LocatedPart(part, (place,) if place else ())
     return None
 
@@ -363,12 +361,9 @@ def _untyped(value: Mapping[str, Any]) -> LocatedPart | None:
         items = listed(answer.get("content"))
         texts = [item for item in items if isinstance(item, dict) and ("json" in item or "text" in item)]
         rest = [item for item in items if item not in texts]
-        part = ToolResult(
-            id=string(answer.get("toolUseId")),
-            text="\n".join(result_text(item.get("json", item)) for item in texts),
-            is_error=answer.get("status") == "error",
-            media_count=len(rest),
-        )
+        call_id, failed = string(answer.get("toolUseId")), answer.get("status") == "error"
+        words = "\n".join(result_text(item.get("json", item)) for item in texts)
+        part = ToolResult(id=call_id, text=words, is_error=failed, media_count=len(rest))
         return LocatedPart(part, (("toolResult", "content"),), lambda old, words: [{"text": words}, *rest])
     if isinstance(reasoning, dict) and isinstance(words := at(reasoning, ("reasoningText", "text")), str):
         return thinking(words)

@@ -153,9 +153,8 @@ def _call(item: Value, key: str) -> ToolCall:
     name = f"{server}__{name}" if server.startswith("mcp__") else name
     asked = item.get(key)
     call_id = string(item.get("call_id")) or string(item.get("id"))
-    return ToolCall(
-        id=call_id, name=name, arguments=arguments({"queries": asked} if isinstance(asked, list) else asked)
-    )
+    given = arguments({"queries": asked} if isinstance(asked, list) else asked)
+    return ToolCall(id=call_id, name=name, arguments=given)
 
 
 def _shortened_arguments(old: Any, text: str) -> Any:
@@ -174,11 +173,9 @@ def _result(item: Value, key: str) -> ToolResult:
     else:
         found = _EXIT_CODE.search(text[:_HEADER_CHARS])
         failed = found is not None and found[1] != "0"
-    own_id, name = string(item.get("call_id")), string(item.get("name"))
+    own_id, name, count = string(item.get("call_id")), string(item.get("name")), media_count(output)
     ended = contents.shell_exit_code(code)
-    return ToolResult(
-        id=own_id, text=text, name=name, is_error=failed, media_count=media_count(output), exit_code=ended
-    )
+    return ToolResult(id=own_id, text=text, name=name, is_error=failed, media_count=count, exit_code=ended)
 
 
 def _wrapped(output: Any) -> dict[str, Any] | None:
@@ -202,12 +199,8 @@ def _client_result(item: Value) -> ToolResult:
     texts = (string(entry.get(key)) for entry in shells for key in ("stdout", "stderr"))
     text = "\n".join(filter(None, texts)) if shells else result_text(output)
     has_image = isinstance(output, dict) and string(output.get("type")).endswith("screenshot")
-    return ToolResult(
-        id=string(item.get("call_id")),
-        text="" if has_image else text,
-        is_error=item.get("status") == "failed",
-        media_count=int(has_image),
-    )
+    call_id, failed = string(item.get("call_id")), item.get("status") == "failed"
+    return ToolResult(id=call_id, text="" if has_image else text, is_error=failed, media_count=int(has_image))
 
 
 def _shortened_client_output(output: Any, text: str) -> Any:

@@ -187,14 +187,9 @@ def _message(value: Any, gone: set[int]) -> Message:
     # Several calls may have come in one answer.
     metadata = first.get("tool_call_metadata") if _is_action(first) else None
     count = at(metadata, ("total_calls_in_response",))
-    return Message(
-        role=roles[0],
-        parts=found,
-        group=string(at(metadata, ("model_response", "id"))) if isinstance(count, int) and count > 1 else "",
-        timestamp=string(first.get("timestamp")),
-        summary=summary,
-        superseded=isinstance(first.get("id"), int) and first["id"] in gone,
-    )
+    group = string(at(metadata, ("model_response", "id"))) if isinstance(count, int) and count > 1 else ""
+    time, is_gone = string(first.get("timestamp")), isinstance(first.get("id"), int) and first["id"] in gone
+    return Message(role=roles[0], parts=found, group=group, timestamp=time, summary=summary, superseded=is_gone)
 
 
 def _role(event: Value) -> Role:
@@ -300,14 +295,10 @@ def _v1_message(value: Any, gone: set[str]) -> Message:
     if role is Role.META or (is_condensation and not string(value.get("summary"))):
         return _META
     found = parts_of(_v1_pieces(value))
-    return Message(
-        role=role,
-        parts=found,
-        group=string(value.get("llm_response_id")) if kind == "ActionEvent" else "",
-        timestamp=string(value.get("timestamp")),
-        summary=marked_summary("openhands", found) if is_condensation else summary_of(role, found),
-        superseded=string(value.get("id")) in gone,
-    )
+    group = string(value.get("llm_response_id")) if kind == "ActionEvent" else ""
+    summary = marked_summary("openhands", found) if is_condensation else summary_of(role, found)
+    time, is_gone = string(value.get("timestamp")), string(value.get("id")) in gone
+    return Message(role=role, parts=found, group=group, timestamp=time, summary=summary, superseded=is_gone)
 
 
 def _v1_pieces(value: Any) -> list[LocatedPart]:
