@@ -228,16 +228,11 @@ def _result(value: Any, base: JsonPath, fields: Mapping[str, Any], rule: Rule) -
     place = place_of(value, fields["text"])
     if place is None and "call" in rule:
         return
-    error = fields.get("error", False)
-    piece = located.result(
-        at(value, place) if place is not None else None,
-        (*base, *(place or ())),
-        call_id=lookup(value, fields.get("id", "?")),
-        name=_name(value, fields),
-        is_error=error if isinstance(error, bool) else condition(error)(value),
-    )
-    is_writable = place is not None and isinstance(at(value, place), str | dict | list)
-    yield piece if is_writable else LocatedPart(piece.part)
+    answer, error = None if place is None else at(value, place), fields.get("error", False)
+    failed = error if isinstance(error, bool) else condition(error)(value)
+    call_id, name = lookup(value, fields.get("id", "?")), _name(value, fields)
+    piece = located.result(answer, (*base, *(place or ())), call_id=call_id, name=name, is_error=failed)
+    yield piece if isinstance(answer, str | dict | list) else LocatedPart(piece.part)
 
 
 def _name(value: Any, fields: Mapping[str, Any]) -> str:

@@ -310,7 +310,16 @@ class Cline(RecordDialect):
             if message.role is Role.ASSISTANT:
                 asked = list(message.calls)
             elif message.results or asked:
-                message = _answering(message, asked)
+                # Each result answers the call of its id; without one, that of its name, else the next one.
+                parts = list(message.parts)
+                for i, part in enumerate(parts):
+                    if not isinstance(part, ToolResult):
+                        continue
+                    own = (call for call in asked if (call.id == part.id if part.id else call.name == part.name))
+                    if call := next(own, asked[0] if asked and not part.id else None):
+                        asked.remove(call)
+                        parts[i] = replace(part, id=call.id, name=call.name)
+                message = replace(message, parts=tuple(parts))
                 # Calls that are not answered here were given up: the client goes on without an answer to them.
                 if asked and found and found[-1].calls:
                     hidden = (ToolResult(id=call.id, text="", name=call.name, is_recorded=False) for call in asked)
@@ -356,19 +365,6 @@ def _cline_message(value: Any) -> Message:
         has_others = any(not isinstance(part, Text | ToolResult) for part in parts)
         role = Role.USER if has_words or has_others else Role.TOOL
     return Message(role=role, parts=parts, summary=summary_of(role, parts))
-
-
-def _answering(message: Message, asked: list[ToolCall]) -> Message:
-    """The message with the calls that its results answer: of that id; without one of that name, else the next one."""
-    parts: list[Part] = []
-    for part in message.parts:
-        if isinstance(part, ToolResult):
-            own = (call for call in asked if (call.id == part.id if part.id else call.name == part.name))
-            if call := next(own, asked[0] if asked and not part.id else None):
-                asked.remove(call)
-                part = replace(part, id=call.id, name=call.name)
-        parts.append(part)
-    return replace(message, parts=tuple(parts))
 
 
 def _cline_blocks(value: Mapping[str, Any]) -> list[_Block]:
