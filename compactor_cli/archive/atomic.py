@@ -26,7 +26,7 @@ import signal
 import stat
 import time
 from collections.abc import Callable, Iterator
-from enum import Enum, StrEnum, auto
+from enum import StrEnum
 from functools import cache, partial
 from pathlib import Path
 from typing import IO
@@ -43,8 +43,6 @@ DEFAULT_MODE = 0o666
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
-# Some file systems cannot fsync a folder; then there is nothing more to be done for durability.
-_NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 
 
 class Existing(StrEnum):
@@ -72,9 +70,11 @@ def atomic_writer(
 
     Raises `OutputError` with a next step for everything that the system refuses (disk full, no permission).
     """
+    import fcntl
+
     target = followed(path)
     temporary = temporary_name(target.parent)
-    try:
+    with system_errors(path):
         if is_special(path):
             with Path(path).open("wb") as file:
                 yield file
@@ -83,9 +83,21 @@ def atomic_writer(
         try:
             with os.fdopen(new_temporary(str(temporary), begun), "wb", BUFFER_BYTES) as file:
                 yield file
-                _complete(file, target)
+                file.flush()
+                if replaced := _status(target):
+                    now = os.fstat(file.fileno())
+                    if (now.st_uid, now.st_gid) != (replaced.st_uid, replaced.st_gid):
+                        # Only root may give files away; for all others the new file is theirs, as with any editor.
+                        with contextlib.suppress(PermissionError):
+                            os.fchown(file.fileno(), replaced.st_uid, replaced.st_gid)
+                    os.fchmod(file.fileno(), stat.S_IMODE(replaced.st_mode))
+                os.fsync(file.fileno())
                 if take:
-                    with _still_locked(file, temporary):
+                    with temporary.open("rb") as reader:
+                        # Still locked, but closed for writing: whoever looks for its writers finds others alone.
+                        with contextlib.suppress(OSError):
+                            fcntl.flock(reader, fcntl.LOCK_SH)
+                        file.close()
                         take(temporary, target)
                 else:
                     _take_name(temporary, target, existing)
@@ -98,10 +110,6 @@ def atomic_writer(
         except OSError as error:
             what = f"its folder cannot be synced ({error.strerror or error})"
             warn(f"is written, but may be lost in a power cut: {what}")
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise output_error(error, str(path)) from error
 
 
 def write_private(path: Path, text: str) -> None:
@@ -113,11 +121,10 @@ def write_private(path: Path, text: str) -> None:
 
 def is_special(path: str | Path) -> bool:
     """Whether ``path`` is there but no regular file (``/dev/null``, a pipe): it is written to, not replaced."""
-    try:
+    with contextlib.suppress(OSError):
         mode = Path(path).stat().st_mode
-    except OSError:
-        return False
-    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+        return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+    return False
 
 
 def temporary_name(folder: Path) -> Path:
@@ -127,35 +134,9 @@ def temporary_name(folder: Path) -> Path:
 
 def holds_temporaries(folder: Path) -> bool:
     """Whether a file in a folder has such a name: of a run that goes on, or of one that was killed."""
-    try:
+    with contextlib.suppress(OSError):
         return any(path.name.startswith(TEMPORARY_START) for path in folder.iterdir())
-    except OSError:
-        return False
-
-
-def _complete(file: IO[bytes], target: Path) -> None:
-    """Everything on the disk, with the mode and owner of the file that is replaced."""
-    file.flush()
-    if replaced := _status(target):
-        now = os.fstat(file.fileno())
-        if (now.st_uid, now.st_gid) != (replaced.st_uid, replaced.st_gid):
-            # Only root may give files away; for all others the new file is theirs, as with any editor.
-            with contextlib.suppress(PermissionError):
-                os.fchown(file.fileno(), replaced.st_uid, replaced.st_gid)
-        os.fchmod(file.fileno(), stat.S_IMODE(replaced.st_mode))
-    os.fsync(file.fileno())
-
-
-@contextlib.contextmanager
-def _still_locked(file: IO[bytes], temporary: Path) -> Iterator[None]:
-    """The file closed for writing, so that whoever looks for its writers finds others alone, and still locked."""
-    import fcntl
-
-    with temporary.open("rb") as reader:
-        with contextlib.suppress(OSError):
-            fcntl.flock(reader, fcntl.LOCK_SH)
-        file.close()
-        yield
+    return False
 
 
 def new_temporary(name: str, mode: int = PRIVATE_FILE_MODE, folder: int | None = None) -> int:
@@ -185,10 +166,9 @@ def followed(path: str | Path) -> Path:
 
 
 def _status(path: Path) -> os.stat_result | None:
-    try:
+    with contextlib.suppress(FileNotFoundError):
         return path.stat()
-    except FileNotFoundError:
-        return None
+    return None
 
 
 def _take_name(temporary: Path, target: Path, existing: Existing) -> None:
@@ -225,7 +205,8 @@ def sync_opened(folder: int) -> None:
     try:
         os.fsync(folder)
     except OSError as error:
-        if error.errno not in _NO_FOLDER_SYNC:
+        # Some file systems cannot fsync a folder; then there is nothing more to be done for durability.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
             raise
 
 
@@ -302,12 +283,6 @@ _SETTLE_SECONDS = 1.0
 _ADVICE = "run again later, nothing was written"
 
 
-class _Lease(Enum):
-    HELD = auto()
-    REFUSED = auto()
-    UNKNOWN = auto()
-
-
 def check_no_writer(descriptor: int, path: str, *, quick: bool = False) -> None:
     """Raise `InUse` if the file, open for reading as ``descriptor``, is open for writing or locked anywhere.
 
@@ -372,11 +347,10 @@ def append(path: str, data: bytes, look: Look) -> None:
             raise Changed("the file changed while it was read", place=path, next_step=_ADVICE)
         _write(descriptor, data, pieces)
         os.fsync(descriptor)
-    except OSError as error:
+    except BaseException as error:
         _take_back(descriptor, path, look.size_bytes, pieces)
-        raise output_error(error, path) from error
-    except BaseException:
-        _take_back(descriptor, path, look.size_bytes, pieces)
+        if isinstance(error, OSError):
+            raise output_error(error, path) from error
         raise
     finally:
         os.close(descriptor)
@@ -411,13 +385,12 @@ def remove_pieces(path: str, pieces: list[tuple[int, int]]) -> None:
 def _writers(status: os.stat_result) -> list[str]:
     """The processes that have the file open for writing, of those that this user may look at (Linux; else none)."""
     found: list[str] = []
-    if not Path("/proc/self/fdinfo").is_dir():
-        return found
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit() and _has_open(entry.path, status):
-            with contextlib.suppress(OSError):
-                name = Path(entry.path, "comm").read_text(errors="replace").strip()
-                found.append(f"{name} (process {entry.name})")
+    if Path("/proc/self/fdinfo").is_dir():
+        for entry in os.scandir("/proc"):
+            if entry.name.isdigit() and _has_open(entry.path, status):
+                with contextlib.suppress(OSError):
+                    name = Path(entry.path, "comm").read_text(errors="replace").strip()
+                    found.append(f"{name} (process {entry.name})")
     return found
 
 
@@ -447,34 +420,28 @@ def _leased(descriptor: int, path: str, *, quick: bool = False) -> Iterator[Call
 
     Where there are no leases, only those are known who had it open before. Raises `InUse`.
     """
-    lease = _take_lease(descriptor)
-    if lease is not _Lease.HELD:
-        found = [] if quick and lease is _Lease.UNKNOWN else _writers(os.fstat(descriptor))
-        if found or lease is _Lease.REFUSED:
-            who = ", ".join(found[:3]) or "another program"
-            raise InUse(f"is open for writing in {who}", place=path, next_step=_ADVICE)
-        yield lambda: True
+    import fcntl
+
+    is_held = is_refused = False
+    if hasattr(fcntl, "F_SETLEASE"):
+        try:
+            # Who wants to write is announced by a signal: one that is ignored unless it is asked for.
+            fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+            fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            is_held = True
+        except OSError as error:
+            is_refused = error.errno == errno.EAGAIN
+    if is_held:
+        try:
+            yield lambda: fcntl.fcntl(descriptor, fcntl.F_GETLEASE) == fcntl.F_RDLCK
+        finally:
+            fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
         return
-    import fcntl
-
-    try:
-        yield lambda: fcntl.fcntl(descriptor, fcntl.F_GETLEASE) == fcntl.F_RDLCK
-    finally:
-        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-
-
-def _take_lease(descriptor: int) -> _Lease:
-    import fcntl
-
-    if not hasattr(fcntl, "F_SETLEASE"):
-        return _Lease.UNKNOWN
-    try:
-        # Who wants to write is announced by a signal: one that is ignored unless it is asked for.
-        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
-        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-    except OSError as error:
-        return _Lease.REFUSED if error.errno == errno.EAGAIN else _Lease.UNKNOWN
-    return _Lease.HELD
+    found = _writers(os.fstat(descriptor)) if is_refused or not quick else []
+    if found or is_refused:
+        who = ", ".join(found[:3]) or "another program"
+        raise InUse(f"is open for writing in {who}", place=path, next_step=_ADVICE)
+    yield lambda: True
 
 
 def _lock_shared(descriptor: int, path: str) -> None:
@@ -495,12 +462,11 @@ def exchange(one: Path, other: Path) -> bool:
     call = _renameat2()
     if call is None:
         return False
-    if not call(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE):
-        return True
+    failed = call(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
     number = ctypes.get_errno()
-    if number in _NO_EXCHANGE:
-        return False
-    raise OSError(number, os.strerror(number), str(other))
+    if failed and number not in _NO_EXCHANGE:
+        raise OSError(number, os.strerror(number), str(other))
+    return not failed
 
 
 @cache
@@ -565,10 +531,9 @@ def _replace_without_exchange(swap: Path, target: Path, *, old: int, look: Look,
 
 
 def _is(path: Path, look: Look) -> bool:
-    try:
+    with contextlib.suppress(OSError):
         return Look.of(path.stat()) == look
-    except OSError:
-        return False
+    return False
 
 
 def _write(descriptor: int, data: bytes, pieces: list[tuple[int, int]]) -> None:

@@ -21,7 +21,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -112,15 +111,14 @@ def passages(text: str, most_chars: int) -> Sequence[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IndexedOriginal:
-    """A stored original, and what is known of it."""
+class _Original:
+    """A stored original."""
 
     sha256: str
     path: Path
     sidecar: Path | None
     look: str  # changes when its list of transcripts does
-    source: str = ""
-    archived: int = 0
+    archived: int
 
 
 def create_words(database: sqlite3.Connection) -> None:
@@ -153,12 +151,11 @@ def spaced(text: str) -> str:
     return DENSE_RUN.sub(pairs, text).encode("utf-8", "replace").decode()
 
 
-def add_original(database: sqlite3.Connection, original: IndexedOriginal) -> int:
+def _add_original(database: sqlite3.Connection, original: _Original, source: str, archived: int) -> int:
     """Index what was compacted of an original; the characters indexed. One that cannot be read is noted as such."""
-    row = (original.sha256, original.look, original.source, original.archived, "")
-    number = database.execute(
-        "INSERT INTO originals(sha256, look, source, archived, trouble) VALUES (?, ?, ?, ?, ?)", row
-    ).lastrowid
+    row = (original.sha256, original.look, source, archived, "")
+    insert = "INSERT INTO originals(sha256, look, source, archived, trouble) VALUES (?, ?, ?, ?, ?)"
+    number = database.execute(insert, row).lastrowid
     size_chars = 0
     try:
         wanted = {original.sha256: OnInvalid.KEEP}
@@ -173,22 +170,9 @@ def add_original(database: sqlite3.Connection, original: IndexedOriginal) -> int
     return size_chars
 
 
-def remove_originals(database: sqlite3.Connection, sha256s: list[str]) -> None:
-    """Forget what these originals held. Their words stay in the full-text table, where nothing leads to them."""
-    for sha256 in sha256s:
-        among = "(SELECT id FROM originals WHERE sha256 = ?)"
-        database.execute(
-            f"DELETE FROM records WHERE transcript IN (SELECT id FROM transcripts WHERE original IN {among})",  # noqa: S608 -- constants
-            (sha256,),
-        )
-        database.execute(f"DELETE FROM transcripts WHERE original IN {among}", (sha256,))  # noqa: S608
-        database.execute("DELETE FROM originals WHERE sha256 = ?", (sha256,))
-
-
 def _add_transcript(database: sqlite3.Connection, original: int, transcript: Transcript) -> int:
-    number = database.execute(
-        "INSERT INTO transcripts(original, sha256) VALUES (?, ?)", (original, transcript.sha256)
-    ).lastrowid
+    row: tuple[object, ...] = (original, transcript.sha256)
+    number = database.execute("INSERT INTO transcripts(original, sha256) VALUES (?, ?)", row).lastrowid
     names = tool_names(transcript.messages)
     size_chars = 0
     for i, message in enumerate(transcript.messages):
@@ -330,8 +314,14 @@ def _connected(file: Path) -> sqlite3.Connection:
 
 def _update(database: sqlite3.Connection, archive: Path, advance: Advance) -> bool:
     """Index what is new, forget what is gone; whether the index is still mostly of what is there."""
-    shards, gone_shards = _changed_shards(database, archive)
-    new: list[IndexedOriginal] = []
+    read = dict(database.execute("SELECT name, mtime_ns FROM shards"))
+    with os.scandir(archive) as entries:
+        folders = (entry for entry in entries if len(entry.name) == 2 and is_hex(entry.name))
+        there = {entry.name: entry.stat().st_mtime_ns for entry in folders if entry.is_dir(follow_symlinks=False)}
+    indexed = {name for (name,) in database.execute("SELECT DISTINCT substr(sha256, 1, 2) FROM originals")}
+    shards = {name: time_ns for name, time_ns in there.items() if read.get(name) != time_ns}
+    gone_shards = sorted((indexed | read.keys()) - there.keys())
+    new: list[_Original] = []
     gone: list[str] = []
     for name in (*shards, *gone_shards):
         known = dict(database.execute("SELECT sha256, look FROM originals WHERE sha256 GLOB ?", (f"{name}*",)))
@@ -340,14 +330,20 @@ def _update(database: sqlite3.Connection, archive: Path, advance: Advance) -> bo
         gone += changed
         new += [item for sha256, item in present.items() if sha256 not in known or sha256 in changed]
     if gone:
+        # Their words stay in the full-text table, where nothing leads to them.
+        among = "(SELECT id FROM originals WHERE sha256 = ?)"
+        transcripts = f"(SELECT id FROM transcripts WHERE original IN {among})"  # noqa: S608 -- constants
         with _transaction(database):
-            remove_originals(database, gone)
+            for name in gone:
+                database.execute(f"DELETE FROM records WHERE transcript IN {transcripts}", (name,))  # noqa: S608
+                database.execute(f"DELETE FROM transcripts WHERE original IN {among}", (name,))  # noqa: S608
+                database.execute("DELETE FROM originals WHERE sha256 = ?", (name,))
     _add(database, archive, new, advance)
     settled_ns = time.time_ns() - _SETTLED_NS
     if shards or gone_shards:
+        rows = [(name, mtime_ns) for name, mtime_ns in shards.items() if mtime_ns < settled_ns]
         with _transaction(database):
             database.executemany("DELETE FROM shards WHERE name = ?", [(name,) for name in gone_shards])
-            rows = [(name, mtime_ns) for name, mtime_ns in shards.items() if mtime_ns < settled_ns]
             database.executemany("INSERT OR REPLACE INTO shards VALUES (?, ?)", rows)
     if not gone:
         return True
@@ -356,38 +352,22 @@ def _update(database: sqlite3.Connection, archive: Path, advance: Advance) -> bo
     return bool(alive * 2 >= texts)
 
 
-def _changed_shards(database: sqlite3.Connection, archive: Path) -> tuple[dict[str, int], list[str]]:
-    """The folders of originals that changed since they were read, with their times; and those that are gone."""
-    known = dict(database.execute("SELECT name, mtime_ns FROM shards"))
-    with os.scandir(archive) as entries:
-        shards = (entry for entry in entries if len(entry.name) == 2 and is_hex(entry.name))
-        present = {entry.name: entry.stat().st_mtime_ns for entry in shards if entry.is_dir(follow_symlinks=False)}
-    indexed = {name for (name,) in database.execute("SELECT DISTINCT substr(sha256, 1, 2) FROM originals")}
-    changed = {name: time_ns for name, time_ns in present.items() if known.get(name) != time_ns}
-    return changed, sorted((indexed | known.keys()) - present.keys())
-
-
-def _stored(shard: Path) -> Iterator[IndexedOriginal]:
+def _stored(shard: Path) -> Iterator[_Original]:
     """The originals in a folder, in the order of their hashes."""
     if shard.is_symlink() or not shard.is_dir():
         return
     with os.scandir(shard) as entries:
         names = {entry.name: entry for entry in entries}
     for name in sorted(names):
-        if not (sha256 := store.stored_sha256(name)):
-            continue
-        sidecar = names.get(f"{sha256}{SIDECAR_ENDING}")
-        status = sidecar.stat() if sidecar else None
-        yield IndexedOriginal(
-            sha256=sha256,
-            path=shard / name,
-            sidecar=shard / sidecar.name if sidecar else None,
-            look=f"{status.st_size} {status.st_mtime_ns}" if status else "",
-            archived=int(names[name].stat().st_mtime),
-        )
+        if sha256 := store.stored_sha256(name):
+            path, sidecar = shard / name, names.get(f"{sha256}{SIDECAR_ENDING}")
+            status = sidecar.stat() if sidecar else None
+            look = f"{status.st_size} {status.st_mtime_ns}" if status else ""
+            listed, archived = shard / sidecar.name if sidecar else None, int(names[name].stat().st_mtime)
+            yield _Original(sha256=sha256, path=path, sidecar=listed, look=look, archived=archived)
 
 
-def _add(database: sqlite3.Connection, archive: Path, new: list[IndexedOriginal], advance: Advance) -> None:
+def _add(database: sqlite3.Connection, archive: Path, new: list[_Original], advance: Advance) -> None:
     """Index these originals, in batches that are each whole or not there."""
     listed: dict[str, tuple[str, int | None]] = {}
     if new:
@@ -402,8 +382,7 @@ def _add(database: sqlite3.Connection, archive: Path, new: list[IndexedOriginal]
             while waiting and size_chars <= _BATCH_CHARS:
                 original = waiting.popleft()
                 source, archived = listed.get(original.sha256, ("", None))
-                known = replace(original, source=source, archived=archived or original.archived)
-                size_chars += add_original(database, known)
+                size_chars += _add_original(database, original, source, archived or original.archived)
                 advance(1)
 
 

@@ -20,7 +20,7 @@ import os
 import re
 import stat
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -72,19 +72,28 @@ def verify(folder: str | Path) -> Verification:
     entries = tuple(store.read_entries(root))
     checked = {path: _original(root, sha256, path) for sha256, path in store.stored_blobs(root)}
     states = sorted((root / store.STATE_FOLDER).glob("*.zst"))
-    found = [problem for item in checked.values() for problem in item.problems]
+    problems = [problem for item in checked.values() for problem in item.problems]
     for path in states:
         try:
             if not _hashed(content(path))[1].startswith(path.name.partition(".")[0]):
-                found.append(_damaged(path, "its hash is not its name"))
+                problems.append(_damaged(path, "its hash is not its name"))
         except CompactError as error:
-            found.append(_damaged(path, error.what))
-    found += (
-        InputError("lists transcripts of an original that is not here", place=str(path), next_step=_COPY)
-        for sha256, path in store.stored_sidecars(root)
-        if next(store.stored_blobs(root, sha256), None) is None
-    )
+            problems.append(_damaged(path, error.what))
+    for sha256, path in store.stored_sidecars(root):
+        if next(store.stored_blobs(root, sha256), None) is None:
+            what = "lists transcripts of an original that is not here"
+            problems.append(InputError(what, place=str(path), next_step=_COPY))
     originals = {path.relative_to(root).as_posix(): item for path, item in checked.items()}
+    for number, entry in entries:
+        what, advice = "", _COPY
+        if entry is None:
+            what, advice = "is not an entry", "the originals are not affected"
+        elif (found := originals.get(entry.stored)) is None:
+            what = f"{entry.stored} is not here"
+        elif not found.problems and entry.bytes != found.size_bytes:
+            what = f"does not fit {entry.stored}"
+        if what:
+            problems.append(InputError(what, place=f"{root / MANIFEST}:{number}", next_step=advice))
     folders = (root, root.absolute().parent) if root.name == store.LOCAL_ARCHIVE else (root,)
     left = [path for folder in folders for path in find_leftovers(folder)]
     return Verification(
@@ -92,7 +101,7 @@ def verify(folder: str | Path) -> Verification:
         size_bytes=sum(item.size_bytes for item in checked.values()),
         transcripts=sum(item.transcripts for item in checked.values()),
         states=len(states),
-        problems=(*found, *_manifest(root, entries, originals)),
+        problems=tuple(problems),
         leftovers=(*left, *sorted(root.glob(f"{JOURNAL_START}*"))),
     )
 
@@ -139,20 +148,6 @@ def _hashed(pieces: Iterable[bytes], parts: Iterable[Part] = ()) -> tuple[int, s
     return size_bytes, whole.hexdigest(), (*wrong, *(part for part, _ in begun), *waiting)
 
 
-def _manifest(
-    root: Path, entries: Iterable[tuple[int, ManifestEntry | None]], originals: Mapping[str, _Checked]
-) -> Iterator[InputError]:
-    """What is wrong with the manifest, given what was found."""
-    for number, entry in entries:
-        place = f"{root / MANIFEST}:{number}"
-        if entry is None:
-            yield InputError("is not an entry", place=place, next_step="the originals are not affected")
-        elif (found := originals.get(entry.stored)) is None:
-            yield InputError(f"{entry.stored} is not here", place=place, next_step=_COPY)
-        elif not found.problems and entry.bytes != found.size_bytes:
-            yield InputError(f"does not fit {entry.stored}", place=place, next_step=_COPY)
-
-
 def _damaged(path: Path, what: str) -> InputError:
     return InputError(f"is damaged: {what}", place=str(path), next_step=_COPY)
 
@@ -173,12 +168,22 @@ def old_originals(archives: Sequence[Path], before: str) -> list[tuple[Listed, s
 
 def remove(items: Iterable[Listed], *, with_index: bool = True) -> None:
     """Take originals out of their archives, the manifest first, and the index. Raises `OutputError`, `Unreadable`."""
+    import fcntl
+
     by_archive: dict[Path, set[str]] = {}
     for item in items:
         by_archive.setdefault(item.archive, set()).add(item.entry.sha256)
     for archive, hashes in by_archive.items():
         with system_errors(archive):
-            _unlist(archive, hashes)
+            # Under the lock by which others add to it, and where it lies: who waits for the lock has this file open.
+            with os.fdopen(store.open_inside(archive, MANIFEST, os.O_RDWR), "r+b") as file:
+                fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+                lines = file.readlines()
+                file.seek(0)
+                file.writelines(line for line in lines if not any(f'"{sha256}"'.encode() in line for sha256 in hashes))
+                file.truncate()
+                file.flush()
+                os.fsync(file.fileno())
             with opened_folder(archive) as root:
                 for sha256 in hashes:
                     with suppress(FileNotFoundError), opened_folder(archive, sha256[:2]) as folder:
@@ -221,31 +226,24 @@ def _parts(archive: Path, sha256: str) -> Iterator[Part]:
         yield from store.read_parts(sidecar)
 
 
-def _unlist(archive: Path, hashes: set[str]) -> None:
-    """Write the manifest without these originals, under the lock by which others add to it.
-
-    It is written where it lies: who waits for the lock has this file open.
-    """
-    import fcntl
-
-    with os.fdopen(store.open_inside(archive, MANIFEST, os.O_RDWR), "r+b") as file:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX)
-        lines = file.readlines()
-        kept = b"".join(line for line in lines if not any(f'"{sha256}"'.encode() in line for sha256 in hashes))
-        file.seek(0)
-        file.write(kept)
-        file.truncate()
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def store_session(archive: Archive, transcript: Transcript, source: str) -> None:
     """Store a session as it is now, read from ``source``; what it grew from is found inside it from then on.
 
     Durable on return: the earlier states are taken out after it. Raises `OutputError`, `Unreadable`.
     """
     data = transcript.source()
-    earlier = tuple(_earlier(archive, data, source)) if source else ()
+    earlier: list[ManifestEntry] = []
+    if source:
+        # Those that were only ever archived from here, and that the session goes on from.
+        entries = [entry for _, entry in store.read_entries(archive.folder) if entry]
+        others = {entry.sha256 for entry in entries if entry.source != source or entry.written_sha256}
+        own = {entry.sha256: entry for entry in entries if entry.sha256 not in others and entry.bytes < len(data)}
+        digest, at = hashlib.sha256(), 0
+        for entry in sorted(own.values(), key=lambda entry: entry.bytes):
+            digest.update(memoryview(data)[at : entry.bytes])
+            at = entry.bytes
+            if digest.hexdigest() == entry.sha256:
+                earlier.append(entry)
     with archive.writer() as writer:
         writer(data)
         if earlier:
@@ -259,19 +257,6 @@ def store_session(archive: Archive, transcript: Transcript, source: str) -> None
         blob = writer.commit()
     archive.record(blob, records=len(transcript.records), dialect=transcript.dialect, source=source)
     remove((Listed(archive=archive.folder, entry=entry) for entry in earlier), with_index=False)
-
-
-def _earlier(archive: Archive, data: bytes, source: str) -> Iterator[ManifestEntry]:
-    """The originals that were only ever archived from here, and that the session goes on from."""
-    entries = [entry for _, entry in store.read_entries(archive.folder) if entry]
-    others = {entry.sha256 for entry in entries if entry.source != source or entry.written_sha256}
-    own = {entry.sha256: entry for entry in entries if entry.sha256 not in others and entry.bytes < len(data)}
-    digest, at = hashlib.sha256(), 0
-    for entry in sorted(own.values(), key=lambda entry: entry.bytes):
-        digest.update(memoryview(data)[at : entry.bytes])
-        at = entry.bytes
-        if digest.hexdigest() == entry.sha256:
-            yield entry
 
 
 JOURNAL_START = "append-"
@@ -418,13 +403,10 @@ def clear(folders: Iterable[Path], archives: Iterable[Path], warn: Callable[[str
 
 
 def _named(folder: Path) -> list[Path]:
-    if folder.name == store.LOCAL_ARCHIVE and folder.is_symlink():
-        return []
-    try:
-        with os.scandir(folder) as entries:
+    if not (folder.name == store.LOCAL_ARCHIVE and folder.is_symlink()):
+        with suppress(OSError), os.scandir(folder) as entries:
             return [folder / entry.name for entry in entries if _LEFTOVER.fullmatch(entry.name)]
-    except OSError:
-        return []
+    return []
 
 
 @contextmanager
@@ -474,16 +456,12 @@ def _is_needless(path: Path, descriptor: int, archives: Iterable[Path]) -> bool:
 def _appended(folder: Path, entry: ManifestEntry, late: bytes) -> bool:
     """Append what came late to the file that has the original's name, in this folder alone."""
     name = Path(entry.source).name
-    if not name:
-        return False
-    target = folder / name
-    try:
-        with target.open("rb") as file:
+    with suppress(OSError):
+        with (folder / name).open("rb") as file:
             if hashlib.sha256(file.read(entry.written_bytes)).hexdigest() != entry.written_sha256:
                 return False
             if late in file.read():
                 return True
-        append_late(target, late)
-    except OSError:
-        return False
-    return True
+        append_late(folder / name, late)
+        return True
+    return False

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO
 
@@ -70,7 +70,12 @@ def find(folders: Iterable[str | Path], prefix: str) -> FoundOriginal:
     places = [Path(folder) for folder in folders]
     blobs = (blob for place in places for blob in stored_blobs(place, prefix))
     items = [FoundOriginal(sha256=sha256, path=path) for sha256, path in blobs]
-    items = items or [item for place in places for item in _inside(place, prefix)]
+    if not items:
+        sidecars = [(place, *stored) for place in places for stored in store.stored_sidecars(place)]
+        for place, original, sidecar in sidecars:
+            parts = [part for part in store.read_parts(sidecar) if part.sha256.startswith(prefix)]
+            for _, path in stored_blobs(place, original) if parts else ():
+                items += (FoundOriginal(path=path, **asdict(part)) for part in parts)
     hashes = sorted({item.sha256 for item in items})
     if len(hashes) == 1:
         return items[0]
@@ -123,15 +128,6 @@ def restore_to(
     writer = atomic_writer(path, existing=existing, mode=PRIVATE_FILE_MODE, warn=warn)
     with writer as file, packing(file, compression_named(str(path))) as packer:
         return restore(found, packer)
-
-
-def _inside(folder: Path, prefix: str) -> Iterator[FoundOriginal]:
-    """The transcripts inside originals."""
-    for original, sidecar in store.stored_sidecars(folder):
-        parts = [part for part in store.read_parts(sidecar) if part.sha256.startswith(prefix)]
-        for _, path in stored_blobs(folder, original) if parts else ():
-            for part in parts:
-                yield FoundOriginal(path=path, **asdict(part))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,10 +263,9 @@ def load_transcript(folders: Iterable[str | Path], prefix: str) -> Transcript:
 
 def load_original(folder: Path, sha256: str) -> Transcript | None:
     """The archived transcript whose hash begins with ``sha256``; None if it is not there, or damaged."""
-    try:
+    with suppress(CompactError, OSError):
         return load_transcript([folder], sha256)
-    except (CompactError, OSError):
-        return None
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,9 +330,6 @@ def references(names: Iterable[str]) -> tuple[Reference, ...]:
     return tuple(found)
 
 
-_NOT_WRITTEN = "is not what a compaction wrote here"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
     """A file that begins with what a compaction wrote."""
@@ -364,8 +356,17 @@ def find_compacted(path: str, archives: Sequence[Path]) -> Compacted:
         raise unreadable(error, path) from error
     found = [item for item in entries if hashes.get(item[1].written_bytes) == item[1].written_sha256 != ""]
     if not found:
+        what = "is not what a compaction wrote here"
         known = [entry for _, entry in entries if hashes.get(entry.bytes) == entry.sha256]
-        raise _refusal(path, look, max(known, key=lambda entry: entry.bytes, default=None))
+        larger = max(known, key=lambda entry: entry.bytes, default=None)
+        if larger is None or larger.bytes >= look.size_bytes:
+            advice = "name its archive with --archive-dir, or fetch an original by its hash: compactor restore"
+            raise OutputError(f"{what} ({WHEN_ARCHIVED})", place=path, next_step=advice)
+        count, first = lines_from(path, larger.bytes)
+        records = "record" if count == 1 else "records"
+        what = f"{what}: it is an archived original with {count:,} later {records} (the first: {first})"
+        advice = f"compactor restore {larger.sha256[:16]} -o FILE fetches the original"
+        raise OutputError(what, place=path, next_step=advice)
     # Of several compactions that wrote the same, the last.
     folder, entry = max(reversed(found), key=lambda item: item[1].written_bytes)
     added_bytes = look.size_bytes - entry.written_bytes
@@ -390,12 +391,7 @@ def put_back(path: str, compacted: Compacted, archive: Path) -> tuple[int, Path]
         check_unchanged(path, compacted.look)
         kept.record(blob, records=records, dialect="", source=str(Path(path).absolute()))
         packed = streams.compression_of(os.pread(file.fileno(), 16, 0))
-
-        def take(temporary: Path, target: Path) -> None:
-            atomic.replace(
-                temporary, target, old=file.fileno(), look=compacted.look, ready=lambda sha256, size_bytes: None
-            )
-
+        take = partial(atomic.replace, old=file.fileno(), look=compacted.look, ready=lambda sha256, size_bytes: None)
         with atomic_writer(path, take=take) as draft, packing(draft, packed) as packer:
             size_bytes = restore(compacted.original, packer)
     return size_bytes, archive / blob.stored
@@ -403,11 +399,10 @@ def put_back(path: str, compacted: Compacted, archive: Path) -> tuple[int, Path]
 
 def holds(archive: Path, entry: ManifestEntry) -> bool:
     """Whether an archive holds the original of this entry, undamaged."""
-    try:
+    with suppress(CompactError):
         _verified(archive, entry)
-    except CompactError:
-        return False
-    return True
+        return True
+    return False
 
 
 def prefix_hashes(descriptor: int, sizes: Iterable[int]) -> dict[int, str]:
@@ -442,17 +437,6 @@ def _verified(folder: Path, entry: ManifestEntry) -> FoundOriginal:
             return found
     advice = "name the archive that holds it with --archive-dir"
     raise Unreadable(f"the original {entry.sha256[:16]} is not here", place=str(folder), next_step=advice)
-
-
-def _refusal(path: str, look: Look, original: ManifestEntry | None) -> OutputError:
-    if original is None or original.bytes >= look.size_bytes:
-        advice = "name its archive with --archive-dir, or fetch an original by its hash: compactor restore"
-        return OutputError(f"{_NOT_WRITTEN} ({WHEN_ARCHIVED})", place=path, next_step=advice)
-    count, first = lines_from(path, original.bytes)
-    records = "record" if count == 1 else "records"
-    what = f"{_NOT_WRITTEN}: it is an archived original with {count:,} later {records} (the first: {first})"
-    advice = f"compactor restore {original.sha256[:16]} -o FILE fetches the original"
-    return OutputError(what, place=path, next_step=advice)
 
 
 def lines_from(path: str, start: int) -> tuple[int, str]:

@@ -178,12 +178,22 @@ def search(
 
     Every word must occur; where no record holds all of them, any. Raises as `match_all` and `opened`.
     """
+    import sqlite3
+
     index_query = _IndexQuery(all_words=match_all(query), any_word=match_any(query), only=only or Filter(), limit=limit)
     exact: list[Hit] = []
     loose: list[Hit] = []
     warnings: list[str] = []
     for archive in archives:
-        hits, is_exact, failed = _ask_index(archive, index_query, advance, rebuild=rebuild)
+        try:
+            with opened(archive, rebuild=rebuild, advance=advance) as database:
+                hits, is_exact, failed = _answer(database, archive, index_query)
+        except (sqlite3.DatabaseError, *ODD_VALUES) as error:
+            # A damaged index, which may also answer with values of any type, is made anew.
+            if isinstance(error, sqlite3.DatabaseError) and not index.is_damage(error):
+                raise
+            with opened(archive, rebuild=True, advance=advance) as database:
+                hits, is_exact, failed = _answer(database, archive, index_query)
         (exact if is_exact else loose).extend(hits)
         warnings += failed
     by_id: dict[str, Hit] = {}
@@ -196,11 +206,7 @@ def search(
         with suppress(CompactError, IndexError):
             text = index.searched_text(load(hit.archive, hit.sha256).messages[hit.record])
             best[at] = replace(hit, snippet=snippet(text, query))
-    return SearchResult(
-        hits=tuple(best),
-        any_word=bool(best) and not exact,
-        warnings=tuple(warnings),
-    )
+    return SearchResult(hits=tuple(best), any_word=bool(best) and not exact, warnings=tuple(warnings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,26 +219,8 @@ class _IndexQuery:
     limit: int
 
 
-# Hits, whether they hold all words, and the originals that could not be indexed.
-_Answer = tuple[tuple[Hit, ...], bool, list[str]]
-
-
-def _ask_index(archive: Path, query: _IndexQuery, advance: Advance, *, rebuild: bool) -> _Answer:
-    """What the index of this archive gives; a damaged one is made anew."""
-    import sqlite3
-
-    try:
-        with opened(archive, rebuild=rebuild, advance=advance) as database:
-            return _answer(database, archive, query)
-    except (sqlite3.DatabaseError, *ODD_VALUES) as error:
-        # A damaged file may also answer with values of any type.
-        if isinstance(error, sqlite3.DatabaseError) and not index.is_damage(error):
-            raise
-        with opened(archive, rebuild=True, advance=advance) as database:
-            return _answer(database, archive, query)
-
-
-def _answer(database: sqlite3.Connection, archive: Path, query: _IndexQuery) -> _Answer:
+def _answer(database: sqlite3.Connection, archive: Path, query: _IndexQuery) -> tuple[tuple[Hit, ...], bool, list[str]]:
+    """Hits, whether they hold all words, and the originals that could not be indexed."""
     hits = _hits(database, archive, query.all_words, query)
     is_exact = bool(hits)
     if not is_exact and query.any_word:
@@ -366,7 +354,16 @@ def excerpts(
             left_tokens -= cost_tokens
         if left_tokens <= FRAME_TOKENS:
             break
-    return _joined(found, sorted(taken))
+    joined: list[Excerpt] = []
+    last = -1
+    for number in sorted(taken):
+        passage = found[number]
+        if joined and number == last + 1 and joined[-1].record == passage.record:
+            joined[-1] = Excerpt(record=passage.record, text=joined[-1].text + passage.text)
+        else:
+            joined.append(passage)
+        last = number
+    return tuple(joined)
 
 
 def _ranked(found: list[Excerpt], query: str) -> Iterator[int]:
@@ -382,19 +379,6 @@ def _ranked(found: list[Excerpt], query: str) -> Iterator[int]:
         rows = database.execute("SELECT rowid FROM words WHERE words MATCH ? ORDER BY bm25(words), rowid", (wanted,))
         for (number,) in rows:
             yield number
-
-
-def _joined(found: list[Excerpt], numbers: list[int]) -> tuple[Excerpt, ...]:
-    joined: list[Excerpt] = []
-    last = -1
-    for number in numbers:
-        passage = found[number]
-        if joined and number == last + 1 and joined[-1].record == passage.record:
-            joined[-1] = Excerpt(record=passage.record, text=joined[-1].text + passage.text)
-        else:
-            joined.append(passage)
-        last = number
-    return tuple(joined)
 
 
 class OmissionNotice:

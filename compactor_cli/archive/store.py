@@ -283,13 +283,12 @@ def append_entry(folder: Path, entry: ManifestEntry) -> None:
     """
     import fcntl
 
-    path = folder / MANIFEST
     value = dataclasses.asdict(entry) | {"source": os.fsencode(entry.source).decode("utf-8", "backslashreplace")}
     if not entry.written_sha256:
         del value["written_sha256"], value["written_bytes"]
     data = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
-    try:
-        descriptor = open_inside(folder, MANIFEST, os.O_RDWR | os.O_CREAT | os.O_APPEND, PRIVATE_FILE_MODE)
+    with system_errors(folder / MANIFEST):
+        descriptor = open_inside(folder, MANIFEST, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             size = os.fstat(descriptor).st_size
@@ -305,8 +304,6 @@ def append_entry(folder: Path, entry: ManifestEntry) -> None:
         finally:
             os.close(descriptor)
         atomic.sync_folder(folder)
-    except OSError as error:
-        raise atomic.output_error(error, str(path)) from error
 
 
 def read_entries(folder: Path) -> Iterator[tuple[int, ManifestEntry | None]]:
@@ -390,11 +387,10 @@ class Archive:
         """The counter table with this hash; None if it is not here, or damaged."""
         if len(name) != STATE_HASH_CHARS or not is_hex(name):
             return None
-        try:
+        with contextlib.suppress(Unreadable):
             data = b"".join(content(self._state(name), limits=STATE_LIMITS))
-        except Unreadable:
-            return None
-        return data if hashlib.sha256(data).hexdigest().startswith(name) else None
+            return data if hashlib.sha256(data).hexdigest().startswith(name) else None
+        return None
 
     def _state(self, name: str) -> Path:
         return self.folder / STATE_FOLDER / f"{name}{Compression.ZSTD.suffix}"
@@ -455,11 +451,9 @@ class ArchiveWriter:
 
 def _lines(path: Path, opener: streams.Opener = stored_opener) -> set[bytes]:
     """The lines of a sidecar; none if it is missing or damaged, so that it is written anew."""
-    try:
-        with open_stream(str(path), opener=opener) as stream:
-            return {line for line in stream.lines() if parse_part(line, path)}
-    except Unreadable:
-        return set()
+    with contextlib.suppress(Unreadable), open_stream(str(path), opener=opener) as stream:
+        return {line for line in stream.lines() if parse_part(line, path)}
+    return set()
 
 
 class PartialFile:

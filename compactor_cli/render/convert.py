@@ -142,8 +142,13 @@ class _Builder:
         self.is_answered = False
 
     def add(self, i: int, message: Message) -> None:
-        """One more record."""
-        step = self._step_for(message)
+        """One more record, of the step that is begun or of one of its own."""
+        step = None
+        last = self.steps[-1] if self.steps else None
+        if last and message.role is last.message.role is Role.ASSISTANT:
+            is_same = bool(message.group) and message.group == last.message.group
+            is_parallel = last.calls and bool(message.calls) and not message.text and not self.is_answered
+            step = last if is_same or is_parallel or all(isinstance(part, Thinking) for part in last.parts) else None
         for n, part in enumerate(message.parts):
             if isinstance(part, ToolResult):
                 self.is_answered = True
@@ -154,15 +159,6 @@ class _Builder:
                     self.steps.append(step)
                     self.is_answered = False
                 self._take(step, part, (i, n))
-
-    def _step_for(self, message: Message) -> _Step | None:
-        """The step that this record belongs to, if that is begun."""
-        last = self.steps[-1] if self.steps else None
-        if last is None or message.role is not Role.ASSISTANT or last.message.role is not Role.ASSISTANT:
-            return None
-        is_same = bool(message.group) and message.group == last.message.group
-        is_parallel = last.calls and bool(message.calls) and not message.text and not self.is_answered
-        return last if is_same or is_parallel or all(isinstance(part, Thinking) for part in last.parts) else None
 
     def _take(self, step: _Step, part: Part, place: _Place) -> None:
         if not isinstance(part, ToolCall):
@@ -230,8 +226,7 @@ def convert(transcript: Transcript, name: str) -> Conversion:
     whole = to_conversation(transcript)
     holds = dialect.holds & ~dialect.unwritten
     conversation, dropped = fitted(whole, holds)
-    dropped += _not_carried(transcript)
-    dropped += _adjacent(transcript, holds)
+    dropped += _not_carried(transcript, holds)
     output = _lines(dialect.write(conversation))
     read = _read_as(name, output)
     if read is None:
@@ -265,7 +260,19 @@ def not_carried_line(not_carried: Mapping[str, int], name: str) -> str:
 def fitted(conversation: Conversation, holds: Capabilities) -> tuple[Conversation, Counter[str]]:
     """The conversation with what these can hold, and how much there was of everything else."""
     dropped: Counter[str] = Counter()
-    messages = list(_fitted(conversation.messages, holds, dropped))
+    messages = []
+    for message in _sequential(conversation.messages, holds, dropped):
+        if message.role is Role.SYSTEM and Capabilities.SYSTEM not in holds:
+            dropped[NAMES[Capabilities.SYSTEM]] += 1
+            continue
+        parts = tuple(part for part in message.parts if _is_kept(part, message, holds, dropped))
+        lost = {part.kind for part in message.parts if isinstance(part, Media)}
+        if not parts and lost and message.role is Role.USER:
+            parts = (Text(text=f"[{', '.join(sorted(lost))}]"),)
+        if Capabilities.TIMES not in holds:
+            dropped[NAMES[Capabilities.TIMES]] += bool(message.timestamp)
+        if parts:
+            messages.append(replace(message, parts=parts))
     if Capabilities.TOOLS not in holds:
         dropped[NAMES[Capabilities.TOOLS]] += len(conversation.tools)
     if Capabilities.METADATA not in holds:
@@ -280,21 +287,6 @@ def fitted(conversation: Conversation, holds: Capabilities) -> tuple[Conversatio
         model=conversation.model if Capabilities.MODEL in holds else "",
     )
     return kept, dropped
-
-
-def _fitted(messages: Iterable[Message], holds: Capabilities, dropped: Counter[str]) -> Iterator[Message]:
-    for message in _sequential(messages, holds, dropped):
-        if message.role is Role.SYSTEM and Capabilities.SYSTEM not in holds:
-            dropped[NAMES[Capabilities.SYSTEM]] += 1
-            continue
-        parts = tuple(part for part in message.parts if _is_kept(part, message, holds, dropped))
-        lost = {part.kind for part in message.parts if isinstance(part, Media)}
-        if not parts and lost and message.role is Role.USER:
-            parts = (Text(text=f"[{', '.join(sorted(lost))}]"),)
-        if Capabilities.TIMES not in holds:
-            dropped[NAMES[Capabilities.TIMES]] += bool(message.timestamp)
-        if parts:
-            yield replace(message, parts=parts)
 
 
 def _is_kept(part: Part, message: Message, holds: Capabilities, dropped: Counter[str]) -> bool:
@@ -347,27 +339,21 @@ def _one_by_one(calling: Message, answers: Mapping[str, ToolResult]) -> Iterator
             yield Message(role=Role.TOOL, parts=(answers[call.id],), timestamp=calling.timestamp)
 
 
-def _not_carried(transcript: Transcript) -> Counter[str]:
-    """What of the transcript is not in the conversation."""
+def _not_carried(transcript: Transcript, holds: Capabilities) -> Counter[str]:
+    """What of the transcript is not in the conversation, counters and keys of the row that nobody knows among it."""
     messages = transcript.messages
     grouping = group(messages)
     sidechains = sum(value.get("isSidechain") is True for value in objects(transcript.records))
-    is_own = sidechains < len(messages)
+    sidechains = sidechains if sidechains < len(messages) else 0
+    meta = sum(message.is_meta for message in messages)
     found = Counter({ORPHANS: len(grouping.orphan_calls) + len(grouping.orphan_results)})
     found[NOT_SENT] = sum(message.superseded and not message.is_meta for message in messages)
-    found[NAMES[Capabilities.SIDECHAINS]] = sidechains if is_own else 0
-    meta = sum(message.is_meta for message in messages)
-    found[BOOKKEEPING] = max(meta - found[NAMES[Capabilities.SIDECHAINS]], 0)
-    return found
-
-
-def _adjacent(transcript: Transcript, holds: Capabilities) -> Counter[str]:
-    """What a row holds next to the conversation: counters, and keys of the row that nobody knows."""
-    found: Counter[str] = Counter()
+    found[NAMES[Capabilities.SIDECHAINS]] = sidechains
+    found[BOOKKEEPING] = max(meta - sidechains, 0)
     found[NAMES[Capabilities.USAGE]] = sum(_has_usage(record.value) for record in transcript.records)
     row = transcript.row if isinstance(transcript.row, dict) else {}
-    known = {"messages", "system", "tools", "model", *extra_of(row)}
     if Capabilities.METADATA in holds:
+        known = {"messages", "system", "tools", "model", *extra_of(row)}
         # Lists and objects may be the conversation itself.
         unknown = (value for key, value in row.items() if key not in known)
         found[NAMES[Capabilities.METADATA]] = sum(not isinstance(value, (list, dict)) for value in unknown)
@@ -556,16 +542,15 @@ class OutputShape:
             written = Conversion(output=transcript.source(), not_carried={})
         else:
             raise InputError("is a session, and no row of a dataset", next_step="name a format for rows with --to")
-        return replace(written, output=_columns(written.output)) if self.cells is Cells.STRINGS else written
-
-
-def _columns(output: bytes) -> bytes:
-    try:
-        rows = [json.loads(line) for line in output.splitlines() if line.strip()]
-    except ValueError as error:
-        raise InputError("is not a row on a line of its own", next_step="name a format with --to") from error
-    values = (as_columns(row) if isinstance(row, dict) else row for row in rows)
-    return b"".join(json.dumps(value, ensure_ascii=False).encode() + b"\n" for value in values)
+        if self.cells is Cells.OBJECTS:
+            return written
+        try:
+            rows = [json.loads(line) for line in written.output.splitlines() if line.strip()]
+        except ValueError as error:
+            raise InputError("is not a row on a line of its own", next_step="name a format with --to") from error
+        values = (as_columns(row) if isinstance(row, dict) else row for row in rows)
+        lines = (json.dumps(value, ensure_ascii=False).encode() + b"\n" for value in values)
+        return replace(written, output=b"".join(lines))
 
 
 def windows(transcript: Transcript) -> tuple[Transcript, ...]:

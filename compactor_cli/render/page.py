@@ -92,6 +92,8 @@ def run_page(
     sizes are bounds, of transcripts whose bytes already showed that they are small enough.
     """
     bins = _bins(sizes)
+    # Where on the axis the target is, in percent of its width; None where it is not on it.
+    place = math.log2(target_tokens / bins[0]["from_tokens"]) / len(bins) if bins and target_tokens else -1
     before, after = sum(size for size, _ in sizes), sum(size for _, size in sizes)
     failures = [report for report in inputs if report.error]
     folders: dict[str, list[InputReport]] = {}
@@ -110,7 +112,7 @@ def run_page(
         uncounted=uncounted,
         bins=bins,
         target=target_tokens,
-        target_percent=_position(bins, target_tokens),
+        target_percent=round(100 * place, 2) if 0 <= place <= 1 else None,
         projects=_savings(folders.items()) if len(folders) > 1 else [],
         largest=_savings(((report.path, (report,)) for report in inputs), by_after=True)[:MAX_LARGEST],
         retained=[_retention(name, report) for name, report in retained[:MAX_ROWS]],
@@ -142,14 +144,6 @@ def _bins(sizes: Sequence[tuple[int, int]]) -> list[Shown]:
         label = f"{tokens // unit}{name}"
         bins.append({"label": label, "from_tokens": tokens, "before": before, "after": after, **percents})
     return bins
-
-
-def _position(bins: Sequence[Shown], tokens: int) -> float | None:
-    """Where on the axis this many tokens are, in percent of its width; None where that is not on it."""
-    if not bins or not tokens:
-        return None
-    place = math.log2(tokens / bins[0]["from_tokens"]) / len(bins)
-    return round(100 * place, 2) if 0 <= place <= 1 else None
 
 
 def _savings(groups: Iterable[tuple[str, Sequence[InputReport]]], *, by_after: bool = False) -> list[Shown]:
@@ -251,6 +245,13 @@ def session_page(
     scale = PAGE_WIDTH / max(sum(tokens), 1)
     changes = report.outcome is Outcome.COMPACTED
     summary_tokens = report.tokens_after - sum(after) if summary else 0
+    sized_after = [
+        (number, count, fate, f"{number} · {count:,} tokens · {_word(fate)}")
+        for number, (count, fate) in enumerate(zip(after, fates, strict=True), 1)
+    ]
+    if summary_tokens:
+        title_of_it = f"the summary · {summary_tokens:,} tokens"
+        sized_after.insert(plan.summary_at, (0, summary_tokens, Fate.SUMMARY, title_of_it))
     return render_page(
         "session.html",
         title=title,
@@ -260,7 +261,7 @@ def session_page(
         kept=fates.count(Fate.KEPT),
         percent=round(100 * (1 - report.tokens_after / report.tokens_before)) if report.tokens_before else 0,
         before=_slices(sized, scale),
-        after=_after(plan, after, fates, summary_tokens, scale) if changes else (),
+        after=_slices(sized_after, scale) if changes else (),
         turns=_turns(transcript, tokens, scale),
         legend=_legend(fates, tokens, after, summary_tokens),
         summary=list(_summary_lines(summary, len(transcript.records))),
@@ -295,16 +296,6 @@ def _tokens_after(
             saved = counter.count(text) - counter.count(edit.text)
             after[edit.record] = max(0, after[edit.record] - saved)
     return after
-
-
-def _after(plan: Plan, tokens: Sequence[int], fates: Sequence[Fate], summary_tokens: int, scale: float) -> list[Shown]:
-    sized = [
-        (number, count, fate, f"{number} · {count:,} tokens · {_word(fate)}")
-        for number, (count, fate) in enumerate(zip(tokens, fates, strict=True), 1)
-    ]
-    if summary_tokens:
-        sized.insert(plan.summary_at, (0, summary_tokens, Fate.SUMMARY, f"the summary · {summary_tokens:,} tokens"))
-    return _slices(sized, scale)
 
 
 def _slices(sized: Iterable[tuple[int, int, Fate, str]], scale: float) -> list[Shown]:

@@ -161,7 +161,17 @@ def render(summary: Summary, template: Template, marker: Marker) -> str:
     lines += filter(None, [in_language(template.opening, language).strip()])
     if summary.prose:
         lines += ["", summary.prose.strip()]
-    lines += _all_sections({part.section: part.items for part in summary.sections}, template, language, most_ranges)
+    items = {part.section: part.items for part in summary.sections}
+    filled = [section for section in template.headings if items.get(section)]
+    for head, group in groupby(filled, key=lambda section: template.head(section, language)):
+        lines += ("", head)
+        for section in group:
+            if label := in_language(template.headings[section].label, language):
+                lines.append(f"**{label}:**")
+            stated = (_stated(item, section, template, language) for item in items[section])
+            lines += item_lines(stated, most_ranges)
+        if template.style is Style.XML:
+            lines.append(f"</{head[1:]}")
     closing = in_language(template.closing, language).strip()
     return "\n".join([*lines, "", closing] if closing else lines)
 
@@ -169,21 +179,6 @@ def render(summary: Summary, template: Template, marker: Marker) -> str:
 def _filled(preface: str, marker: Marker) -> str:
     """A preface with the transcript's name and, as an example, a record that the summary covers."""
     return preface.strip().replace("{transcript}", marker.transcript).replace("{record}", str(marker.last))
-
-
-def _all_sections(
-    items: Mapping[Section, tuple[Item, ...]], template: Template, language: str, most_ranges: int
-) -> Iterator[str]:
-    filled = [section for section in template.headings if items.get(section)]
-    for head, group in groupby(filled, key=lambda section: template.head(section, language)):
-        yield from ("", head)
-        for section in group:
-            if label := in_language(template.headings[section].label, language):
-                yield f"**{label}:**"
-            stated = (_stated(item, section, template, language) for item in items[section])
-            yield from item_lines(stated, most_ranges)
-        if template.style is Style.XML:
-            yield f"</{head[1:]}"
 
 
 def _stated(item: Item, section: Section, template: Template, language: str) -> Item:
@@ -281,23 +276,15 @@ def read_client(text: str) -> tuple[SectionItems, ...]:
         return len({names[each] for each in names.keys() & found[load_template(name).style is Style.XML]})
 
     best = max(template_names(), key=lambda name: (headings(name), name))
-    return _sections(_read_foreign(text, best), load_template(best)) if headings(best) >= _LEAST_HEADINGS else ()
-
-
-def _heads(template: Template) -> dict[str, Section]:
-    """The lines that open headings, in every language; of sections that share one, the first."""
-    order = tuple(template.headings)[::-1]
-    return {template.head(section, language): section for language in LANGUAGES for section in order}
-
-
-def _read_foreign(text: str, template_name: str) -> dict[Section, list[Item]]:
-    names, is_xml = _known_names(template_name), load_template(template_name).style is Style.XML
-    found: dict[Section, list[Item]] = {}
+    if headings(best) < _LEAST_HEADINGS:
+        return ()
+    names, is_xml = _known_names(best), load_template(best).style is Style.XML
+    read: dict[Section, list[Item]] = {}
     current: list[Item] | None = None
     for line in text.split("\n"):
         name = _name_of(line, is_xml)
         if name in names:
-            current = found.setdefault(names[name], [])
+            current = read.setdefault(names[name], [])
         elif line.startswith("#"):
             current = None  # a heading that no template knows
         elif current is None or not line.strip() or _CLOSING_TAG.match(line):
@@ -309,7 +296,13 @@ def _read_foreign(text: str, template_name: str) -> dict[Section, list[Item]]:
             current[-1] = replace(current[-1], text=f"{current[-1].text}\n{line.strip()}")
         else:
             current.append(Item(text=line.strip()))
-    return found
+    return _sections(read, load_template(best))
+
+
+def _heads(template: Template) -> dict[str, Section]:
+    """The lines that open headings, in every language; of sections that share one, the first."""
+    order = tuple(template.headings)[::-1]
+    return {template.head(section, language): section for language in LANGUAGES for section in order}
 
 
 @cache
