@@ -40,15 +40,10 @@ def compactor() -> NoReturn:
     _run("run_toolbox")
 
 
-def _check_system() -> None:
-    """Ends the program before anything is imported that other systems do not have."""
+def _run(main: str) -> NoReturn:
     if os.name != "posix":
         # Files are replaced under locks, and runs stopped by signals, that other systems do not have.
         sys.exit(f"compact {_NO_POSIX}")
-
-
-def _run(main: str) -> NoReturn:
-    _check_system()
     for name in _STOPPING:
         number = getattr(signal, name)
         # Signals that the caller ignores (nohup) stay ignored.

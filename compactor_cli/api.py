@@ -25,16 +25,7 @@ from compactor_cli.model import settings as model_settings
 from compactor_cli.model.errors import CompactError, InputError, UnknownShape, UsageError
 from compactor_cli.model.plan import Action
 from compactor_cli.model.report import Compaction, Outcome, TranscriptReport
-from compactor_cli.model.settings import (
-    Size,
-    Strategy,
-    nearest,
-    read_choice,
-    read_target,
-    read_tokens,
-    settings_from,
-    unarchived,
-)
+from compactor_cli.model.settings import Size, Strategy, nearest, read_choice, read_target, read_tokens, settings_from
 from compactor_cli.model.transcript import Container, Frame, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.presets import DEFAULT, load_preset
@@ -45,7 +36,7 @@ from compactor_cli.run.rows import COMMON_NAMES, RowMaker, mapped
 
 if TYPE_CHECKING:
     from compactor_cli.agents.session_digest import SessionDigest
-    from compactor_cli.run.model_run import ModelConfig, ModelRun
+    from compactor_cli.run.model_run import ModelRun
 
 
 __all__ = ["CompactError", "Result", "Settings", "compact", "compact_batch", "iter_compact", "make_digest"]
@@ -271,14 +262,30 @@ class _Call:
 
     def __enter__(self) -> _Call:
         if self._options.get("model"):
-            from compactor_cli.run.model_run import ModelRun, check_setup
+            from compactor_cli.llm.limits import SpendLimits
+            from compactor_cli.llm.model_calls import NO_KEYS, read_keys
+            from compactor_cli.run.model_run import ModelConfig, ModelRun, check_setup, model_options
 
-            config = _model_config(self._options, self._settings)
+            options, model = self._options, self._options["model"]
+            key_file = options.get("key_file")
+            config = ModelConfig(
+                model_options=model_options(
+                    self._settings,
+                    model=model,
+                    api_base=options.get("api_base", ""),
+                    timeout_seconds=options.get("timeout", 600.0),
+                    max_reply_bytes=4 << 20,
+                ),
+                limits=SpendLimits(cost_usd=options.get("max_cost", 0.0)),
+                keys=read_keys(Path(key_file), model) if key_file else NO_KEYS,
+            )
             for warning in config.warnings:
                 warnings.warn(warning, stacklevel=3)
             check_setup(config)
             self.models = self._stack.enter_context(ModelRun(config))
-        self.maker = RowMaker(settings=unarchived(self._settings), load_state=lambda name: None, archived=False)
+        self.maker = RowMaker(
+            settings=model_settings.unarchived(self._settings), load_state=lambda name: None, archived=False
+        )
         if models := self.models:
             self.maker.summariser = lambda guidance: models.summariser(Path(), guidance)
         return self
@@ -345,24 +352,6 @@ def _settings(target: Amount | None, options: Options) -> model_settings.Setting
         what = f"nothing is summed up by the strategy {settings.strategy.value}, so no model can write it"
         raise UsageError(what, next_step="leave model out, or take another preset")
     return settings
-
-
-def _model_config(options: Options, settings: model_settings.Settings) -> ModelConfig:
-    """What the model is asked with; no reply is cached, for no file is written."""
-    from compactor_cli.llm.limits import SpendLimits
-    from compactor_cli.llm.model_calls import NO_KEYS, read_keys
-    from compactor_cli.run.model_run import ModelConfig, model_options
-
-    model = options["model"]
-    timeout, api_base = options.get("timeout", 600.0), options.get("api_base", "")
-    key_file = options.get("key_file")
-    return ModelConfig(
-        model_options=model_options(
-            settings, model=model, api_base=api_base, timeout_seconds=timeout, max_reply_bytes=4 << 20
-        ),
-        limits=SpendLimits(cost_usd=options.get("max_cost", 0.0)),
-        keys=read_keys(Path(key_file), model) if key_file else NO_KEYS,
-    )
 
 
 # Where records are, for messages: there is no file.

@@ -94,8 +94,12 @@ def compact_transcript(
     from compactor_cli.model.summary import Answer, Source, Summary
 
     source = Source.MODEL if summary_text else Source.DIGEST
-    answer = Answer(summary=Summary(source=source, sections=()))
-    return work.applied(answer, work.planned_text(summary_text) if summary_text else "")
+    if summary_text and not archived:
+        from compactor_cli.render.template import load_template
+
+        # Written for this plan, it may promise an archive that there is not.
+        summary_text = load_template(settings.template).without_promise(summary_text)
+    return work.applied(Answer(summary=Summary(source=source, sections=())), summary_text)
 
 
 def summary_request(
@@ -185,12 +189,6 @@ class CompactionWork:
         # Fitted under the longer preface either way, so that a summary is the same wherever the original goes.
         template = load_template(self.settings.template).sized(self.plan.summary_tokens, archived=self.archived)
         return answer, render(answer.summary, template, replace(marker, state=state))
-
-    def planned_text(self, text: str) -> str:
-        """The text of a summary written for this plan, which may promise an archive that there is not."""
-        from compactor_cli.render.template import load_template
-
-        return text if self.archived else load_template(self.settings.template).without_promise(text)
 
     def request(self, load_state: LoadState) -> tuple[Request, Marker]:
         """What the summariser is asked, and the marker of the summary, except for its state."""
@@ -291,8 +289,18 @@ def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Se
     cut = InsertionPoint(
         before=tuple(i for i in staying if i < plan.summary_at), after=tuple(i for i in staying if i >= plan.summary_at)
     )
+    # What parts two records in their container, and all the bytes between two of them in the source.
+    mark = b"," if transcript.frame.container is Container.ARRAY else b"\n"
+    separator = next((record.ending for record in transcript.records if mark in record.ending), mark)
     if plan.mode is Mode.APPEND:
-        records = _appended(transcript, plan, dialect, cut, insertions)
+        # All records, and after them the client's own boundary.
+        if not isinstance(dialect, Appending) or transcript.frame.container is not Container.LINES:
+            what = f"nothing can be appended to this transcript ({dialect.title})"
+            raise UsageError(what, next_step="use -i: the archive keeps the original")
+        *others, last = transcript.records
+        boundary = dialect.append(transcript, cut, insertions, plan.tokens_kept + plan.summary_tokens)
+        ended = last if mark in last.ending else replace(last, ending=last.ending + separator)
+        records = (*others, ended, *(replace(_inserted(raw, transcript), ending=separator) for raw in boundary))
         messages = reread(dialect, transcript, records, transcript.row)
         return replace(transcript, records=records, messages=messages, sha256="")
     # Shortened first: dialects that repeat kept records in what they insert repeat them as they will stand.
@@ -305,27 +313,12 @@ def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Se
         *(shortened[i] for i in cut.after),
     ]
     # With separators that fit their container, in the style of the source.
-    mark, separator = _separator(transcript)
     joined = [piece if mark in piece.ending else replace(piece, ending=separator) for piece in pieces]
     if pieces:
         joined[-1] = replace(pieces[-1], ending=transcript.records[-1].ending)
     composed = replace(transcript, records=tuple(joined), messages=(), sha256="")
     composed = registry.settled(dialect, transcript, composed)
     return replace(composed, messages=reread(dialect, transcript, composed.records, composed.row))
-
-
-def _appended(
-    transcript: Transcript, plan: Plan, dialect: Dialect, cut: InsertionPoint, insertions: Sequence[Insertion]
-) -> tuple[Record, ...]:
-    """All records, and after them the client's own boundary."""
-    if not isinstance(dialect, Appending) or transcript.frame.container is not Container.LINES:
-        what = f"nothing can be appended to this transcript ({dialect.title})"
-        raise UsageError(what, next_step="use -i: the archive keeps the original")
-    *others, last = transcript.records
-    _, separator = _separator(transcript)
-    new = dialect.append(transcript, cut, insertions, plan.tokens_kept + plan.summary_tokens)
-    ended = last if b"\n" in last.ending else replace(last, ending=last.ending + separator)
-    return (*others, ended, *(replace(_inserted(raw, transcript), ending=separator) for raw in new))
 
 
 def _shortened(record: Record, texts: dict[int, str] | None, dialect: Dialect) -> Record:
@@ -343,9 +336,3 @@ def _shortened(record: Record, texts: dict[int, str] | None, dialect: Dialect) -
 
 def _inserted(raw: bytes, transcript: Transcript) -> Record:
     return Record(raw=raw, ending=b"", value=parse_record(raw), place=transcript.records[0].place)
-
-
-def _separator(transcript: Transcript) -> tuple[bytes, bytes]:
-    """What parts two records in their container, and all the bytes between two of them in the source."""
-    mark = b"," if transcript.frame.container is Container.ARRAY else b"\n"
-    return mark, next((record.ending for record in transcript.records if mark in record.ending), mark)

@@ -173,7 +173,16 @@ class _Planning:
     def _plan(self, draft: Draft, name: str, reason: str) -> Plan:
         kept = set(draft.kept) - self.grouping.orphaned()
         edits = tuple(Edit(record=i, part=part, text=text) for (i, part), text in sorted(draft.shortened.items()))
-        marks = [self._mark(i, kept, draft.text, name) for i in range(len(self.tokens))]
+        marks: list[Mark] = []
+        for i, message in enumerate(self.transcript.messages):
+            if i in kept:
+                marks.append((Action.KEEP, ""))
+            elif message.is_meta:
+                marks.append((Action.PRUNE, BOOKKEEPING))
+            elif message.superseded:
+                marks.append((Action.PRUNE, SUPERSEDED))
+            else:
+                marks.append((Action.COVER if draft.text else Action.PRUNE, name))
         for edit in edits:
             marks[edit.record] = (Action.PRUNE, name)
         gone = [i for i, (action, _) in enumerate(marks) if action is Action.COVER]
@@ -202,16 +211,6 @@ class _Planning:
             summary_tokens=summary_tokens,
             summary_at=next((i for i in sorted(kept) if i > gone[0]), len(marks)) if gone else 0,
         )
-
-    def _mark(self, i: int, kept: set[int], text: str, name: str) -> Mark:
-        message = self.transcript.messages[i]
-        if i in kept:
-            return (Action.KEEP, "")
-        if message.is_meta:
-            return (Action.PRUNE, BOOKKEEPING)
-        if message.superseded:
-            return (Action.PRUNE, SUPERSEDED)
-        return (Action.COVER, name) if text else (Action.PRUNE, name)
 
 
 class _FixedSummariser:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field
 from itertools import accumulate, chain
 from math import fsum, log, prod, sqrt
@@ -261,10 +261,34 @@ def _torn(messages: Sequence[Message], calls: Sequence[Half], results: Sequence[
 
 
 def _unanswered(messages: Sequence[Message], calls: tuple[Half, ...]) -> tuple[tuple[Half, ...], tuple[Half, ...]]:
-    """Calls without a result: those that were given up, and those still in flight."""
+    """Calls without a result: those before the last step were given up, the others are still in flight.
+
+    A new step begins with words of the user or the assistant, with a summary, and with a call after a
+    result. Records of one group are one step.
+    """
     if not calls:
         return (), ()
-    last_step = _last_step(messages)
+    # A step begins at any words of no group, whatever is before them: nothing before the last of these is looked at.
+    last_step = 0
+    for index in range(len(messages) - 1, 0, -1):
+        message = messages[index]
+        is_shown = message.role not in (Role.META, Role.SYSTEM) and not message.superseded
+        if is_shown and not message.group and (message.calls or not message.results) and _speaks(message):
+            last_step = index
+            break
+    result_seen, step_group = False, ""
+    for index in range(last_step, len(messages)):
+        message = messages[index]
+        if message.role in (Role.META, Role.SYSTEM) or message.superseded:
+            continue
+        if message.results and not message.calls:
+            result_seen = True
+        elif message.group and message.group == step_group:
+            continue
+        elif _speaks(message) or (message.calls and result_seen):
+            last_step, result_seen, step_group = index, False, message.group
+        elif message.calls:
+            step_group = message.group
     given_up = sum(call.record < last_step for call in calls)
     return calls[:given_up], calls[given_up:]
 
@@ -315,36 +339,6 @@ def borders_of(count: int, exchanges: Iterable[tuple[int, ...]]) -> tuple[int, .
     return tuple(borders)
 
 
-def _last_step(messages: Sequence[Message]) -> int:
-    """The first record of the last step: a call before it that has no result was given up.
-
-    A new step begins with words of the user or the assistant, with a summary, and with a call after a
-    result. Records of one group are one step.
-    """
-    # A step begins at any words of no group, whatever is before them: nothing before the last of these is looked at.
-    start = next((i for i in range(len(messages) - 1, 0, -1) if _begins_step(messages[i])), 0)
-    result_seen, step_group = False, ""
-    for index in range(start, len(messages)):
-        message = messages[index]
-        if message.role in (Role.META, Role.SYSTEM) or message.superseded:
-            continue
-        if message.results and not message.calls:
-            result_seen = True
-        elif message.group and message.group == step_group:
-            continue
-        elif _speaks(message) or (message.calls and result_seen):
-            start, result_seen, step_group = index, False, message.group
-        elif message.calls:
-            step_group = message.group
-    return start
-
-
-def _begins_step(message: Message) -> bool:
-    if message.role in (Role.META, Role.SYSTEM) or message.superseded or message.group:
-        return False
-    return bool(message.calls or not message.results) and _speaks(message)
-
-
 def _speaks(message: Message) -> bool:
     if message.summary is not None or is_user_words(message):
         return True
@@ -369,14 +363,23 @@ def topics(vocabularies: Sequence[Collection[str]]) -> tuple[range, ...]:
     """
     if not vocabularies:
         return ()
-    starts = [0, *(gap + 1 for gap in _valleys(_cohesion(vocabularies)))]
+    gaps = _cohesion(vocabularies)
+    mean = fsum(gaps) / max(len(gaps), 1)
+    most = mean - sqrt(fsum((gap - mean) ** 2 for gap in gaps) / max(len(gaps), 1)) / 2
+    starts = [0]
+    for at in range(1, len(gaps) - 1):
+        sides = gaps[max(0, at - _BLOCK_TURNS) : at], gaps[at + 1 : at + 1 + _BLOCK_TURNS]
+        is_lowest = gaps[at] < most and gaps[at - 1] > gaps[at] <= gaps[at + 1]
+        if is_lowest and gaps[at] <= _RATIO * min(map(max, sides)):
+            starts.append(at + 1)
     return tuple(map(range, starts, [*starts[1:], len(vocabularies)]))
 
 
 def _cohesion(vocabularies: Sequence[Collection[str]]) -> list[float]:
     """Between 0 and 1 for each gap between two turns: the cosine of the words of the turns before and after it.
 
-    A word that one turn alone has ties it to nothing and is left out; one that few turns have weighs more.
+    A word that one turn alone has ties it to nothing and is left out; one that few turns have weighs more. 1 where one
+    side has no words: nothing distinguishes the two.
     """
     turns_with = Counter(word for vocabulary in vocabularies for word in set(vocabulary))
     total = len(vocabularies)
@@ -384,30 +387,10 @@ def _cohesion(vocabularies: Sequence[Collection[str]]) -> list[float]:
     bags = [[word for word in set(vocabulary) if word in weights] for vocabulary in vocabularies]
     gaps: list[float] = []
     for at in range(1, total):
-        before, after = bags[max(0, at - _BLOCK_TURNS) : at], bags[at : at + _BLOCK_TURNS]
-        gaps.append(_cosine(Counter(chain(*before)), Counter(chain(*after)), weights))
+        before = Counter(chain(*bags[max(0, at - _BLOCK_TURNS) : at]))
+        after = Counter(chain(*bags[at : at + _BLOCK_TURNS]))
+        # Summed exactly, so in any order of the words.
+        shared = fsum(turns * after[word] * weights[word] for word, turns in before.items() if word in after)
+        squares = [fsum(turns * turns * weights[word] for word, turns in side.items()) for side in (before, after)]
+        gaps.append(shared / sqrt(prod(squares)) if before and after else 1.0)
     return gaps
-
-
-def _cosine(one: Mapping[str, int], other: Mapping[str, int], weights: Mapping[str, float]) -> float:
-    """1 where one side has no words: nothing distinguishes the two. Summed exactly, so in any order of the words."""
-    if not one or not other:
-        return 1.0
-    shared = fsum(turns * other[word] * weights[word] for word, turns in one.items() if word in other)
-    squares = (fsum(turns * turns * weights[word] for word, turns in side.items()) for side in (one, other))
-    return shared / sqrt(prod(squares))
-
-
-def _valleys(gaps: Sequence[float]) -> list[int]:
-    """Where cohesion falls far enough below what it is on both sides."""
-    if not gaps:
-        return []
-    mean = fsum(gaps) / len(gaps)
-    most = mean - sqrt(fsum((gap - mean) ** 2 for gap in gaps) / len(gaps)) / 2
-    found: list[int] = []
-    for at in range(1, len(gaps) - 1):
-        sides = gaps[max(0, at - _BLOCK_TURNS) : at], gaps[at + 1 : at + 1 + _BLOCK_TURNS]
-        is_lowest = gaps[at] < most and gaps[at - 1] > gaps[at] <= gaps[at + 1]
-        if is_lowest and gaps[at] <= _RATIO * min(map(max, sides)):
-            found.append(at)
-    return found

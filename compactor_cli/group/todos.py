@@ -37,17 +37,8 @@ class Todo:
 
 
 _STATES = {
-    "completed": State.DONE,
-    "complete": State.DONE,
-    "done": State.DONE,
-    "finished": State.DONE,
-    "x": State.DONE,
-    "in_progress": State.DOING,
-    "in-progress": State.DOING,
-    "inprogress": State.DOING,
-    "doing": State.DOING,
-    "active": State.DOING,
-    "-": State.DOING,
+    **dict.fromkeys(("completed", "complete", "done", "finished", "x"), State.DONE),
+    **dict.fromkeys(("in_progress", "in-progress", "inprogress", "doing", "active", "-"), State.DOING),
 }
 _DROPPED = ("cancelled", "canceled", "deleted", "removed")
 _LIST_KEYS = ("todos", "todoList", "todo_list", "plan", "task_list", "tasks", "items", "newTodos", "steps")
@@ -83,7 +74,14 @@ class TodoReplay:
         arguments = arguments if isinstance(arguments, Mapping) else {}
         name = short_name(name)
         if name == "taskcreate":
-            self._create(arguments, record, answer)
+            if not self._has_tasks:
+                self.todos, self._has_tasks = {}, True
+            self._created += 1
+            number = re.search(r"#(\d+)", answer[:200])
+            text = str(arguments.get("subject") or arguments.get("description") or "")
+            if text.strip():
+                key = number[1] if number else str(self._created)
+                self.todos[key] = Todo(text=text, state=State.OPEN, record=record, key=key)
         elif name == "taskupdate":
             self._update(arguments, record)
         elif name == "tasklist":
@@ -100,16 +98,6 @@ class TodoReplay:
     def has_open(self) -> bool:
         """Whether a step is not done."""
         return any(todo.state is not State.DONE for todo in self.todos.values())
-
-    def _create(self, arguments: Mapping[str, Any], record: int, answer: str) -> None:
-        if not self._has_tasks:
-            self.todos, self._has_tasks = {}, True
-        self._created += 1
-        number = re.search(r"#(\d+)", answer[:200])
-        text = str(arguments.get("subject") or arguments.get("description") or "")
-        if text.strip():
-            key = number[1] if number else str(self._created)
-            self.todos[key] = Todo(text=text, state=State.OPEN, record=record, key=key)
 
     def _list(self, answer: str, record: int) -> None:
         """Take over a list that was shown: others, such as subagents, may have worked on it."""

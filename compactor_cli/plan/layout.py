@@ -122,65 +122,50 @@ def measure_limits(
     """The limits of a transcript in which no tail begins before ``earliest_tail``. Linear in records."""
     messages = transcript.messages
     count = len(messages)
-    removed = _removed(messages, grouping)
-    kept = (0 if i in removed else tokens[i] for i in range(count))
-    summaries = [i for i, message in enumerate(messages) if message.summary and not message.superseded]
-    limit = _head_limit(messages, summaries)
-    previous_tokens = sum(tokens[i] for i in summaries)
-    shown = (i for i, message in enumerate(messages) if not (message.is_meta or message.superseded))
-    limits = CutLimits(
-        messages=messages,
-        records=transcript.records,
-        borders=borders_of(count, (each for each in grouping.exchanges if each[0] not in removed)),
-        sums=(0, *accumulate(kept)),
-        total_tokens=sum(tokens),
-        system_end=next((i for i in shown if messages[i].role is not Role.SYSTEM or messages[i].summary), count),
-        head_limit=limit,
-        turns=tuple(turn for turn in turns(messages) if turn.start < limit),
-        earliest_tail=max(_earliest_tail(messages, summaries), earliest_tail),
-        latest_tail=count,
-        in_flight=count,
-        removed=removed,
-        previous_tokens=previous_tokens,
-        replaced_tokens=max(transcript.original_tokens if summaries else 0, previous_tokens),
-        is_settled=bool(summaries) and is_settled(transcript),
-    )
-    # All of them on borders.
-    running = grouping.in_flight
-    in_flight = limits.border_until(running[0].record) if running else limits.end
-    system_end = limits.border_from(limits.system_end)
-    earliest = max(min(limits.border_from(limits.earliest_tail), in_flight), system_end)
-    newest = bisect_left(limits.sums, limits.sums[-1]) - 1
-    latest = limits.border_until(newest) if newest >= earliest else limits.end
-    latest = max(min(latest, in_flight), earliest)
-    return replace(
-        limits,
-        system_end=system_end,
-        head_limit=min(limits.head_limit, latest),
-        earliest_tail=earliest,
-        latest_tail=latest,
-        in_flight=in_flight,
-    )
-
-
-def _removed(messages: Sequence[Message], grouping: Grouping) -> frozenset[int]:
-    """Records that stay nowhere, with all that links to them."""
     orphaned = grouping.orphaned()
-    return frozenset(
+    removed = frozenset(
         index
         for exchange in grouping.exchanges
         if any(i in orphaned or messages[i].superseded or messages[i].summary for i in exchange)
         for index in exchange
     )
-
-
-def _head_limit(messages: Sequence[Message], summaries: Sequence[int]) -> int:
-    """The first summary; where it was appended after the tail, the first record that it replaced."""
-    if not summaries:
-        return len(messages)
-    first = summaries[0]
-    is_appended = _replaced_before(messages, first) >= 0 and _is_ours(messages[first])
-    return next(i for i in range(first + 1) if i == first or (is_appended and messages[i].superseded))
+    summaries = [i for i, message in enumerate(messages) if message.summary and not message.superseded]
+    # No head reaches over the first summary or, where that was appended after the tail, what it replaced.
+    limit = summaries[0] if summaries else count
+    if summaries and _is_ours(messages[limit]) and _replaced_before(messages, limit) >= 0:
+        limit = next(i for i in range(limit) if messages[i].superseded)
+    turns_before = tuple(turn for turn in turns(messages) if turn.start < limit)
+    previous_tokens = sum(tokens[i] for i in summaries)
+    borders = borders_of(count, (each for each in grouping.exchanges if each[0] not in removed))
+    sums = (0, *accumulate(0 if i in removed else tokens[i] for i in range(count)))
+    # All of them on borders.
+    running = grouping.in_flight
+    in_flight = borders[bisect_right(borders, running[0].record) - 1] if running else count
+    shown = (i for i, message in enumerate(messages) if not (message.is_meta or message.superseded))
+    system_end = next((i for i in shown if messages[i].role is not Role.SYSTEM or messages[i].summary), count)
+    system_end = borders[bisect_left(borders, system_end)]
+    earliest = borders[bisect_left(borders, max(_earliest_tail(messages, summaries), earliest_tail))]
+    earliest = max(min(earliest, in_flight), system_end)
+    newest = bisect_left(sums, sums[-1]) - 1
+    latest = borders[bisect_right(borders, newest) - 1] if newest >= earliest else count
+    latest = max(min(latest, in_flight), earliest)
+    return CutLimits(
+        messages=messages,
+        records=transcript.records,
+        borders=borders,
+        sums=sums,
+        total_tokens=sum(tokens),
+        system_end=system_end,
+        head_limit=min(limit, latest),
+        turns=turns_before,
+        earliest_tail=earliest,
+        latest_tail=latest,
+        in_flight=in_flight,
+        removed=removed,
+        previous_tokens=previous_tokens,
+        replaced_tokens=max(transcript.original_tokens if summaries else 0, previous_tokens),
+        is_settled=bool(summaries) and is_settled(transcript),
+    )
 
 
 def _earliest_tail(messages: Sequence[Message], summaries: Sequence[int]) -> int:
@@ -454,41 +439,30 @@ def chosen(
     most = int(limits.tokens_kept(cut.tail_start, limits.end) * NEWEST_RATIO)
     at = bisect_left(limits.borders, True, key=lambda border: limits.tokens_kept(border, limits.end) <= most)
     newest = max(min(limits.borders[at], limits.latest_tail), cut.tail_start)
-    middle = _middle(cut, limits, transcript, newest, focus)
-    if not middle.blocks:
+    first, room = max(cut.head_stop, limits.earliest_tail), limits.tokens_kept(cut.tail_start, newest)
+    runs = pairwise(border for border in limits.borders if first <= border <= newest)
+    found = [run for run in runs if 0 < limits.tokens_kept(*run) <= room]
+    if not found:
         return cut, ""
-    ranking = importance.rank(middle)
-    left, kept_middle = middle.room_tokens, set[int]()
-    for number in dict.fromkeys((*ranking.order, *reversed(range(len(middle.blocks))))):
-        if middle.tokens[number] <= left:
-            left -= middle.tokens[number]
-            kept_middle.update(middle.blocks[number])
-    spent = middle.room_tokens - left
-    kept = cut.kept_tokens - middle.room_tokens + spent
-    chosen_cut = replace(
-        cut,
-        tail_start=newest,
-        kept_middle=frozenset(kept_middle),
-        kept_tokens=kept,
-        covered_tokens=cut.covered_tokens + cut.kept_tokens - kept,
-    )
-    return chosen_cut, ranking.note
-
-
-def _middle(cut: Layout, limits: CutLimits, transcript: Transcript, newest: int, focus: str) -> Middle:
-    first = max(cut.head_stop, limits.earliest_tail)
-    borders = [border for border in limits.borders if first <= border <= newest]
-    room = limits.tokens_kept(cut.tail_start, newest)
-    found = [
-        (range(start, stop), limits.tokens_kept(start, stop))
-        for start, stop in pairwise(borders)
-        if 0 < limits.tokens_kept(start, stop) <= room
-    ]
-    return Middle(
+    middle = Middle(
         transcript=transcript,
-        blocks=tuple(block for block, _ in found),
-        tokens=tuple(tokens for _, tokens in found),
+        blocks=tuple(range(*run) for run in found),
+        tokens=tuple(limits.tokens_kept(*run) for run in found),
         room_tokens=room,
         kept=(*range(cut.head_stop), *range(newest, limits.end)),
         focus=focus,
     )
+    ranking = importance.rank(middle)
+    left, kept_middle = room, set[int]()
+    for number in dict.fromkeys((*ranking.order, *reversed(range(len(middle.blocks))))):
+        if middle.tokens[number] <= left:
+            left -= middle.tokens[number]
+            kept_middle.update(middle.blocks[number])
+    chosen_cut = replace(
+        cut,
+        tail_start=newest,
+        kept_middle=frozenset(kept_middle),
+        kept_tokens=cut.kept_tokens - left,
+        covered_tokens=cut.covered_tokens + left,
+    )
+    return chosen_cut, ranking.note

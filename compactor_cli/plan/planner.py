@@ -9,34 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compactor_cli.formats.client_signs import path_stripper, working_directory
 from compactor_cli.formats.registry import Appending, Refreshing, find, get
 from compactor_cli.group.exchanges import Grouping, newest_request
+from compactor_cli.model import plan as plans
 from compactor_cli.model.errors import InvariantError, UsageError
-from compactor_cli.model.plan import (
-    ORPHAN,
-    SUPERSEDED,
-    USAGE,
-    Action,
-    Edit,
-    Importance,
-    Mark,
-    Mode,
-    Plan,
-    Span,
-    Tier,
-    spans_of,
-)
+from compactor_cli.model.plan import USAGE, Action, Edit, Importance, Mark, Mode, Plan, Span, Tier, spans_of
 from compactor_cli.model.report import LISTED, Compaction, Outcome, TranscriptReport
 from compactor_cli.model.settings import Settings, Size, When
 from compactor_cli.model.transcript import Container, Message, Role, Transcript
 from compactor_cli.plan.tokens import Counter, bound_message, count_message, count_messages
 from compactor_cli.plan.trigger import Way, asked_focus, base_tokens, decide, ended_phase, is_settled, left_alone_tokens
-
-if TYPE_CHECKING:
-    from compactor_cli.plan.shorten import Shortening
 
 
 def make_plan(
@@ -181,12 +166,16 @@ def _counted_plan(
     """The plan of the settings' strategy, or one that changes nothing. ``earliest_tail``: as in `measure_limits`."""
     # Most runs of a timer meet no transcript whose tokens have to be counted.
     from compactor_cli.plan.layout import measure_limits
-    from compactor_cli.plan.shorten import with_edits
+    from compactor_cli.plan.shorten import Ruler, with_edits
     from compactor_cli.plan.strategies import STRATEGIES, PlanInput
 
-    before = count_messages(counter, transcript.messages)
-    always = _always(transcript, grouping, settings, counter)
-    shown = replace(transcript, messages=with_edits(transcript.messages, always)) if always else transcript
+    messages = transcript.messages
+    before = count_messages(counter, messages)
+    rules = [rule for rule in settings.prune if rule.when is When.ALWAYS]
+    ruler, orphaned = Ruler(messages=messages, counter=counter, sha256=transcript.sha256), grouping.orphaned()
+    sent = (i for i, m in enumerate(messages) if not (m.superseded or m.summary or i in orphaned))
+    always = tuple(ruler.applied(rules, sent)) if rules else ()
+    shown = replace(transcript, messages=with_edits(messages, always)) if always else transcript
     tokens = list(before)
     for item in always:
         tokens[item.edit.record] -= item.saved_tokens
@@ -196,12 +185,12 @@ def _counted_plan(
         tokens=total,
         base_tokens=base_tokens(shown, tokens) if settings.target.ratio else total,
         model=transcript.model,
-        is_asked_for=asked_focus(transcript.messages, settings.trigger.tool) is not None,
-        phase=ended_phase(transcript.messages) if settings.trigger.at_phase else "",
+        is_asked_for=asked_focus(messages, settings.trigger.tool) is not None,
+        phase=ended_phase(messages) if settings.trigger.at_phase else "",
     )
     if settings.target.ratio and decision.compacts and not transcript.original_tokens and is_settled(shown):
         decision = replace(decision, compacts=False, reason=_TAKEN)
-    if is_summary_call(transcript.messages):
+    if is_summary_call(messages):
         decision = replace(decision, compacts=False, reason="it is itself a request for a summary")
     case = PlanInput(
         transcript=transcript,
@@ -217,20 +206,6 @@ def _counted_plan(
         always=always,
     )
     return STRATEGIES[settings.strategy](case) if decision.compacts else case.unchanged(decision.reason)
-
-
-def _always(transcript: Transcript, grouping: Grouping, settings: Settings, counter: Counter) -> tuple[Shortening, ...]:
-    """What the rules that always apply shorten of the messages that are sent."""
-    rules = [rule for rule in settings.prune if rule.when is When.ALWAYS]
-    if not rules:
-        return ()
-    from compactor_cli.plan.shorten import Ruler
-
-    ruler = Ruler(messages=transcript.messages, counter=counter, sha256=transcript.sha256)
-    orphaned = grouping.orphaned()
-    messages = transcript.messages
-    sent = (i for i, m in enumerate(messages) if not (m.superseded or m.summary or i in orphaned))
-    return tuple(ruler.applied(rules, sent))
 
 
 OUTDATED = "outdated"
@@ -294,7 +269,7 @@ def appended(plan: Plan, grouping: Grouping, settings: Settings) -> Plan:
             mode=Mode.APPEND,
         )
     # What is superseded or an orphan is not sent by the client anyway, or must not be.
-    is_left_out = (SUPERSEDED, ORPHAN)
+    is_left_out = (plans.SUPERSEDED, plans.ORPHAN)
     marks = [
         (Action.KEEP, "") if action is Action.PRUNE and name not in is_left_out else (action, name)
         for action, name in plan.marks()

@@ -410,7 +410,19 @@ def by_summary(case: PlanInput) -> Plan:
     """The plan by `Strategy.SUMMARY` (and RETRIEVAL, which differs in what is written only)."""
     if case.settings.keep.tail_ratio and case.decision.way is Way.NATURAL and is_settled(case.transcript):
         return case.unchanged("nothing was added since the last compaction, and its share was taken then")
-    cut = _cut(case)
+    # By the way that was decided; under pressure by the settings, if that is small enough.
+    answer = case.settings.acknowledgement
+    answer_tokens = case.counter.count(answer) + MESSAGE_TOKENS if answer else 0
+    search = LayoutSearch(
+        limits=case.limits,
+        settings=case.settings,
+        frame_tokens=answer_tokens + sealed_tokens(case.messages),
+        scale_ratio=EMERGENCY_RATIO if case.is_emergency else 1.0,
+    )
+    target = case.decision.target_tokens
+    cut = search.for_user_target(target) if case.decision.way is Way.TARGET else search.by_settings()
+    if case.decision.way is Way.PRESSURE and cut.target_tokens > target:
+        cut = search.for_window(target)
     target = cut.target_tokens
     if case.decision.way is not Way.NATURAL:
         if (tokens := case.limits.total_tokens) <= target:
@@ -424,25 +436,6 @@ def by_summary(case: PlanInput) -> Plan:
     if saved <= 0:
         return _too_short_for_a_summary(case, target)
     return _with_summary(case, cut)
-
-
-def _cut(case: PlanInput) -> Layout:
-    """The cut by the way that was decided; under pressure the one by the settings, if it is small enough."""
-    acknowledgement = case.settings.acknowledgement
-    answer_tokens = case.counter.count(acknowledgement) + MESSAGE_TOKENS if acknowledgement else 0
-    search = LayoutSearch(
-        limits=case.limits,
-        settings=case.settings,
-        frame_tokens=answer_tokens + sealed_tokens(case.messages),
-        scale_ratio=EMERGENCY_RATIO if case.is_emergency else 1.0,
-    )
-    target = case.decision.target_tokens
-    if case.decision.way is Way.TARGET:
-        return search.for_user_target(target)
-    cut = search.by_settings()
-    if case.decision.way is Way.NATURAL or cut.target_tokens <= target:
-        return cut
-    return search.for_window(target)
 
 
 def _pruned_middle(case: PlanInput, cut: Layout) -> tuple[Shortening, ...]:
@@ -491,21 +484,7 @@ def _with_summary(case: PlanInput, cut: Layout) -> Plan:
     if case.importance:
         cut, note = chosen(cut, case.limits, case.transcript, case.importance, case.settings.focus)
         notes = (*notes, note) if note else notes
-    marks = _marks(case, cut)
-    excess = cut.kept_tokens + cut.budget_tokens - cut.target_tokens
-    edits: tuple[Shortening, ...] = ()
-    if excess > 0:
-        tail = [i for i in range(cut.tail_start, case.limits.end) if marks[i] == KEEP and case.tokens[i]]
-        needed = excess - cut.budget_tokens + cut.min_budget_tokens
-        edits = shorten_to_fit(case.messages, tail, excess, case.counter, needed)
-        missing = excess - saved_tokens(edits)
-        budget = max(cut.budget_tokens - max(missing, 0), cut.min_budget_tokens)
-        cut = replace(cut, budget_tokens=budget)
-    return case.plan(marks, edits, cut.target_tokens, case.decision.reason, summary=cut, notes=notes)
-
-
-def _marks(case: PlanInput, cut: Layout) -> list[Mark]:
-    """What happens to each record next to a summary. Bookkeeping among superseded records goes with them."""
+    # Bookkeeping among superseded records goes with them.
     messages, bookkeeping = case.messages, case.bookkeeping()
     name = EXCERPTS if case.settings.strategy is Strategy.RETRIEVAL else SUMMARY
     marks = [KEEP] * len(messages)
@@ -519,7 +498,15 @@ def _marks(case: PlanInput, cut: Layout) -> list[Mark]:
         marks[i] = KEEP
     for i in case.limits.removed:
         marks[i] = (Action.PRUNE, SUPERSEDED) if messages[i].superseded else (Action.COVER, name)
-    return marks
+    excess = cut.kept_tokens + cut.budget_tokens - cut.target_tokens
+    edits: tuple[Shortening, ...] = ()
+    if excess > 0:
+        tail = [i for i in range(cut.tail_start, case.limits.end) if marks[i] == KEEP and case.tokens[i]]
+        needed = excess - cut.budget_tokens + cut.min_budget_tokens
+        edits = shorten_to_fit(case.messages, tail, excess, case.counter, needed)
+        missing = max(excess - saved_tokens(edits), 0)
+        cut = replace(cut, budget_tokens=max(cut.budget_tokens - missing, cut.min_budget_tokens))
+    return case.plan(marks, edits, cut.target_tokens, case.decision.reason, summary=cut, notes=notes)
 
 
 STRATEGIES: Mapping[Strategy, Callable[[PlanInput], Plan]] = {

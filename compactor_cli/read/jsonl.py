@@ -128,11 +128,6 @@ class RawLine(NamedTuple):
         """Whether the input ends with it."""
         return b"\n" not in self.ending
 
-    @property
-    def may_open(self) -> bool:
-        """Whether it begins like an object or an array."""
-        return self.body[0] in _OPENINGS
-
 
 class RecordReader(Iterator[Record]):
     """The records of one input, read as they are asked for; can be gone through once.
@@ -189,36 +184,28 @@ class RecordReader(Iterator[Record]):
                 yield self._record(line, value)
 
     def _read(self) -> Iterator[Record]:
-        first = next(self._lines, None)
-        if first is not None:
-            yield from self._begin(first, self._lines)
-        yield from self.of_lines(self._lines)
-
-    def _begin(self, line: RawLine, lines: Iterator[RawLine]) -> Iterator[Record]:
-        """The first line, or the whole input where that line only opens a document."""
-        is_first = line.number == self._first_number
-        if not is_first or line.is_last or not line.may_open or _is_json(line.body) or object_spans(line.body):
-            yield from self._odd(line)
+        line = next(self._lines, None)
+        if line is None:
             return
-        rest = list(self._within_limit(lines, line))
-        whole = b"".join(part for each in (line, *rest) for part in (each.body, each.ending))
-        body = whole.rstrip(_BLANKS)
-        document = RawLine(line.number, body, whole[len(body) :])
-        if object_spans(document.body) or not (rest and _is_json(rest[0].body)):
-            yield from self._odd(document)
-        else:
-            for item in (line, *rest):
-                yield from self._odd(item)
-
-    def _within_limit(self, lines: Iterator[RawLine], first: RawLine) -> Iterator[RawLine]:
-        """The lines of a document. Raises InputError when they are too long together."""
-        size_bytes = len(first.body)
-        for line in lines:
-            size_bytes += len(line.body) + len(line.ending)
+        may_open = line.number == self._first_number and not line.is_last and line.body[0] in _OPENINGS
+        if not may_open or _is_json(line.body) or object_spans(line.body):
+            yield from self._odd(line)
+            yield from self.of_lines(self._lines)
+            return
+        # It only opens a document: that is the whole input.
+        rest: list[RawLine] = []
+        size_bytes = len(line.body)
+        for each in self._lines:
+            size_bytes += len(each.body) + len(each.ending)
             if self._max_bytes and size_bytes > self._max_bytes:
                 what = "the JSON document that begins here"
-                raise too_long(self.path, first.number, self._max_bytes, what)
-            yield line
+                raise too_long(self.path, line.number, self._max_bytes, what)
+            rest.append(each)
+        whole = b"".join(part for each in (line, *rest) for part in (each.body, each.ending))
+        body = whole.rstrip(_BLANKS)
+        is_one = object_spans(body) or not (rest and _is_json(rest[0].body))
+        for item in (RawLine(line.number, body, whole[len(body) :]),) if is_one else (line, *rest):
+            yield from self._odd(item)
 
     def _odd(self, line: RawLine) -> Iterator[Record]:
         """What the fast parser refuses: odd JSON, values glued together, or no JSON."""

@@ -66,8 +66,16 @@ def find_sources(
     """
     if files_from == STDIN and STDIN in operands:
         raise UsageError("standard input cannot be both the list of files and an input", next_step="name a file")
+    listed: list[bytes] = []
+    if files_from:
+        try:
+            data = sys.stdin.buffer.read() if files_from == STDIN else Path(files_from).read_bytes()
+        except OSError as error:
+            what = f"the list of files cannot be read ({error.strerror})"
+            raise UsageError(what, place=files_from, next_step="check the name; - is standard input") from error
+        listed = data.split(b"\0" if null_separated else b"\n")
     named = [(path, Path(path).name) for path in operands]
-    for path in _listed(files_from, null_separated) if files_from else ():
+    for path in map(os.fsdecode, filter(None, listed)):
         # As a path that cannot lead out of a folder.
         parts = (part for part in PurePosixPath(path).parts if part not in ("/", "//", "..", "."))
         named.append((path, "/".join(parts)))
@@ -77,15 +85,6 @@ def find_sources(
             key = source.path if source.path == STDIN else _key(source.path) or source.path
             found.setdefault(key, source)
     return tuple(found.values())
-
-
-def _listed(path: str, null_separated: bool) -> tuple[str, ...]:
-    try:
-        data = sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
-    except OSError as error:
-        what = f"the list of files cannot be read ({error.strerror})"
-        raise UsageError(what, place=path, next_step="check the name; - is standard input") from error
-    return tuple(os.fsdecode(item) for item in data.split(b"\0" if null_separated else b"\n") if item)
 
 
 def is_folder(path: str | Path) -> bool:

@@ -380,39 +380,31 @@ def open_stream(
     permission, broken compression, or beyond the limits.
     """
     limits = _own_limits[-1]() if limits is None else limits
-    try:
-        if path == STDIN:
-            file = io.FileIO(0, closefd=False)
+    with contextlib.ExitStack() as closing:
+        try:
+            if path == STDIN:
+                file = io.FileIO(0, closefd=False)
+            else:
+                file = SlicedFile(path, part) if part else io.FileIO(path, opener=opener)
+            closing.callback(file.close)
+            status = os.fstat(file.fileno())
+            head = b""
+            while len(head) < MAGIC_BYTES and (more := file.read(MAGIC_BYTES - len(head))):
+                head += more
+        except OSError as error:
+            raise unreadable(error, path) from error
+        compression = compression_of(head)
+        packed = _Rejoined(head, file)
+        if compression is not Compression.NONE:
+            unpacked = unpacking(io.BufferedReader(packed, BUFFER_BYTES), compression)
+            watch = UnpackedWatch(path, limits, lambda: packed.size_bytes)
+            watched = _Watched(unpacked, path, (watch, *observers))
         else:
-            file = SlicedFile(path, part) if part else io.FileIO(path, opener=opener)
-    except OSError as error:
-        raise unreadable(error, path) from error
-    try:
-        return _stream(file, path, observers, limits)
-    except BaseException:
-        file.close()
-        raise
-
-
-def _stream(file: io.FileIO, path: str, observers: Sequence[Observer], limits: ReadLimits) -> Stream:
-    try:
-        status = os.fstat(file.fileno())
-        head = b""
-        while len(head) < MAGIC_BYTES and (more := file.read(MAGIC_BYTES - len(head))):
-            head += more
-    except OSError as error:
-        raise unreadable(error, path) from error
-    compression = compression_of(head)
-    packed = _Rejoined(head, file)
-    if compression is not Compression.NONE:
-        unpacked = unpacking(io.BufferedReader(packed, BUFFER_BYTES), compression)
-        watch = UnpackedWatch(path, limits, lambda: packed.size_bytes)
-        watched = _Watched(unpacked, path, (watch, *observers))
-    else:
-        watched = _Watched(packed, path, observers)
-    look = Look.of(status) if stat.S_ISREG(status.st_mode) else None
-    reader: io.BufferedReader = io.BufferedReader(watched, BUFFER_BYTES)
-    return Stream(path=path, reader=reader, compression=compression, look=look, file=file, limits=limits)
+            watched = _Watched(packed, path, observers)
+        look = Look.of(status) if stat.S_ISREG(status.st_mode) else None
+        reader: io.BufferedReader = io.BufferedReader(watched, BUFFER_BYTES)
+        closing.pop_all()
+        return Stream(path=path, reader=reader, compression=compression, look=look, file=file, limits=limits)
 
 
 def shown_name(path: str) -> str:
