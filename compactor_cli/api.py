@@ -293,7 +293,9 @@ class _Call:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def _row(self, transcript: Transcript, keeps_failed: bool) -> Compaction:
+    def result(self, conversation: GivenConversation, *, keeps_failed: bool = False) -> Result[Any]:
+        """What becomes of one conversation. Raises CompactError for one that fails, unless such are kept."""
+        transcript = conversation.transcript
         try:
             row = self.maker.compact(transcript)
         except UsageError:
@@ -302,14 +304,9 @@ class _Call:
             if not keeps_failed:
                 raise
             row_like = replace(transcript, frame=replace(transcript.frame, container=Container.ARRAY))
-            return self.maker.passed(row_like, error)
+            row = self.maker.passed(row_like, error)
         if row.report.outcome is Outcome.FAILED and not keeps_failed:
             raise transcript.fault or InputError(row.report.reason)
-        return row
-
-    def result(self, conversation: GivenConversation, *, keeps_failed: bool = False) -> Result[Any]:
-        """What becomes of one conversation. Raises CompactError for one that fails, unless such are kept."""
-        row = self._row(conversation.transcript, keeps_failed)
         # As it is read back from the output, where its marker and frame are known.
         messages = row.transcript.messages if row.transcript and row.summary_text else ()
         read = [item.summary.text for item in messages if item.summary and item.summary.origin == "compact"]

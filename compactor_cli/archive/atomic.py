@@ -27,7 +27,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from enum import StrEnum
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -348,7 +348,13 @@ def append(path: str, data: bytes, look: Look) -> None:
         _write(descriptor, data, pieces)
         os.fsync(descriptor)
     except BaseException as error:
-        _take_back(descriptor, path, look.size_bytes, pieces)
+        # Nothing of what was appended stays, if that can be done: what does, the next run finds in the archive.
+        with contextlib.suppress(OSError, CompactError):
+            if pieces and _stands_at(look.size_bytes, pieces) and os.fstat(descriptor).st_size == pieces[-1][1]:
+                os.ftruncate(descriptor, look.size_bytes)
+                os.fsync(descriptor)
+            elif pieces:
+                remove_pieces(path, pieces)
         if isinstance(error, OSError):
             raise output_error(error, path) from error
         raise
@@ -459,27 +465,16 @@ def exchange(one: Path, other: Path) -> bool:
     """Let two files change names at once; False where that cannot be done. Raises `OSError`."""
     import ctypes
 
-    call = _renameat2()
-    if call is None:
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):  # the C library has none
         return False
+    call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
     failed = call(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
     number = ctypes.get_errno()
     if failed and number not in _NO_EXCHANGE:
         raise OSError(number, os.strerror(number), str(other))
     return not failed
-
-
-@cache
-def _renameat2() -> Callable[..., int] | None:
-    """The exchange of two names by the C library; None where it has none."""
-    import ctypes
-
-    try:
-        call = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError, TypeError):
-        return None
-    call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
-    return call
 
 
 def _put_back(swap: Path, target: Path, ours: Look) -> None:
@@ -549,15 +544,3 @@ def _stands_at(start: int, pieces: list[tuple[int, int]]) -> bool:
     """Whether the pieces follow each other from ``start`` on."""
     starts = [start, *(stop for _, stop in pieces[:-1])]
     return [piece[0] for piece in pieces] == starts
-
-
-def _take_back(descriptor: int, path: str, size_bytes: int, pieces: list[tuple[int, int]]) -> None:
-    """Leave nothing of what was appended, if that can be done: what stays, the next run finds in the archive."""
-    if not pieces:
-        return
-    with contextlib.suppress(OSError, CompactError):
-        if _stands_at(size_bytes, pieces) and os.fstat(descriptor).st_size == pieces[-1][1]:
-            os.ftruncate(descriptor, size_bytes)
-            os.fsync(descriptor)
-        else:
-            remove_pieces(path, pieces)

@@ -161,7 +161,22 @@ def old_originals(archives: Sequence[Path], before: str) -> list[tuple[Listed, s
     newest: dict[tuple[Path, str], Listed] = {}
     for item in sorted(listed(archives), key=lambda item: item.entry.compacted_at):
         newest[item.archive, item.entry.sha256] = item
-    used = _in_use(newest)
+    # An original by the start of its hash, and by those of the transcripts inside it.
+    by_name: dict[str, str] = {}
+    for archive, sha256 in newest:
+        by_name[sha256[:SHOWN_HASH_CHARS]] = sha256
+        with suppress(CompactError):
+            for part in _parts(archive, sha256):
+                by_name[part.sha256[:SHOWN_HASH_CHARS]] = sha256
+    paths = {sha256: item.path for (_, sha256), item in newest.items()}
+    used: dict[str, str] = {}
+    for source in sorted({item.entry.source for item in newest.values()} - {STDIN, ""}):
+        waiting = [by_name[name] for name in markers_in(source) if name in by_name] if Path(source).is_file() else []
+        while waiting:
+            sha256 = waiting.pop()
+            if sha256 not in used:
+                used[sha256] = source
+                waiting += [by_name[name] for name in markers_in(paths[sha256]) if name in by_name]
     old = [item for item in newest.values() if item.entry.compacted_at < before]
     return [(item, used.get(item.entry.sha256, "")) for item in sorted(old, key=lambda item: item.entry.compacted_at)]
 
@@ -197,26 +212,6 @@ def remove(items: Iterable[Listed], *, with_index: bool = True) -> None:
                 with suppress(FileNotFoundError):
                     if with_index:
                         os.unlink(store.INDEX, dir_fd=root)
-
-
-def _in_use(items: dict[tuple[Path, str], Listed]) -> dict[str, str]:
-    """The originals that are in use, with the file each is used by."""
-    by_name: dict[str, str] = {}
-    for archive, sha256 in items:
-        by_name[sha256[:SHOWN_HASH_CHARS]] = sha256
-        with suppress(CompactError):
-            for part in _parts(archive, sha256):
-                by_name[part.sha256[:SHOWN_HASH_CHARS]] = sha256
-    paths = {sha256: item.path for (_, sha256), item in items.items()}
-    used: dict[str, str] = {}
-    for source in sorted({item.entry.source for item in items.values()} - {STDIN, ""}):
-        waiting = [by_name[name] for name in markers_in(source) if name in by_name] if Path(source).is_file() else []
-        while waiting:
-            sha256 = waiting.pop()
-            if sha256 not in used:
-                used[sha256] = source
-                waiting += [by_name[name] for name in markers_in(paths[sha256]) if name in by_name]
-    return used
 
 
 def _parts(archive: Path, sha256: str) -> Iterator[Part]:
@@ -266,18 +261,6 @@ _MOST_JOURNAL_BYTES = 256 << 20
 _LEFTOVER = re.compile(r"\.compact-[0-9a-f]{16}(?:\.tmp|-([0-9a-f]{16})\.swap)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Begun:
-    """An append that was begun."""
-
-    sha256: str  # of the file before it
-    size_bytes: int
-    # The file's. Whoever makes a tree with a journal in it may know path and bytes of the file that goes with it, but
-    # not the number it gets where the tree is unpacked: such a journal is not believed.
-    inode: int
-    data: bytes  # what is appended
-
-
 @contextmanager
 def journal(archive: Path, path: str, original: store.Blob, data: bytes) -> Iterator[None]:
     """While the block appends ``data`` to the file at ``path``, which holds ``original``, the archive knows of it.
@@ -286,6 +269,8 @@ def journal(archive: Path, path: str, original: store.Blob, data: bytes) -> Iter
     """
     name = _journal_name(path)
     try:
+        # Whoever makes a tree with a journal in it may know path and bytes of the file that goes with it, but not the
+        # number it gets where the tree is unpacked: such a journal is not believed.
         head = {"sha256": original.sha256, "bytes": original.size_bytes, "inode": Path(path).stat().st_ino}
     except OSError as error:
         raise unreadable(error, path) from error
@@ -306,21 +291,26 @@ def finish_append(path: str, archive: Path) -> bool:
     `OutputError`, `Unreadable`.
     """
     name = _journal_name(path)
-    if (begun := _read_journal(archive, name)) is None:
+    try:
+        with os.fdopen(store.open_inside(archive, name), "rb") as file:
+            if os.fstat(file.fileno()).st_size > _MOST_JOURNAL_BYTES:
+                return False
+            head, data = orjson.loads(file.readline()), file.read()
+        sha256, size_bytes, inode = str(head["sha256"]), int(head["bytes"]), int(head["inode"])
+    except (OSError, ValueError, TypeError, KeyError):
         return False
     try:
         with Path(path).open("rb") as file:
             look = Look.of(os.fstat(file.fileno()))
-            hashes = prefix_hashes(file.fileno(), [begun.size_bytes])
             added = b""
-            if look.inode == begun.inode and hashes.get(begun.size_bytes) == begun.sha256:
+            if look.inode == inode and prefix_hashes(file.fileno(), [size_bytes]).get(size_bytes) == sha256:
                 check_no_writer(file.fileno(), path)
-                file.seek(begun.size_bytes)
+                file.seek(size_bytes)
                 added = file.read()
-        if 0 < len(added) < len(begun.data) and begun.data.startswith(added):
-            append(path, begun.data[len(added) :], look)
-        elif torn := _torn(added, begun.data):
-            atomic.remove_pieces(path, [(begun.size_bytes, begun.size_bytes + torn)])
+        if 0 < len(added) < len(data) and data.startswith(added):
+            append(path, data[len(added) :], look)
+        elif torn := _torn(added, data):
+            atomic.remove_pieces(path, [(size_bytes, size_bytes + torn)])
     except OSError as error:
         raise atomic.output_error(error, path) from error
     _remove_journal(archive, name)
@@ -358,18 +348,6 @@ def _journal_name(path: str) -> str:
 def _remove_journal(archive: Path, name: str) -> None:
     with suppress(OSError, Unreadable), opened_folder(archive) as root:
         os.unlink(name, dir_fd=root)
-
-
-def _read_journal(archive: Path, name: str) -> _Begun | None:
-    """The journal of this name; None without one, or if it is not a journal."""
-    try:
-        with os.fdopen(store.open_inside(archive, name), "rb") as file:
-            if os.fstat(file.fileno()).st_size > _MOST_JOURNAL_BYTES:
-                return None
-            head, data = orjson.loads(file.readline()), file.read()
-        return _Begun(sha256=str(head["sha256"]), size_bytes=int(head["bytes"]), inode=int(head["inode"]), data=data)
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
 
 
 def find_leftovers(folder: Path) -> Iterator[Path]:

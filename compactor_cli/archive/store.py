@@ -68,7 +68,7 @@ def opened_folder(root: Path, name: str = "", *, make: bool = False) -> Iterator
     """
     with contextlib.ExitStack() as stack:
         is_found = root.name == LOCAL_ARCHIVE
-        folder = _open(str(root), _FOLDER | (os.O_NOFOLLOW if is_found else 0), 0, None, root)
+        folder = _open(str(root), _FOLDER | (os.O_NOFOLLOW if is_found else 0), None, root)
         stack.callback(os.close, folder)
         if is_found:
             _check_own(os.fstat(folder), root)
@@ -77,13 +77,13 @@ def opened_folder(root: Path, name: str = "", *, make: bool = False) -> Iterator
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(name, PRIVATE_FOLDER_MODE, dir_fd=folder)
                     sync_opened(folder)
-            folder = _open(name, _FOLDER | os.O_NOFOLLOW, 0, folder, root / name)
+            folder = _open(name, _FOLDER | os.O_NOFOLLOW, folder, root / name)
             stack.callback(os.close, folder)
             _check_own(os.fstat(folder), root / name)
         yield folder
 
 
-def open_inside(root: Path, name: str, flags: int = os.O_RDONLY, mode: int = PRIVATE_FILE_MODE) -> int:
+def open_inside(root: Path, name: str, flags: int = os.O_RDONLY) -> int:
     """Open ``name`` (``file`` or ``folder/file``) in the archive folder ``root``; the descriptor.
 
     Raises `Unreadable` for a link, for what is not a regular file, for what belongs to somebody else and, to be written
@@ -92,7 +92,7 @@ def open_inside(root: Path, name: str, flags: int = os.O_RDONLY, mode: int = PRI
     folder, _, last = name.rpartition("/")
     path = root / name
     with opened_folder(root, folder) as parent:
-        descriptor = _open(last, flags | _FILE, mode, parent, path)
+        descriptor = _open(last, flags | _FILE, parent, path)
     try:
         check_plain(os.fstat(descriptor), path, is_written=flags & (os.O_WRONLY | os.O_RDWR) != 0)
     except BaseException:
@@ -124,9 +124,9 @@ def _check_own(status: os.stat_result, path: Path) -> None:
         raise Unreadable(f"belongs to another user (uid {status.st_uid})", place=str(path), next_step=_ADVICE)
 
 
-def _open(name: str, flags: int, mode: int, parent: int | None, path: Path) -> int:
+def _open(name: str, flags: int, parent: int | None, path: Path) -> int:
     try:
-        return os.open(name, flags, mode, dir_fd=parent)
+        return os.open(name, flags, PRIVATE_FILE_MODE, dir_fd=parent)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK, errno.ENXIO):
             with contextlib.suppress(OSError):

@@ -137,15 +137,13 @@ def _steps(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
             found = re.findall(r"^\s*(?:[-*]\s+|\d+\.\s+)?\[([ xX~-]?)\]\s*(.+)$", value, re.MULTILINE)
             return [(step, {"~": "-"}.get(mark, mark.lower())) for mark, step in found]
         if isinstance(value, (list, tuple)):
-            return [step for entry in value if (step := _step(entry))[0]]
+            steps: list[tuple[str, str]] = []
+            for entry in value:
+                if isinstance(entry, Mapping):
+                    texts = (text for key in _TEXT_KEYS if isinstance(text := entry.get(key), str) and text.strip())
+                    done = "done" if entry.get("completed") is True else ""
+                    steps.append((next(texts, ""), str(entry.get("status") or entry.get("state") or done).lower()))
+                elif isinstance(entry, str):
+                    steps.append((entry, ""))
+            return [step for step in steps if step[0]]
     return []
-
-
-def _step(entry: Any) -> tuple[str, str]:
-    if isinstance(entry, str):
-        return entry, ""
-    if not isinstance(entry, Mapping):
-        return "", ""
-    text = next((value for key in _TEXT_KEYS if isinstance(value := entry.get(key), str) and value.strip()), "")
-    is_done = entry.get("completed") is True
-    return text, str(entry.get("status") or entry.get("state") or ("done" if is_done else "")).lower()

@@ -23,7 +23,7 @@ import zlib
 from array import array
 from binascii import a2b_base64
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache, wraps
 from itertools import accumulate, count, groupby
@@ -159,7 +159,15 @@ def window_tokens(model: str) -> int:
         if found := _size(_entry(table, name)):
             return found
     for name in names:
-        if sizes := Counter(size for size in _entries_ending(table, name) if size):
+        # Of all entries named ``provider/name`` or ``provider.name``.
+        sizes: Counter[int] = Counter()
+        at = table.find(name)
+        while at >= 0:
+            end = _KEY_END.match(table, at + len(name))
+            if end and table[at - 1] in "/." and (size := _size(_parsed(table, end.end() - 1))):
+                sizes[size] += 1
+            at = table.find(name, at + 1)
+        if sizes:
             return sizes.most_common(1)[0][0]
     return 0
 
@@ -198,16 +206,6 @@ def _entry(table: str, name: str) -> dict[str, Any]:
     key = f"{json.dumps(name)}: {{"
     at = table.find(key)
     return _parsed(table, at + len(key) - 1) if at >= 0 else {}
-
-
-def _entries_ending(table: str, name: str) -> Iterator[int]:
-    """The windows of all entries named ``provider/name`` or ``provider.name``."""
-    at = table.find(name)
-    while at >= 0:
-        end = _KEY_END.match(table, at + len(name))
-        if end and table[at - 1] in "/.":
-            yield _size(_parsed(table, end.end() - 1))
-        at = table.find(name, at + 1)
 
 
 def _size(entry: Mapping[str, Any]) -> int:

@@ -79,27 +79,22 @@ def _level(
     ]
     if not long:
         return ()
-    allowed = sum(tokens for *_, tokens in long) - excess_tokens
-    chars = _first_guess([(len(text), tokens) for _, _, text, tokens in long], allowed)
+    # The length to which all texts must be cut so that the tokens that are left are allowed, by their mean density.
+    lengths, tokens = sorted(len(text) for _, _, text, _ in long), sum(tokens for *_, tokens in long)
+    left = max(tokens - excess_tokens, 0) * sum(lengths) // max(tokens, 1)
+    chars = max(lengths[-1], LEAST_CHARS)
+    for index, length in enumerate(lengths):
+        share = left // (len(lengths) - index)
+        if length > share:
+            chars = max(share, LEAST_CHARS)
+            break
+        left -= length
     found = tuple(_cut_to(long, chars, counter))
     # The ends of a text may be far denser than its middle: down to the least, or a second run would cut further.
     while saved_tokens(found) < excess_tokens and chars > LEAST_CHARS:
         chars = max(int(chars * _SHRINK_RATIO), LEAST_CHARS)
         found = tuple(_cut_to(long, chars, counter))
     return found
-
-
-def _first_guess(sizes: Sequence[tuple[int, int]], allowed_tokens: int) -> int:
-    """The length in characters to which all texts must be cut so that the tokens are allowed, by their mean density."""
-    chars, tokens = sum(chars for chars, _ in sizes), sum(tokens for _, tokens in sizes)
-    left = max(allowed_tokens, 0) * chars // max(tokens, 1)
-    lengths = sorted(length for length, _ in sizes)
-    for index, length in enumerate(lengths):
-        share = left // (len(lengths) - index)
-        if length > share:
-            return max(share, LEAST_CHARS)
-        left -= length
-    return max(lengths[-1], LEAST_CHARS)
 
 
 def _cut_to(long: Sequence[tuple[int, int, str, int]], chars: int, counter: Counter) -> Iterator[Shortening]:

@@ -434,7 +434,18 @@ def by_summary(case: PlanInput) -> Plan:
     if case.decision.way is Way.NATURAL and saved < LEAST_SAVING_TOKENS:
         return case.unchanged(f"a summary would save fewer than {LEAST_SAVING_TOKENS} tokens")
     if saved <= 0:
-        return _too_short_for_a_summary(case, target)
+        # What lies between head and tail is no larger than a summary: only long texts can be shortened.
+        reason = "what could be summarised is no larger than a summary"
+        if case.settings.target.ratio:
+            # Without a summary there is no marker, and the next run would take the share again.
+            return case.unchanged(reason, target)
+        stay = [i for i in range(case.limits.system_end, case.limits.end) if not case.messages[i].summary]
+        visible = [i for i in stay if case.tokens[i] and i not in case.grouping.orphaned()]
+        excess = case.limits.total_tokens - target
+        found = shorten_to_fit(case.messages, visible, excess, case.counter, excess)
+        if not found:
+            return case.unchanged(reason, target)
+        return case.shortened(found, target, f"{case.decision.reason}; {reason}")
     return _with_summary(case, cut)
 
 
@@ -459,21 +470,6 @@ def _pruned_middle(case: PlanInput, cut: Layout) -> tuple[Shortening, ...]:
         found.append(item)
         excess -= item.saved_tokens
     return tuple(found) if excess <= 0 else ()
-
-
-def _too_short_for_a_summary(case: PlanInput, target: int) -> Plan:
-    """What lies between head and tail is no larger than a summary: only long texts can be shortened."""
-    reason = "what could be summarised is no larger than a summary"
-    if case.settings.target.ratio:
-        # Without a summary there is no marker, and the next run would take the share again.
-        return case.unchanged(reason, target)
-    stay = [i for i in range(case.limits.system_end, case.limits.end) if not case.messages[i].summary]
-    visible = [i for i in stay if case.tokens[i] and i not in case.grouping.orphaned()]
-    excess = case.limits.total_tokens - target
-    found = shorten_to_fit(case.messages, visible, excess, case.counter, excess)
-    if not found:
-        return case.unchanged(reason, target)
-    return case.shortened(found, target, f"{case.decision.reason}; {reason}")
 
 
 def _with_summary(case: PlanInput, cut: Layout) -> Plan:

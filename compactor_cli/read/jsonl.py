@@ -344,8 +344,15 @@ class _Scanner:
         known = iter(self.values)
         while self.text[at] != closing:
             value_start = self._expect(blanks_end(self.raw, value_end(self.text, at)), ":") if self.of_object else at
-            stop = self._known_end(at, next(known, None))
-            if stop < 0:
+            # An object that is written as orjson writes its value ends where that ends: no object's text is the
+            # beginning of another's, so what is there is this one.
+            try:
+                written = orjson.dumps(value) if isinstance(value := next(known, None), dict) else b""
+            except orjson.JSONEncodeError:
+                written = b""
+            if written and self.raw.startswith(written, at):
+                stop = at + len(written)
+            else:
                 # Written in another style than the fast one: so are the others.
                 known, stop = iter(()), value_end(self.text, value_start)
             spans.append((at, stop))
@@ -371,19 +378,6 @@ class _Scanner:
             count += 1
             at = self._next(stop, closing)
         return found, at + 1
-
-    def _known_end(self, at: int, value: Any) -> int:
-        """The end of an object that is written as orjson writes ``value``; -1 if it is not.
-
-        No object's text is the beginning of another's, so what is there is this one.
-        """
-        if not isinstance(value, dict):
-            return -1
-        try:
-            written = orjson.dumps(value)
-        except orjson.JSONEncodeError:
-            return -1
-        return at + len(written) if self.raw.startswith(written, at) else -1
 
     def _inside(self, opening: int, closing: str) -> int:
         """The first element after ``opening``, or the closing bracket of an empty container."""

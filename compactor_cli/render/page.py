@@ -252,6 +252,12 @@ def session_page(
     if summary_tokens:
         title_of_it = f"the summary · {summary_tokens:,} tokens"
         sized_after.insert(plan.summary_at, (0, summary_tokens, Fate.SUMMARY, title_of_it))
+    # What of the summarised records is found in the summary, by kind, the worst first; and what is not.
+    kinds: list[Shown] = []
+    for kind, share in sorted(report.retention.items(), key=lambda item: item[1]):
+        lost = report.lost.get(kind, ())
+        shown = [printable(text[:400]) for text in lost[:MAX_LOST_SHOWN]]
+        kinds.append({"kind": kind, "percent": round(100 * share), "lost": shown, "more": len(lost) - len(shown)})
     return render_page(
         "session.html",
         title=title,
@@ -265,7 +271,7 @@ def session_page(
         turns=_turns(transcript, tokens, scale),
         legend=_legend(fates, tokens, after, summary_tokens),
         summary=list(_summary_lines(summary, len(transcript.records))),
-        kinds=_kinds(report),
+        kinds=kinds,
         groups=_groups(_records(transcript, plan, tokens, fates)),
     )
 
@@ -397,16 +403,6 @@ def _links(reference: str, records: int) -> Iterator[PageFragment]:
         yield PageFragment(text=found[0], record=number if 1 <= number <= records else 0)
         at = found.end()
     yield PageFragment(text=reference[at:])
-
-
-def _kinds(report: TranscriptReport) -> list[Shown]:
-    """What of the summarised records is found in the summary, by kind, the worst first; and what is not."""
-    rows: list[Shown] = []
-    for kind, share in sorted(report.retention.items(), key=lambda item: item[1]):
-        lost = report.lost.get(kind, ())
-        shown = [printable(text[:400]) for text in lost[:MAX_LOST_SHOWN]]
-        rows.append({"kind": kind, "percent": round(100 * share), "lost": shown, "more": len(lost) - len(shown)})
-    return rows
 
 
 def _records(transcript: Transcript, plan: Plan, tokens: Sequence[int], fates: Sequence[Fate]) -> Iterator[ShownRecord]:

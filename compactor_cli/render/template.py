@@ -168,7 +168,7 @@ def render(summary: Summary, template: Template, marker: Marker) -> str:
         for section in group:
             if label := in_language(template.headings[section].label, language):
                 lines.append(f"**{label}:**")
-            stated = (_stated(item, section, template, language) for item in items[section])
+            stated = (_restated(item, section, template, language, signed=True) for item in items[section])
             lines += item_lines(stated, most_ranges)
         if template.style is Style.XML:
             lines.append(f"</{head[1:]}")
@@ -181,14 +181,15 @@ def _filled(preface: str, marker: Marker) -> str:
     return preface.strip().replace("{transcript}", marker.transcript).replace("{record}", str(marker.last))
 
 
-def _stated(item: Item, section: Section, template: Template, language: str) -> Item:
-    """A step of a plan with the template's sign in place of the fixed word for its state."""
+def _restated(item: Item, section: Section, template: Template, language: str, *, signed: bool) -> Item:
+    """A step of a plan with the template's sign in place of the fixed word for its state, or the other way round."""
     if section is Section.PLAN:
         words = words_of(language)
         for state, sign in template.states.items():
-            label = f"{getattr(words, state)}{words.colon}"
-            if item.text.startswith(label):
-                return replace(item, text=f"{sign} {item.text.removeprefix(label)}")
+            word, mark = f"{getattr(words, state)}{words.colon}", f"{sign} "
+            old, new = (word, mark) if signed else (mark, word)
+            if item.text.startswith(old):
+                return replace(item, text=new + item.text.removeprefix(old))
     return item
 
 
@@ -334,22 +335,12 @@ def _name_of(line: str, is_xml: bool) -> str:
 
 
 def _sections(found: Mapping[Section, list[Item]], template: Template) -> tuple[SectionItems, ...]:
-    return tuple(
-        SectionItems(section=section, items=tuple(_unsigned(item, section, template) for item in items))
+    read = {
+        section: tuple(_restated(item, section, template, "en", signed=False) for item in items)
         for section, items in found.items()
         if items
-    )
-
-
-def _unsigned(item: Item, section: Section, template: Template) -> Item:
-    """A step of a plan with the fixed word for its state in place of the template's sign."""
-    if section is Section.PLAN:
-        words = words_of("en")
-        for state, sign in template.states.items():
-            if item.text.startswith(f"{sign} "):
-                step = item.text.removeprefix(f"{sign} ")
-                return replace(item, text=f"{getattr(words, state)}{words.colon}{step}")
-    return item
+    }
+    return tuple(SectionItems(section=section, items=items) for section, items in read.items())
 
 
 def bare_request(
