@@ -164,6 +164,7 @@ class Counting(EstimateCounter):
     """Remembers what it counted."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.texts: list[str] = []
 
     def count(self, text: str) -> int:

@@ -346,10 +346,18 @@ def find_compacted(path: str, archives: Sequence[Path]) -> Compacted:
     Raises `OutputError` if the file does not begin with what a compaction wrote, as far as these archives know;
     `Unreadable` if it cannot be read, or the archive is damaged.
     """
+    entries: list[tuple[Path, ManifestEntry]] = []
     try:
         with Path(path).open("rb") as file:
             look = Look.of(os.fstat(file.fileno()))
-            entries = [(folder, entry) for folder in archives for entry in _entries(folder, look.size_bytes)]
+            for folder in archives:
+                try:
+                    for _, entry in store.read_entries(folder):
+                        # The original may have been in a file of this size.
+                        if entry and (0 < entry.written_bytes <= look.size_bytes or 0 < entry.bytes < look.size_bytes):
+                            entries.append((folder, entry))
+                except OSError as error:
+                    raise unreadable(error, str(folder)) from error
             sizes = {size for _, entry in entries for size in (entry.written_bytes, entry.bytes)}
             hashes = prefix_hashes(file.fileno(), [size for size in sizes if size <= look.size_bytes])
     except OSError as error:
@@ -417,16 +425,6 @@ def prefix_hashes(descriptor: int, sizes: Iterable[int]) -> dict[int, str]:
         if at == size:
             hashes[size] = content.copy().hexdigest()
     return hashes
-
-
-def _entries(folder: Path, size_bytes: int) -> Iterator[ManifestEntry]:
-    """The entries of originals that may have been in a file of this size."""
-    try:
-        for _, entry in store.read_entries(folder):
-            if entry and (0 < entry.written_bytes <= size_bytes or 0 < entry.bytes < size_bytes):
-                yield entry
-    except OSError as error:
-        raise unreadable(error, str(folder)) from error
 
 
 def _verified(folder: Path, entry: ManifestEntry) -> FoundOriginal:

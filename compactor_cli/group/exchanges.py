@@ -98,22 +98,20 @@ class _Open:
         queues = self.by_id.get(result.id, []) if result.id else []
         while queues and not (found := self._first(queues[-1])):
             queues.pop()
-        found = found or self._in_burst(result)
+        if not found:
+            # The first call of the newest burst whose name and id do not speak against this result.
+            for call in self.coming:
+                for has_id in (False,) if call.id else (False, True):
+                    for name in (call.name, None):
+                        self.burst.setdefault((name, has_id), deque()).append(call)
+            self.coming = []
+            names: tuple[str | None, ...] = (result.name, "") if result.name else (None,)
+            firsts = (self._first(self.burst.get((name, bool(result.id)), deque())) for name in names)
+            found = min((call for call in firsts if call), key=lambda call: (call.record, call.part), default=None)
         if found:
             del self.waiting[found.record, found.part]
         self.burst_is_over = True
         return found
-
-    def _in_burst(self, result: Half) -> Half | None:
-        """The first call whose name and id do not speak against this result."""
-        for call in self.coming:
-            for has_id in (False,) if call.id else (False, True):
-                for name in (call.name, None):
-                    self.burst.setdefault((name, has_id), deque()).append(call)
-        self.coming = []
-        names: tuple[str | None, ...] = (result.name, "") if result.name else (None,)
-        firsts = (self._first(self.burst.get((name, bool(result.id)), deque())) for name in names)
-        return min((call for call in firsts if call), key=lambda call: (call.record, call.part), default=None)
 
     def _first(self, queue: deque[Half]) -> Half | None:
         while queue and (queue[0].record, queue[0].part) not in self.waiting:

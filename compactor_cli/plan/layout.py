@@ -323,27 +323,20 @@ class LayoutSearch:
             if limits.is_settled:
                 return min(earliest, limits.in_flight)
             return max(earliest, min(limits.border_from(_newest_share(limits, ratio)), limits.in_flight))
-        fixed = max(earliest, self._fixed_tail())
+        # What was chosen by its importance may be more messages than are named, in no more tokens: it stays until
+        # something is added.
+        fixed, keep = earliest, self.settings.keep
+        if not limits.is_settled or keep.by in UNBROKEN:
+            if keep.tail_messages:
+                fixed = max(fixed, limits.border_until(_newest_messages(limits, keep.tail_messages)))
+            elif keep.tail_turns:
+                starts = [i for i in range(limits.earliest_tail, limits.end) if is_user_words(limits.messages[i])]
+                if len(starts) >= keep.tail_turns:
+                    fixed = max(fixed, limits.border_until(starts[-keep.tail_turns]))
         by_tokens = self._first_border(fixed, lambda border: limits.tokens_kept(border, limits.end) <= cap)
         if not cap:
             return max(earliest, limits.in_flight)
         return max(earliest, min(by_tokens, limits.latest_tail))
-
-    def _fixed_tail(self) -> int:
-        """The start that ``tail_messages`` or ``tail_turns`` names, 0 if there are fewer or none is set.
-
-        What was chosen by its importance may be more messages than those, in no more tokens: it stays until something
-        is added.
-        """
-        keep, limits = self.settings.keep, self.limits
-        if limits.is_settled and keep.by not in UNBROKEN:
-            return 0
-        if keep.tail_messages:
-            return limits.border_until(_newest_messages(limits, keep.tail_messages))
-        if keep.tail_turns:
-            starts = [i for i in range(limits.earliest_tail, limits.end) if is_user_words(limits.messages[i])]
-            return limits.border_until(starts[-keep.tail_turns] if len(starts) >= keep.tail_turns else 0)
-        return 0
 
     def _wanted(self, covered: int) -> int:
         """The summary's budget: of what it covers, earlier summaries included, and no less than those took."""

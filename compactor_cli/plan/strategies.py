@@ -5,7 +5,7 @@ Each is a function from the same `PlanInput` to a plan, chosen by the settings; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 
@@ -368,7 +368,12 @@ def by_rules(case: PlanInput) -> Plan:
     records = [i for i in range(cut.head_stop, cut.tail_start) if not case.messages[i].superseded]
     messages, saved = case.messages, 0
     found: dict[tuple[int, int], Shortening] = {}  # by record and part, each once
-    for rules in _rounds(case.settings.prune, case.settings.rules.halvings if is_aimed else 0):
+    # The rules one by one, each after those that precede it; then all of them with halved limits.
+    rounds, every = list[tuple[PruneRule, ...]](), case.settings.prune
+    for _ in range(case.settings.rules.halvings + 1 if is_aimed else 1):
+        rounds += (every[: count + 1] for count in range(len(every)))
+        every = tuple(map(halved, every))
+    for rules in rounds:
         ruler = Ruler(messages=messages, counter=case.counter, sha256=case.transcript.sha256)
         new: list[Shortening] = []
         for item in ruler.applied(rules, records):
@@ -390,13 +395,6 @@ def by_rules(case: PlanInput) -> Plan:
     if not edits:
         return case.unchanged("no rule applies", target)
     return case.shortened(edits, target, f"{case.decision.reason}; by rules, without a summary")
-
-
-def _rounds(rules: Sequence[PruneRule], halvings: int) -> Iterator[tuple[PruneRule, ...]]:
-    """The rules one by one, each after those that precede it; then all of them with halved limits."""
-    for _ in range(halvings + 1):
-        yield from (tuple(rules[: count + 1]) for count in range(len(rules)))
-        rules = [halved(rule) for rule in rules]
 
 
 SUMMARY = "summary"

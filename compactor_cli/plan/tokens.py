@@ -228,30 +228,16 @@ class TiktokenCounter:
             return estimate_tokens(text)
 
 
-class CharsCounter:
-    """Characters / ``divisor``, rounded up, as clients that know no vocabulary estimate: 4, or 4 * 3/4 to be safe."""
-
-    def __init__(self, divisor: int) -> None:
-        self._divisor = divisor
-
-    @property
-    def method(self) -> str:
-        """``estimate (characters / 4)``."""
-        return f"estimate (characters / {self._divisor})"
-
-    def count(self, text: str) -> int:
-        """Estimated tokens of a text."""
-        return -(-len(text) // self._divisor)
-
-
 class EstimateCounter:
-    """UTF-8 bytes / 4, rounded up: no vocabulary is loaded."""
+    """UTF-8 bytes / 4, rounded up, with no vocabulary; by a ``divisor`` characters / that, as some clients estimate."""
 
-    method = f"estimate (UTF-8 bytes / {BYTES_PER_TOKEN})"
+    def __init__(self, divisor: int = 0) -> None:
+        self._divisor = divisor
+        self.method = f"estimate ({f'characters / {divisor}' if divisor else f'UTF-8 bytes / {BYTES_PER_TOKEN}'})"
 
     def count(self, text: str) -> int:
         """Estimated tokens of a text."""
-        return estimate_tokens(text)
+        return -(-len(text) // self._divisor) if self._divisor else estimate_tokens(text)
 
 
 class OnceCounter:
@@ -284,7 +270,7 @@ def counter_for(tokenizer: str = "auto", model: str = "") -> Counter:
     if tokenizer == ESTIMATE:
         return EstimateCounter()
     if tokenizer in CHARS:
-        return CharsCounter(CHARS[tokenizer])
+        return EstimateCounter(CHARS[tokenizer])
     if tokenizer == "auto":
         return TiktokenCounter(model=model)
     if tokenizer not in VOCABULARIES:

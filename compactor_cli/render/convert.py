@@ -158,20 +158,17 @@ class _Builder:
                     step = _Step(message)
                     self.steps.append(step)
                     self.is_answered = False
-                self._take(step, part, (i, n))
-
-    def _take(self, step: _Step, part: Part, place: _Place) -> None:
-        if not isinstance(part, ToolCall):
-            step.parts.append(part)
-        elif place in self.ids:
-            answers = [answer for answer in (self.answers.get(place),) if answer]
-            if step.message.role is Role.ASSISTANT:
-                step.parts.append(replace(part, id=self.ids[place]))
-                step.results += answers
-            else:
-                # A simulated user has tools as well; no provider knows such a thing.
-                step.parts.append(Text(text=f"{part.name}({arguments_json(part)})"))
-                step.parts += (Text(text=answer.text) for answer in answers)
+                if not isinstance(part, ToolCall):
+                    step.parts.append(part)
+                elif own_id := self.ids.get((i, n)):
+                    answers = [self.answers[i, n]] if (i, n) in self.answers else []
+                    if step.message.role is Role.ASSISTANT:
+                        step.parts.append(replace(part, id=own_id))
+                        step.results += answers
+                    else:
+                        # A simulated user has tools as well; no provider knows such a thing.
+                        step.parts.append(Text(text=f"{part.name}({arguments_json(part)})"))
+                        step.parts += (Text(text=answer.text) for answer in answers)
 
     def messages(self) -> Iterator[Message]:
         """The messages, results after the one that asked for them."""
@@ -273,19 +270,16 @@ def fitted(conversation: Conversation, holds: Capabilities) -> tuple[Conversatio
             dropped[NAMES[Capabilities.TIMES]] += bool(message.timestamp)
         if parts:
             messages.append(replace(message, parts=parts))
+    kept = replace(conversation, messages=tuple(messages))
     if Capabilities.TOOLS not in holds:
         dropped[NAMES[Capabilities.TOOLS]] += len(conversation.tools)
+        kept = replace(kept, tools=())
     if Capabilities.METADATA not in holds:
         dropped[NAMES[Capabilities.METADATA]] += len(conversation.extra)
+        kept = replace(kept, extra={})
     if Capabilities.MODEL not in holds:
         dropped[NAMES[Capabilities.MODEL]] += bool(conversation.model)
-    kept = replace(
-        conversation,
-        messages=tuple(messages),
-        tools=conversation.tools if Capabilities.TOOLS in holds else (),
-        extra=conversation.extra if Capabilities.METADATA in holds else {},
-        model=conversation.model if Capabilities.MODEL in holds else "",
-    )
+        kept = replace(kept, model="")
     return kept, dropped
 
 

@@ -96,6 +96,11 @@ def run_page(
     place = math.log2(target_tokens / bins[0]["from_tokens"]) / len(bins) if bins and target_tokens else -1
     before, after = sum(size for size, _ in sizes), sum(size for _, size in sizes)
     failures = [report for report in inputs if report.error]
+    rows: list[Shown] = []
+    for name, one in retained[:MAX_ROWS]:
+        worst = sorted(one.retention.items(), key=lambda item: item[1])[:4]
+        kinds = [{"kind": kind, "percent": round(100 * share)} for kind, share in worst]
+        rows.append({"name": printable(name), "before": one.tokens_before, "after": one.tokens_after, "kinds": kinds})
     folders: dict[str, list[InputReport]] = {}
     for report in inputs:
         folders.setdefault(os.path.dirname(report.path) or ".", []).append(report)  # noqa: PTH120 -- paths may be "-"
@@ -115,7 +120,7 @@ def run_page(
         target_percent=round(100 * place, 2) if 0 <= place <= 1 else None,
         projects=_savings(folders.items()) if len(folders) > 1 else [],
         largest=_savings(((report.path, (report,)) for report in inputs), by_after=True)[:MAX_LARGEST],
-        retained=[_retention(name, report) for name, report in retained[:MAX_ROWS]],
+        retained=rows,
         failures=[
             {"path": printable(report.path), "error": printable(report.error), "next": printable(report.next_step)}
             for report in failures[:MAX_FAILURES]
@@ -161,16 +166,6 @@ def _savings(groups: Iterable[tuple[str, Sequence[InputReport]]], *, by_after: b
         row |= {f"{side}_percent": round(100 * row[side] / most, 2) for side in ("before", "after")}
         row["name"] = printable(row["name"])
     return rows
-
-
-def _retention(name: str, report: TranscriptReport) -> Shown:
-    kinds = sorted(report.retention.items(), key=lambda item: item[1])
-    return {
-        "name": printable(name),
-        "before": report.tokens_before,
-        "after": report.tokens_after,
-        "kinds": [{"kind": kind, "percent": round(100 * share)} for kind, share in kinds[:4]],
-    }
 
 
 # Of one text of the session: its beginning and its end, so that a page stays one that a browser opens at once.

@@ -138,16 +138,9 @@ def load_template(name: str) -> Template:
         if entry not in names:
             names.append(entry)
         headings[section] = Heading(name=entry, label=label, number=names.index(entry) + 1, known=known)
-    return Template(
-        style=Style(data["style"]),
-        preface=data["preface"],
-        opening=data.get("opening", {}),
-        closing=data.get("closing", {}),
-        headings=headings,
-        states=data.get("states", {}),
-        brief=data.get("brief", {}),
-        unarchived=data.get("unarchived", {}),
-    )
+    parts = ("preface", "opening", "closing", "states", "brief", "unarchived")
+    texts: dict[str, Any] = {part: data.get(part, {}) for part in parts}
+    return Template(style=Style(data["style"]), headings=headings, **texts)
 
 
 def render(summary: Summary, template: Template, marker: Marker) -> str:
