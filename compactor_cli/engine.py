@@ -304,8 +304,16 @@ def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Se
         messages = reread(dialect, transcript, records, transcript.row)
         return replace(transcript, records=records, messages=messages, sha256="")
     # Shortened first: dialects that repeat kept records in what they insert repeat them as they will stand.
-    shortened = tuple(_shortened(record, edits.get(i), dialect) for i, record in enumerate(transcript.records))
-    edited = replace(transcript, records=shortened)
+    shortened = list(transcript.records)
+    for i, texts in edits.items():
+        parts = {part: text for part, text in texts.items() if part != USAGE}
+        if parts:
+            raw = dialect.shorten(shortened[i], parts)
+            shortened[i] = replace(shortened[i], raw=raw, value=parse_record(raw))
+        if USAGE in texts and isinstance(dialect, Refreshing):
+            raw = dialect.recount(shortened[i], int(texts[USAGE]))
+            shortened[i] = replace(shortened[i], raw=raw, value=parse_record(raw))
+    edited = replace(transcript, records=tuple(shortened))
     new = dialect.insert(edited, cut, insertions) if insertions else ()
     pieces = [
         *(shortened[i] for i in cut.before),
@@ -319,19 +327,6 @@ def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Se
     composed = replace(transcript, records=tuple(joined), messages=(), sha256="")
     composed = registry.settled(dialect, transcript, composed)
     return replace(composed, messages=reread(dialect, transcript, composed.records, composed.row))
-
-
-def _shortened(record: Record, texts: dict[int, str] | None, dialect: Dialect) -> Record:
-    if not texts:
-        return record
-    parts = {part: text for part, text in texts.items() if part != USAGE}
-    if parts:
-        raw = dialect.shorten(record, parts)
-        record = replace(record, raw=raw, value=parse_record(raw))
-    if USAGE in texts and isinstance(dialect, Refreshing):
-        raw = dialect.recount(record, int(texts[USAGE]))
-        record = replace(record, raw=raw, value=parse_record(raw))
-    return record
 
 
 def _inserted(raw: bytes, transcript: Transcript) -> Record:

@@ -77,7 +77,17 @@ def match_all(query: str) -> str:
             alternative = bool(wanted)
             continue
         negative = term.startswith("-") and len(term) > 1
-        phrase = _phrase(term[1:] if negative else term)
+        term = term[1:] if negative else term
+        is_beginning, text = term.endswith("*"), term.rstrip("*").strip('"')
+        words = index.spaced(text).split()
+        if text and DENSE_RUN.fullmatch(text[-1]):
+            if len(words) > 1 and words[-2][1:] == words[-1]:
+                words.pop()
+            else:
+                is_beginning = True
+        phrase = _quoted(words)
+        if phrase and is_beginning:
+            phrase += "*"
         if phrase and negative:
             unwanted.append(phrase)
         elif phrase and alternative:
@@ -102,20 +112,6 @@ def match_any(query: str) -> str:
         pieces = _PIECE.findall(bare)
         phrases += [_quoted([text]) for text in (bare, *(pieces if len(pieces) > 1 else ()))]
     return " OR ".join(list(dict.fromkeys(filter(None, phrases)))[:_MOST_TERMS])
-
-
-def _phrase(term: str) -> str:
-    """One word or quoted phrase of a query; empty if nothing in it is indexed."""
-    is_beginning = term.endswith("*")
-    text = term.rstrip("*").strip('"')
-    words = index.spaced(text).split()
-    if text and DENSE_RUN.fullmatch(text[-1]):
-        if len(words) > 1 and words[-2][1:] == words[-1]:
-            words.pop()
-        else:
-            is_beginning = True
-    phrase = _quoted(words)
-    return f"{phrase}*" if phrase and is_beginning else phrase
 
 
 def _quoted(words: list[str]) -> str:

@@ -276,22 +276,20 @@ class LayoutSearch:
         cap = min(self.settings.keep.head_tokens or most_head, most_head)
         heads = dict.fromkeys((self._head(cap), self._head(cap // 2), self.limits.system_end))
         for head in heads:
-            tail = max(self._tail_by_settings(head), self._tail_that_fits(head, target))
-            wanted = self._capped(self._wanted(self.limits.covered(head, tail)), target)
+
+            def fits(border: int, head: int = head) -> bool:
+                return self._kept(head, border) + self._capped(head, border, target) <= target
+
+            newest = self._first_border(max(self.limits.earliest_tail, head), fits)
+            tail = max(self._tail_by_settings(head), min(newest, max(self.limits.latest_tail, head)))
+            wanted = self._capped(head, tail, target)
             if self._kept(head, tail) + wanted <= target:
                 return self._cut(head, tail, wanted, target)
         head = self.limits.system_end
         tail = max(self.limits.latest_tail, self._tail_by_settings(head))
         room = target - self._kept(head, tail)
-        wanted = self._capped(self._wanted(self.limits.covered(head, tail)), target)
+        wanted = self._capped(head, tail, target)
         return self._cut(head, tail, min(wanted, room) if room >= self.floor_tokens else wanted, target)
-
-    def _tail_that_fits(self, head: int, target: int) -> int:
-        def fits(border: int) -> bool:
-            wanted = self._capped(self._wanted(self.limits.covered(head, border)), target)
-            return self._kept(head, border) + wanted <= target
-
-        return min(self._first_border(max(self.limits.earliest_tail, head), fits), max(self.limits.latest_tail, head))
 
     def _head(self, cap_tokens: int) -> int:
         """The end of the head: whole turns, at last the user message of the one that does not fit."""
@@ -349,7 +347,9 @@ class LayoutSearch:
         most = max(int(covered * MOST_OF_SHORT_RATIO), limits.previous_tokens)
         return max(min(wanted + self.frame_tokens, most), self.floor_tokens)
 
-    def _capped(self, wanted: int, target: int) -> int:
+    def _capped(self, head: int, tail: int, target: int) -> int:
+        """What is wanted for the middle between them, within the share of the target that a summary may take."""
+        wanted = self._wanted(self.limits.covered(head, tail))
         return max(min(wanted, int(target * self.settings.budget.most_ratio)), self.floor_tokens)
 
     def _grown(self, budget_tokens: int, spare: int, covered: int, most: int) -> int:

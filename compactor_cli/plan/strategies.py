@@ -12,21 +12,8 @@ from functools import partial
 from compactor_cli.formats.openai import OPAQUE
 from compactor_cli.formats.registry import find
 from compactor_cli.group.exchanges import Grouping, newest_request
-from compactor_cli.model.plan import (
-    BOOKKEEPING,
-    EXCERPTS,
-    NO_ROOM,
-    NOTICE,
-    ORPHAN,
-    SUPERSEDED,
-    Action,
-    Edit,
-    Importance,
-    Mark,
-    Plan,
-    Tier,
-    spans_of,
-)
+from compactor_cli.model import plan as plans
+from compactor_cli.model.plan import Action, Edit, Importance, Mark, Plan, Tier, spans_of
 from compactor_cli.model.settings import Fit, OverflowPolicy, PruneRule, Settings, Strategy
 from compactor_cli.model.transcript import Media, Message, Role, Text, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
@@ -96,7 +83,7 @@ class PlanInput:
         """The plan that keeps every record but orphans, which no output may hold."""
         marks = [KEEP] * len(self.messages)
         for i in self.grouping.orphaned():
-            marks[i] = (Action.PRUNE, ORPHAN)
+            marks[i] = (Action.PRUNE, plans.ORPHAN)
         return self.plan(marks, edits, target, reason)
 
     def plan(
@@ -335,14 +322,14 @@ def _plan(case: PlanInput, walk: _Walk, reason: str, notes: tuple[str, ...]) -> 
         if any(i in taken for i in shown if i < last):
             tail = next((i for i in shown if i > last), last + 1)
             gap = Layout(head_stop=tail, tail_start=tail, budget_tokens=NOTICE_TOKENS)
-    fate = (Action.COVER, NOTICE) if gap else (Action.PRUNE, NO_ROOM)
+    fate = (Action.COVER, plans.NOTICE) if gap else (Action.PRUNE, plans.NO_ROOM)
     marks: list[Mark] = []
     goes, bookkeeping = False, case.bookkeeping()
     for i, message in enumerate(case.messages):
         if message.superseded or i in orphaned:
-            marks.append((Action.PRUNE, SUPERSEDED if message.superseded else ORPHAN))
+            marks.append((Action.PRUNE, plans.SUPERSEDED if message.superseded else plans.ORPHAN))
         elif i in bookkeeping:
-            marks.append((Action.PRUNE, BOOKKEEPING) if goes else KEEP)
+            marks.append((Action.PRUNE, plans.BOOKKEEPING) if goes else KEEP)
         else:
             goes = i not in taken
             marks.append(fate if goes else KEEP)
@@ -480,18 +467,18 @@ def _with_summary(case: PlanInput, cut: Layout) -> Plan:
         notes = (*notes, note) if note else notes
     # Bookkeeping among superseded records goes with them.
     messages, bookkeeping = case.messages, case.bookkeeping()
-    name = EXCERPTS if case.settings.strategy is Strategy.RETRIEVAL else SUMMARY
+    name = plans.EXCERPTS if case.settings.strategy is Strategy.RETRIEVAL else SUMMARY
     marks = [KEEP] * len(messages)
     first_superseded = next((i for i, message in enumerate(messages) if message.superseded), cut.head_stop)
     for i in range(min(first_superseded, cut.head_stop), cut.tail_start):
         if i in bookkeeping:
-            marks[i] = (Action.PRUNE, BOOKKEEPING)
+            marks[i] = (Action.PRUNE, plans.BOOKKEEPING)
         elif i >= cut.head_stop:
             marks[i] = (Action.COVER, name)
     for i in cut.kept_middle:
         marks[i] = KEEP
     for i in case.limits.removed:
-        marks[i] = (Action.PRUNE, SUPERSEDED) if messages[i].superseded else (Action.COVER, name)
+        marks[i] = (Action.PRUNE, plans.SUPERSEDED) if messages[i].superseded else (Action.COVER, name)
     excess = cut.kept_tokens + cut.budget_tokens - cut.target_tokens
     edits: tuple[Shortening, ...] = ()
     if excess > 0:

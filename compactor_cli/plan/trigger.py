@@ -20,7 +20,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from enum import StrEnum
 
 from compactor_cli.group.exchanges import is_user_words, newest_request
@@ -60,46 +59,35 @@ def decide(
     ``is_asked_for``: the transcript itself asks. ``phase``: why a phase of its task has just ended. Raises `UsageError`
     if the window of the model that the settings name is not known.
     """
-    trigger = settings.trigger
+    trigger, target = settings.trigger, settings.target.of(base_tokens)
     named_window = usable_tokens(trigger, named_window_tokens(trigger))
     window = named_window or usable_tokens(trigger, window_tokens(model))
-    found = _started(settings, tokens, settings.target.of(base_tokens), named_window, is_asked_for, phase)
-    return replace(found, tier=tier_of(trigger, tokens, window), window_tokens=window) if window else found
-
-
-def _started(
-    settings: Settings, tokens: int, target: int, window: int, is_asked_for: bool, phase: str
-) -> TriggerDecision:
-    """The decision, by the first reason that there is."""
-    trigger = settings.trigger
+    # The size at which the window or the threshold starts a compaction by itself.
+    start = starting_tokens(trigger, named_window) if named_window or trigger.threshold_tokens else 0
+    is_pressed = 0 < start <= tokens
+    way, compacts, limit = Way.NATURAL, False, 0
     if trigger.start is Start.NEVER:
-        return TriggerDecision(way=Way.NATURAL, compacts=False, reason="compaction is switched off")
-    if is_asked_for and tokens <= (target or tokens):
-        return TriggerDecision(way=Way.NATURAL, compacts=True, reason=f"the newest turn calls the tool {trigger.tool}")
-    if trigger.at_phase and not phase and not _presses(trigger, tokens, window):
-        return TriggerDecision(way=Way.NATURAL, compacts=False, reason="the phase of the task goes on")
-    if target:
-        sign = ">" if tokens > target else "<="
-        reason = f"{tokens:,} tokens {sign} target {target:,}" + (f"; {phase}" if phase else "")
-        return TriggerDecision(way=Way.TARGET, compacts=tokens > target, reason=reason, target_tokens=target)
-    if phase and not _presses(trigger, tokens, window):
-        return TriggerDecision(way=Way.NATURAL, compacts=True, reason=f"a phase of the task has ended: {phase}")
-    if trigger.start is Start.ASKED:
-        return TriggerDecision(way=Way.NATURAL, compacts=False, reason="compaction starts only when it is asked for")
-    if window or trigger.threshold_tokens:
-        start = starting_tokens(trigger, window)
-        sign = ">=" if tokens >= start else "<"
-        reason = f"{tokens:,} tokens {sign} {start:,}, where compaction starts"
-        limit = max(min(int(start * trigger.target_ratio), start - 1), 1)
-        return TriggerDecision(way=Way.PRESSURE, compacts=tokens >= start, reason=reason, target_tokens=limit)
+        reason = "compaction is switched off"
+    elif is_asked_for and tokens <= (target or tokens):
+        compacts, reason = True, f"the newest turn calls the tool {trigger.tool}"
+    elif trigger.at_phase and not phase and not is_pressed:
+        reason = "the phase of the task goes on"
+    elif target:
+        way, compacts, limit = Way.TARGET, tokens > target, target
+        reason = f"{tokens:,} tokens {'>' if compacts else '<='} target {target:,}" + (f"; {phase}" if phase else "")
+    elif phase and not is_pressed:
+        compacts, reason = True, f"a phase of the task has ended: {phase}"
+    elif trigger.start is Start.ASKED:
+        reason = "compaction starts only when it is asked for"
+    elif start:
+        way, compacts, limit = Way.PRESSURE, is_pressed, max(min(int(start * trigger.target_ratio), start - 1), 1)
+        reason = f"{tokens:,} tokens {'>=' if compacts else '<'} {start:,}, where compaction starts"
+    else:
+        compacts, reason = True, f"{tokens:,} tokens, more than head, tail and summary need"
+    tier = tier_of(trigger, tokens, window)
     return TriggerDecision(
-        way=Way.NATURAL, compacts=True, reason=f"{tokens:,} tokens, more than head, tail and summary need"
+        way=way, compacts=compacts, reason=reason, target_tokens=limit, tier=tier, window_tokens=window
     )
-
-
-def _presses(trigger: Trigger, tokens: int, window: int) -> bool:
-    """Whether the window or the threshold starts a compaction by itself."""
-    return bool(window or trigger.threshold_tokens) and tokens >= starting_tokens(trigger, window)
 
 
 def left_alone_tokens(settings: Settings, model: str) -> int:

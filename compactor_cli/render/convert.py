@@ -15,17 +15,10 @@ from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any, Self
 
+from compactor_cli.formats import conversation as conversations
 from compactor_cli.formats.clients import sent
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.conversation import (
-    Conversation,
-    Writing,
-    arguments_json,
-    is_image,
-    system_of,
-    tools_of,
-    with_images,
-)
+from compactor_cli.formats.conversation import Conversation, Writing, arguments_json, is_image, with_images
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.registry import NAMES, Capabilities, all_dialects, get, objects, read_messages
 from compactor_cli.group.exchanges import group
@@ -63,13 +56,13 @@ def to_conversation(transcript: Transcript) -> Conversation:
         parts = with_images(message.parts, transcript.records[i].value)
         builder.add(i, replace(message, parts=parts))
     messages = list(builder.messages())
-    system = system_of(transcript.row)
+    system = conversations.system_of(transcript.row)
     if system and not any(message.role is Role.SYSTEM for message in messages):
         messages.insert(0, Message(role=Role.SYSTEM, parts=(Text(text=system),)))
     return Conversation(
         messages=tuple(messages),
         model=transcript.model,
-        tools=tools_of(transcript.row),
+        tools=conversations.tools_of(transcript.row),
         seed=transcript.sha256,
         extra=extra_of(transcript.row),
     )

@@ -247,6 +247,14 @@ def session_page(
     if summary_tokens:
         title_of_it = f"the summary · {summary_tokens:,} tokens"
         sized_after.insert(plan.summary_at, (0, summary_tokens, Fate.SUMMARY, title_of_it))
+    # Where the user spoke, as marks over the strip.
+    turns: list[Shown] = []
+    x = 0.0
+    for number, (message, count) in enumerate(zip(transcript.messages, tokens, strict=True), 1):
+        if message.role.value == "user" and count and message.text.strip() and not message.results:
+            words = printable(" ".join(message.text[:300].split())[:120])
+            turns.append({"x": round(x, 2), "record": number, "title": f"{number} · {words}"})
+        x += count * scale
     # What of the summarised records is found in the summary, by kind, the worst first; and what is not.
     kinds: list[Shown] = []
     for kind, share in sorted(report.retention.items(), key=lambda item: item[1]):
@@ -263,7 +271,7 @@ def session_page(
         percent=round(100 * (1 - report.tokens_after / report.tokens_before)) if report.tokens_before else 0,
         before=_slices(sized, scale),
         after=_slices(sized_after, scale) if changes else (),
-        turns=_turns(transcript, tokens, scale),
+        turns=turns,
         legend=_legend(fates, tokens, after, summary_tokens),
         summary=list(_summary_lines(summary, len(transcript.records))),
         kinds=kinds,
@@ -317,18 +325,6 @@ def _slices(sized: Iterable[tuple[int, int, Fate, str]], scale: float) -> list[S
         piece |= {"x": round(x, 2), "width": round(width, 2), "title": printable(piece["title"])}
         x += width
     return slices
-
-
-def _turns(transcript: Transcript, tokens: Sequence[int], scale: float) -> list[Shown]:
-    """Where the user spoke, as marks over the strip."""
-    found: list[Shown] = []
-    x = 0.0
-    for number, (message, count) in enumerate(zip(transcript.messages, tokens, strict=True), 1):
-        if message.role.value == "user" and count and message.text.strip() and not message.results:
-            title = printable(" ".join(message.text[:300].split())[:120])
-            found.append({"x": round(x, 2), "record": number, "title": f"{number} · {title}"})
-        x += count * scale
-    return found
 
 
 def _legend(fates: Sequence[Fate], tokens: Sequence[int], after: Sequence[int], summary_tokens: int) -> list[Shown]:
