@@ -334,6 +334,8 @@ def excerpts(
     `FRAME_TOKENS` each, are within ``budget_tokens``. A passage that shares no word with the query is never taken.
     Deterministic. Raises UsageError where SQLite has no full-text search.
     """
+    import sqlite3
+
     places = range(len(transcript.messages)) if records is None else records
     found = [
         Excerpt(record=i, text=text)
@@ -341,15 +343,23 @@ def excerpts(
         if not transcript.messages[i].is_meta
         for text in passages(text_of(transcript.messages[i]), passage_chars)
     ]
+    if not (wanted := match_any(query)):
+        return ()
     left_tokens = budget_tokens
     taken: list[int] = []
-    for number in _ranked(found, query):
-        cost_tokens = count(found[number].text) + FRAME_TOKENS
-        if cost_tokens <= left_tokens:
-            taken.append(number)
-            left_tokens -= cost_tokens
-        if left_tokens <= FRAME_TOKENS:
-            break
+    with closing(sqlite3.connect(":memory:")) as database:
+        index.create_words(database)
+        for number, passage in enumerate(found):
+            add_words(database, number, passage.text)
+        # The best first; of equal ones the earlier.
+        rows = database.execute("SELECT rowid FROM words WHERE words MATCH ? ORDER BY bm25(words), rowid", (wanted,))
+        for (number,) in rows:
+            cost_tokens = count(found[number].text) + FRAME_TOKENS
+            if cost_tokens <= left_tokens:
+                taken.append(number)
+                left_tokens -= cost_tokens
+            if left_tokens <= FRAME_TOKENS:
+                break
     joined: list[Excerpt] = []
     last = -1
     for number in sorted(taken):
@@ -360,21 +370,6 @@ def excerpts(
             joined.append(passage)
         last = number
     return tuple(joined)
-
-
-def _ranked(found: list[Excerpt], query: str) -> Iterator[int]:
-    """Numbers of passages, the best first; of equal ones the earlier."""
-    import sqlite3
-
-    if not (wanted := match_any(query)):
-        return
-    with closing(sqlite3.connect(":memory:")) as database:
-        index.create_words(database)
-        for number, passage in enumerate(found):
-            add_words(database, number, passage.text)
-        rows = database.execute("SELECT rowid FROM words WHERE words MATCH ? ORDER BY bm25(words), rowid", (wanted,))
-        for (number,) in rows:
-            yield number
 
 
 class OmissionNotice:

@@ -83,7 +83,18 @@ class TodoReplay:
                 key = number[1] if number else str(self._created)
                 self.todos[key] = Todo(text=text, state=State.OPEN, record=record, key=key)
         elif name == "taskupdate":
-            self._update(arguments, record)
+            key = str(arguments.get("taskId") or arguments.get("task_id") or "")
+            status = str(arguments.get("status") or "")
+            if status in _DROPPED:
+                self.todos.pop(key, None)
+            elif key in self.todos:
+                todo = self.todos[key]
+                text = str(arguments.get("subject") or todo.text)
+                state = _STATES.get(status, State.OPEN) if status else todo.state
+                self.todos[key] = replace(todo, text=text, state=state, record=record)
+            elif status:
+                # It is one of the steps whose keys are not known: what is so of these, nobody can say.
+                self.todos = {key: todo for key, todo in self.todos.items() if not key.startswith(_UNNAMED)}
         elif name == "tasklist":
             self._list(answer, record)
         elif steps := _steps(arguments):
@@ -113,20 +124,6 @@ class TodoReplay:
             # After its subject stands who works on it.
             self.todos[key] = todo if todo.state is state else replace(todo, state=state, record=record)
         self._created = max(self._created, len(shown))
-
-    def _update(self, arguments: Mapping[str, Any], record: int) -> None:
-        key = str(arguments.get("taskId") or arguments.get("task_id") or "")
-        status = str(arguments.get("status") or "")
-        if status in _DROPPED:
-            self.todos.pop(key, None)
-        elif key in self.todos:
-            todo = self.todos[key]
-            text = str(arguments.get("subject") or todo.text)
-            state = _STATES.get(status, State.OPEN) if status else todo.state
-            self.todos[key] = replace(todo, text=text, state=state, record=record)
-        elif status:
-            # It is one of the steps whose keys are not known: what is so of these, nobody can say.
-            self.todos = {key: todo for key, todo in self.todos.items() if not key.startswith(_UNNAMED)}
 
 
 def _steps(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -459,7 +459,12 @@ def _field(kind: Any, name: str, value: Any, base: Any, where: str) -> Any:
     if is_dataclass(kind):
         return _overlay(value, base, where)
     if kind == tuple[PruneRule, ...]:
-        return _rules(value, where)
+        rules = value if isinstance(value, list | tuple) else (None,)
+        if all(isinstance(rule, PruneRule) for rule in rules):
+            return tuple(rules)
+        if not all(isinstance(rule, Mapping) and rule.get("name") for rule in rules):
+            raise UsageError("rules are tables with a name each", next_step="write [[prune]] and name = …", place=where)
+        return tuple(_overlay(rule, PruneRule(name=""), f"{where}: {rule['name']}") for rule in rules)
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return kind(read_choice(value, tuple(kind), where))
     if kind == tuple[str, ...]:
@@ -469,14 +474,6 @@ def _field(kind: Any, name: str, value: Any, base: Any, where: str) -> Any:
     if kind is int and name.endswith("_tokens"):
         return read_tokens(value, where)
     return _PLAIN[kind](value, where)
-
-
-def _rules(value: Any, where: str) -> tuple[PruneRule, ...]:
-    if isinstance(value, list | tuple) and all(isinstance(rule, PruneRule) for rule in value):
-        return tuple(value)
-    if not isinstance(value, list | tuple) or not all(isinstance(rule, Mapping) and rule.get("name") for rule in value):
-        raise UsageError("rules are tables with a name each", next_step="write [[prune]] and name = …", place=where)
-    return tuple(_overlay(rule, PruneRule(name=""), f"{where}: {rule['name']}") for rule in value)
 
 
 def read_choice(value: object, choices: tuple[str, ...], where: str) -> str:

@@ -132,7 +132,13 @@ class Ruler:
         """
         limits = {rule.name: self._limit(rule) for rule in rules}
         newest = newest_request(self.messages)
-        with_end = [_with_end(rule) for rule in rules]
+        # What the user asks in the newest message stands at its end as often as at its beginning; but a marker with an
+        # id is only known again at the end of a text.
+        with_end = list(rules)
+        for number, rule in enumerate(rules):
+            if not (rule.last_chars or rule.keys or "{id}" in rule.marker):
+                first_chars = rule.first_chars // 2
+                with_end[number] = replace(rule, first_chars=first_chars, last_chars=rule.first_chars - first_chars)
         for record in records:
             for index, part in enumerate(self.messages[record].parts):
                 for rule in with_end if record == newest else rules:
@@ -203,17 +209,6 @@ def _was_shown_before(rule: PruneRule, text: str) -> tuple[str, str]:
         f"{before}(?P<id>[0-9a-f]{{8,64}}:[0-9]+){following.replace(re.escape('{id}'), '(?P=id)')}$", text
     )
     return (text[: found.start()], found["id"]) if found else (text, "")
-
-
-def _with_end(rule: PruneRule) -> PruneRule:
-    """The rule for the newest message of the user: what they ask stands at its end as often as at its beginning.
-
-    A marker with an id is only known again at the end of a text.
-    """
-    if rule.last_chars or rule.keys or "{id}" in rule.marker:
-        return rule
-    first_chars = rule.first_chars // 2
-    return replace(rule, first_chars=first_chars, last_chars=rule.first_chars - first_chars)
 
 
 def halved(rule: PruneRule) -> PruneRule:

@@ -216,7 +216,22 @@ def convert(transcript: Transcript, name: str) -> Conversion:
     whole = to_conversation(transcript)
     holds = dialect.holds & ~dialect.unwritten
     conversation, dropped = fitted(whole, holds)
-    dropped += _not_carried(transcript, holds)
+    # What of the transcript is not in the conversation, counters and keys of the row that nobody knows among it.
+    messages, grouping = transcript.messages, group(transcript.messages)
+    meta = sum(message.is_meta for message in messages)
+    sidechains = sum(value.get("isSidechain") is True for value in objects(transcript.records))
+    sidechains = sidechains if sidechains < len(messages) else 0
+    dropped[ORPHANS] += len(grouping.orphan_calls) + len(grouping.orphan_results)
+    dropped[NOT_SENT] += sum(message.superseded and not message.is_meta for message in messages)
+    dropped[NAMES[Capabilities.SIDECHAINS]] += sidechains
+    dropped[BOOKKEEPING] += max(meta - sidechains, 0)
+    dropped[NAMES[Capabilities.USAGE]] += sum(_has_usage(record.value) for record in transcript.records)
+    row = transcript.row if isinstance(transcript.row, dict) else {}
+    if Capabilities.METADATA in holds:
+        # Lists and objects may be the conversation itself.
+        known = {"messages", "system", "tools", "model", *extra_of(row)}
+        unknown = (value for key, value in row.items() if key not in known)
+        dropped[NAMES[Capabilities.METADATA]] += sum(not isinstance(value, (list, dict)) for value in unknown)
     output = _lines(dialect.write(conversation))
     read = _read_as(name, output)
     if read is None:
@@ -324,27 +339,6 @@ def _one_by_one(calling: Message, answers: Mapping[str, ToolResult]) -> Iterator
         before = ()
         if call.id in answers:
             yield Message(role=Role.TOOL, parts=(answers[call.id],), timestamp=calling.timestamp)
-
-
-def _not_carried(transcript: Transcript, holds: Capabilities) -> Counter[str]:
-    """What of the transcript is not in the conversation, counters and keys of the row that nobody knows among it."""
-    messages = transcript.messages
-    grouping = group(messages)
-    sidechains = sum(value.get("isSidechain") is True for value in objects(transcript.records))
-    sidechains = sidechains if sidechains < len(messages) else 0
-    meta = sum(message.is_meta for message in messages)
-    found = Counter({ORPHANS: len(grouping.orphan_calls) + len(grouping.orphan_results)})
-    found[NOT_SENT] = sum(message.superseded and not message.is_meta for message in messages)
-    found[NAMES[Capabilities.SIDECHAINS]] = sidechains
-    found[BOOKKEEPING] = max(meta - sidechains, 0)
-    found[NAMES[Capabilities.USAGE]] = sum(_has_usage(record.value) for record in transcript.records)
-    row = transcript.row if isinstance(transcript.row, dict) else {}
-    if Capabilities.METADATA in holds:
-        known = {"messages", "system", "tools", "model", *extra_of(row)}
-        # Lists and objects may be the conversation itself.
-        unknown = (value for key, value in row.items() if key not in known)
-        found[NAMES[Capabilities.METADATA]] = sum(not isinstance(value, (list, dict)) for value in unknown)
-    return found
 
 
 def _has_usage(value: Any, depth: int = 3) -> bool:
