@@ -71,10 +71,7 @@ _FAMILIES = (
 def encoding_of(model: str) -> str:
     """The vocabulary this model is known to use, or an empty string. A provider's prefix is ignored."""
     name = model.rpartition("/")[2].lower().removeprefix("ft:")
-    for prefixes, encoding in _FAMILIES:
-        if name.startswith(prefixes):
-            return encoding
-    return ""
+    return next((encoding for prefixes, encoding in _FAMILIES if name.startswith(prefixes)), "")
 
 
 def vocabulary_folder(name: str) -> Path | None:

@@ -145,10 +145,8 @@ def tier_of(trigger: Trigger, tokens: int, window: int) -> Tier:
 
 def previous_marker(transcript: Transcript) -> Marker | None:
     """The marker of the newest summary written by compact that is still in force."""
-    for message in reversed(transcript.messages):
-        if message.summary and not message.superseded and (found := find_marker(message.text)):
-            return found
-    return None
+    summaries = (message for message in reversed(transcript.messages) if message.summary and not message.superseded)
+    return next((found for message in summaries if (found := find_marker(message.text))), None)
 
 
 def end_hash(transcript: Transcript) -> str:

@@ -19,7 +19,6 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self, cast
 
 from compactor_cli.model.errors import Place, Unreadable
@@ -346,9 +345,7 @@ class Stream:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.reader.close()
         self.file.close()
 

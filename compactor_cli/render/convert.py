@@ -10,7 +10,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any, Self
@@ -49,13 +49,7 @@ def to_conversation(transcript: Transcript) -> Conversation:
     the message that asked for it; calls get ids of their own where theirs are missing or come again. Calls and results
     without their other half are left out, except for calls in flight.
     """
-    order = sent(transcript)
-    builder = _Builder(*_ids(transcript, frozenset(order)))
-    for i in order:
-        message = transcript.messages[i]
-        parts = with_images(message.parts, transcript.records[i].value)
-        builder.add(i, replace(message, parts=parts))
-    messages = list(builder.messages())
+    messages = list(_messages(transcript, sent(transcript)))
     system = conversations.system_of(transcript.row)
     if system and not any(message.role is Role.SYSTEM for message in messages):
         messages.insert(0, Message(role=Role.SYSTEM, parts=(Text(text=system),)))
@@ -126,54 +120,47 @@ class _Step:
 _ORDER: Mapping[type[Part], int] = {Thinking: 0, ToolCall: 2}
 
 
-class _Builder:
-    """Steps in order."""
-
-    def __init__(self, ids: Mapping[_Place, str], answers: Mapping[_Place, ToolResult]) -> None:
-        self.ids, self.answers = ids, answers
-        self.steps: list[_Step] = []
-        self.is_answered = False
-
-    def add(self, i: int, message: Message) -> None:
-        """One more record, of the step that is begun or of one of its own."""
+def _messages(transcript: Transcript, order: Sequence[int]) -> Iterator[Message]:
+    """The messages of these records, results after the one that asked for them."""
+    ids, answers = _ids(transcript, frozenset(order))
+    steps: list[_Step] = []
+    is_answered = False
+    for i in order:
+        message = transcript.messages[i]
         step = None
-        last = self.steps[-1] if self.steps else None
+        last = steps[-1] if steps else None
         if last and message.role is last.message.role is Role.ASSISTANT:
             is_same = bool(message.group) and message.group == last.message.group
-            is_parallel = last.calls and bool(message.calls) and not message.text and not self.is_answered
+            is_parallel = last.calls and bool(message.calls) and not message.text and not is_answered
             step = last if is_same or is_parallel or all(isinstance(part, Thinking) for part in last.parts) else None
-        for n, part in enumerate(message.parts):
+        for n, part in enumerate(with_images(message.parts, transcript.records[i].value)):
             if isinstance(part, ToolResult):
-                self.is_answered = True
+                is_answered = True
                 step = None if step and step.calls else step
-            else:
-                if step is None:
-                    step = _Step(message)
-                    self.steps.append(step)
-                    self.is_answered = False
-                if not isinstance(part, ToolCall):
-                    step.parts.append(part)
-                elif own_id := self.ids.get((i, n)):
-                    answers = [self.answers[i, n]] if (i, n) in self.answers else []
-                    if step.message.role is Role.ASSISTANT:
-                        step.parts.append(replace(part, id=own_id))
-                        step.results += answers
-                    else:
-                        # A simulated user has tools as well; no provider knows such a thing.
-                        step.parts.append(Text(text=f"{part.name}({arguments_json(part)})"))
-                        step.parts += (Text(text=answer.text) for answer in answers)
-
-    def messages(self) -> Iterator[Message]:
-        """The messages, results after the one that asked for them."""
-        for step in self.steps:
-            if step.parts:
-                role = Role.USER if step.message.role is Role.TOOL else step.message.role
-                # In the order in which all APIs have them: thinking, words and images, calls.
-                parts = tuple(sorted(step.parts, key=lambda part: _ORDER.get(type(part), 1)))
-                yield replace(step.message, role=role, parts=parts, group="", superseded=False)
-            if step.results:
-                stamp = string(step.message.timestamp)
-                yield Message(role=Role.TOOL, parts=tuple(step.results), timestamp=stamp)
+                continue
+            if step is None:
+                step = _Step(message)
+                steps.append(step)
+                is_answered = False
+            if not isinstance(part, ToolCall):
+                step.parts.append(part)
+            elif own_id := ids.get((i, n)):
+                answered = [answers[i, n]] if (i, n) in answers else []
+                if step.message.role is Role.ASSISTANT:
+                    step.parts.append(replace(part, id=own_id))
+                    step.results += answered
+                else:
+                    # A simulated user has tools as well; no provider knows such a thing.
+                    step.parts.append(Text(text=f"{part.name}({arguments_json(part)})"))
+                    step.parts += (Text(text=answer.text) for answer in answered)
+    for step in steps:
+        if step.parts:
+            role = Role.USER if step.message.role is Role.TOOL else step.message.role
+            # In the order in which all APIs have them: thinking, words and images, calls.
+            parts = tuple(sorted(step.parts, key=lambda part: _ORDER.get(type(part), 1)))
+            yield replace(step.message, role=role, parts=parts, group="", superseded=False)
+        if step.results:
+            yield Message(role=Role.TOOL, parts=tuple(step.results), timestamp=string(step.message.timestamp))
 
 
 OPAQUE = "opaque content"
@@ -197,11 +184,13 @@ def writable() -> tuple[str, ...]:
     return tuple(dialect.name for dialect in all_dialects() if isinstance(dialect, Writing))
 
 
-def check_writable(name: str) -> None:
-    """Raise UsageError unless a conversation can be written in this dialect."""
-    if not isinstance(get(name), Writing):
+def check_writable(name: str) -> Writing:
+    """The dialect of this name. Raises UsageError unless a conversation can be written in it."""
+    dialect = get(name)
+    if not isinstance(dialect, Writing):
         what = f"a session of the format {name} cannot be written from nothing"
         raise UsageError(what, next_step=f"these can: {', '.join(writable())}, markdown, text")
+    return dialect
 
 
 def convert(transcript: Transcript, name: str) -> Conversion:
@@ -210,12 +199,9 @@ def convert(transcript: Transcript, name: str) -> Conversion:
     Guarantees: the output is read as that dialect, and holds no call without its result but those that the
     transcript ends on. Deterministic. Raises UsageError for a dialect that cannot be written.
     """
-    check_writable(name)
-    dialect = get(name)
-    assert isinstance(dialect, Writing)  # noqa: S101 -- for the type checker
-    whole = to_conversation(transcript)
-    holds = dialect.holds & ~dialect.unwritten
-    conversation, dropped = fitted(whole, holds)
+    dialect = check_writable(name)
+    holds = get(name).holds & ~dialect.unwritten
+    conversation, dropped = fitted(to_conversation(transcript), holds)
     # What of the transcript is not in the conversation, counters and keys of the row that nobody knows among it.
     messages, grouping = transcript.messages, group(transcript.messages)
     meta = sum(message.is_meta for message in messages)

@@ -178,7 +178,7 @@ MIN_SLICE = 0.7
 MAX_LOST_SHOWN = 50
 
 _REFERENCES = re.compile(r"(\[\d+(?:-\d+)?(?:,\s?\d+(?:-\d+)?)*\])|`([^`\n]+)`")
-_NUMBERS = re.compile(r"(\d+)(?:-(\d+))?")
+_NUMBERS = re.compile(r"(\d+(?:-\d+)?)")
 
 
 class Fate(StrEnum):
@@ -378,22 +378,14 @@ def _pieces(text: str, records: int) -> Iterator[PageFragment]:
         if found[2] is not None:
             yield PageFragment(text=printable(found[2]), is_code=True)
         else:
-            yield from _links(found[1], records)
+            # ``[8,64-66]`` with a link for each number that is one of a record.
+            for piece in _NUMBERS.split(found[1]):
+                first = piece.partition("-")[0]
+                number = int(first) if first.isdigit() and len(first) < 10 else 0
+                yield PageFragment(text=piece, record=number if 1 <= number <= records else 0)
         at = found.end()
     if at < len(text):
         yield PageFragment(text=printable(text[at:]))
-
-
-def _links(reference: str, records: int) -> Iterator[PageFragment]:
-    """``[8,64-66]`` with a link for each number that is one of a record."""
-    at = 0
-    for found in _NUMBERS.finditer(reference):
-        if found.start() > at:
-            yield PageFragment(text=reference[at : found.start()])
-        number = int(found[1]) if len(found[1]) < 10 else 0
-        yield PageFragment(text=found[0], record=number if 1 <= number <= records else 0)
-        at = found.end()
-    yield PageFragment(text=reference[at:])
 
 
 def _records(transcript: Transcript, plan: Plan, tokens: Sequence[int], fates: Sequence[Fate]) -> Iterator[ShownRecord]:
