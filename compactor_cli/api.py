@@ -466,22 +466,22 @@ def _given_messages(messages: Any, dialect: str) -> GivenConversation:
             continue
         # A list of one row is not a list of messages.
         if transcript.frame.container is container and len(transcript.records) == len(messages):
-            return GivenConversation(transcript, partial(_given_list, messages, transcript))
-    raise failures[0] if failures else _not_one()
+            break
+    else:
+        raise failures[0] if failures else _not_one()
 
+    def rebuilt(row: Compaction) -> list[Any]:
+        """The messages of the output; those that stayed are the objects that were given."""
+        if not row.changed or row.transcript is None:
+            return list(messages)
+        waiting = list(reversed(row.plan.indices(Action.KEEP)))
+        made: list[Any] = []
+        for record in row.transcript.records:
+            is_given = bool(waiting) and transcript.records[waiting[-1]].raw == record.raw
+            made.append(messages[waiting.pop()] if is_given else record.value)
+        return made
 
-def _given_list(messages: Sequence[Any], source: Transcript, row: Compaction) -> list[Any]:
-    """The messages of the output; those that stayed are the objects that were given."""
-    if not row.changed or row.transcript is None:
-        return list(messages)
-    waiting = list(reversed(row.plan.indices(Action.KEEP)))
-    made: list[Any] = []
-    for record in row.transcript.records:
-        if waiting and source.records[waiting[-1]].raw == record.raw:
-            made.append(messages[waiting.pop()])
-        else:
-            made.append(record.value)
-    return made
+    return GivenConversation(transcript, rebuilt)
 
 
 def _one_transcript(text: bytes, dialect: str) -> Transcript:

@@ -223,7 +223,18 @@ def group(messages: Sequence[Message]) -> Grouping:
     orphan_calls, in_flight = _unanswered(messages, found.calls_alone)
     torn = _torn(messages, orphan_calls, found.results_alone)
     links = [*((item.call.record, item.result.record) for item in found.pairs), *torn.values()]
-    exchanges = _components(len(messages), [*links, *_shared_groups(messages)])
+    # Neighbouring records of one group. A user's words end a group: what repeats its name later is a copy.
+    last: dict[str, int] = {}
+    for index, message in enumerate(messages):
+        if message.role is Role.META:
+            continue
+        if message.group:
+            if message.group in last:
+                links.append((last[message.group], index))
+            last[message.group] = index
+        elif last and is_user_words(message):
+            last.clear()
+    exchanges = _components(len(messages), links)
     return Grouping(
         exchanges=exchanges,
         borders=borders_of(len(messages), exchanges),
@@ -289,20 +300,6 @@ def _unanswered(messages: Sequence[Message], calls: tuple[Half, ...]) -> tuple[t
             step_group = message.group
     given_up = sum(call.record < last_step for call in calls)
     return calls[:given_up], calls[given_up:]
-
-
-def _shared_groups(messages: Sequence[Message]) -> Iterable[tuple[int, int]]:
-    """Neighbouring records of one group. A user's words end a group: what repeats its name later is a copy."""
-    last: dict[str, int] = {}
-    for index, message in enumerate(messages):
-        if message.role is Role.META:
-            continue
-        if message.group:
-            if message.group in last:
-                yield last[message.group], index
-            last[message.group] = index
-        elif last and is_user_words(message):
-            last.clear()
 
 
 def _components(count: int, links: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:

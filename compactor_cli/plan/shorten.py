@@ -148,8 +148,10 @@ class Ruler:
                         edit = Edit(record=record, part=index, text=text)
                         yield Shortening(edit=edit, rule=rule.name, saved_tokens=saved)
                         break
-                    if _claims(rule, part):
-                        break
+                    if rule.keys and (rule.first_chars or rule.last_chars) and isinstance(part, Text | ToolResult):
+                        value = _object(part.text)
+                        if any(_has(value, key.split(".")) for key in rule.keys):
+                            break
 
     def most_saved(self, rules: Sequence[PruneRule], records: Iterable[int]) -> int:
         """More tokens than `applied` can save: those of all texts that are long enough for a rule."""
@@ -248,14 +250,6 @@ def _is_of_kind(kind: PartKind, role: Role, part: Part) -> bool:
 
 def _is_long(rule: PruneRule, role: Role, part: Part) -> bool:
     return _is_of_kind(rule.kind, role, part) and len(_text_of(part)) > rule.over_chars
-
-
-def _claims(rule: PruneRule, part: Part) -> bool:
-    """Whether this part is a JSON object that the rule shortens at its keys."""
-    if not rule.keys or not (rule.first_chars or rule.last_chars) or not isinstance(part, Text | ToolResult):
-        return False
-    value = _object(part.text)
-    return bool(value) and any(_has(value, key.split(".")) for key in rule.keys)
 
 
 def _has(value: Any, keys: Sequence[str]) -> bool:

@@ -12,13 +12,13 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache
 from types import NoneType
 from typing import TYPE_CHECKING, Protocol
 
 import orjson
 
 from compactor_cli.model.errors import UsageError
+from compactor_cli.model.patterns import pattern
 from compactor_cli.model.transcript import Media, Message, Text, Thinking, ToolCall, ToolResult
 from compactor_cli.plan import models
 from compactor_cli.plan.models import VOCABULARIES, encoding_of, load_encoding, load_table, vocabulary_folder
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 # What the faster counter is known to count otherwise is left to tiktoken: halves of surrogate pairs, and the code
 # points that are new in Unicode 17, whose tables toktok has and tiktoken has not.
-_NOT_COVERED = (
+_NOT_COVERED = pattern(
     "[\ud800-\udfff\u088f\u0c5c\u0cdc\u1acf-\u1add\u1ae0-\u1aeb\ua7ce-\ua7cf\ua7d2\ua7d4\ua7f1"
     "\U00010940-\U00010959\U00010ec5-\U00010ec7\U00010efa-\U00010efb\U00011b60-\U00011b67\U00011db0-\U00011ddb"
     "\U00011de0-\U00011de9\U00016ea0-\U00016ed3\U00016ff2-\U00016ff6\U000187f8-\U000187ff\U00018d09-\U00018d1e"
     "\U00018d80-\U00018df2\U0001e6c0-\U0001e6ff\U0002b73a-\U0002b73f\U0002cea2-\U0002cead\U000323b0-\U00033479]"
 )
 # Letters, signs and emoji of most texts; none of them is above. A search for those above takes twenty times as long.
-_COVERED = "[\0-\u088e\u2000-\ua7cd\uac00-\ud7a3\U0001f300-\U0001faff]*"
+_COVERED = pattern("[\0-\u088e\u2000-\ua7cd\uac00-\ud7a3\U0001f300-\U0001faff]*")
 # Texts with tiktoken's counts of them by these vocabularies: every branch of the patterns, and what is odd.
 PROBED = ("o200k_base", "cl100k_base")
 PROBES = (
@@ -101,16 +101,7 @@ def fast_count(vocabulary: str) -> Callable[[str], int] | None:
 
 def is_covered(text: str) -> bool:
     """Whether the faster counter is known to count this text as tiktoken does."""
-    if text.isascii():
-        return True
-    covered, not_covered = _patterns()
-    return covered.fullmatch(text) is not None or not not_covered.search(text)
-
-
-@cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Compiled when they are first needed: that takes 2 ms."""
-    return re.compile(_COVERED), re.compile(_NOT_COVERED)
+    return text.isascii() or _COVERED.fullmatch(text) is not None or not _NOT_COVERED.search(text)
 
 
 # Providers wrap each message in a few tokens of their own; OpenAI documents 3 to 4 for its chat models.
