@@ -156,6 +156,8 @@ class ModelSummariser:
             return None
         found = replace(found, previous="") if prose else found
         task = _task(replace(request, language=language), found, prose, budget_tokens, options, redactor)
+        if not task.blocks:
+            return None  # thoughts and what clients keep for themselves: no text that a model may be shown
         calls = {}  # what is the same in all of a stage
         for stage in Stage:
             name = options.models.get(stage, options.model)

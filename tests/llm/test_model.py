@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conversation import conversation, count, says, summary, user
+from conversation import conversation, count, says, summary, thinks, user
 from llm_server import answers as server_answers
 from llm_server.client import LlmServer
 from model_cases import FAST, WORK, asked, long_talk, request, summariser
@@ -422,3 +422,10 @@ def test_a_limit_that_is_reached_before_the_second_answer_leaves_the_first(llm_s
     answer = summarised(llm_server, "well", client=client, verifies=True)
     assert (answer.summary.source, answer.fell_back) == (Source.MODEL, "")
     assert len(llm_server.requests()) == 1
+
+
+def test_records_without_a_text_are_summarised_by_the_digest_and_nothing_is_asked(llm_server: LlmServer) -> None:
+    answer = summarised(llm_server, "well", conversation(thinks("Which gauge is it?"), thinks("The north one.")))
+    assert (answer.summary.source, answer.fell_back) == (Source.DIGEST, "")
+    assert "nothing to summarise" in answer.notes[0]
+    assert llm_server.requests() == []
