@@ -164,12 +164,7 @@ class DeclaredOptions:
     exclude: tuple[str, ...] = option(_IN, (), "With -r: leave out names like GLOB.", "--exclude GLOB", _ANY)
     hidden: bool = option(_IN, False, "With -r: read hidden files and folders too.", "--hidden", _ONLY)
     format: str = option(
-        _IN,
-        "",
-        "Read as this format (see: compactor formats).",
-        "--format NAME",
-        _ANY,
-        values="formats.registry:names",
+        _IN, "", "Read as this format (see: compactor formats).", "--format NAME", _ANY, values="formats.registry:names"
     )
     on_invalid: str = option(
         _IN,

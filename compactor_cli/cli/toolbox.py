@@ -333,9 +333,7 @@ _PRESET = "preset:"
     "--baseline-cmd", "commands", multiple=True, metavar="CMD", help="A baseline that reads and writes JSONL."
 )
 @click.option(
-    "--budgets",
-    metavar="SIZES",
-    help="Shares of the middle or tokens; default 2%,5%,10%,20%,1k,2k,4k; asked: 1500,5%.",
+    "--budgets", metavar="SIZES", help="Shares of the middle or tokens; default 2%,5%,10%,20%,1k,2k,4k; asked: 1500,5%."
 )
 @click.option("--format", "dialect", default="", metavar="NAME", help="Only transcripts of this format.")
 @click.option("--limit", type=int, default=0, metavar="N", help="At most N files, spread over all.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -123,24 +123,30 @@ def _present(value: Any) -> Any:
 ColumnPath = tuple[str, ...]
 
 
-def column_paths(text: str, columns: Sequence[str], *, place: str = "") -> tuple[ColumnPath, ...]:
-    """The columns that ``chosen,rejected`` or ``extra.chat`` names; a name may hold dots. Raises `InputError`."""
-    found = []
+def named_columns(
+    text: str, columns: Sequence[str], values: Callable[[str], Iterable[Any]], *, place: str = ""
+) -> tuple[ColumnPath, ...]:
+    """The columns that ``chosen,rejected`` or ``extra.chat`` names; a name may hold dots.
+
+    Raises `InputError` for one that is not there, and for one whose ``values`` are something, and no conversation.
+    """
+    named = []
     for name in filter(None, (part.strip() for part in text.split(","))):
         head, *inner = (name,) if name in columns else name.split(".")
         if head not in columns:
             advice = f"columns: {', '.join(columns)}"
             raise InputError(f"no column is called {head!r}", place=place or None, next_step=advice)
-        found.append((head, *inner))
-    return tuple(dict.fromkeys(found))
-
-
-def check_column(path: ColumnPath, values: Iterable[Any], columns: Sequence[str], *, place: str = "") -> None:
-    """Raise `InputError` unless these values of a column hold a conversation, or nothing at all."""
-    present = [value for value in values if value]
-    if present and not any(holds_conversation(path[-1], _at(value, path[1:])) for value in present):
-        advice = f"columns: {', '.join(columns)}; inside a column: {path[0]}.KEY"
-        raise InputError(f"the column {'.'.join(path)!r} holds no conversation", place=place or None, next_step=advice)
+        named.append((head, *inner))
+    for path in named:
+        found = present = [value for value in values(path[0]) if value]
+        for key in path[1:]:
+            opened = (_parsed(value) if isinstance(value, str | bytes) else value for value in found)
+            found = [value.get(key) if isinstance(value, dict) else None for value in opened]
+        if present and not any(holds_conversation(path[-1], value) for value in found):
+            advice = f"columns: {', '.join(columns)}; inside a column: {path[0]}.KEY"
+            what = f"the column {'.'.join(path)!r} holds no conversation"
+            raise InputError(what, place=place or None, next_step=advice)
+    return tuple(dict.fromkeys(named))
 
 
 def compact_inside(value: Any, keys: Sequence[str], cells: CellMaker) -> tuple[Any, CompactedCell | None]:
@@ -180,14 +186,6 @@ def _filled_cell(raw: bytes, cells: CellMaker) -> tuple[bytes, CompactedCell | N
     return cell.text, cell
 
 
-def _at(value: Any, keys: Sequence[str]) -> Any:
-    for key in keys:
-        if isinstance(value, str | bytes):
-            value = _parsed(value)
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
-
-
 def _parsed(text: str | bytes) -> Any:
     """What a text holds as JSON; None for other texts."""
     try:
@@ -214,7 +212,7 @@ def compact_columns(
     """
     columns = tuple(batch)
     if column:
-        paths = column_paths(column, columns)
+        paths = named_columns(column, columns, batch.__getitem__)
     else:
         found = (name for name in columns if any(holds_conversation(name, value) for value in batch[name] if value))
         if not (first := next(found, "")):
@@ -225,7 +223,6 @@ def compact_columns(
     failures: list[list[str]] = []
     for path in paths:
         values = compacted.get(path[0]) or batch[path[0]]
-        check_column(path, values, columns)
         maker = CellMaker(rows=rows, column=path[-1], dialect=dialect)
         made = list(mapped(partial(compact_inside, keys=path[1:], cells=maker), values, models))
         why = [cell.reason if cell else "" for _, cell in made]
@@ -270,13 +267,20 @@ def compact_table(job: Job, run_config: RunConfig, outputs: Outputs) -> InputTal
     source, part, models = job.source.path, job.part, run_config.model_run
     _refuse_archive(run_config, "tables", source)
     file = _open(source)
+    from pyarrow import parquet
+
     groups = range(part.start, part.stop) if part else range(file.metadata.num_row_groups)
     columns = _columns(_paths(file, run_config.column, source), job, run_config)
     first_row = 0
     tally = InputTally(path=source)
     make_folders(Path(job.target.path).absolute().parent)
     mode = (stat.S_IMODE(Path(source).stat().st_mode) | stat.S_IWUSR) & DEFAULT_MODE
-    with atomic_writer(job.target.path, mode=mode) as target, _writer(file, target) as writer:
+    stored = file.metadata.row_group(0).column(0).compression if file.metadata.num_row_groups else "ZSTD"
+    packing = {"compression": stored.replace("UNCOMPRESSED", "NONE")}
+    with (
+        atomic_writer(job.target.path, mode=mode) as target,
+        parquet.ParquetWriter(target, file.schema_arrow, **packing) as writer,
+    ):
         for group in groups:
             table = file.read_row_group(group)
             for path, cells in columns:
@@ -327,36 +331,25 @@ def _compacted(
 def _paths(file: Any, names: str, source: str) -> tuple[ColumnPath, ...]:
     """The columns that are named, or the one that holds conversations. Raises `InputError`."""
     schema = file.schema_arrow
+
+    def first_values(column: str) -> list[Any]:
+        batches = islice(file.iter_batches(_LOOKED_AT_ROWS, columns=[column]), 1)
+        return [value for batch in batches for value in batch.column(column).to_pylist()]
+
     if names:
-        paths = column_paths(names, schema.names, place=source)
-        for path in paths:
-            for batch in islice(file.iter_batches(_LOOKED_AT_ROWS, columns=[path[0]]), 1):
-                check_column(path, batch.column(path[0]).to_pylist(), schema.names, place=source)
-        return paths
+        return named_columns(names, schema.names, first_values, place=source)
     from pyarrow import types
 
     # Texts, and lists of structures, as messages are in a table of their own kind.
     texts = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
-    candidates: list[str] = []
     for field in schema:
         is_list = types.is_list(field.type) or types.is_large_list(field.type)
-        if any(test(field.type) for test in texts) or (is_list and types.is_struct(field.type.value_type)):
-            candidates.append(field.name)
-    for batch in file.iter_batches(_LOOKED_AT_ROWS, columns=candidates) if candidates else ():
-        for column in candidates:
-            if any(holds_conversation(column, value) for value in batch.column(column).to_pylist() if value):
-                return ((column,),)
-        break
+        is_candidate = any(test(field.type) for test in texts) or (is_list and types.is_struct(field.type.value_type))
+        values = first_values(field.name) if is_candidate else ()
+        if any(holds_conversation(field.name, value) for value in values if value):
+            return ((field.name,),)
     advice = f"name it with --column; columns: {', '.join(schema.names)}"
     raise InputError("no column holds conversations", place=source, next_step=advice)
-
-
-def _writer(file: Any, target: Any) -> Any:
-    from pyarrow import parquet
-
-    metadata = file.metadata
-    packed: str = metadata.row_group(0).column(0).compression if metadata.num_row_groups else "ZSTD"
-    return parquet.ParquetWriter(target, file.schema_arrow, compression=packed.replace("UNCOMPRESSED", "NONE"))
 
 
 def _open(path: str) -> Any:
@@ -385,9 +378,11 @@ def compact_columns_of_lines(job: Job, run_config: RunConfig, outputs: Outputs) 
         first = list(islice(records, _LOOKED_AT_ROWS))
         rows = [record.value for record in first if isinstance(record.value, dict)]
         names = tuple(dict.fromkeys(name for row in rows for name in row))
-        paths = column_paths(run_config.column, names, place=source) if first else ()
-        for path in paths:
-            check_column(path, [row.get(path[0]) for row in rows], names, place=source)
+
+        def first_values(column: str) -> list[Any]:
+            return [row.get(column) for row in rows]
+
+        paths = named_columns(run_config.column, names, first_values, place=source) if first else ()
         columns = _columns(paths, job, run_config)
 
         def compact(record: Record) -> tuple[bytes, list[CompactedCell]]:

@@ -34,7 +34,6 @@ from compactor_cli.model.errors import (
 from compactor_cli.model.plan import Importance, Mode, Plan
 from compactor_cli.model.report import (
     BytesRead,
-    Compaction,
     InputBegan,
     InputReport,
     Listener,
@@ -294,8 +293,14 @@ def _rows(
     if outputs.emit and run_config.model_run:
         maker.planned = plan_events.planned
     maker.only_plans = run_config.purpose is Purpose.PLAN
-    wanted = {"show": run_config.view, "page": run_config.page, "save": partial(_plan_line, job.source.path)}
-    maker.views = {name: view for name, view in wanted.items() if view and getattr(outputs, name)}
+    wanted = {"show": run_config.view, "page": run_config.page}
+    views = {name: view for name, view in wanted.items() if view and getattr(outputs, name)}
+    if outputs.save:
+        from compactor_cli.run.documents import plan_line
+
+        path = job.source.path
+        views["save"] = lambda _, row: plan_line(path, row.plan, row.summary_text, row.report.summary_source)
+    maker.views = views
     for finished in _finished_rows(job, run_config, records, maker, processes):
         if outputs.failed_row and finished.report.outcome is Outcome.FAILED:
             outputs.failed_row(tally.count, finished.report.reason, finished.output)
@@ -310,12 +315,6 @@ def _rows(
         yield finished
     if run_config.model_run:
         run_config.model_run.settle()
-
-
-def _plan_line(path: str, transcript: Transcript, row: Compaction) -> bytes:
-    from compactor_cli.run.documents import plan_line
-
-    return plan_line(path, row.plan, row.summary_text, row.report.summary_source)
 
 
 def _finished_rows(
@@ -361,12 +360,25 @@ def _only_rows(transcripts: Iterable[Transcript], source: str) -> Iterator[Trans
 def row_maker(job: Job, run_config: RunConfig) -> RowMaker:
     """What compacts the transcripts of an input."""
     archived = run_config.archives(job)
+
+    def load_state(name: str) -> bytes | None:
+        from compactor_cli.archive.store import Archive
+
+        folder = run_config.archive_of(job)
+        return Archive(folder).load_state(name) if folder else None
+
+    def load_original(sha256: str) -> Transcript | None:
+        from compactor_cli.archive import restore
+
+        folder = run_config.archive_of(job)
+        return restore.load_original(folder, sha256) if folder else None
+
     maker = RowMaker(
         settings=run_config.settings if archived else unarchived(run_config.settings),
         archived=archived,
         plans=run_config.plans,
-        load_state=partial(_load_state, job, run_config),
-        load_original=partial(_load_original, job, run_config),
+        load_state=load_state,
+        load_original=load_original,
         review=run_config.review,
         mode=Mode.APPEND if job.target.kind is TargetKind.APPEND else Mode.REWRITE,
         engine=run_config.engine,
@@ -389,30 +401,8 @@ def row_maker(job: Job, run_config: RunConfig) -> RowMaker:
     return maker
 
 
-def _load_state(job: Job, run_config: RunConfig, name: str) -> bytes | None:
-    """The digest's counter table of this name, from the archive."""
-    if (folder := run_config.archive_of(job)) is None:
-        return None
-    from compactor_cli.archive.store import Archive
-
-    return Archive(folder).load_state(name)
-
-
-def _load_original(job: Job, run_config: RunConfig, sha256: str) -> Transcript | None:
-    """The archived transcript that a marker names; None if it is not there, or damaged."""
-    if (folder := run_config.archive_of(job)) is None:
-        return None
-    from compactor_cli.archive.restore import load_original
-
-    return load_original(folder, sha256)
-
-
 def write_rows(
-    target: Target,
-    rows: Iterable[FinishedRow],
-    tally: InputTally,
-    on_change: ArchiveOnChange,
-    stream: streams.Stream,
+    target: Target, rows: Iterable[FinishedRow], tally: InputTally, on_change: ArchiveOnChange, stream: streams.Stream
 ) -> str:
     """Write the rows: archive durable, then output, then the source replaced. The path written.
 
@@ -455,8 +445,6 @@ class PlanEvents:
         self._emit(TranscriptEnded(path=self._path, report=report))
 
 
-# A program of the user's that takes longer is ended.
-_HOOK_SECONDS = 60.0
 # Of the output of a hook, this much is taken as instructions or shown as its complaint.
 _HOOK_CHARS = 8_000
 _COMPLAINT_CHARS = 200
@@ -472,7 +460,7 @@ class Hooks:
 
     before: str = ""
     after: str = ""
-    seconds: float = _HOOK_SECONDS
+    seconds: float = 60.0
 
     def ask(self, path: str, output: str, transcript: Transcript, plan: Plan) -> str:
         """Run the hook before: its standard output, as instructions for the summary.

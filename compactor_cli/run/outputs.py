@@ -75,6 +75,11 @@ class Destination:
     force: bool = False
     compress: Compression = Compression.NONE
 
+    @property
+    def existing(self) -> Existing:
+        """What becomes of a file that is there already."""
+        return Existing.REPLACE if self.force else Existing.REFUSE
+
 
 def plan_targets(sources: Sequence[InputSource], destination: Destination) -> tuple[Target, ...]:
     """The target of each source. Nothing is made or touched.
@@ -85,25 +90,23 @@ def plan_targets(sources: Sequence[InputSource], destination: Destination) -> tu
     if sum(map(bool, ways)) > 1:
         raise UsageError("-o, --output-dir, -i and --append exclude one another", next_step="choose one")
     if destination.in_place or destination.append:
-        return tuple(_in_place(source, destination) for source in sources)
+        kind = TargetKind.APPEND if destination.append else TargetKind.IN_PLACE
+        for source in sources:
+            if source.path == STDIN:
+                option, what = ("--append", "appended to") if destination.append else ("-i", "replaced")
+                advice = f"name a file, or leave {option} out"
+                raise UsageError(f"standard input cannot be {what}", next_step=advice)
+            if is_special(source.path):
+                # Refused before it is opened: a pipe that nobody writes to would be waited for.
+                advice = "leave it out, or write with -o"
+                raise UsageError("is not a regular file", place=source.path, next_step=advice)
+        return tuple(Target(path=source.path, kind=kind, existing=destination.existing) for source in sources)
     targets = tuple(_to_file(source, destination) for source in sources)
     if not destination.output_dir and len(targets) > 1:
         advice = "use --output-dir DIR, or -i to replace them"
         raise UsageError("several inputs would be joined into one output", next_step=advice)
     _check_apart(sources, targets)
     return targets
-
-
-def _in_place(source: InputSource, destination: Destination) -> Target:
-    if source.path == STDIN:
-        option, what = ("--append", "appended to") if destination.append else ("-i", "replaced")
-        raise UsageError(f"standard input cannot be {what}", next_step=f"name a file, or leave {option} out")
-    if is_special(source.path):
-        # Refused before it is opened: a pipe that nobody writes to would be waited for.
-        raise UsageError("is not a regular file", place=source.path, next_step="leave it out, or write with -o")
-    existing = Existing.REPLACE if destination.force else Existing.REFUSE
-    kind = TargetKind.APPEND if destination.append else TargetKind.IN_PLACE
-    return Target(path=source.path, kind=kind, existing=existing)
 
 
 def _to_file(source: InputSource, destination: Destination) -> Target:
@@ -118,8 +121,7 @@ def _to_file(source: InputSource, destination: Destination) -> Target:
     if compression is Compression.NONE:
         compression = destination.compress
         path = path.with_name(path.name + compression.suffix) if destination.output_dir else path
-    existing = Existing.REPLACE if destination.force else Existing.REFUSE
-    return Target(path=str(path), kind=TargetKind.FILE, compression=compression, existing=existing)
+    return Target(path=str(path), kind=TargetKind.FILE, compression=compression, existing=destination.existing)
 
 
 def check_folder(path: str) -> None:
@@ -399,23 +401,19 @@ class Output:
 
         What was archived is listed when it is known what takes its place, and before that happens.
         """
-        if self._target.kind in (TargetKind.IN_PLACE, TargetKind.APPEND) and not altered:
+        path, kind, look = self._target.path, self._target.kind, self._stream.look
+        if kind in (TargetKind.IN_PLACE, TargetKind.APPEND) and not altered:
             with suppress(OutputError):  # the target stays as it is
                 self._stack.__exit__(OutputError, OutputError("abandoned"), None)
             self._stack.pop_all()
             return ""
-        if self._target.kind is TargetKind.APPEND:
-            self._append()
-            return self._target.path
-        if self._target.kind is not TargetKind.IN_PLACE:
-            self._on_change.record()
-        self._open()
-        self._release()
-        self._stack.close()
-        return self._target.path
-
-    def _append(self) -> None:
-        path, look = self._target.path, self._stream.look
+        if kind is not TargetKind.APPEND:
+            if kind is not TargetKind.IN_PLACE:
+                self._on_change.record()
+            self._open()
+            self._release()
+            self._stack.close()
+            return path
         if look is None or self._stream.compression is not Compression.NONE:
             advice = "use -i: the archive keeps the original"
             raise OutputError("nothing can be appended to it: compressed, or no file", place=path, next_step=advice)
@@ -425,6 +423,7 @@ class Output:
         self._on_change.record(hashlib.sha256(whole).hexdigest(), len(whole))
         with self._on_change.journal(added):
             append(path, added, look)
+        return path
 
     def _open(self) -> None:
         if self._file is None:

@@ -41,6 +41,10 @@ LEFT_AS_IT_WAS = "left as it was"
 COMMON_NAMES = ("messages", "conversations")
 
 
+# One counter for all transcripts of a model: texts that come again are counted once.
+_shared_counter = lru_cache(maxsize=64)(counter_for)
+
+
 def kept(transcript: Transcript, reason: str, planned: Plan) -> Compaction:
     """The transcript as it was, at the user's request, with the sizes of what was ``planned``."""
     row = _as_it_was(transcript, reason, planned.tokens_before, planned.target_tokens)
@@ -186,31 +190,30 @@ class RowMaker:
             return self.passed(transcript, transcript.fault)
         try:
             transcript = self._with_original(transcript)
-            saved = self._saved(transcript)
             counter = self._counter(transcript)
-            if self.engine and not saved:
-                return self._planned_by(self.engine, transcript, counter)
-            plan = saved.plan if saved else self._planned(transcript, counter)
-            request = self._request(transcript, plan, counter) if self.estimate and not saved else None
-            estimate = self.estimate(request) if self.estimate and request else None
+            warnings: tuple[str, ...] = ()
+            estimate = None
+            if saved := self._saved(transcript):
+                plan = saved.plan
+            elif self.engine:
+                try:
+                    plan, _ = self.engine.plan(transcript, self.settings, counter, self.mode)
+                except PluginFailed as failure:
+                    if self.engine.when_failing is WhenFailing.FAIL:
+                        raise
+                    plan, warnings = self._planned(transcript, counter), (_fallback_warning(failure),)
+            else:
+                plan = self._planned(transcript, counter)
+                if self.estimate and (request := self._request(transcript, plan, counter)):
+                    estimate = self.estimate(request)
         except Exception as error:
             return self.passed(transcript, error)
-        return Compaction(output=b"", plan=plan, report=planned_report(transcript, plan), estimate=estimate)
+        report = replace(planned_report(transcript, plan), warnings=warnings)
+        return Compaction(output=b"", plan=plan, report=report, estimate=estimate)
 
     def _planned(self, transcript: Transcript, counter: Counter, settings: Settings | None = None) -> Plan:
         settings = settings or self.settings
         return plan_transcript(transcript, settings, counter=counter, mode=self.mode, importance=self.importance)
-
-    def _planned_by(self, engine: PluginEngine, transcript: Transcript, counter: Counter) -> Compaction:
-        """The decision of a plug-in, or the built-in one with a warning where it fails."""
-        warnings: tuple[str, ...] = ()
-        try:
-            plan, _ = engine.plan(transcript, self.settings, counter, self.mode)
-        except PluginFailed as failure:
-            if engine.when_failing is WhenFailing.FAIL:
-                raise
-            plan, warnings = self._planned(transcript, counter), (_fallback_warning(failure),)
-        return Compaction(output=b"", plan=plan, report=replace(planned_report(transcript, plan), warnings=warnings))
 
     def _request(self, transcript: Transcript, plan: Plan, counter: Counter) -> Request | None:
         return summary_request(transcript, self.settings, plan, counter=counter, load_state=self.load_state)
@@ -350,11 +353,7 @@ class RowMaker:
         why = f"{over:,} tokens over, as {shape.dialect}" if over > 0 else ""
         plan = replace(row.plan, target_tokens=target_tokens or row.plan.target_tokens)
         report = replace(
-            row.report,
-            tokens_after=tokens,
-            bytes_after=len(output),
-            target_tokens=plan.target_tokens,
-            over_target=why,
+            row.report, tokens_after=tokens, bytes_after=len(output), target_tokens=plan.target_tokens, over_target=why
         )
         return replace(row, output=output, report=report, plan=plan)
 
@@ -424,7 +423,7 @@ class RowMaker:
         return self.plans[transcript.sha256]
 
     def _counter(self, transcript: Transcript) -> Counter:
-        return _counter_of(self.settings.tokenizer, transcript.model)
+        return _shared_counter(self.settings.tokenizer, transcript.model)
 
     def passed(self, transcript: Transcript, error: Exception) -> Compaction:
         """The row as it was, with what went wrong; raises for a session, and for what is wrong with the command."""
@@ -444,12 +443,6 @@ def _text_of(row: Compaction, transcript: Transcript, shape: OutputShape, counte
 
 def _fallback_warning(failure: PluginFailed) -> str:
     return f"{failure.what}: the built-in engine did the work"
-
-
-@lru_cache(maxsize=64)
-def _counter_of(tokenizer: str, model: str) -> Counter:
-    """One counter for all transcripts of a model: texts that come again are counted once."""
-    return counter_for(tokenizer, model)
 
 
 def _place(transcript: Transcript) -> str:

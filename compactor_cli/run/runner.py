@@ -71,18 +71,25 @@ def run_batch(
     an input being worked on stays as it was. With STOP, inputs after a failed one that were not begun are
     reported as skipped. Inputs that were ``seen`` in need of nothing, and are as they were, are not read.
     """
-    given = outputs or Outputs()
+    outputs = outputs or Outputs()
     if seen:
-        return _unseen(jobs, run_config, processes, after_failure, given, seen)
+        yield from _unseen(jobs, run_config, processes, after_failure, outputs, seen)
+        return
     models = run_config.model_run
     if models and models.threads > 1 and len(jobs) > 1:
-        return _in_threads(jobs, run_config, models, given, after_failure)
+        yield from _in_threads(jobs, run_config, models, outputs, after_failure)
+        return
     processes = 1 if models or run_config.review else processes
     sizes = ((job.source.path, _size_bytes(job.source.path)) for job in jobs)
     at_once = affordable(sizes, processes, memory_at_hand()) if processes > 1 < len(jobs) else 1
-    if at_once <= 1:
-        return _in_order(jobs, run_config, given, after_failure, processes)
-    return _in_processes(jobs, run_config, at_once, given, after_failure)
+    if at_once > 1:
+        yield from _in_processes(jobs, run_config, at_once, outputs, after_failure)
+        return
+    stopped = False
+    for job in jobs:
+        report = _not_reached(job) if stopped else run_job(job, run_config, outputs, processes)
+        stopped = stopped or _stops(report, after_failure)
+        yield report
 
 
 def affordable(inputs: Iterable[tuple[str, int]], processes: int, memory_bytes: int) -> int:
@@ -98,14 +105,12 @@ def affordable(inputs: Iterable[tuple[str, int]], processes: int, memory_bytes: 
     largest = nlargest(processes, needed)
     sizes = [size for size, _ in largest]
     if sum(sizes) > memory_bytes:
-        sizes = sorted((0 if _is_dataset(path) else size for size, path in largest), reverse=True)
+        for place, (_, path) in enumerate(largest):
+            with suppress(CompactError):
+                if row_dialect(path):
+                    sizes[place] = 0
+        sizes.sort(reverse=True)
     return max(1, sum(total_bytes <= memory_bytes for total_bytes in accumulate(sizes)))
-
-
-def _is_dataset(path: str) -> bool:
-    with suppress(CompactError):
-        return bool(row_dialect(path))
-    return False
 
 
 def memory_at_hand() -> int:
@@ -143,16 +148,6 @@ def _unseen(
         seen.save()
 
 
-def _in_order(
-    jobs: Sequence[Job], run_config: RunConfig, outputs: Outputs, after_failure: AfterFailure, processes: int
-) -> Generator[InputReport, None, None]:
-    stopped = False
-    for job in jobs:
-        report = _not_reached(job) if stopped else run_job(job, run_config, outputs, processes)
-        stopped = stopped or _stops(report, after_failure)
-        yield report
-
-
 def _in_threads(
     jobs: Sequence[Job], run_config: RunConfig, models: ModelRun, outputs: Outputs, after_failure: AfterFailure
 ) -> Generator[InputReport, None, None]:
@@ -180,16 +175,21 @@ def _in_processes(
 
     load_vocabulary(run_config.settings.tokenizer, sum(_size_bytes(job.source.path) for job in jobs))
     stopped = False
-    chunks = _chunks(jobs, -(-len(jobs) // (processes * CHUNKS_PER_PROCESS)))
     handed_out = 0
 
-    def tasks() -> Iterator[tuple[Job, ...]]:
+    def tasks() -> Iterator[Sequence[Job]]:
+        """Of few files, large ones apart."""
         nonlocal handed_out
-        for chunk in chunks:
+        most = min(-(-len(jobs) // (processes * CHUNKS_PER_PROCESS)), CHUNK_FILES)
+        size_bytes = 0
+        for number, job in enumerate(jobs, 1):
+            size_bytes += _size_bytes(job.source.path)
+            if number - handed_out < most and size_bytes < CHUNK_BYTES and number < len(jobs):
+                continue
             if stopped:
                 return
-            handed_out += len(chunk)
-            yield chunk
+            task, handed_out, size_bytes = jobs[handed_out:number], number, 0
+            yield task
 
     died = CompactError("the process that worked on it died", next_step="too little memory? run it alone, with -j 1")
     workers = Workers(_HoldingWork(run_config, outputs, after_failure), processes, lambda job: (failed(job, died), []))
@@ -246,20 +246,6 @@ class _HoldingWork:
         report = _not_reached(job) if self._stopped else run_job(job, self._run_config, outputs)
         self._stopped = self._stopped or _stops(report, self._after_failure)
         return report, held
-
-
-def _chunks(jobs: Iterable[Job], most: int) -> Iterator[tuple[Job, ...]]:
-    """Jobs in tasks of at most ``most`` files (never more than 64), large files apart."""
-    chunk: list[Job] = []
-    size_bytes = 0
-    for job in jobs:
-        chunk.append(job)
-        size_bytes += _size_bytes(job.source.path)
-        if len(chunk) >= min(most, CHUNK_FILES) or size_bytes >= CHUNK_BYTES:
-            yield tuple(chunk)
-            chunk, size_bytes = [], 0
-    if chunk:
-        yield tuple(chunk)
 
 
 def _size_bytes(path: str) -> int:

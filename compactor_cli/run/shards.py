@@ -63,12 +63,24 @@ def plan_shards(
     are those of the whole file. All else is a shard as it is. The shards depend on the inputs and ``split_bytes``
     alone. Raises `UsageError` for outputs that clash, with one another or with those of another parting.
     """
-    for source in sources:
-        if source.path == STDIN:
-            raise UsageError("standard input cannot be parted", next_step="name files")
+    if any(source.path == STDIN for source in sources):
+        raise UsageError("standard input cannot be parted", next_step="name files")
     targets = plan_targets(sources, Destination(output_dir=output_dir, force=True))
-    pairs = tuple(zip(sources, targets, strict=True))
-    shards = tuple(shard for source, target in pairs for shard in _shards(source.path, target.path, split_bytes))
+    shards: list[Shard] = []
+    for source, target in zip(sources, targets, strict=True):
+        output = Path(target.path)
+        try:
+            size_bytes = look_at(source.path).size_bytes
+            parts = _parts(source.path, size_bytes, split_bytes)
+        except InputError:
+            size_bytes, parts = 0, []  # it fails when its turn comes, and the others go on
+        if len(parts) < 2:
+            shards.append(Shard(input=source.path, output=target.path, size_bytes=size_bytes))
+            continue
+        stem, dot, endings = output.name.partition(".")
+        for number, (part, part_bytes) in enumerate(parts):
+            name = output.with_name(f"{stem}-{number:05}-of-{len(parts):05}{dot}{endings}")
+            shards.append(Shard(input=source.path, output=str(name), size_bytes=part_bytes, part=part))
     whole, planned = {target.path for target in targets}, {shard.output for shard in shards}
     for folder in sorted({Path(path).parent for path in whole}):
         for path in folder.iterdir() if folder.is_dir() else ():
@@ -76,7 +88,7 @@ def plan_shards(
             if origin in whole and str(path) not in planned:
                 advice = "the input or --split changed since: remove it, or use another --output-dir"
                 raise UsageError("is of another parting of its input", place=str(path), next_step=advice)
-    return shards
+    return tuple(shards)
 
 
 def shards_below(folder: str, output_dir: str, split_bytes: int = DEFAULT_SPLIT_BYTES) -> tuple[Shard, ...]:
@@ -102,50 +114,29 @@ def share(shards: Sequence[Shard], index: int, count: int) -> tuple[Shard, ...]:
     return tuple(shard for place, shard in enumerate(shards) if place in mine)
 
 
-def _shards(source: str, output: str, split_bytes: int) -> Iterator[Shard]:
-    try:
-        size_bytes = look_at(source).size_bytes
-        parts = _parts(source, size_bytes, split_bytes)
-    except InputError:
-        size_bytes, parts = 0, []  # it fails when its turn comes, and the others go on
-    if len(parts) < 2:
-        yield Shard(input=source, output=output, size_bytes=size_bytes)
-        return
-    path = Path(output)
-    stem, dot, endings = path.name.partition(".")
-    for number, (part, part_bytes) in enumerate(parts):
-        name = path.with_name(f"{stem}-{number:05}-of-{len(parts):05}{dot}{endings}")
-        yield Shard(input=source, output=str(name), size_bytes=part_bytes, part=part)
-
-
 def _parts(source: str, size_bytes: int, split_bytes: int) -> list[tuple[Slice, int]]:
     """The slices, each with its size. Fewer than two: the file is not parted."""
     if not split_bytes or size_bytes <= split_bytes:
         return []
-    if is_parquet(source):
-        return list(_grouped(group_sizes(source), split_bytes))
-    if not row_dialect(source, is_plain=True):
-        return []
-    count = -(-size_bytes // split_bytes)
-    places = [size_bytes * number // count for number in range(count + 1)]
-    return [(Slice(start=a, stop=b), b - a) for a, b in itertools.pairwise(places)]
+    if not is_parquet(source):
+        count = -(-size_bytes // split_bytes) if row_dialect(source, is_plain=True) else 0
+        places = [size_bytes * number // count for number in range(count + 1)] if count else []
+        return [(Slice(start=a, stop=b), b - a) for a, b in itertools.pairwise(places)]
+    # Neighbouring row groups together, as long as they are no larger than that.
+    parts: list[tuple[Slice, int]] = []
+    start = held = stop = 0
+    for size in group_sizes(source):
+        if held and held + size > split_bytes:
+            parts.append((Slice(start=start, stop=stop), held))
+            start, held = stop, 0
+        held += size
+        stop += 1
+    return [*parts, (Slice(start=start, stop=stop), held)]
 
 
 def settings_of(preset: str = "", **changes: object) -> Settings:
     """Settings by names, as a configuration file has them: ``settings_of(target="16k")``. Raises `UsageError`."""
     return settings_from(changes, load_preset(preset or DEFAULT).settings, "settings")
-
-
-def _grouped(sizes: Sequence[int], split_bytes: int) -> Iterator[tuple[Slice, int]]:
-    """Neighbouring row groups together, as long as they are no larger than ``split_bytes``."""
-    start, held = 0, 0
-    for number, size in enumerate(sizes):
-        if held and held + size > split_bytes:
-            yield Slice(start=start, stop=number), held
-            start, held = number, 0
-        held += size
-    if sizes:
-        yield Slice(start=start, stop=len(sizes)), held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,36 +231,17 @@ def _finished(job: Job, made: dict[str, Any], look: Look) -> ShardMetrics | None
             return None
         if found["size_bytes"] != look.size_bytes:
             return None
+        if found["mtime_ns"] == look.mtime_ns:
+            return metrics
         # A part of a Parquet file is known by the hash of the file: it is row groups, not bytes.
-        if found["mtime_ns"] != look.mtime_ns:
-            is_same = found["sha256"] == content_sha256(path, None if is_parquet(path) else job.part)
-            return metrics if is_same else None
+        is_same = found["sha256"] == content_sha256(path, None if is_parquet(path) else job.part)
+        return metrics if is_same else None
     except (OSError, ValueError, TypeError, KeyError, CompactError):
         return None
-    return metrics
-
-
-def _mark_finished(job: Job, made: dict[str, Any], look: Look, metrics: ShardMetrics, sha256: str) -> None:
-    """Written last: an output without it, or with another one, is made anew."""
-    value = {
-        "made": made,
-        "input": job.source.path,
-        "size_bytes": look.size_bytes,
-        "mtime_ns": look.mtime_ns,
-        "sha256": sha256,
-        "output_bytes": Path(job.target.path).stat().st_size,
-        "metrics": dataclasses.asdict(metrics),
-    }
-    with atomic_writer(job.target.path + ".done") as file:
-        file.write(json.dumps(value, indent=1).encode() + b"\n")
 
 
 def compact_shard(
-    input_path: str | Path,
-    output_path: str | Path,
-    options: RunConfig | None = None,
-    *,
-    part: Slice | None = None,
+    input_path: str | Path, output_path: str | Path, options: RunConfig | None = None, *, part: Slice | None = None
 ) -> ShardMetrics:
     """Compact one file, or a ``part`` of one, into another; what it came to.
 
@@ -303,7 +275,18 @@ def compact_shard(
     if look_at(path) != look:
         raise _changed(path)
     metrics = ShardMetrics.of(tally, time.monotonic() - started)
-    _mark_finished(job, made, look, metrics, tally.sha256)
+    # Written last: an output without it, or with another one, is made anew.
+    value = {
+        "made": made,
+        "input": path,
+        "size_bytes": look.size_bytes,
+        "mtime_ns": look.mtime_ns,
+        "sha256": tally.sha256,
+        "output_bytes": Path(output).stat().st_size,
+        "metrics": dataclasses.asdict(metrics),
+    }
+    with atomic_writer(output + ".done") as file:
+        file.write(json.dumps(value, indent=1).encode() + b"\n")
     return metrics
 
 
@@ -477,6 +460,8 @@ def _on_worker(shard: Shard, options: RunConfig, gate: Any, places: int) -> Shar
 @contextmanager
 def _cluster(address: str, processes: int) -> Iterator[Any]:
     """Ray, connected; disconnected on leaving, unless it was connected before."""
+    import socket
+
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     try:
         import ray
@@ -486,7 +471,12 @@ def _cluster(address: str, processes: int) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    _check_answers(address)
+    host, colon, port = address.rpartition("//")[2].rpartition(":")
+    if colon and port.isdigit():
+        try:  # where nobody listens, Ray itself would wait for minutes
+            socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
+        except OSError as error:
+            raise _no_cluster(address, error) from error
     run_options: dict[str, Any] = {"address": address}
     if not address:
         run_options = {"address": "local", "num_cpus": processes, "object_store_memory": _STORE_BYTES}
@@ -502,19 +492,6 @@ def _cluster(address: str, processes: int) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
-
-
-def _check_answers(address: str) -> None:
-    """Raises `TryLater` where nobody listens at ``host:port``; Ray itself would wait for minutes."""
-    import socket
-
-    host, colon, port = address.rpartition("//")[2].rpartition(":")
-    if not colon or not port.isdigit():
-        return
-    try:
-        socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
-    except OSError as error:
-        raise _no_cluster(address, error) from error
 
 
 def _no_cluster(address: str, error: Exception) -> TryLater:
