@@ -121,10 +121,21 @@ def verify(operands: tuple[str, ...], dialect: str, archive_dir: str | None) -> 
         console.warn("there is no archive yet")
     is_sound = True
     for name in named:
+        line = ""
         try:
-            problems, line = _archive(name, console) if is_folder(name) else _file(name, dialect, console)
+            if not is_folder(name):
+                problems, line = _verified_file(name, dialect, console)
+            elif is_archive(Path(name)):
+                found = verify_archive(name)
+                problems = list(map(str, found.problems))
+                for path in found.leftovers:
+                    console.warn(f"{path}: left behind by a run that was killed: the next run here clears it away")
+                size = f"{counted(found.originals, 'original')} ({found.size_bytes:,} bytes)"
+                line = f"{visible(name)}: sound, {size}, {counted(found.states, 'state')}"
+            else:
+                problems = ["is not an archive: name a folder with a MANIFEST.jsonl, or a transcript"]
         except CompactError as error:
-            problems, line = (str(error),), ""
+            problems = [str(error)]
         is_sound = is_sound and not problems
         for problem in problems:
             console.error(problem if name in problem else f"{name}: {problem}")
@@ -145,49 +156,34 @@ def archives(archive_dir: str | None) -> tuple[Path, ...]:
     return (Path(chosen),) if chosen else each_once([Path(LOCAL_ARCHIVE), *originals.known_archives()])
 
 
-def _archive(name: str, console: Console) -> tuple[tuple[str, ...], str]:
-    if not is_archive(Path(name)):
-        return ("is not an archive: name a folder with a MANIFEST.jsonl, or a transcript",), ""
-    found = verify_archive(name)
-    for path in found.leftovers:
-        console.warn(f"{path}: left behind by a run that was killed: the next run here clears it away")
-    problems = tuple(str(problem) for problem in found.problems)
-    size = f"{counted(found.originals, 'original')} ({found.size_bytes:,} bytes)"
-    return problems, f"{visible(name)}: sound, {size}, {counted(found.states, 'state')}"
-
-
-def _file(name: str, dialect: str, console: Console) -> tuple[tuple[str, ...], str]:
+def _verified_file(name: str, dialect: str, console: Console) -> tuple[list[str], str]:
+    """What is wrong with the transcripts of a file, and the line that says how many there are."""
     problems: list[str] = []
     conversations = records = 0
     for transcript in transcripts_of(name, dialect, OnInvalid.FAIL):
-        interrupted, faulty = _faults(transcript)
-        problems += faulty
-        for warning in (*interrupted, *map(str, find_problems(transcript))):
+        halves = group(transcript.messages)
+        is_resumed = transcript.dialect in RESUMED_WHEN_INTERRUPTED
+        interrupted = "a call was interrupted: the client goes on without it"
+        calls = _named(transcript, halves.orphan_calls, interrupted if is_resumed else "a call without its result")
+        problems += () if is_resumed else calls
+        problems += _named(transcript, halves.orphan_results, "a result without its call")
+        for warning in (*(calls if is_resumed else ()), *map(str, find_problems(transcript))):
             console.warn(warning)
+        by_schema: list[str] = []
+        for record in transcript.records if transcript.dialect in schema_names() else ():
+            by_schema += (f"{record.place}: {fault}" for fault in faults(transcript.dialect, record.value))
+            if len(by_schema) >= NAMED_FAULTS:
+                break
+        problems += by_schema
         conversations += 1
         records += len(transcript.records)
     line = f"{visible(name)}: sound, {counted(conversations, 'conversation')}, {counted(records, 'record')}"
-    return tuple(problems), line
+    return problems, line
 
 
-def _faults(transcript: Transcript) -> tuple[list[str], list[str]]:
-    """The calls of one transcript that were interrupted where its client copes with that, and all that is wrong."""
-    grouping = group(transcript.messages)
-
-    def named(halves: Sequence[Half], what: str) -> list[str]:
-        sent = (half for half in halves if not transcript.messages[half.record].superseded)
-        return [f"{transcript.records[half.record].place}: {what}" for half in sent]
-
-    is_resumed = transcript.dialect in RESUMED_WHEN_INTERRUPTED
-    interrupted = "a call was interrupted: the client goes on without it"
-    calls = named(grouping.orphan_calls, interrupted if is_resumed else "a call without its result")
-    results = named(grouping.orphan_results, "a result without its call")
-    by_schema: list[str] = []
-    for record in transcript.records if transcript.dialect in schema_names() else ():
-        by_schema += (f"{record.place}: {fault}" for fault in faults(transcript.dialect, record.value))
-        if len(by_schema) >= NAMED_FAULTS:
-            break
-    return (calls, [*results, *by_schema]) if is_resumed else ([], [*calls, *results, *by_schema])
+def _named(transcript: Transcript, halves: Sequence[Half], what: str) -> list[str]:
+    sent = (half for half in halves if not transcript.messages[half.record].superseded)
+    return [f"{transcript.records[half.record].place}: {what}" for half in sent]
 
 
 _SHOWN_HASH_CHARS = 12
@@ -207,19 +203,18 @@ def list_originals(limit: int, as_json: bool, archive_dir: str | None) -> int:
     """List what was archived, the newest first, with the file it came from."""
     items = sorted(originals.listed(archives(archive_dir)), key=lambda item: item.entry.compacted_at, reverse=True)
     shown = items[:limit] if limit else items
-    if as_json:
-        for item in shown:
-            entry = item.entry
+    rows = []
+    for item in shown:
+        entry = item.entry
+        if as_json:
             value = {"sha256": entry.sha256, "bytes": entry.bytes, "records": entry.records, "format": entry.dialect}
             where = {"source": entry.source, "compacted_at": entry.compacted_at, "archived": str(item.path)}
             click.echo(json.dumps(value | where))
-        return 0
-    head = ("compacted", "bytes", "records", "hash", "file")
-    rows = []
-    for entry in (item.entry for item in shown):
         at, short = entry.compacted_at[:16].replace("T", " "), entry.sha256[:_SHOWN_HASH_CHARS]
         rows.append((at, entry.bytes, entry.records, short, entry.source))
-    sys.stdout.write(_fitted(head, rows))
+    if as_json:
+        return 0
+    sys.stdout.write(_fitted(("compacted", "bytes", "records", "hash", "file"), rows))
     more = f"; {len(items) - len(shown):,} more, --limit 0 shows all" if len(shown) < len(items) else ""
     click.echo(f"{counted(len(items), 'original')}{more}. One comes back with: compactor restore FILE -o OUT")
     return 0
@@ -263,9 +258,11 @@ def prune(older_than: str, dry_run: bool, force: bool, archive_dir: str | None) 
     console = Console("compactor")
     seconds = read_seconds(older_than, "--older-than")
     found = old_originals(archives(archive_dir), moment(time.time() - seconds))
-    going = [item for item, used_by in found if force or not used_by]
+    going = []
     for item, used_by in found:
-        if used_by and not force:
+        if force or not used_by:
+            going.append(item)
+        else:
             console.note(f"{item.entry.sha256[:_SHOWN_HASH_CHARS]}: stays, {used_by} is still in use")
     size, kept = sum(item.stored_bytes for item in going), len(found) - len(going)
     if not dry_run:
@@ -361,7 +358,7 @@ def search(query: tuple[str, ...], archive_dir: str | None, as_json: bool, rebui
     are found as they stand. Each archive has an index (INDEX.sqlite3 in it), which each search brings up to date; it
     can be deleted.
     """
-    from compactor_cli.archive.search import Filter
+    from compactor_cli.archive.search import Filter, marks
     from compactor_cli.archive.search import search as searched
 
     console = Console("compactor")
@@ -392,7 +389,9 @@ def search(query: tuple[str, ...], archive_dir: str | None, as_json: bool, rebui
             continue
         copies = f"  and {counted(hit.copies, 'record')} like it" if hit.copies else ""
         rest = visible(f"{' '.join((hit.role, *hit.tools))}  {moment(hit.time)}  {hit.source}{copies}")
-        snippet = _marked(visible(hit.snippet), words, color)
+        snippet = visible(hit.snippet)
+        for start, stop in reversed(marks(snippet, words)) if color else ():
+            snippet = snippet[:start] + painted(snippet[start:stop], Color.YELLOW, color) + snippet[stop:]
         print_quoted(f"{painted(hit.id, Color.CYAN, color)}  {rest}\n    {snippet}\n")
     return 0 if found.hits else NOTHING_FOUND
 
@@ -436,18 +435,6 @@ def _shown(original: ExpandedRecord) -> str:
         # The text of a transcript must not steer a terminal.
         body = "\n".join(map(visible, body.split("\n")))
     return f"{painted(head, Color.CYAN, wants_color('auto', sys.stdout, os.environ))}\n{body.rstrip()}\n\n"
-
-
-def _marked(line: str, query: str, color: bool) -> str:
-    """The line with the words of the query coloured."""
-    from compactor_cli.archive.search import marks
-
-    pieces: list[str] = []
-    at = 0
-    for start, stop in marks(line, query) if color else ():
-        pieces += (line[at:start], painted(line[start:stop], Color.YELLOW, color))
-        at = stop
-    return "".join((*pieces, line[at:]))
 
 
 MOST_SHOWN = 25
@@ -504,13 +491,25 @@ def _left_out(file: str, dialect: str, folders: Sequence[Path], unknown: set[str
     if not Path(file).exists():
         raise InputError("there is no such file", place=file, next_step="name a compacted file")
     compacted = [item for item in transcripts_of(file, dialect) if item.records]
-    for original, now in _pairs(file, stored, compacted):
+    by_hash = {item.sha256[:_HASH_CHARS]: item for item in stored}
+    is_found = False
+    for i, now in enumerate(compacted):
+        # Its original is known by the hash in its newest summary, else by its place in the file.
+        marker = _newest_marker(now)
+        original = by_hash.get(marker.transcript) if marker else None
+        original = original or (stored[i] if len(stored) == len(compacted) else None)
+        if original is None:
+            continue
+        is_found = True
         seen: set[tuple[str, str]] = set()
         for earlier in _earlier(original, folders, unknown):
             for name, thing in left_out(earlier, now):
                 if (thing.kind, thing.text) not in seen:
                     seen.add((thing.kind, thing.text))
                     yield name, thing
+    if not is_found:
+        advice = "it was changed too much since; compactor restore gives the original"
+        raise InputError("none of its conversations is one of its archived original", place=file, next_step=advice)
 
 
 def _earlier(original: Transcript, folders: Sequence[Path], unknown: set[str]) -> Iterator[Transcript]:
@@ -519,33 +518,13 @@ def _earlier(original: Transcript, folders: Sequence[Path], unknown: set[str]) -
     while original.sha256 not in hashes:
         hashes.add(original.sha256)
         yield original
-        marker = _newest_marker(original)
-        if marker is None:
+        if (marker := _newest_marker(original)) is None:
             return
         try:
             original = originals.load_transcript(folders, marker.transcript)
         except InputError:
             unknown.add(marker.transcript)
             return
-
-
-def _pairs(
-    file: str, stored: Sequence[Transcript], compacted: Sequence[Transcript]
-) -> Iterator[tuple[Transcript, Transcript]]:
-    """Each conversation with its original: by the hash in its newest summary, else by its place in the file."""
-    by_hash = {item.sha256[:_HASH_CHARS]: item for item in stored}
-    is_aligned = len(stored) == len(compacted)
-    is_found = False
-    for i, now in enumerate(compacted):
-        marker = _newest_marker(now)
-        original = by_hash.get(marker.transcript) if marker else None
-        original = original or (stored[i] if is_aligned else None)
-        if original:
-            is_found = True
-            yield original, now
-    if not is_found:
-        advice = "it was changed too much since; compactor restore gives the original"
-        raise InputError("none of its conversations is one of its archived original", place=file, next_step=advice)
 
 
 def _newest_marker(transcript: Transcript) -> Marker | None:

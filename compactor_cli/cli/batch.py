@@ -97,26 +97,26 @@ def batch() -> None:
     """
 
 
-def _run(operands: tuple[str, ...], **given_options: Any) -> int:
+def run(operands: tuple[str, ...], **given_options: Any) -> int:
     """Compact JSONL and Parquet, shard by shard.
 
     An output that is finished by the same options is not made again: start it anew after any failure, with any number
     of shares. Rows that fail are passed on unchanged, and set down next to the output in OUTPUT.failed.
     """
-    from compactor_cli.cli.batch_run import run
+    from compactor_cli.cli import batch_run
 
-    return run(operands, *_given(given_options))
+    return batch_run.run(operands, *_given(given_options))
 
 
-def _submit(operands: tuple[str, ...], **given_options: Any) -> int:
+def submit(operands: tuple[str, ...], **given_options: Any) -> int:
     """Have a model's summaries made by a provider's batch jobs, at its price for them.
 
     Sends the first round and returns; `compactor batch collect` goes on. What was asked for, and every reply, is kept
     in the output folder.
     """
-    from compactor_cli.cli.batch_run import submit
+    from compactor_cli.cli import batch_run
 
-    return submit(operands, *_given(given_options))
+    return batch_run.submit(operands, *_given(given_options))
 
 
 def _given(options: dict[str, Any]) -> tuple[dict[str, Any], BatchOptions]:
@@ -132,9 +132,9 @@ def _given(options: dict[str, Any]) -> tuple[dict[str, Any], BatchOptions]:
 @click.argument("output_dir", metavar="OUTPUT_DIR")
 def status(output_dir: str) -> int:
     """Show how the batch jobs stand."""
-    from compactor_cli.cli.batch_run import status as show
+    from compactor_cli.cli import batch_run
 
-    return show(output_dir)
+    return batch_run.status(output_dir)
 
 
 @click.command()
@@ -148,16 +148,16 @@ def collect(output_dir: str, live: bool, finish: bool, quiet: int, verbose: int)
 
     Exit code 75: not finished yet, collect again later.
     """
-    from compactor_cli.cli.batch_run import collect as go_on
+    from compactor_cli.cli import batch_run
     from compactor_cli.run.provider import Missing
 
     missing = Missing.ASK if live else Missing.GIVE_UP if finish else Missing.SEND
-    return go_on(output_dir, missing, verbose - quiet)
+    return batch_run.collect(output_dir, missing, verbose - quiet)
 
 
 _SUBMIT = "compactor batch submit -r data/ -t 16k -m openai/gpt-5-mini --output-dir out"
 _SUBMITTING = (ROUNDS, *(option for option in RUNNING if option.name not in ("jobs", "report")))
-batch.add_command(ShardCommand(_run, "run", SHARDS, RUNNING, EXAMPLES))
-batch.add_command(ShardCommand(_submit, "submit", _SPLIT, _SUBMITTING, _SUBMIT))
+batch.add_command(ShardCommand(run, "run", SHARDS, RUNNING, EXAMPLES))
+batch.add_command(ShardCommand(submit, "submit", _SPLIT, _SUBMITTING, _SUBMIT))
 batch.add_command(status)
 batch.add_command(collect)

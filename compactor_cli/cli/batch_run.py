@@ -120,7 +120,15 @@ def run(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOptions) 
     metrics = summed(results)
     print_result(metrics, console)
     if run_options.report:
-        _write_report(run_options.report, settings, metrics, results)
+        by_output = sorted(results, key=lambda result: result.shard.output)
+        report = {
+            "version": __version__,
+            "settings": dataclasses.asdict(settings),
+            "metrics": dataclasses.asdict(metrics),
+            "shards": [dataclasses.asdict(result) for result in by_output],
+        }
+        with output_file(run_options.report, mode=PRIVATE_FILE_MODE) as file:
+            file.write(json.dumps(report, indent=1).encode() + b"\n")
     code = 3 if any(result.exit_code for result in results) else 0
     return code or (FELL_BACK if run_options.strict and metrics.fell_back else 0)
 
@@ -227,18 +235,6 @@ def print_result(metrics: ShardMetrics, console: Console) -> None:
 
 def _rows(metrics: ShardMetrics) -> str:
     return f"{metrics.rows:,} conversations, {metrics.tokens_before:,} → {metrics.tokens_after:,} tokens"
-
-
-def _write_report(path: str, settings: Settings, metrics: ShardMetrics, results: Sequence[ShardResult]) -> None:
-    """What happened, as JSON."""
-    report = {
-        "version": __version__,
-        "settings": dataclasses.asdict(settings),
-        "metrics": dataclasses.asdict(metrics),
-        "shards": [dataclasses.asdict(result) for result in sorted(results, key=lambda result: result.shard.output)],
-    }
-    with output_file(path, mode=PRIVATE_FILE_MODE) as file:
-        file.write(json.dumps(report, indent=1).encode() + b"\n")
 
 
 _HEAD = ("round", "job", "requests", "status")

@@ -118,7 +118,11 @@ def _command_line(given: Mapping[str, Any]) -> Layer:
             value: Any = text.split(os.pathsep) if BY_NAME[name].kind is OptionKind.LIST else text
             options[name] = read_value(BY_NAME[name], value, where)
         elif table in (*TABLES, *BOTH):
-            value = _toml_value(text, where) if text[:1] in ("[", "{") else text
+            try:
+                value = tomllib.loads(f"value = {text}")["value"] if text[:1] in ("[", "{") else text
+            except tomllib.TOMLDecodeError as error:
+                advice = 'write ["a", "b"]'
+                raise UsageError(f"not valid TOML: {error}", next_step=advice, place=where) from error
             for key in reversed(rest.split(".") if dot else ()):
                 value = {key: value}
             tables[table] = tables.get(table, {}) | value if dot else value
@@ -127,13 +131,6 @@ def _command_line(given: Mapping[str, Any]) -> Layer:
     plain = {name: value for name, value in given.items() if name != SET.name}
     options |= {name: read_value(BY_NAME[name], value, f"--{BY_NAME[name].key}") for name, value in plain.items()}
     return Layer(where="command line", options=options, tables=tables)
-
-
-def _toml_value(text: str, where: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"not valid TOML: {error}", next_step='write ["a", "b"]', place=where) from error
 
 
 def _environment(environ: Mapping[str, str]) -> tuple[Layer, tuple[str, ...]]:
@@ -216,21 +213,17 @@ def _project(folder: Path) -> Layer:
     root = next((depth for depth, place in enumerate(above) if (place / ".git").exists()), 0)
     for place in above[: root + 1]:
         for name in PROJECT_FILES:
-            table = _table(place / name)
-            if table is not None and name == "pyproject.toml":
-                table = _inner(_inner(table, "tool", place / name), "compact", place / name)
+            where = str(place / name)
+            table: Any = _table(place / name)
+            for key in ("tool", "compact") if name == "pyproject.toml" else ():
+                table = (table or {}).get(key)
+                if table is not None and not isinstance(table, Mapping):
+                    advice = "write [tool.compact] and keys below it"
+                    raise UsageError(f"{key} is not a table", next_step=advice, place=where)
             if table is not None:
-                _refuse(table, str(place / name))
-                return _file_layer(table, str(place / name))
+                _refuse(table, where)
+                return _file_layer(table, where)
     return Layer(where="", options={}, tables={})
-
-
-def _inner(table: Mapping[str, Any] | None, key: str, path: Path) -> Any:
-    """The table under this key, None without one. Raises UsageError for what is not a table."""
-    found = table.get(key) if table is not None else None
-    if found is not None and not isinstance(found, Mapping):
-        raise UsageError(f"{key} is not a table", next_step="write [tool.compact] and keys below it", place=str(path))
-    return found
 
 
 def _refuse(table: Mapping[str, Any], where: str) -> None:
@@ -293,9 +286,23 @@ def _file_layer(table: Mapping[str, Any], where: str) -> Layer:
 
 
 def _table(path: Path) -> dict[str, Any] | None:
-    """The file's top table; None if there is no such file. Raises UsageError for one that cannot be read."""
+    """The top table of a regular file of a sane size; None if there is no such file.
+
+    Raises UsageError for one that cannot be read. Opening never waits, not even for the writer of a pipe.
+    """
     try:
-        return tomllib.loads(_small_file(path).decode("utf-8"))
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise UsageError("not a regular file", next_step="move it away, or write a TOML file", place=str(path))
+            # One read gives all of a regular file that is at most so large.
+            data = os.read(descriptor, MAX_FILE_BYTES + 1)
+        finally:
+            os.close(descriptor)
+        if len(data) > MAX_FILE_BYTES:
+            what = f"larger than {MAX_FILE_BYTES >> 10} KiB, so it holds no settings"
+            raise UsageError(what, next_step="move it away", place=str(path))
+        return tomllib.loads(data.decode("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except RecursionError:
@@ -304,25 +311,6 @@ def _table(path: Path) -> dict[str, Any] | None:
         raise UsageError(f"not valid TOML: {error}", next_step="fix the file", place=str(path)) from error
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", next_step="check its owner", place=str(path)) from error
-
-
-def _small_file(path: Path) -> bytes:
-    """The bytes of a regular file of a sane size. Opening never waits, not even for the writer of a pipe.
-
-    Raises OSError, and UsageError for anything else.
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise UsageError("not a regular file", next_step="move it away, or write a TOML file", place=str(path))
-        # One read gives all of a regular file that is at most so large.
-        data = os.read(descriptor, MAX_FILE_BYTES + 1)
-    finally:
-        os.close(descriptor)
-    if len(data) > MAX_FILE_BYTES:
-        what = f"larger than {MAX_FILE_BYTES >> 10} KiB, so it holds no settings"
-        raise UsageError(what, next_step="move it away", place=str(path))
-    return data
 
 
 class RunOptions(DeclaredOptions):

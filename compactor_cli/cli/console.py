@@ -77,12 +77,11 @@ def shell_word(name: str) -> str:
         import shlex
 
         return shlex.quote(name)
-    shown = (char if char.isprintable() and char not in "\\'" else _escaped(char) for char in name)
-    return f"$'{''.join(shown)}'"
-
-
-def _escaped(char: str) -> str:
-    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(char))
+    shown = ""
+    for char in name:
+        is_plain = char.isprintable() and char not in "\\'"
+        shown += char if is_plain else "".join(f"\\x{byte:02x}" for byte in os.fsencode(char))
+    return f"$'{shown}'"
 
 
 def counted(number: int, noun: str) -> str:
@@ -218,9 +217,13 @@ LEAST_CLIPPED = 24
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """The rows under their heads; numbers right, everything else left. Ends with a line feed."""
+
+    def is_number(cell: object) -> bool:
+        return cell is None or isinstance(cell, int | float) or str(cell).endswith("%")
+
     texts = [list(head), *([_text(cell) for cell in row] for row in rows)]
     widths = [max(_width(row[column]) for row in texts) for column in range(len(head))]
-    right = [bool(rows) and all(_stands_right(row[column]) for row in rows) for column in range(len(head))]
+    right = [bool(rows) and all(is_number(row[column]) for row in rows) for column in range(len(head))]
     lines: list[str] = []
     for row in texts:
         blanks = [" " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
@@ -292,10 +295,6 @@ def _text(cell: object) -> str:
     if isinstance(cell, int):
         return f"{cell:,}"
     return "–" if cell is None else visible(str(cell))
-
-
-def _stands_right(cell: object) -> bool:
-    return cell is None or isinstance(cell, int | float) or str(cell).endswith("%")
 
 
 def _width(text: str) -> int:

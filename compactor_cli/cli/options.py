@@ -114,11 +114,21 @@ _IN, _OUT, _KEEP, _LOOK, _LLM, _RUN = Group
 _ANY, _ONLY, _NET = Scope.ANYWHERE, Scope.COMMAND_LINE, Scope.NETWORK
 
 
-def _read_flags(text: str, kind: OptionKind) -> tuple[tuple[str, ...], str]:
-    """The flags, and the placeholder after them or that of the kind."""
-    words = text.split()
-    flags = tuple(word for word in words if word.startswith("-"))
-    return flags, "".join(words[len(flags) :]) or _METAVARS.get(kind, "")
+def _declared(
+    name: str,
+    into: str,
+    kind: OptionKind,
+    help: str,  # noqa: A002 -- click's word
+    flags: str = "",
+    scope: Scope = Scope.NOT_PROJECT,
+    group: Group = Group.KEEP,
+    **more: Any,
+) -> Option:
+    """An option, of `Settings` where ``into`` is the path of a field. ``flags`` as in the help, the placeholder too."""
+    words = flags.split()
+    names = tuple(word for word in words if word.startswith("-"))
+    metavar = "".join(words[len(names) :]) or _METAVARS.get(kind, "")
+    return Option(name, group, kind, help, names, scope, metavar, into=into, **more)
 
 
 def option(
@@ -132,13 +142,12 @@ def option(
     choices: tuple[str, ...] = (),
     values: str = "",
 ) -> T:
-    """A field of `DeclaredOptions`. ``flags`` as in the help, the placeholder too; the default gives the kind."""
+    """A field of `DeclaredOptions`; the default gives the kind."""
     if kind is None:
         kind = OptionKind.CHOICE if choices else _KINDS[type(default)]
     if "/" in flags:
         kind = OptionKind.PAIR
-    names, metavar = _read_flags(flags, kind)
-    declared = Option("", group, kind, help, names, scope, metavar, choices, default, values=values)
+    declared = _declared("", "", kind, help, flags, scope, group, choices=choices, default=default, values=values)
     field: Any = dataclasses.field(default=default, metadata={"option": declared})
     return field  # type: ignore[no-any-return]
 
@@ -362,24 +371,9 @@ class DeclaredOptions:
     only_look: bool = False  # whether nothing is wanted but to look
 
 
-def _setting(
-    name: str,
-    into: str,
-    kind: OptionKind,
-    help: str,  # noqa: A002 -- click's word
-    flags: str = "",
-    scope: Scope = Scope.NOT_PROJECT,
-    *,
-    values: str = "",
-) -> Option:
-    """An option that is the field of `Settings` at this path."""
-    names, metavar = _read_flags(flags, kind)
-    return Option(name, _KEEP, kind, help, names, scope, metavar, into=into, values=values)
-
-
 SETTINGS = (
-    _setting("target", "target", _K.TARGET, "Tokens the output may use: 32k, 25%.", "-t --target", _ANY),
-    _setting(
+    _declared("target", "target", _K.TARGET, "Tokens the output may use: 32k, 25%.", "-t --target", _ANY),
+    _declared(
         "window",
         "trigger.window_tokens",
         _K.TOKENS,
@@ -387,9 +381,9 @@ SETTINGS = (
         "-w --window",
         _ANY,
     ),
-    _setting("keep_head", "keep", _K.HEAD, "Head to keep: 4k tokens, or 2turns.", "--keep-head", _ANY),
-    _setting("keep_tail", "keep", _K.TAIL, "Tail to keep: 16k tokens, 3turns, 2messages or 30%.", "--keep-tail", _ANY),
-    _setting(
+    _declared("keep_head", "keep", _K.HEAD, "Head to keep: 4k tokens, or 2turns.", "--keep-head", _ANY),
+    _declared("keep_tail", "keep", _K.TAIL, "Tail to keep: 16k tokens, 3turns, 2messages or 30%.", "--keep-tail", _ANY),
+    _declared(
         "keep",
         "keep.by",
         _K.TEXT,
@@ -399,7 +393,7 @@ SETTINGS = (
         _ANY,
         values="model.settings:KEPT_BY",
     ),
-    _setting(
+    _declared(
         "budget",
         "budget",
         _K.BUDGET,
@@ -408,9 +402,9 @@ SETTINGS = (
         _ANY,
         values="model.settings:CURVES",
     ),
-    _setting("focus", "focus", _K.TEXT, "Keep details about this first.", "--focus TEXT", Scope.WORDS),
-    _setting("model_window", "trigger.window_model", _K.TEXT, "The window of this model.", "MODEL", _ANY),
-    _setting(
+    _declared("focus", "focus", _K.TEXT, "Keep details about this first.", "--focus TEXT", Scope.WORDS),
+    _declared("model_window", "trigger.window_model", _K.TEXT, "The window of this model.", "MODEL", _ANY),
+    _declared(
         "at_phase",
         "trigger.at_phase",
         _K.FLAG,
@@ -418,7 +412,7 @@ SETTINGS = (
         "",
         _ANY,
     ),
-    _setting(
+    _declared(
         "lang",
         "language",
         _K.TEXT,
@@ -427,12 +421,14 @@ SETTINGS = (
         _ANY,
         values="cli.program:languages",
     ),
-    _setting(
+    _declared(
         "template", "template", _K.TEXT, "Shape of the summary.", "NAME", _ANY, values="render.template:template_names"
     ),
-    _setting("tokenizer", "tokenizer", _K.TEXT, "What counts tokens.", "NAME", _ANY, values="plan.models:VOCABULARIES"),
-    _setting("restore_files", "restore_files", _K.COUNT, "Carry the last state of N files worked on.", "", _ANY),
-    _setting("min_retention", "min_retention_ratio", _K.RATIO, "Fail where less of the middle survives.", "", _ANY),
+    _declared(
+        "tokenizer", "tokenizer", _K.TEXT, "What counts tokens.", "NAME", _ANY, values="plan.models:VOCABULARIES"
+    ),
+    _declared("restore_files", "restore_files", _K.COUNT, "Carry the last state of N files worked on.", "", _ANY),
+    _declared("min_retention", "min_retention_ratio", _K.RATIO, "Fail where less of the middle survives.", "", _ANY),
 )
 # Not an option of its own, but any of them by its key; what it sets is read as the command line's.
 SET = Option(

@@ -33,7 +33,11 @@ _OF_BATCH = ("--column", "--shard", "--split")
 
 def invoke(command: click.Command, program: str, arguments: Sequence[str]) -> int:
     """Run the command; the exit code. Errors are printed on standard error."""
-    _complete(command, program)
+    if instruction := os.environ.get(variable_of(program)):
+        # A shell asks for completions (``_COMPACT_COMPLETE=bash_complete compact``).
+        from click.shell_completion import shell_complete
+
+        return shell_complete(prepare(command), {}, program, variable_of(program), instruction)
     try:
         with command.make_context(program, list(arguments)) as context:
             code = command.invoke(context) or 0
@@ -101,16 +105,6 @@ def _say(program: str, text: str) -> None:
     from compactor_cli.cli.console import Console
 
     Console(program).error(text)
-
-
-def _complete(command: click.Command, program: str) -> None:
-    """Answer a shell that asks for completions (``_COMPACT_COMPLETE=bash_complete compact``)."""
-    if not any(name.endswith("_COMPLETE") for name in os.environ):
-        return
-    if instruction := os.environ.get(variable_of(program)):
-        from click.shell_completion import shell_complete
-
-        sys.exit(shell_complete(prepare(command), {}, program, variable_of(program), instruction))
 
 
 # Packages that something depends on, with what for.
@@ -373,8 +367,6 @@ class Toolbox(click.Group):
         from compactor_cli.read.streams import reads_within
 
         def configured() -> ReadLimits:  # asked for when something is opened: most tools' starts load no configuration
-            from pathlib import Path
-
             from compactor_cli.cli.config import RunOptions, configure
 
             return RunOptions(**configure({}, os.environ, Path.cwd()).options).limits
@@ -388,9 +380,7 @@ class Toolbox(click.Group):
             return None
         module, attribute = TOOLS[cmd_name][0].split(":")
         found: click.Command = getattr(import_module(f"compactor_cli.cli.{module}"), attribute)
-        if ctx.resilient_parsing:
-            return prepare(found)
-        return found
+        return prepare(found) if ctx.resilient_parsing else found
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The names that begin so; none of the tools is imported."""
@@ -456,25 +446,18 @@ def prepare(command: click.Command) -> click.Command:
     for param in command.params:
         if isinstance(param.type, click.Choice) or (isinstance(param, click.Option) and param.is_flag):
             continue
-        if values := _values(command.name or "", param):
-            param.type = values
+        name, metavar = param.name or "", str(param.metavar or "")
+        if name == SET.name:
+            param.type = Values(_assignments)
+        elif name == "operands" or _PATH.search(metavar):
+            param.type = Values(tuple, "dir" if metavar in ("DIR", "FOLDER") else "file")
+        elif "|" in metavar and metavar.islower():
+            param.type = Values(partial(metavar.split, "|"))
+        elif found := _NAMES.get(f"{command.name} {name}") or _NAMES.get(name):
+            param.type = Values(partial(_names, found), "file" if name == "preset" else "")
     for below in command.commands.values() if isinstance(command, click.Group) else ():
         prepare(below)
     return command
-
-
-def _values(command: str, param: click.Parameter) -> Values | None:
-    name = param.name or ""
-    metavar = str(param.metavar or "")
-    if name == SET.name:
-        return Values(_assignments)
-    if name == "operands" or _PATH.search(metavar):
-        return Values(tuple, "dir" if metavar in ("DIR", "FOLDER") else "file")
-    if "|" in metavar and metavar.islower():
-        return Values(lambda: metavar.split("|"))
-    if found := _NAMES.get(f"{command} {name}") or _NAMES.get(name):
-        return Values(partial(_names, found), "file" if name == "preset" else "")
-    return None
 
 
 def _names(place: str) -> Iterable[str]:

@@ -37,7 +37,6 @@ from compactor_cli.run.runner import AfterFailure, UnchangedCache, run_batch, se
 
 if TYPE_CHECKING:
     from compactor_cli.llm.model import ModelOptions
-    from compactor_cli.llm.prompts import Stage
     from compactor_cli.model.summary import Summariser
     from compactor_cli.run.documents import PlanFile
     from compactor_cli.run.model_run import ModelConfig
@@ -294,7 +293,14 @@ def _batch(
     run_report: RunReport,
 ) -> Generator[InputReport, None, None]:
     """The inputs one by one, what comes up on the way shown, saved and reported."""
-    progress = stack.enter_context(_progress(jobs, console))
+    total, unit = len(jobs), "file"
+    if len(jobs) == 1:  # of one input its bytes are counted
+        path = Path(jobs[0].source.path)
+        total, unit = 0, "B"
+        with suppress(OSError):
+            total = path.stat().st_size if path.is_file() else 0
+    shown = Progress(label=console.program, total=total, unit=unit, shown=console.watched)
+    progress = stack.enter_context(shown)
     console.before_line = progress.make_room
     settings, resume = run_config.settings, run_report.resume_command
     lines = ResultLines(run_options, settings, console, inputs=len(jobs), resume_command=resume)
@@ -316,22 +322,16 @@ def _batch(
             yield report
 
 
-def _progress(jobs: Sequence[Job], console: Console) -> Progress:
-    """Counts the bytes of one input, of several the inputs."""
-    total, unit = len(jobs), "file"
-    if len(jobs) == 1:
-        path = Path(jobs[0].source.path)
-        total, unit = 0, "B"
-        with suppress(OSError):
-            total = path.stat().st_size if path.is_file() else 0
-    return Progress(label=console.program, total=total, unit=unit, shown=console.watched)
-
-
 def _outputs(
     run_config: RunConfig, run_options: RunOptions, stack: ExitStack, run_report: RunReport, *, is_single: bool
 ) -> Outputs:
     """Who gets what comes up on the way."""
-    outputs = Outputs(show=_show if run_config.view else None, late=run_report.add_late)
+
+    def show(text: str) -> None:
+        with system_errors("standard output"):
+            sys.stdout.write(text)
+
+    outputs = Outputs(show=show if run_config.view else None, late=run_report.add_late)
     if run_options.html:
         page = PageFile(run_options.html, run_config.settings)
         run_report.listeners.append(page)
@@ -367,11 +367,6 @@ def _seen(jobs: Sequence[Job], run_config: RunConfig, run_options: RunOptions) -
     from compactor_cli.llm.model_client import replies_file
 
     return UnchangedCache(seen_file(replies_file().parent, run_config, jobs[0].target.kind))
-
-
-def _show(text: str) -> None:
-    with system_errors("standard output"):
-        sys.stdout.write(text)
 
 
 def _private(path: str, stack: ExitStack) -> IO[bytes]:
@@ -484,7 +479,17 @@ def with_models(
     if run_options.interactive:
         views.check_terminal()
         run_config = replace(run_config, review=views.review)
-    run_config = _with_embeddings(run_config, run_options)
+    if embedding_model := run_options.embedding_model:
+        if run_config.settings.keep.by != SEMANTIC:
+            raise UsageError("embedding-model is about --keep semantic", next_step="add --keep semantic")
+        from compactor_cli.llm.importance import LOCAL_PREFIX, EmbeddingSimilarity, local_embedder, not_asked
+
+        embed = None
+        if embedding_model.startswith(LOCAL_PREFIX):
+            embed = local_embedder(embedding_model.removeprefix(LOCAL_PREFIX))
+        elif run_config.purpose is Purpose.PLAN:
+            embed = not_asked(embedding_model)
+        run_config = replace(run_config, importance=EmbeddingSimilarity(embed) if embed else run_config.importance)
     if not (run_options.model or run_options.embedding_model) or run_options.plan:
         return run_config
     from compactor_cli.run.model_run import ModelRun, check_setup
@@ -499,24 +504,6 @@ def with_models(
     run = stack.enter_context(ModelRun(asked, emit))
     importance = run.importance() if embedding_model else run_config.importance
     return replace(run_config, models=asked, model_run=run, importance=importance)
-
-
-def _with_embeddings(run_config: RunConfig, run_options: RunOptions) -> RunConfig:
-    """The configuration with what ranks by embeddings and sends nothing: a local model, or nothing for a plan alone."""
-    name = run_options.embedding_model
-    if not name:
-        return run_config
-    if run_config.settings.keep.by != SEMANTIC:
-        raise UsageError("embedding-model is about --keep semantic", next_step="add --keep semantic")
-    from compactor_cli.llm.importance import LOCAL_PREFIX, EmbeddingSimilarity, local_embedder, not_asked
-
-    if name.startswith(LOCAL_PREFIX):
-        embed = local_embedder(name.removeprefix(LOCAL_PREFIX))
-    elif run_config.purpose is Purpose.PLAN:
-        embed = not_asked(name)
-    else:
-        return run_config
-    return replace(run_config, importance=EmbeddingSimilarity(embed))
 
 
 def account_for(run_config: RunConfig, console: Console, *, inputs: int) -> Mapping[str, Any] | None:
@@ -561,6 +548,7 @@ def model_config(run_options: RunOptions, settings: Settings) -> ModelConfig:
 def _model_options(run_options: RunOptions, settings: Settings) -> ModelOptions:
     from compactor_cli.llm.model import OnFailure
     from compactor_cli.llm.model_calls import read_price
+    from compactor_cli.llm.prompts import Stage
     from compactor_cli.llm.quoting import Previous
     from compactor_cli.run.model_run import model_options
 
@@ -571,10 +559,17 @@ def _model_options(run_options: RunOptions, settings: Settings) -> ModelOptions:
         reason = error.strerror if isinstance(error, OSError) else "not a text file"
         what = f"the instructions cannot be read ({reason})"
         raise UsageError(what, next_step="check the path after instructions=", place=path) from error
+    models: dict[Stage, str] = {}
+    for entry in filter(None, (part.strip() for part in run_options.model_for.split(","))):
+        task, equals, model = (part.strip() for part in entry.partition("="))
+        if not equals or not model or task not in tuple(Stage):
+            advice = f"write TASK=MODEL; tasks: {', '.join(Stage)}"
+            raise UsageError(f"“{entry}” names no model for a task", next_step=advice, place="model-for")
+        models[Stage(task)] = model
     return model_options(
         settings,
         model=run_options.model,
-        models=_by_stage(run_options.model_for),
+        models=models,
         api_base=run_options.api_base,
         price=read_price(run_options.price),
         previous=Previous(run_options.previous),
@@ -584,16 +579,3 @@ def _model_options(run_options: RunOptions, settings: Settings) -> ModelOptions:
         instructions=instructions,
         verifies=run_options.verify_pass,
     )
-
-
-def _by_stage(text: str) -> Mapping[Stage, str]:
-    from compactor_cli.llm.prompts import Stage
-
-    found: dict[Stage, str] = {}
-    for entry in filter(None, (part.strip() for part in text.split(","))):
-        task, equals, model = entry.partition("=")
-        if not equals or not model.strip() or task.strip() not in tuple(Stage):
-            advice = f"write TASK=MODEL; tasks: {', '.join(Stage)}"
-            raise UsageError(f"“{entry}” names no model for a task", next_step=advice, place="model-for")
-        found[Stage(task.strip())] = model.strip()
-    return found

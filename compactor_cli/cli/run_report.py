@@ -99,13 +99,10 @@ class RunReport:
         self.emit(InputEnded(report=report))
 
     def close(self, exit_code: int, error: str) -> None:
-        """The run is over: emit that, and write the report."""
+        """The run is over: emit that, and write the report as JSON by the schema ``report``, an input a line."""
         self.emit(RunEnded(inputs=self.inputs, exit_code=exit_code, error=error, model=self.model))
-        if self.report:
-            self._write(exit_code, error)
-
-    def _write(self, exit_code: int, error: str) -> None:
-        """The report (to standard output for ``-``) as JSON by the schema ``report``, an input a line."""
+        if not self.report:
+            return
         from compactor_cli.run.documents import faults
 
         finished = time.time()
@@ -210,21 +207,19 @@ class EventFile:
             case InputBegan():
                 yield _line("begin", event.at, path=event.path)
             case Planned():
-                report = event.report
-                yield _line("plan", event.at, **_transcript(event.path, report), **_picked(report, _PLANNED))
+                yield _line("plan", event.at, **_transcript(event.path, event.report, _PLANNED))
             case ModelCalled():
                 self._costs_usd[event.transcript] += event.cost_usd or 0.0
                 values = {name: getattr(event, name) for name in _CALL}
                 yield _line("call", event.at, **values | {"seconds": round(event.seconds, 3)})
             case TranscriptEnded():
                 report = event.report
-                name = _transcript(event.path, report)
                 if report.outcome is Outcome.FAILED:
                     failed = {"path": event.path, "line": report.line, "error": report.reason}
                     yield _line("error", event.at, **failed, exit_code=3)
                 cost_usd = self._costs_usd.pop(report.sha256, 0.0)
                 self._paid_usd[event.path] += cost_usd
-                yield _line("transcript", event.at, **name, **_picked(report, _ENDED), cost_usd=cost_usd)
+                yield _line("transcript", event.at, **_transcript(event.path, report, _ENDED), cost_usd=cost_usd)
             case InputEnded():
                 ended, at = event.report, event.at
                 if ended.error:
@@ -246,8 +241,8 @@ def _line(name: str, at: float, **values: Any) -> dict[str, Any]:
     return {"event": name, "time": moment(at, "milliseconds"), **values}
 
 
-def _transcript(path: str, report: TranscriptReport) -> dict[str, Any]:
-    return {"path": path, "line": report.line, "transcript": report.sha256}
+def _transcript(path: str, report: TranscriptReport, names: list[str]) -> dict[str, Any]:
+    return {"path": path, "line": report.line, "transcript": report.sha256, **_picked(report, names)}
 
 
 def _picked(report: TranscriptReport | InputReport, names: list[str]) -> dict[str, Any]:
@@ -314,8 +309,8 @@ class Metrics:
             ("last_run_timestamp_seconds", "When the last run ended, in Unix time.", ended.at),
             ("run_seconds", "How long it took.", round(ended.at - self._began, 3)),
             ("exit_code", "Its exit code.", ended.exit_code),
-            ("inputs", "Inputs by what became of them.", _but_total(sizes["inputs"])),
-            ("conversations", "Conversations by what became of them.", _but_total(sizes["conversations"])),
+            ("inputs", "Inputs by what became of them.", sizes["inputs"]),
+            ("conversations", "Conversations by what became of them.", sizes["conversations"]),
             ("tokens_before", "Tokens of all inputs.", sizes["tokens_before"]),
             ("tokens_after", "Tokens of all outputs.", sizes["tokens_after"]),
             ("over_target", "Conversations larger than their target.", self._over_target),
@@ -327,7 +322,8 @@ class Metrics:
             name = f"compact_{end}"
             lines += [f"# HELP {name} {about}", f"# TYPE {name} gauge"]
             if isinstance(value, Mapping):
-                lines += (f'{name}{{outcome="{outcome}"}} {count}' for outcome, count in value.items())
+                counts = {outcome: count for outcome, count in value.items() if outcome != "total"}
+                lines += (f'{name}{{outcome="{outcome}"}} {count}' for outcome, count in counts.items())
             else:
                 lines.append(f"{name} {value}")
         return "\n".join(lines) + "\n"
@@ -352,10 +348,6 @@ class Metrics:
             "summaries": dict(self._summaries),
             "failures": self._failures,
         }
-
-
-def _but_total(counts: Mapping[str, int]) -> dict[str, int]:
-    return {name: count for name, count in counts.items() if name != "total"}
 
 
 def _percentiles(values: Sequence[float]) -> dict[str, float]:

@@ -31,7 +31,7 @@ from compactor_cli.cli.console import (
 from compactor_cli.cli.program import AS_JSON, READ_AS, parameters
 from compactor_cli.engine import plan_transcript
 from compactor_cli.formats import clients
-from compactor_cli.formats.clients import OPAQUE_KINDS, Client, SessionFile, belongs_to, clients_named, find_sessions
+from compactor_cli.formats.clients import OPAQUE_KINDS, SessionFile, belongs_to, clients_named, find_sessions
 from compactor_cli.formats.detect import open_transcripts, transcripts_of
 from compactor_cli.group.exchanges import group, turns
 from compactor_cli.model.errors import CompactError, InvalidLine, UnknownShape, UsageError
@@ -63,6 +63,42 @@ class MeasuredSession:
     window_tokens: int = 0
     saved_tokens: int = 0
     error: str = ""
+
+    @classmethod
+    def of(cls, session: SessionFile, settings: Settings) -> MeasuredSession:
+        """The session, and what a plan would leave of it."""
+        mode = Mode.APPEND if session.client.append else Mode.REWRITE
+        tokens = saved = window = 0
+        try:
+            for transcript in transcripts_of(str(session.path), session.client.format):
+                counter = counter_for(settings.tokenizer, transcript.model)
+                report = planned_report(transcript, plan_transcript(transcript, settings, counter=counter, mode=mode))
+                tokens += report.tokens_before
+                saved += report.tokens_before - report.tokens_after
+                window = max(window, window_tokens(transcript.model))
+        except CompactError as error:
+            return cls(session=session, error=str(error))
+        return cls(session=session, tokens=tokens, window_tokens=window, saved_tokens=saved)
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that --json prints."""
+        session = self.session
+        return {
+            "client": session.client.names[1],
+            "format": session.client.format,
+            "id": session.id,
+            "path": str(session.path),
+            "project": session.project,
+            "modified": session.modified,
+            "bytes": session.size_bytes,
+            "tokens": self.tokens,
+            "window_tokens": self.window_tokens,
+            "window_ratio": round(self.tokens / self.window_tokens, 4) if self.window_tokens else None,
+            "saved_tokens": self.saved_tokens,
+            "error": self.error,
+            "compact": self.command,
+            "resume": session.resume_command,
+        }
 
     @property
     def command(self) -> str:
@@ -96,62 +132,16 @@ def sessions(names: tuple[str, ...], sort: str, here: bool, limit: int, as_json:
     measured: list[MeasuredSession] = []
     with Progress(label="counting", total=len(shown), unit="file", shown=console.watched) as bar:
         for session in shown:
-            try:
-                measured.append(_measure(session, settings))
-            except CompactError as error:
-                measured.append(MeasuredSession(session=session, error=str(error)))
+            measured.append(MeasuredSession.of(session, settings))
             bar.advance(1)
     if as_json:
         for item in measured:
-            sys.stdout.write(json.dumps(_value(item)) + "\n")
+            sys.stdout.write(json.dumps(item.as_json()) + "\n")
         return 0
-    _print(measured, known, left=len(found) - len(shown), here=here)
-    if measured and is_terminal(sys.stdout) and is_terminal(sys.stdin):
-        return _pick(measured)
-    return 0
-
-
-def _measure(session: SessionFile, settings: Settings) -> MeasuredSession:
-    """What is in it and what a plan would leave of it. Raises CompactError."""
-    mode = Mode.APPEND if session.client.append else Mode.REWRITE
-    tokens = saved = window = 0
-    for transcript in transcripts_of(str(session.path), session.client.format):
-        counter = counter_for(settings.tokenizer, transcript.model)
-        report = planned_report(transcript, plan_transcript(transcript, settings, counter=counter, mode=mode))
-        tokens += report.tokens_before
-        saved += report.tokens_before - report.tokens_after
-        window = max(window, window_tokens(transcript.model))
-    return MeasuredSession(session=session, tokens=tokens, window_tokens=window, saved_tokens=saved)
-
-
-def _value(item: MeasuredSession) -> dict[str, Any]:
-    session = item.session
-    share = round(item.tokens / item.window_tokens, 4) if item.window_tokens else None
-    return {
-        "client": session.client.names[1],
-        "format": session.client.format,
-        "id": session.id,
-        "path": str(session.path),
-        "project": session.project,
-        "modified": session.modified,
-        "bytes": session.size_bytes,
-        "tokens": item.tokens,
-        "window_tokens": item.window_tokens,
-        "window_ratio": share,
-        "saved_tokens": item.saved_tokens,
-        "error": item.error,
-        "compact": item.command,
-        "resume": session.resume_command,
-    }
-
-
-def _print(measured: Sequence[MeasuredSession], known: Sequence[Client], *, left: int, here: bool) -> None:
-    """The table, a line of totals, and what is not in the list."""
-    width = terminal_columns() or 100
     if measured:
-        sys.stdout.write(_table(measured, width))
+        sys.stdout.write(_table(measured, terminal_columns() or 100))
         tokens, saved = (sum(getattr(item, name) for item in measured) for name in ("tokens", "saved_tokens"))
-        more = f"; {left:,} more, --limit 0 shows all" if left else ""
+        more = f"; {len(found) - len(shown):,} more, --limit 0 shows all" if len(found) > len(shown) else ""
         saves = f"compacting would save {saved:,}" if saved else "nothing to save"
         sys.stdout.write(f"{counted(len(measured), 'session')}, {tokens:,} tokens, {saves}{more}\n")
     else:
@@ -160,10 +150,17 @@ def _print(measured: Sequence[MeasuredSession], known: Sequence[Client], *, left
     for client in known:
         if client.has_database:
             sys.stdout.write(f"{client.title} keeps its sessions in a database; it writes one with: {client.export}\n")
+    if measured and is_terminal(sys.stdout) and is_terminal(sys.stdin):
+        return _pick(measured)
+    return 0
 
 
 def _table(measured: Sequence[MeasuredSession], width: int) -> str:
     """The rows, the project clipped to what a terminal of this width leaves, the path in full where it fits."""
+
+    def width_of(rows: Sequence[Sequence[object]]) -> int:
+        return max(map(len, table(HEAD, rows).splitlines()))
+
     rows: list[tuple[object, ...]] = []
     for number, item in enumerate(measured, 1):
         session = item.session
@@ -174,14 +171,10 @@ def _table(measured: Sequence[MeasuredSession], width: int) -> str:
         name = home_path(session.project) or "?"
         rows.append((number, session.client.title, name, age, *sizes, session.id[:_ID_CHARS]))
     paths = [(*row[:-1], home_path(str(item.session.path))) for row, item in zip(rows, measured, strict=True)]
-    if _width(paths) <= width:
+    if width_of(paths) <= width:
         return table(HEAD, paths)
-    room = max(max(len(str(row[2])) for row in rows) - max(0, _width(rows) - width), _MIN_PROJECT_CHARS)
+    room = max(max(len(str(row[2])) for row in rows) - max(0, width_of(rows) - width), _MIN_PROJECT_CHARS)
     return table(HEAD, [(*row[:2], clipped(str(row[2]), room), *row[3:]) for row in rows])
-
-
-def _width(rows: Sequence[Sequence[object]]) -> int:
-    return max(map(len, table(HEAD, rows).splitlines()))
 
 
 def _pick(measured: Sequence[MeasuredSession]) -> int:
@@ -259,7 +252,15 @@ def stats(operands: tuple[str, ...], as_json: bool, **given_options: object) -> 
             if as_json:
                 sys.stdout.write(json.dumps(asdict(counted[-1])) + "\n")
     if not as_json and counted:
-        sys.stdout.write(_stats_table(counted))
+        rows: list[tuple[object, ...]] = []
+        for item in sorted(counted, key=lambda item: -item.tokens):
+            share = None if item.pressure_ratio is None else f"{item.pressure_ratio:.0%}"
+            counts = (item.turns, item.exchanges, item.orphans, item.messages, item.records, item.conversations)
+            rows.append((item.tokens, share, *counts, ", ".join(item.formats), home_path(shown_name(item.path))))
+        if len(rows) > 1:
+            sums = [sum(int(str(row[at] or 0)) for row in rows) for at in (0, *range(2, 8))]
+            rows.append((sums[0], None, *sums[1:], "", f"total of {len(counted):,}"))
+        sys.stdout.write(fitted_table(STATS_HEAD, rows, terminal_columns(), optional=_OPTIONAL))
     console.finish()
     return CompactError.exit_code if failures else 0
 
@@ -289,19 +290,6 @@ def count(source: InputSource, run_options: RunOptions, settings: Settings) -> T
                 found.pressure_ratio = max(found.pressure_ratio or 0.0, round(tokens / window, 4))
         found.invalid_lines = records.invalid_count
     return found
-
-
-def _stats_table(counted: Sequence[TranscriptStats]) -> str:
-    """The largest first; of several, the total last."""
-    rows: list[tuple[object, ...]] = []
-    for item in sorted(counted, key=lambda item: -item.tokens):
-        share = None if item.pressure_ratio is None else f"{item.pressure_ratio:.0%}"
-        counts = (item.turns, item.exchanges, item.orphans, item.messages, item.records, item.conversations)
-        rows.append((item.tokens, share, *counts, ", ".join(item.formats), home_path(shown_name(item.path))))
-    if len(rows) > 1:
-        sums = [sum(int(str(row[at] or 0)) for row in rows) for at in (0, *range(2, 8))]
-        rows.append((sums[0], None, *sums[1:], "", f"total of {len(counted):,}"))
-    return fitted_table(STATS_HEAD, rows, terminal_columns(), optional=_OPTIONAL)
 
 
 @click.command()

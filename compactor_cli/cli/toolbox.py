@@ -203,17 +203,17 @@ def digest(file: str, as_json: bool, **given: Any) -> int:
     from compactor_cli.agents.session_digest import SizeLimit, digest_session, read_session
     from compactor_cli.archive.store import Archive
 
-    limit = SizeLimit(tokens=read_tokens(given["size"], "--size") if given["size"] else 0, chars=given["chars"] or 0)
+    bounds = {"tokens": read_tokens(given["size"], "--size") if given["size"] else 0, "chars": given["chars"] or 0}
+    if not as_json:  # the line break at the end counts, too
+        bounds = {name: max(bound - 1, 1) if bound else 0 for name, bound in bounds.items()}
     tables = {"keep_tail": given["but_newest"], "focus": given["focus"]}
     settings = settings_from(tables, load_preset(given["preset"]).settings, "options")
     if given["source"] and not given["archive_dir"]:
         raise UsageError("--source is of what is stored", next_step="add --archive-dir")
-    # The line break at the end counts, too.
-    limit = limit if as_json else SizeLimit(tokens=_less(limit.tokens), chars=_less(limit.chars))
     found = digest_session(
         read_session(file, given["dialect"]),
         settings,
-        limit=limit,
+        limit=SizeLimit(**bounds),
         archive=Archive(given["archive_dir"]) if given["archive_dir"] else None,
         source=given["source"] or (str(Path(file).absolute()) if file != STDIN else ""),
     )
@@ -305,11 +305,6 @@ def install(client: str, project: bool, dry_run: bool, remove: bool) -> int:
     return 0
 
 
-def _less(bound: int) -> int:
-    """One less, where there is a bound."""
-    return max(bound - 1, 1) if bound else 0
-
-
 GATES_FAILED = 1
 _PRESET = "preset:"
 
@@ -382,8 +377,14 @@ def _run_questions(paths: tuple[str, ...], given: dict[str, Any]) -> None:
     from compactor_cli.evaluate.cuts import CutRule
 
     at_client = given["at"] is not None
-    _refuse("--questions", {"--plot": given["plot"], "--baseline-cmd": given["commands"], "--limit": given["limit"]})
-    _refuse("--at client", {"--budgets": at_client and given["budgets"]})
+    for mode, option, value in (
+        ("--questions", "--plot", given["plot"]),
+        ("--questions", "--baseline-cmd", given["commands"]),
+        ("--questions", "--limit", given["limit"]),
+        ("--at client", "--budgets", at_client and given["budgets"]),
+    ):
+        if value:  # it would change nothing
+            raise UsageError(f"{option} does not go with {mode}", next_step="leave one of them out")
     names = _baseline_names(given["baselines"])
     # A client's own summary covers everything before it.
     tail_tokens, tails = _tail_tokens(given["tails"], everywhere=0 if at_client else CutRule().tail_tokens)
@@ -401,13 +402,6 @@ def _run_questions(paths: tuple[str, ...], given: dict[str, Any]) -> None:
     if given["summaries"]:
         asked.write_summaries(result, given["summaries"])
     _print_found(asked.questions_json(result) if given["as_json"] else asked.render_questions(result, given["misses"]))
-
-
-def _refuse(mode: str, options: dict[str, Any]) -> None:
-    """Raises UsageError for the first of these options that was given: it would change nothing."""
-    for name, value in options.items():
-        if value:
-            raise UsageError(f"{name} does not go with {mode}", next_step="leave one of them out")
 
 
 def _run_measures(paths: tuple[str, ...], given: dict[str, Any]) -> int:
@@ -445,8 +439,6 @@ def _progress(unit: str) -> Progress:
 
 def _print_found(found: str | dict[str, Any]) -> None:
     """A text as it is, anything else as JSON."""
-    import json
-
     sys.stdout.write(found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=1) + "\n")
 
 

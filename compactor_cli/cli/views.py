@@ -175,8 +175,7 @@ def _gone(transcript: Transcript, plan: Plan, region: tuple[Span, ...], color: b
         description = f"… {len(shown) - SHOWN_RECORDS:,} more …"
         if index >= 0:
             message = transcript.messages[index]
-            text = " ".join(filter(None, map(_part, message.parts)))
-            description = f"{message.role.value}: {_short(text)}"
+            description = f"{message.role.value}: {_short(' '.join(filter(None, map(_part, message.parts))))}"
         yield painted(f"- {description}", Color.RED, color)
         if index in edits:
             yield painted(f"+ {_short(edits[index].text)}", Color.GREEN, color)
@@ -226,9 +225,8 @@ class ResultLines:
             if len(reports) > 1:
                 counts = Counter(report.outcome for report in reports)
                 outcomes = ", ".join(f"{counts[outcome]:,} {outcome.value}" for outcome in Outcome if counts[outcome])
-                change = _change(
-                    *(sum(getattr(item, f"tokens_{at}") for item in reports) for at in ("before", "after"))
-                )
+                sizes = [[item.tokens_before, item.tokens_after] for item in reports]
+                change = _change(*map(sum, zip(*sizes, strict=True)))
                 self._console.done(f"{len(reports):,} inputs: {outcomes} · {change} · {seconds:,.1f} s")
             if self._resume_command and not event.exit_code:
                 self._console.done(f"go on with it: {self._resume_command}")
@@ -248,20 +246,17 @@ class ResultLines:
             line = f"{name}: unchanged, {_unchanged_line(report, self._settings)}"
             (console.done if self._inputs == 1 else console.note)(line)
         elif report.outcome is Outcome.COMPACTED and has_result:
-            console.done(f"{name}: {self._result_line(report)}", kind="compacted")
+            options, is_file = self._options, report.path != STDIN
+            parts = [_change(report.tokens_before, report.tokens_after), _records(report)]
+            if is_file and (options.in_place or options.append) and report.archive:
+                parts.append(f"back: compactor undo {shell_word(report.path)}")
+            if options.shows_result and not options.only_look:
+                replaces = ", -i replaces the file" if is_file else ""
+                parts.append(f"nothing was written: -o FILE writes it, -o - prints it{replaces}")
+            console.done(f"{name}: {' · '.join(filter(None, parts))}", kind="compacted")
         elif purpose is Purpose.TRY and report.outcome in (Outcome.COMPACTED, Outcome.UNCHANGED):
             would = "would be compacted" if report.outcome is Outcome.COMPACTED else "would stay as it is"
             console.note(f"{name}: {would}, {_change(report.tokens_before, report.tokens_after)}")
-
-    def _result_line(self, report: InputReport) -> str:
-        """``12,054 → 2,997 tokens (−75 %) · 28 kept, 81 summarised by the digest · back: compactor restore FILE``."""
-        parts = [_change(report.tokens_before, report.tokens_after), _records(report)]
-        if report.path != STDIN and (self._options.in_place or self._options.append) and report.archive:
-            parts.append(f"back: compactor undo {shell_word(report.path)}")
-        if self._options.shows_result and not self._options.only_look:
-            replaces = ", -i replaces the file" if report.path != STDIN else ""
-            parts.append(f"nothing was written: -o FILE writes it, -o - prints it{replaces}")
-        return " · ".join(filter(None, parts))
 
 
 def _unchanged_line(report: InputReport, settings: Settings) -> str:
@@ -305,7 +300,13 @@ def _print_problems(name: str, report: InputReport, trigger: Trigger, purpose: P
             console.warn(f"{where}: {warning}")
         for note in item.notes:
             console.note(f"{where}: {note}")
-        _print_pressure(where, item, trigger, console)
+        if item.outcome is Outcome.UNCHANGED and item.tier not in ("", Tier.NONE):
+            # A warning from the second tier on, where the window is the one that the run is about.
+            is_named = trigger.window_tokens or trigger.window_model
+            line = f"{item.tokens_before:,} tokens fill {item.tokens_before / item.window_tokens:.0%} of the window"
+            start = f"; compaction starts at {trigger.compact_ratio:.0%}" if is_named else ""
+            report_it = console.warn if is_named and item.tier != Tier.LOG else console.note
+            report_it(f"{where}: {line} of {item.window_tokens:,}{start}")
     if report.not_carried and purpose is Purpose.ACT:
         from compactor_cli.render.convert import not_carried_line
 
@@ -322,20 +323,6 @@ def warn_of_fallbacks(reports: Sequence[InputReport], console: Console) -> None:
         (reason, _), *others = reasons.most_common()
         more = f" (and {len(others)} other reasons)" if others else ""
         console.warn(f"{reasons.total():,} of {len(asked):,} summaries fell back to the digest: {reason}{more}")
-
-
-def _print_pressure(name: str, item: TranscriptReport, trigger: Trigger, console: Console) -> None:
-    """Say that a transcript which stays as it is fills its window: from the first tier on with ``-v``.
-
-    A warning from the second one on, where the window is the one that the run is about.
-    """
-    if item.outcome is not Outcome.UNCHANGED or item.tier in ("", Tier.NONE):
-        return
-    is_named = trigger.window_tokens or trigger.window_model
-    line = f"{item.tokens_before:,} tokens fill {item.tokens_before / item.window_tokens:.0%} of the window"
-    start = f"; compaction starts at {trigger.compact_ratio:.0%}" if is_named else ""
-    report = console.warn if is_named and item.tier != Tier.LOG else console.note
-    report(f"{name}: {line} of {item.window_tokens:,}{start}")
 
 
 def _change(before: int, after: int) -> str:

@@ -267,6 +267,7 @@ def compact_table(job: Job, run_config: RunConfig, outputs: Outputs) -> InputTal
     source, part, models = job.source.path, job.part, run_config.model_run
     _refuse_archive(run_config, "tables", source)
     file = _open(source)
+    import pyarrow
     from pyarrow import parquet
 
     groups = range(part.start, part.stop) if part else range(file.metadata.num_row_groups)
@@ -284,9 +285,15 @@ def compact_table(job: Job, run_config: RunConfig, outputs: Outputs) -> InputTal
         for group in groups:
             table = file.read_row_group(group)
             for path, cells in columns:
-                table, made = _compacted(table, path, cells, models)
-                for row, cell in made:
-                    _count(cell, first_row + row, tally, outputs)
+                place = table.schema.get_field_index(path[0])
+                field = table.schema.field(place)
+                values = table.column(place).to_pylist()
+                made = mapped(partial(compact_inside, keys=path[1:], cells=cells), values, models)
+                for row, (value, cell) in enumerate(made):
+                    values[row] = value
+                    if cell:
+                        _count(cell, first_row + row, tally, outputs)
+                table = table.set_column(place, field, pyarrow.array(values, type=field.type))
             first_row += table.num_rows
             writer.write_table(table, row_group_size=max(table.num_rows, 1))
         if models:
@@ -308,24 +315,6 @@ def _count(cell: CompactedCell, row: int, tally: InputTally, outputs: Outputs) -
         outputs.failed_row(row, cell.reason, cell.text)
     for report in cell.reports:
         tally.add(report)
-
-
-def _compacted(
-    table: Any, path: ColumnPath, cells: CellMaker, models: ModelRun | None
-) -> tuple[Any, list[tuple[int, CompactedCell]]]:
-    """The table with this column compacted; each cell that holds something, with its row."""
-    import pyarrow
-
-    place = table.schema.get_field_index(path[0])
-    field = table.schema.field(place)
-    values = table.column(place).to_pylist()
-    made: list[tuple[int, CompactedCell]] = []
-    present = [row for row, value in enumerate(values) if value]
-    for row, value, cell in mapped(lambda row: (row, *compact_inside(values[row], path[1:], cells)), present, models):
-        values[row] = value
-        if cell:
-            made.append((row, cell))
-    return table.set_column(place, field, pyarrow.array(values, type=field.type)), made
 
 
 def _paths(file: Any, names: str, source: str) -> tuple[ColumnPath, ...]:

@@ -101,27 +101,28 @@ def plan_targets(sources: Sequence[InputSource], destination: Destination) -> tu
                 advice = "leave it out, or write with -o"
                 raise UsageError("is not a regular file", place=source.path, next_step=advice)
         return tuple(Target(path=source.path, kind=kind, existing=destination.existing) for source in sources)
-    targets = tuple(_to_file(source, destination) for source in sources)
-    if not destination.output_dir and len(targets) > 1:
+    folder = destination.output_dir
+    targets: list[Target] = []
+    for source in sources:
+        if not folder and destination.output in ("", STDOUT):
+            targets.append(Target(path=STDOUT, kind=TargetKind.STDOUT, compression=destination.compress))
+            continue
+        path = Path(destination.output)
+        if folder:
+            path = Path(folder, "stdin.jsonl" if source.path == STDIN else source.name)
+        else:
+            check_folder(destination.output)
+        compression = streams.compression_named(path.name)
+        if compression is Compression.NONE:
+            compression = destination.compress
+            path = path.with_name(path.name + compression.suffix) if folder else path
+        existing = destination.existing
+        targets.append(Target(path=str(path), kind=TargetKind.FILE, compression=compression, existing=existing))
+    if not folder and len(targets) > 1:
         advice = "use --output-dir DIR, or -i to replace them"
         raise UsageError("several inputs would be joined into one output", next_step=advice)
     _check_apart(sources, targets)
-    return targets
-
-
-def _to_file(source: InputSource, destination: Destination) -> Target:
-    if not destination.output_dir and destination.output in ("", STDOUT):
-        return Target(path=STDOUT, kind=TargetKind.STDOUT, compression=destination.compress)
-    path = Path(destination.output)
-    if destination.output_dir:
-        path = Path(destination.output_dir, "stdin.jsonl" if source.path == STDIN else source.name)
-    else:
-        check_folder(destination.output)
-    compression = streams.compression_named(path.name)
-    if compression is Compression.NONE:
-        compression = destination.compress
-        path = path.with_name(path.name + compression.suffix) if destination.output_dir else path
-    return Target(path=str(path), kind=TargetKind.FILE, compression=compression, existing=destination.existing)
+    return tuple(targets)
 
 
 def check_folder(path: str) -> None:
