@@ -18,34 +18,10 @@ from compactor_cli.archive import restore as originals
 from compactor_cli.archive.atomic import Existing, followed
 from compactor_cli.archive.maintenance import clear, old_originals, remove
 from compactor_cli.archive.maintenance import verify as verify_archive
-from compactor_cli.archive.restore import (
-    MIN_PREFIX_CHARS,
-    ExpandedRecord,
-    each_once,
-    find_compacted,
-    is_archive,
-    lines_from,
-    put_back,
-)
 from compactor_cli.archive.store import LOCAL_ARCHIVE, default_archive_dir, is_hex, moment
+from compactor_cli.cli import console as terminal
 from compactor_cli.cli.config import configure
-from compactor_cli.cli.console import (
-    Color,
-    Console,
-    Progress,
-    beginning,
-    counted,
-    fitted_table,
-    home_path,
-    is_terminal,
-    painted,
-    print_quoted,
-    shell_word,
-    table,
-    terminal_columns,
-    visible,
-    wants_color,
-)
+from compactor_cli.cli.console import Color, Console, counted, is_terminal, painted, print_quoted, visible, wants_color
 from compactor_cli.cli.program import AS_JSON, READ_AS
 from compactor_cli.formats.clients import RESUMED_WHEN_INTERRUPTED, find_problems
 from compactor_cli.formats.detect import transcripts_of
@@ -83,9 +59,9 @@ def restore(name: str, output: str | None, force: bool, archive_dir: str | None)
     digits; it is in the summary's marker line, in reports and in compactor archive list. To put an original back
     in the place of its file: compactor undo FILE
     """
-    if Path(name).exists() or len(name) < MIN_PREFIX_CHARS or not is_hex(name.lower()):
+    if Path(name).exists() or len(name) < originals.MIN_PREFIX_CHARS or not is_hex(name.lower()):
         # First the archive that this file would have been replaced from.
-        folders = (*each_once([default_archive_dir(name, in_place=True)]), *archives(archive_dir))
+        folders = (*originals.each_once([default_archive_dir(name, in_place=True)]), *archives(archive_dir))
         found = originals.original_of(name, folders)
     else:
         found = originals.find(archives(archive_dir), name)
@@ -96,7 +72,8 @@ def restore(name: str, output: str | None, force: bool, archive_dir: str | None)
         console.done(f"{output}: restored")
         return 0
     if not output and is_terminal(sys.stdout):
-        advice = f"name a file: -o FILE, or - for the terminal; to put it back: compactor undo {shell_word(name)}"
+        back = f"compactor undo {terminal.shell_word(name)}"
+        advice = f"name a file: -o FILE, or - for the terminal; to put it back: {back}"
         raise UsageError("an original is not printed on a terminal", next_step=advice)
     originals.restore(found, sys.stdout.buffer)
     sys.stdout.buffer.flush()
@@ -116,7 +93,7 @@ def verify(operands: tuple[str, ...], dialect: str, archive_dir: str | None) -> 
     interrupted where the client goes on from there.
     """
     console = Console("compactor")
-    named = operands or tuple(str(folder) for folder in archives(archive_dir) if is_archive(folder))
+    named = operands or tuple(str(folder) for folder in archives(archive_dir) if originals.is_archive(folder))
     if not named:
         console.warn("there is no archive yet")
     is_sound = True
@@ -125,7 +102,7 @@ def verify(operands: tuple[str, ...], dialect: str, archive_dir: str | None) -> 
         try:
             if not is_folder(name):
                 problems, line = _verified_file(name, dialect, console)
-            elif is_archive(Path(name)):
+            elif originals.is_archive(Path(name)):
                 found = verify_archive(name)
                 problems = list(map(str, found.problems))
                 for path in found.leftovers:
@@ -153,7 +130,7 @@ def archives(archive_dir: str | None) -> tuple[Path, ...]:
     if archive_dir and not is_folder(archive_dir):
         raise InputError("no such archive folder", place=archive_dir, next_step="name it with --archive-dir")
     chosen = archive_dir or configure({}, os.environ, Path.cwd()).options.get("archive_dir")
-    return (Path(chosen),) if chosen else each_once([Path(LOCAL_ARCHIVE), *originals.known_archives()])
+    return (Path(chosen),) if chosen else originals.each_once([Path(LOCAL_ARCHIVE), *originals.known_archives()])
 
 
 def _verified_file(name: str, dialect: str, console: Console) -> tuple[list[str], str]:
@@ -226,7 +203,7 @@ def list_originals(limit: int, as_json: bool, archive_dir: str | None) -> int:
 def stats(as_json: bool, archive_dir: str | None) -> int:
     """Count the originals of each archive, and what they take on the disk."""
     rows: list[tuple[object, ...]] = []
-    for folder in filter(is_archive, archives(archive_dir)):
+    for folder in filter(originals.is_archive, archives(archive_dir)):
         entries = [item.entry for item in originals.listed([folder])]
         sizes = {entry.sha256: entry.bytes for entry in entries}
         days = sorted(entry.compacted_at[:10] for entry in entries)
@@ -277,8 +254,8 @@ def prune(older_than: str, dry_run: bool, force: bool, archive_dir: str | None) 
 
 def _fitted(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """The table, its last column (a path) clipped to the terminal."""
-    rows = [(*row[:-1], home_path(str(row[-1]))) for row in rows]
-    return fitted_table(head, rows, terminal_columns() or 100, least_clipped=_MIN_PATH_CHARS)
+    rows = [(*row[:-1], terminal.home_path(str(row[-1]))) for row in rows]
+    return terminal.fitted_table(head, rows, terminal.terminal_columns() or 100, least_clipped=_MIN_PATH_CHARS)
 
 
 @click.command()
@@ -296,13 +273,13 @@ def undo(files: tuple[str, ...], force: bool, archive_dir: str | None) -> int:
         folders = [default_archive_dir(name, in_place=True), *archives(archive_dir)]
         try:
             clear((followed(name).parent,), dict.fromkeys(folders), console.warn)
-            found = find_compacted(name, folders)
+            found = originals.find_compacted(name, folders)
             if found.added_bytes and not force:
-                count, first = lines_from(name, found.entry.written_bytes)
+                count, first = originals.lines_from(name, found.entry.written_bytes)
                 advice = "with -f these go, too; the archive keeps them"
                 what = f"{counted(count, 'record')} came after the compaction (the first: {first})"
                 raise OutputError(what, place=name, next_step=advice)
-            size_bytes, archived = put_back(name, found, folders[0])
+            size_bytes, archived = originals.put_back(name, found, folders[0])
             console.done(f"{name}: the original is back, {size_bytes:,} bytes; what was here is {archived}")
         except CompactError as error:
             console.error(str(error))
@@ -374,7 +351,7 @@ def search(query: tuple[str, ...], archive_dir: str | None, as_json: bool, rebui
     named = [folder for folder in archives(archive_dir) if folder.is_dir()]
     if not named:
         console.warn("there is no archive yet")
-    with Progress(label="indexing", total=0, unit="file", shown=console.watched) as bar:
+    with terminal.Progress(label="indexing", total=0, unit="file", shown=console.watched) as bar:
         words = " ".join(query)
         found = searched(named, words, only=only, limit=given["limit"], rebuild=rebuild, advance=bar.advance)
     for warning in found.warnings:
@@ -411,7 +388,7 @@ def _json(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False) + "\n"
 
 
-def _shown(original: ExpandedRecord) -> str:
+def _shown(original: originals.ExpandedRecord) -> str:
     """The record for people: who and when, then all it holds; bookkeeping as raw JSON."""
     from compactor_cli.llm.quoting import call_text
 
@@ -458,19 +435,19 @@ def dropped(file: str, limit: int | None, dialect: str, as_json: bool, archive_d
     Of a file that was compacted again and again, everything since its first original counts, as far back as the
     archives know; the last line says where one is missing.
     """
-    folders = (*each_once([default_archive_dir(file, in_place=True)]), *archives(archive_dir))
+    folders = (*originals.each_once([default_archive_dir(file, in_place=True)]), *archives(archive_dir))
     unknown: set[str] = set()
     found = sorted(_left_out(file, dialect, folders, unknown), key=lambda left: -left[1].score)
     shown = found[: limit or (len(found) if as_json else MOST_SHOWN)]
     values = ({"id": name, "kind": item.kind, "score": item.score, "text": item.text} for name, item in shown)
     text = "".join(map(_json, values))
     if not as_json:
-        cells = ((f"{item.score:.0%}", item.kind, beginning(item.text, _SHOWN_CHARS)) for _, item in shown)
+        cells = ((f"{item.score:.0%}", item.kind, terminal.beginning(item.text, _SHOWN_CHARS)) for _, item in shown)
         rows = [(*cell, name or None) for cell, (name, _) in zip(cells, shown, strict=True)]
         more = f", {len(shown):,} shown (more: --limit)" if len(shown) < len(found) else ""
         missing = f"; what was left out before {', '.join(sorted(unknown))} is in no archive" if unknown else ""
         count = counted(len(found), "thing") if found else "nothing"
-        text = table(("need", "kind", "what", "record"), rows) if rows else ""
+        text = terminal.table(("need", "kind", "what", "record"), rows) if rows else ""
         text += f"{visible(file)}: {count} left out{more}{missing}\n"
     print_quoted(text)
     return 0

@@ -28,21 +28,11 @@ from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.sources import find_sources
 from compactor_cli.read.streams import Slice, reads_within
+from compactor_cli.run import shards as sharding
 from compactor_cli.run.jobs import FinishedPolicy, RunConfig
 from compactor_cli.run.model_run import ModelConfig, ModelRun, check_setup
 from compactor_cli.run.provider import DEFAULT_ROUNDS, NAME, BatchJobLog, Missing, Provider, call_template
-from compactor_cli.run.shards import (
-    DEFAULT_SPLIT_BYTES,
-    INCLUDE,
-    Shard,
-    ShardMetrics,
-    ShardResult,
-    plan_shards,
-    run_gated,
-    run_here,
-    share,
-    summed,
-)
+from compactor_cli.run.shards import Shard, ShardMetrics, ShardResult, summed
 
 _SHARE = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 
@@ -136,7 +126,8 @@ def run(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOptions) 
 def planned(operands: Sequence[str], run_options: RunOptions, batch: BatchOptions) -> tuple[Shard, ...]:
     """The shards of all inputs; of a share, its own."""
     skip = tuple(filter(None, (run_options.output_dir, run_options.archive_dir)))
-    walk = dataclasses.replace(run_options.walk, include=run_options.include or INCLUDE, candidates=(), skip=skip)
+    include = run_options.include or sharding.INCLUDE
+    walk = dataclasses.replace(run_options.walk, include=include, candidates=(), skip=skip)
     sources = find_sources(
         operands,
         recursive=run_options.recursive,
@@ -144,15 +135,15 @@ def planned(operands: Sequence[str], run_options: RunOptions, batch: BatchOption
         files_from=run_options.files_from,
         null_separated=run_options.null,
     )
-    split_bytes = read_size_bytes(batch.split, "--split") if batch.split else DEFAULT_SPLIT_BYTES
+    split_bytes = read_size_bytes(batch.split, "--split") if batch.split else sharding.DEFAULT_SPLIT_BYTES
     with reads_within(lambda: run_options.limits):
-        shards = plan_shards(sources, run_options.output_dir, split_bytes)
+        shards = sharding.plan_shards(sources, run_options.output_dir, split_bytes)
     if not batch.shard:
         return shards
     found = _SHARE.fullmatch(batch.shard)
     if not found or int(found[1]) > int(found[2]):
         raise UsageError(f"“{batch.shard}” is not a share", next_step="write I/N, from 1/N to N/N", place="--shard")
-    return share(shards, int(found[1]), int(found[2]))
+    return sharding.share(shards, int(found[1]), int(found[2]))
 
 
 def shard_options(run_options: RunOptions, settings: Settings, batch: BatchOptions) -> RunConfig:
@@ -179,22 +170,20 @@ def _executor(
     stack: ExitStack,
 ) -> Generator[ShardResult, None, None]:
     if batch.executor == "ray":
-        from compactor_cli.run.shards import RayRun
-
-        run = RayRun(options, address=batch.address, processes=run_options.processes)
+        run = sharding.RayRun(options, address=batch.address, processes=run_options.processes)
         if options.models:
             stack.callback(lambda: print_spent(run.spent, run_options.model, console))
         # Workers have working directories of their own.
         return run.results([_absolute(shard) for shard in shards])
     if options.models is None:
-        return run_here(shards, options, processes=run_options.processes)
+        return sharding.run_here(shards, options, processes=run_options.processes)
     processes = min(run_options.processes, len(shards))
     if processes > 1:
         emit_end = partial(print_spent, model=run_options.model, console=console)
-        return run_gated(shards, options, processes=processes, emit=emit_end)
+        return sharding.run_gated(shards, options, processes=processes, emit=emit_end)
     models = stack.enter_context(ModelRun(options.models))
     stack.callback(print_models, models, console)
-    return run_here(shards, dataclasses.replace(options, model_run=models))
+    return sharding.run_here(shards, dataclasses.replace(options, model_run=models))
 
 
 def _absolute_name(path: str) -> str:

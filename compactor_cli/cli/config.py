@@ -46,9 +46,16 @@ _RULE_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 TABLES = frozenset(field.name for field in fields(Settings)) - BY_NAME.keys()
 # An option by this name, and a table of settings.
 BOTH = ("keep", "budget")
-# Of a project's file: the tables that it may hold, and why it may not hold what is neither an option nor a table.
+# Of a project's file: the tables that it may hold, and where what it names may be set.
 PROJECT_TABLES = frozenset({"trigger", "keep", "prune", "budget", "strategy", "rules", "fit", "language"})
-_REFUSED_WORDS = {"api_key": Scope.KEYS, "no_archive": Scope.ARCHIVE, "acknowledgement": Scope.WORDS}
+_SCOPES = {
+    **dict.fromkeys(TABLES, Scope.NOT_PROJECT),
+    **{option.name: option.scope for option in OPTIONS},
+    **dict.fromkeys(PROJECT_TABLES, Scope.ANYWHERE),
+    "api_key": Scope.KEYS,
+    "no_archive": Scope.ARCHIVE,
+    "acknowledgement": Scope.WORDS,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,8 +237,9 @@ def _refuse(table: Mapping[str, Any], where: str) -> None:
     """Raise UsageError for what a project's file may not say; see `Scope`."""
     for key, value in table.items():
         name = key.replace("-", "_")
-        if refusal := _refusal(name):
-            raise _refused(refusal, key, where)
+        scope = _SCOPES.get(name, Scope.ANYWHERE)  # what is unknown, or the command line's, has a message of its own
+        if scope not in (Scope.ANYWHERE, Scope.COMMAND_LINE):
+            raise _refused(scope.value, key, where)
         reason = _WEAKENING[name](value) if name in _WEAKENING else ""
         if reason:
             raise _refused(reason, f"{key} = {value!r}", where)
@@ -248,16 +256,6 @@ def _refuse(table: Mapping[str, Any], where: str) -> None:
     if by not in KEPT_BY:
         advice = f"one of {', '.join(KEPT_BY)}; a plug-in only on the command line or in your own config.toml"
         raise UsageError(f"a project's file may not choose code to run (keep = {by!r})", next_step=advice, place=where)
-
-
-def _refusal(name: str) -> str:
-    """Why a project's file may not set this; empty: it may, or it is unknown, or has a message of its own."""
-    if name in _REFUSED_WORDS:
-        return _REFUSED_WORDS[name].value
-    if name in BY_NAME and name not in PROJECT_TABLES:
-        scope = BY_NAME[name].scope
-        return "" if scope in (Scope.ANYWHERE, Scope.COMMAND_LINE) else scope.value
-    return Scope.NOT_PROJECT.value if name in TABLES - PROJECT_TABLES else ""
 
 
 def _refused(reason: str, key: str, where: str) -> UsageError:

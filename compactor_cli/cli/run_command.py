@@ -30,10 +30,10 @@ from compactor_cli.model.settings import KEPT_BY, SEMANTIC, Settings, Strategy, 
 from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.sources import find_sources, is_folder
 from compactor_cli.read.streams import STDIN, Compression, reads_within
-from compactor_cli.run.jobs import PASSED_OVER, Hooks, Job, Originals, Outputs, Purpose, RunConfig
+from compactor_cli.run.jobs import PASSED_OVER, AfterFailure, Hooks, Job, Originals, Outputs, Purpose, RunConfig
 from compactor_cli.run.outputs import STDOUT, Destination, Target, TargetKind, plan_targets
 from compactor_cli.run.rows import NOTE_NAME, LazyDigest, View, note_of
-from compactor_cli.run.runner import AfterFailure, UnchangedCache, run_batch, seen_file
+from compactor_cli.run.runner import UnchangedCache, run_batch, seen_file
 
 if TYPE_CHECKING:
     from compactor_cli.llm.model import ModelOptions
@@ -312,7 +312,6 @@ def _batch(
         jobs,
         run_config,
         processes=run_options.processes,
-        after_failure=AfterFailure.GO_ON if run_options.keep_going else AfterFailure.STOP,
         outputs=outputs,
         seen=_seen(jobs, run_config, run_options),
     )
@@ -398,6 +397,7 @@ def run_config_of(
         originals=run_options.originals,
         archive_dir=run_options.archive_dir,
         limits=run_options.limits,
+        after_failure=AfterFailure.GO_ON if run_options.keep_going else AfterFailure.STOP,
         plans=plan_file.by_sha256 if plan_file else None,
         view=_view(run_options),
         page=page,

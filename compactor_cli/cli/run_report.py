@@ -22,24 +22,9 @@ from compactor_cli.archive.atomic import DEFAULT_MODE, PRIVATE_FILE_MODE, atomic
 from compactor_cli.archive.store import moment
 from compactor_cli.cli.config import RunOptions
 from compactor_cli.cli.console import Console, counted
+from compactor_cli.model import report as events
 from compactor_cli.model.errors import InvariantError, UsageError
-from compactor_cli.model.report import (
-    BytesRead,
-    Event,
-    InputBegan,
-    InputEnded,
-    InputReport,
-    Listener,
-    ModelCalled,
-    Outcome,
-    Planned,
-    RunBegan,
-    RunEnded,
-    TranscriptEnded,
-    TranscriptReport,
-    short,
-    totals,
-)
+from compactor_cli.model.report import Event, InputReport, Outcome, RunEnded, TranscriptEnded, TranscriptReport, totals
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.value import dataclass
 from compactor_cli.run.outputs import STDOUT, standard_output
@@ -72,7 +57,7 @@ class RunReport:
     settings: Settings | None = None
     inputs: tuple[InputReport, ...] = ()
     model: Mapping[str, Any] | None = None
-    listeners: list[Listener] = field(default_factory=list)  # get every event, in their order
+    listeners: list[events.Listener] = field(default_factory=list)  # get every event, in their order
     wants_all: bool = False  # someone listens to what happens inside an input, not to its end alone
     resume_command: str = ""  # how the client of the session that was asked for goes on with it
     started: float = field(default_factory=time.time)
@@ -96,7 +81,7 @@ class RunReport:
     def add_late(self, report: InputReport) -> None:
         """An input that was done when the run was stopped."""
         self.inputs = (*self.inputs, report)
-        self.emit(InputEnded(report=report))
+        self.emit(events.InputEnded(report=report))
 
     def close(self, exit_code: int, error: str) -> None:
         """The run is over: emit that, and write the report as JSON by the schema ``report``, an input a line."""
@@ -119,7 +104,7 @@ class RunReport:
             "settings": dataclasses.asdict(self.settings) if self.settings else None,
             "model": self.model,
         }
-        lines = ",\n".join(f"    {_json(short(item), indented=False)}" for item in self.inputs)
+        lines = ",\n".join(f"    {_json(events.short(item), indented=False)}" for item in self.inputs)
         inputs = f"[\n{lines}\n  ]" if lines else "[]"
         text = f'{_json(report, indented=True)[:-2]},\n  "inputs": {inputs}\n}}\n'
         with output_file(self.report, mode=PRIVATE_FILE_MODE) as file:
@@ -199,16 +184,16 @@ class EventFile:
 
     def _lines(self, event: Event) -> Iterator[dict[str, Any]]:
         match event:
-            case BytesRead():
+            case events.BytesRead():
                 return
-            case RunBegan():
+            case events.RunBegan():
                 values = {"inputs": event.inputs, "version": event.version, "preset": event.preset}
                 yield _line("run", event.at, **values, purpose=event.purpose)
-            case InputBegan():
+            case events.InputBegan():
                 yield _line("begin", event.at, path=event.path)
-            case Planned():
+            case events.Planned():
                 yield _line("plan", event.at, **_transcript(event.path, event.report, _PLANNED))
-            case ModelCalled():
+            case events.ModelCalled():
                 self._costs_usd[event.transcript] += event.cost_usd or 0.0
                 values = {name: getattr(event, name) for name in _CALL}
                 yield _line("call", event.at, **values | {"seconds": round(event.seconds, 3)})
@@ -220,7 +205,7 @@ class EventFile:
                 cost_usd = self._costs_usd.pop(report.sha256, 0.0)
                 self._paid_usd[event.path] += cost_usd
                 yield _line("transcript", event.at, **_transcript(event.path, report, _ENDED), cost_usd=cost_usd)
-            case InputEnded():
+            case events.InputEnded():
                 ended, at = event.report, event.at
                 if ended.error:
                     values = {"error": ended.error, "next_step": ended.next_step, "exit_code": ended.exit_code}

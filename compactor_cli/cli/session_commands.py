@@ -13,21 +13,9 @@ from typing import Any
 
 import click
 
+from compactor_cli.cli import console as terminal
 from compactor_cli.cli.config import RunOptions, configure
-from compactor_cli.cli.console import (
-    Console,
-    Progress,
-    clipped,
-    counted,
-    fitted_table,
-    home_path,
-    is_terminal,
-    print_quoted,
-    shell_word,
-    table,
-    terminal_columns,
-    visible,
-)
+from compactor_cli.cli.console import Console, counted, home_path, is_terminal, table, terminal_columns, visible
 from compactor_cli.cli.program import AS_JSON, READ_AS, parameters
 from compactor_cli.engine import plan_transcript
 from compactor_cli.formats import clients
@@ -104,7 +92,7 @@ class MeasuredSession:
     def command(self) -> str:
         """The command that compacts it so that its client goes on with less."""
         how = "--append" if self.session.client.append else "-i"
-        return f"compact {how} {shell_word(str(self.session.path))}"
+        return f"compact {how} {terminal.shell_word(str(self.session.path))}"
 
 
 @click.command()
@@ -130,7 +118,7 @@ def sessions(names: tuple[str, ...], sort: str, here: bool, limit: int, as_json:
     shown = found[:limit] if limit else found
     settings = configure({}, os.environ, Path.cwd()).settings
     measured: list[MeasuredSession] = []
-    with Progress(label="counting", total=len(shown), unit="file", shown=console.watched) as bar:
+    with terminal.Progress(label="counting", total=len(shown), unit="file", shown=console.watched) as bar:
         for session in shown:
             measured.append(MeasuredSession.of(session, settings))
             bar.advance(1)
@@ -174,7 +162,7 @@ def _table(measured: Sequence[MeasuredSession], width: int) -> str:
     if width_of(paths) <= width:
         return table(HEAD, paths)
     room = max(max(len(str(row[2])) for row in rows) - max(0, width_of(rows) - width), _MIN_PROJECT_CHARS)
-    return table(HEAD, [(*row[:2], clipped(str(row[2]), room), *row[3:]) for row in rows])
+    return table(HEAD, [(*row[:2], terminal.clipped(str(row[2]), room), *row[3:]) for row in rows])
 
 
 def _pick(measured: Sequence[MeasuredSession]) -> int:
@@ -260,7 +248,7 @@ def stats(operands: tuple[str, ...], as_json: bool, **given_options: object) -> 
         if len(rows) > 1:
             sums = [sum(int(str(row[at] or 0)) for row in rows) for at in (0, *range(2, 8))]
             rows.append((sums[0], None, *sums[1:], "", f"total of {len(counted):,}"))
-        sys.stdout.write(fitted_table(STATS_HEAD, rows, terminal_columns(), optional=_OPTIONAL))
+        sys.stdout.write(terminal.fitted_table(STATS_HEAD, rows, terminal_columns(), optional=_OPTIONAL))
     console.finish()
     return CompactError.exit_code if failures else 0
 
@@ -304,7 +292,7 @@ def view(file: str, dialect: str) -> int:
     """
     for transcript in transcripts_of(file, dialect):
         for i, message in clients.sent_messages(transcript):
-            print_quoted(json.dumps({"record": i + 1, **message_fields(message)}, ensure_ascii=False) + "\n")
+            terminal.print_quoted(json.dumps({"record": i + 1, **message_fields(message)}, ensure_ascii=False) + "\n")
     return 0
 
 

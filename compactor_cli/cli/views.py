@@ -14,18 +14,10 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.cli.console import Color, Console, beginning, counted, painted, shell_word, terminal_columns, visible
 from compactor_cli.cli.run_report import output_file
+from compactor_cli.model import report as events
 from compactor_cli.model.errors import Place, UsageError
 from compactor_cli.model.plan import BOOKKEEPING, NO_ROOM, NOTICE, ORPHAN, SUPERSEDED, USAGE, Action, Plan, Span, Tier
-from compactor_cli.model.report import (
-    Compaction,
-    Event,
-    InputEnded,
-    InputReport,
-    Outcome,
-    RunEnded,
-    TranscriptEnded,
-    TranscriptReport,
-)
+from compactor_cli.model.report import Compaction, Event, InputReport, Outcome, RunEnded, TranscriptReport
 from compactor_cli.model.settings import Keep, Settings, Size, Trigger
 from compactor_cli.model.transcript import Container, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.plan.planner import COUNTER, OUTDATED
@@ -218,7 +210,7 @@ class ResultLines:
 
     def __call__(self, event: Event, /) -> None:
         """Print what the event is worth to a person."""
-        if isinstance(event, InputEnded):
+        if isinstance(event, events.InputEnded):
             self._print_input(event.report)
         elif isinstance(event, RunEnded) and not event.error and self._options.purpose is Purpose.ACT:
             reports, seconds = event.inputs, event.at - self._began
@@ -388,7 +380,7 @@ class PageFile:
             page = self._page(event)
             with output_file(self._path) as file:
                 file.write(page.encode())
-        if not isinstance(event, TranscriptEnded):
+        if not isinstance(event, events.TranscriptEnded):
             return
         report = event.report
         self._before.append(report.tokens_before)

@@ -20,28 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from compactor_cli import __version__
 from compactor_cli.formats.detect import find_row, open_transcripts
-from compactor_cli.model.errors import (
-    Changed,
-    CompactError,
-    InputError,
-    InUse,
-    InvalidLine,
-    KeptAsIs,
-    OutputError,
-    Place,
-    UnknownShape,
-)
+from compactor_cli.model import errors
+from compactor_cli.model.errors import CompactError, OutputError, UnknownShape
 from compactor_cli.model.plan import Importance, Mode, Plan
-from compactor_cli.model.report import (
-    BytesRead,
-    InputBegan,
-    InputReport,
-    Listener,
-    Outcome,
-    Planned,
-    TranscriptEnded,
-    TranscriptReport,
-)
+from compactor_cli.model.report import BytesRead, InputBegan, InputReport, Listener, Outcome, Planned, TranscriptEnded
 from compactor_cli.model.settings import Settings, unarchived
 from compactor_cli.model.transcript import Container, Transcript
 from compactor_cli.model.value import dataclass
@@ -80,6 +62,13 @@ class Originals(StrEnum):
     REPLACED = "replaced"  # those of inputs that are replaced or appended to: the others stay where they are
     ARCHIVED = "archived"  # all of what is compacted
     NOT_KEPT = "not kept"
+
+
+class AfterFailure(StrEnum):
+    """What a failed input means for those after it."""
+
+    GO_ON = "go on"
+    STOP = "stop"
 
 
 class FinishedPolicy(StrEnum):
@@ -133,6 +122,7 @@ class RunConfig:
     memory: str = ""  # names the agent's own notes
     redacts_output: bool = False  # secrets are taken out of what is written
     limits: ReadLimits = DEFAULT_LIMITS  # of each input
+    after_failure: AfterFailure = AfterFailure.GO_ON
     # Of shards: the column that holds the conversations, or several with a comma between; empty: a row is one, of a
     # table the first column that holds any.
     column: str = ""
@@ -202,7 +192,7 @@ def run_job(job: Job, run_config: RunConfig, outputs: Outputs, processes: int = 
     except BrokenPipeError:
         raise
     except Exception as error:
-        if job.source.is_candidate and isinstance(error, UnknownShape | InvalidLine):
+        if job.source.is_candidate and isinstance(error, UnknownShape | errors.InvalidLine):
             return InputReport(path=path, outcome=Outcome.SKIPPED, reason=PASSED_OVER)
         return failed(job, *explained(error))
 
@@ -213,7 +203,7 @@ def explained(error: Exception) -> tuple[CompactError, str]:
         return error, ""
     if isinstance(error, RecursionError):
         advice = "look at its most nested record; leave it out of this run"
-        return InputError("a record is nested too deeply to be worked on", next_step=advice), ""
+        return errors.InputError("a record is nested too deeply to be worked on", next_step=advice), ""
     import traceback
 
     defect = CompactError(f"{type(error).__name__}: {error}", next_step="this is a defect, please report it")
@@ -224,11 +214,12 @@ def failed(job: Job, error: CompactError, reason: str = "") -> InputReport:
     """The report of an input that failed."""
     path = job.source.path
     place = error.place or path
-    where = replace(place, path=shown_name(place.path)) if isinstance(place, Place) else shown_name(str(place))
+    where = replace(place, path=shown_name(place.path)) if isinstance(place, errors.Place) else shown_name(str(place))
+    is_used = isinstance(error, errors.InUse)
     return InputReport(
         path=path,
-        outcome=Outcome.SKIPPED if isinstance(error, InUse) else Outcome.FAILED,
-        reason="changed" if isinstance(error, Changed) else "in use" if isinstance(error, InUse) else reason,
+        outcome=Outcome.SKIPPED if is_used else Outcome.FAILED,
+        reason="changed" if isinstance(error, errors.Changed) else "in use" if is_used else reason,
         error=f"{where}: {error.what}",
         next_step=error.next_step,
         exit_code=error.exit_code,
@@ -242,9 +233,16 @@ def compact_input(job: Job, run_config: RunConfig, outputs: Outputs, processes: 
     """
     path, part = job.source.path, job.part
     acts = run_config.purpose is Purpose.ACT
-    if acts and job.changes_input:
-        _prepare(job, run_config)
     keeps = acts and run_config.archives(job)
+    if acts and job.changes_input:
+        from compactor_cli.archive.atomic import check_no_writer
+        from compactor_cli.archive.maintenance import finish_append
+
+        # A file that somebody has open is left to the next run; what a killed run began to append to it is completed.
+        with suppress(OSError), Path(path).open("rb") as file:  # what cannot be read is reported later
+            check_no_writer(file.fileno(), path, quick=True)
+        if keeps and (folder := run_config.archive_of(job)):
+            finish_append(path, folder)
     emit = outputs.emit
     listening = (lambda piece: emit(BytesRead(path=path, size_bytes=len(piece))),) if emit else ()
     with (
@@ -268,18 +266,6 @@ def compact_input(job: Job, run_config: RunConfig, outputs: Outputs, processes: 
     return tally
 
 
-def _prepare(job: Job, run_config: RunConfig) -> None:
-    """Leave a file that somebody has open to the next run; complete what a killed run began to append to it."""
-    from compactor_cli.archive.atomic import check_no_writer
-    from compactor_cli.archive.maintenance import finish_append
-
-    path = job.source.path
-    with suppress(OSError), Path(path).open("rb") as file:  # what cannot be read is reported later
-        check_no_writer(file.fileno(), path, quick=True)
-    if run_config.archives(job) and (folder := run_config.archive_of(job)):
-        finish_append(path, folder)
-
-
 def _rows(
     job: Job, run_config: RunConfig, outputs: Outputs, records: RecordReader, tally: InputTally, processes: int
 ) -> Generator[FinishedRow, None, None]:
@@ -289,27 +275,37 @@ def _rows(
         from compactor_cli.llm.model import training_row
 
         maker.example = partial(training_row, template=run_config.settings.template)
-    plan_events = PlanEvents(job.source.path, outputs.emit)
-    if outputs.emit and run_config.model_run:
-        maker.planned = plan_events.planned
+    path, emit = job.source.path, outputs.emit
+    announced: set[str] = set()  # each plan is emitted once, and before its transcript's end
+    if emit and run_config.model_run:
+
+        def planned(transcript: Transcript, plan: Plan) -> None:  # from any thread
+            if transcript.sha256 not in announced:
+                announced.add(transcript.sha256)
+                emit(Planned(path=path, report=planned_report(transcript, plan)))
+
+        maker.planned = planned
     maker.only_plans = run_config.purpose is Purpose.PLAN
     wanted = {"show": run_config.view, "page": run_config.page}
     views = {name: view for name, view in wanted.items() if view and getattr(outputs, name)}
     if outputs.save:
         from compactor_cli.run.documents import plan_line
 
-        path = job.source.path
         views["save"] = lambda _, row: plan_line(path, row.plan, row.summary_text, row.report.summary_source)
     maker.views = views
     for finished in _finished_rows(job, run_config, records, maker, processes):
         if outputs.failed_row and finished.report.outcome is Outcome.FAILED:
             outputs.failed_row(tally.count, finished.report.reason, finished.output)
-        if not finished.report.sha256 and (outputs.emit or tally.lists(finished.report)):
+        if not finished.report.sha256 and (emit or tally.lists(finished.report)):
             # That of a row that stayed unread is asked for here alone.
             sha256 = hashlib.sha256(finished.output).hexdigest()
             finished = replace(finished, report=replace(finished.report, sha256=sha256))
         tally.add(finished.report)
-        plan_events.ended(finished.report)
+        if emit:
+            if finished.report.sha256 not in announced:
+                emit(Planned(path=path, report=finished.report))
+            announced.discard(finished.report.sha256)
+            emit(TranscriptEnded(path=path, report=finished.report))
         for name, view in finished.views.items():
             getattr(outputs, name)(view)
         yield finished
@@ -353,7 +349,8 @@ def _only_rows(transcripts: Iterable[Transcript], source: str) -> Iterator[Trans
         if transcript.frame.container is Container.LINES:
             place = transcript.records[0].place if transcript.records else source
             advice = "read the file as a whole: --split 0"
-            raise InputError("a session among the rows of a file that is read in parts", place=place, next_step=advice)
+            what = "a session among the rows of a file that is read in parts"
+            raise errors.InputError(what, place=place, next_step=advice)
         yield transcript
 
 
@@ -421,30 +418,6 @@ def write_rows(
         return path
 
 
-class PlanEvents:
-    """Emits each transcript's plan, once and before its end. Without a listener it does nothing."""
-
-    def __init__(self, path: str, emit: Listener | None) -> None:
-        self._path = path
-        self._emit = emit
-        self._announced: set[str] = set()
-
-    def planned(self, transcript: Transcript, plan: Plan) -> None:
-        """A plan is about to be carried out; called only where that takes long. From any thread."""
-        if self._emit and transcript.sha256 not in self._announced:
-            self._announced.add(transcript.sha256)
-            self._emit(Planned(path=self._path, report=planned_report(transcript, plan)))
-
-    def ended(self, report: TranscriptReport) -> None:
-        """What became of it."""
-        if self._emit is None:
-            return
-        if report.sha256 not in self._announced:
-            self._emit(Planned(path=self._path, report=report))
-        self._announced.discard(report.sha256)
-        self._emit(TranscriptEnded(path=self._path, report=report))
-
-
 # Of the output of a hook, this much is taken as instructions or shown as its complaint.
 _HOOK_CHARS = 8_000
 _COMPLAINT_CHARS = 200
@@ -481,7 +454,7 @@ class Hooks:
         }
         code, answer, complaint = _run_hook(self.before, payload, self.seconds)
         if code:
-            raise KeptAsIs(f"the hook before it ended with code {code}{complaint}")
+            raise errors.KeptAsIs(f"the hook before it ended with code {code}{complaint}")
         return answer[:_HOOK_CHARS].strip()
 
     def emit(self, report: InputReport) -> str:

@@ -515,22 +515,16 @@ class InputTally:
         elif self.count == 1 and self._listed:
             reason = self._listed[0].reason
         error = f"{self.path}: {failed:,} of {self.count:,} conversations failed and were passed on unchanged"
+        same = ("path", "output", "archive", "sha256", "written_as")
+        sizes = ("tokens_before", "tokens_after", "bytes_before", "bytes_after")
         return InputReport(
-            path=self.path,
+            **{name: getattr(self, name) for name in (*same, *sizes)},
             outcome=Outcome.COMPACTED if self.is_altered else outcome,
-            output=self.output,
-            archive=self.archive,
-            sha256=self.sha256,
             reason=reason,
             error=error if failed else "",
             next_step="--report FILE lists them" if failed else "",
             exit_code=3 if failed else 0,
             counts={outcome.value: count for outcome, count in self.counts.items()},
-            tokens_before=self.tokens_before,
-            tokens_after=self.tokens_after,
-            bytes_before=self.bytes_before,
-            bytes_after=self.bytes_after,
-            written_as=self.written_as,
             not_carried=dict(self.not_carried),
             transcripts=tuple(self._listed),
             warnings=tuple(self.warnings),

@@ -13,7 +13,6 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
-from enum import StrEnum
 from heapq import nlargest
 from itertools import accumulate
 from pathlib import Path
@@ -26,7 +25,7 @@ from compactor_cli.model.report import InputReport, Listener, Outcome, without_p
 from compactor_cli.plan.tokens import load_vocabulary
 from compactor_cli.plan.trigger import named_window_tokens
 from compactor_cli.read.streams import Compression, Look, compression_named, content_sha256, look_at
-from compactor_cli.run.jobs import PASSED_OVER, Job, Outputs, RunConfig, failed, row_dialect, run_job
+from compactor_cli.run.jobs import PASSED_OVER, AfterFailure, Job, Outputs, RunConfig, failed, row_dialect, run_job
 
 if TYPE_CHECKING:
     from compactor_cli.run.model_run import ModelRun
@@ -43,13 +42,6 @@ COMMON_RATIO = 5
 AHEAD = 2
 
 
-class AfterFailure(StrEnum):
-    """What a failed input means for those after it."""
-
-    GO_ON = "go on"
-    STOP = "stop"
-
-
 # An input that was worked on in another process or thread: its report, and before it what came up on the way, each
 # with the name of the output that is to get it.
 _Held = tuple[InputReport, list[tuple[str, Any]]]
@@ -60,7 +52,6 @@ def run_batch(
     run_config: RunConfig,
     *,
     processes: int = 1,
-    after_failure: AfterFailure = AfterFailure.GO_ON,
     outputs: Outputs | None = None,
     seen: UnchangedCache | None = None,
 ) -> Generator[InputReport, None, None]:
@@ -68,27 +59,27 @@ def run_batch(
 
     Several ``processes`` share the inputs, or the rows of one input. Where one works on an input alone, the ``outputs``
     get what comes up at once, else before its report. Closing the iterator, or an exception in it, stops the work;
-    an input being worked on stays as it was. With STOP, inputs after a failed one that were not begun are
+    an input being worked on stays as it was. Inputs that were not begun when a failed one stopped the run are
     reported as skipped. Inputs that were ``seen`` in need of nothing, and are as they were, are not read.
     """
     outputs = outputs or Outputs()
     if seen:
-        yield from _unseen(jobs, run_config, processes, after_failure, outputs, seen)
+        yield from _unseen(jobs, run_config, processes, outputs, seen)
         return
     models = run_config.model_run
     if models and models.threads > 1 and len(jobs) > 1:
-        yield from _in_threads(jobs, run_config, models, outputs, after_failure)
+        yield from _in_threads(jobs, run_config, models, outputs)
         return
     processes = 1 if models or run_config.review else processes
     sizes = ((job.source.path, _size_bytes(job.source.path)) for job in jobs)
     at_once = affordable(sizes, processes, memory_at_hand()) if processes > 1 < len(jobs) else 1
     if at_once > 1:
-        yield from _in_processes(jobs, run_config, at_once, outputs, after_failure)
+        yield from _in_processes(jobs, run_config, at_once, outputs)
         return
     stopped = False
     for job in jobs:
         report = _not_reached(job) if stopped else run_job(job, run_config, outputs, processes)
-        stopped = stopped or _stops(report, after_failure)
+        stopped = stopped or _stops(report, run_config)
         yield report
 
 
@@ -124,17 +115,12 @@ def memory_at_hand() -> int:
 
 
 def _unseen(
-    jobs: Sequence[Job],
-    run_config: RunConfig,
-    processes: int,
-    after_failure: AfterFailure,
-    outputs: Outputs,
-    seen: UnchangedCache,
+    jobs: Sequence[Job], run_config: RunConfig, processes: int, outputs: Outputs, seen: UnchangedCache
 ) -> Generator[InputReport, None, None]:
     """What is as it was is dismissed before anything is begun, and reported in its place."""
     reports = [seen.dismissed(job) for job in jobs]
     left = [job for job, report in zip(jobs, reports, strict=True) if report is None]
-    results = run_batch(left, run_config, processes=processes, after_failure=after_failure, outputs=outputs)
+    results = run_batch(left, run_config, processes=processes, outputs=outputs)
     try:
         for job, report in zip(jobs, reports, strict=True):
             if report is not None:
@@ -149,14 +135,14 @@ def _unseen(
 
 
 def _in_threads(
-    jobs: Sequence[Job], run_config: RunConfig, models: ModelRun, outputs: Outputs, after_failure: AfterFailure
+    jobs: Sequence[Job], run_config: RunConfig, models: ModelRun, outputs: Outputs
 ) -> Generator[InputReport, None, None]:
     """Threads, since the time goes to waiting for models. A file is begun when one of those before it is written."""
     from concurrent.futures import ThreadPoolExecutor
 
     from compactor_cli.run.model_run import in_order
 
-    work = _HoldingWork(run_config, outputs, after_failure, outputs.emit)
+    work = _holding_work(run_config, outputs, outputs.emit)
     with ThreadPoolExecutor(models.threads, thread_name_prefix="input") as pool:
         results = in_order(pool, work, jobs, AHEAD * models.threads)
         try:
@@ -169,7 +155,7 @@ def _in_threads(
 
 
 def _in_processes(
-    jobs: Sequence[Job], run_config: RunConfig, processes: int, outputs: Outputs, after_failure: AfterFailure
+    jobs: Sequence[Job], run_config: RunConfig, processes: int, outputs: Outputs
 ) -> Generator[InputReport, None, None]:
     from compactor_cli.run.workers import Workers
 
@@ -192,12 +178,12 @@ def _in_processes(
             yield task
 
     died = CompactError("the process that worked on it died", next_step="too little memory? run it alone, with -j 1")
-    workers = Workers(_HoldingWork(run_config, outputs, after_failure), processes, lambda job: (failed(job, died), []))
+    workers = Workers(_holding_work(run_config, outputs), processes, lambda job: (failed(job, died), []))
     results = workers.results(tasks())
     try:
         for held in results:
             report = _passed_on(held, outputs)
-            stopped = stopped or _stops(report, after_failure)
+            stopped = stopped or _stops(report, run_config)
             yield report
     finally:
         results.close()
@@ -215,37 +201,32 @@ def _passed_on(held: _Held, outputs: Outputs) -> InputReport:
     return report
 
 
-class _HoldingWork:
-    """The work on an input in another process or thread, which holds what the outputs are to get.
+def _holding_work(run_config: RunConfig, wanted: Outputs, emit: Listener | None = None) -> Callable[[Job], _Held]:
+    """The work on an input in another process or thread, which holds what the ``wanted`` outputs are to get.
 
     ``emit``: gets events at once, from a thread.
     """
+    stopped = False
 
-    def __init__(
-        self, run_config: RunConfig, wanted: Outputs, after_failure: AfterFailure, emit: Listener | None = None
-    ) -> None:
-        self._run_config = run_config
-        self._wanted = wanted
-        self._after_failure = after_failure
-        self._emit = emit
-        self._stopped = False
-
-    def __call__(self, job: Job) -> _Held:
+    def work(job: Job) -> _Held:
+        nonlocal stopped
         held: list[tuple[str, Any]] = []
 
         def holder(name: str) -> Callable[[Any], object] | None:
-            return (lambda value: held.append((name, value))) if getattr(self._wanted, name) else None
+            return (lambda value: held.append((name, value))) if getattr(wanted, name) else None
 
         events = holder("emit")
         outputs = Outputs(
             show=holder("show"),
             save=holder("save"),
             training_rows=holder("training_rows"),
-            emit=self._emit or (without_progress(events) if events else None),
+            emit=emit or (without_progress(events) if events else None),
         )
-        report = _not_reached(job) if self._stopped else run_job(job, self._run_config, outputs)
-        self._stopped = self._stopped or _stops(report, self._after_failure)
+        report = _not_reached(job) if stopped else run_job(job, run_config, outputs)
+        stopped = stopped or _stops(report, run_config)
         return report, held
+
+    return work
 
 
 def _size_bytes(path: str) -> int:
@@ -259,8 +240,8 @@ def _not_reached(job: Job) -> InputReport:
     return InputReport(path=job.source.path, outcome=Outcome.SKIPPED, reason="not reached: an input before it failed")
 
 
-def _stops(report: InputReport, after_failure: AfterFailure) -> bool:
-    return after_failure is AfterFailure.STOP and report.exit_code not in (0, TryLater.exit_code)
+def _stops(report: InputReport, run_config: RunConfig) -> bool:
+    return run_config.after_failure is AfterFailure.STOP and report.exit_code not in (0, TryLater.exit_code)
 
 
 UNCHANGED_REASON = "the same as when it was last looked at"

@@ -12,9 +12,9 @@ import pytest
 from compactor_cli.model.report import InputReport, Outcome
 from compactor_cli.model.settings import Settings, Size
 from compactor_cli.read.sources import InputSource, find_sources
-from compactor_cli.run.jobs import Job, Originals, Outputs, Purpose, RunConfig
+from compactor_cli.run.jobs import AfterFailure, Job, Originals, Outputs, Purpose, RunConfig
 from compactor_cli.run.outputs import Target, TargetKind
-from compactor_cli.run.runner import MEMORY_PER_BYTE, AfterFailure, affordable, memory_at_hand, run_batch
+from compactor_cli.run.runner import MEMORY_PER_BYTE, affordable, memory_at_hand, run_batch
 from compactor_cli.run.shards import plan_shards, run_here
 from compactor_cli.run.workers import Workers
 
@@ -61,9 +61,8 @@ def test_one_report_per_job_in_their_order(processes: int, tmp_path: Path, run_c
 def test_after_a_failure_nothing_is_begun_if_asked_for(processes: int, tmp_path: Path, run_config: RunConfig) -> None:
     bad = _write(tmp_path, "bad.jsonl", b"oops\n")
     files = [_write(tmp_path, f"{number:03}.jsonl", _session(1)) for number in range(200)]
-    reports = _reports(
-        [_job(file) for file in (bad, *files)], run_config, processes=processes, after_failure=AfterFailure.STOP
-    )
+    stopping = replace(run_config, after_failure=AfterFailure.STOP)
+    reports = _reports([_job(file) for file in (bad, *files)], stopping, processes=processes)
     assert len(reports) == 201
     assert reports[-1].outcome is Outcome.SKIPPED
     assert reports[-1].reason.startswith("not reached")
