@@ -169,17 +169,15 @@ def _executor(
     console: Console,
     stack: ExitStack,
 ) -> Generator[ShardResult, None, None]:
+    processes = run_options.processes
+    emit_end = partial(print_spent, model=run_options.model, console=console)
     if batch.executor == "ray":
-        run = sharding.RayRun(options, address=batch.address, processes=run_options.processes)
-        if options.models:
-            stack.callback(lambda: print_spent(run.spent, run_options.model, console))
         # Workers have working directories of their own.
-        return run.results([_absolute(shard) for shard in shards])
+        named = [_absolute(shard) for shard in shards]
+        return sharding.run_on_ray(named, options, address=batch.address, processes=processes, emit=emit_end)
     if options.models is None:
-        return sharding.run_here(shards, options, processes=run_options.processes)
-    processes = min(run_options.processes, len(shards))
-    if processes > 1:
-        emit_end = partial(print_spent, model=run_options.model, console=console)
+        return sharding.run_here(shards, options, processes=processes)
+    if (processes := min(processes, len(shards))) > 1:
         return sharding.run_gated(shards, options, processes=processes, emit=emit_end)
     models = stack.enter_context(ModelRun(options.models))
     stack.callback(print_models, models, console)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Never, Self, TextIO
+from typing import TYPE_CHECKING, Any, Never, TextIO
 
 from compactor_cli.model.report import BytesRead, Event, InputEnded
 
@@ -161,7 +161,7 @@ def print_quoted(text: str) -> None:
 AFTER_SECONDS = 1.0
 
 
-class Progress:
+class Progress(contextlib.AbstractContextManager["Progress"]):
     """Counts towards ``total`` (0: unknown) of ``unit`` (``file``, or ``B`` for bytes).
 
     A listener: bytes are those read of inputs, files the inputs that ended.
@@ -175,9 +175,6 @@ class Progress:
         self._count = 0
         self._started = time.monotonic()
         self._bar: tqdm[Never] | None = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *raised: object) -> None:
         if self._bar is not None:

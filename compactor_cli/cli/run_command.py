@@ -308,14 +308,17 @@ def _batch(
     outputs = _outputs(run_config, run_options, stack, run_report, is_single=len(jobs) == 1)
     if run_report.wants_all or (len(jobs) == 1 and console.watched):  # one input moves the bar byte by byte
         outputs.emit = run_report.emit
-    run = run_batch(
-        jobs,
-        run_config,
-        processes=run_options.processes,
-        outputs=outputs,
-        seen=_seen(jobs, run_config, run_options),
-    )
-    with closing(run):
+    # Where many files stay where they are and nobody looks at each, those that need nothing are remembered; not where
+    # other packages, programs and notes decide, which may change without a word.
+    seen = None
+    is_looked_at = run_config.purpose is not Purpose.ACT or run_options.plan or run_options.interactive
+    others = (getattr(run_config, name) for name in ("engine", "summariser", "importance", "shape", "hooks", "memory"))
+    stays = (run_options.in_place or run_options.append) and len(jobs) > 1
+    if stays and not is_looked_at and not any(others) and not run_config.redacts_output:
+        from compactor_cli.llm.model_client import replies_file
+
+        seen = UnchangedCache(seen_file(replies_file().parent, run_config, jobs[0].target.kind))
+    with closing(run_batch(jobs, run_config, processes=run_options.processes, outputs=outputs, seen=seen)) as run:
         for report in run:
             run_report.emit(InputEnded(report=report))
             yield report
@@ -352,20 +355,6 @@ def remember_archive(event: Event, /) -> None:
         from compactor_cli.archive.restore import remember
 
         remember(Path(event.report.archive).parents[1])
-
-
-def _seen(jobs: Sequence[Job], run_config: RunConfig, run_options: RunOptions) -> UnchangedCache | None:
-    """What earlier runs found unchanged, where many files stay where they are and nobody looks at each.
-
-    What other packages, programs and notes do may change without a word.
-    """
-    stays = (run_options.in_place or run_options.append) and run_options.purpose is Purpose.ACT and len(jobs) > 1
-    others = (getattr(run_config, name) for name in ("engine", "summariser", "importance", "shape", "hooks", "memory"))
-    if not stays or run_options.plan or run_options.interactive or any(others) or run_config.redacts_output:
-        return None
-    from compactor_cli.llm.model_client import replies_file
-
-    return UnchangedCache(seen_file(replies_file().parent, run_config, jobs[0].target.kind))
 
 
 def _private(path: str, stack: ExitStack) -> IO[bytes]:

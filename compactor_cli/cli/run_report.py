@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import field
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any
 
 import orjson
 
@@ -135,7 +135,7 @@ _INPUT = (
 ).split()
 
 
-class EventFile:
+class EventFile(AbstractContextManager["EventFile"]):
     """Writes to a file (after what is in it) or to an open descriptor, a whole line at a time.
 
     ``fd:3`` names a descriptor, ``-`` standard output. Where that fails, the run goes on: nothing more is written, and
@@ -162,9 +162,6 @@ class EventFile:
             reason = error.strerror if isinstance(error, OSError) else "no such descriptor"
             advice = "name a file, or an open descriptor: --events fd:3 3> events.jsonl"
             raise UsageError(f"events cannot be written there ({reason})", next_step=advice, place=where) from error
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *raised: object) -> None:
         if self._trouble:

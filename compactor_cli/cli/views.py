@@ -377,7 +377,20 @@ class PageFile:
     def __call__(self, event: Event, /) -> None:
         """Take it in."""
         if isinstance(event, RunEnded) and (event.inputs or not event.error):
-            page = self._page(event)
+            one = event.inputs[0].path if len(event.inputs) == 1 else ""
+            page = self._session if one and len(self._before) == 1 else ""
+            if not page:
+                from compactor_cli.render.page import run_page
+
+                page = run_page(
+                    event.inputs,
+                    list(zip(self._before, self._after, strict=True)),
+                    [(name, report) for _, _, name, report in sorted(self._worst, reverse=True)],
+                    target_tokens=self._settings.target.tokens,
+                    seconds=event.at - self._began,
+                    uncounted=self._uncounted,
+                    title=f"{Path(one).name} compacted" if one and one != STDIN else "What was compacted",
+                )
             with output_file(self._path) as file:
                 file.write(page.encode())
         if not isinstance(event, events.TranscriptEnded):
@@ -396,23 +409,6 @@ class PageFile:
         from compactor_cli.render.page import MAX_ROWS
 
         (heappush if len(self._worst) < MAX_ROWS else heappushpop)(self._worst, item)
-
-    def _page(self, event: RunEnded) -> str:
-        if self._session and len(event.inputs) == 1 and len(self._before) == 1:
-            return self._session
-        from compactor_cli.render.page import run_page
-
-        worst = [(name, report) for _, _, name, report in sorted(self._worst, reverse=True)]
-        one = event.inputs[0].path if len(event.inputs) == 1 else ""
-        return run_page(
-            event.inputs,
-            list(zip(self._before, self._after, strict=True)),
-            worst,
-            target_tokens=self._settings.target.tokens,
-            seconds=event.at - self._began,
-            uncounted=self._uncounted,
-            title=f"{Path(one).name} compacted" if one and one != STDIN else "What was compacted",
-        )
 
 
 def session_view(transcript: Transcript, row: Compaction, settings: Settings) -> str:

@@ -15,12 +15,12 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import asdict, field, replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from compactor_cli.llm import llm, model_calls
 from compactor_cli.llm.importance import LOCAL_PREFIX, EmbeddingSimilarity, embedder
@@ -104,7 +104,7 @@ class ModelConfig:
         ]
 
 
-class ModelRun:
+class ModelRun(AbstractContextManager["ModelRun"]):
     """The connection to the models, its event loop and threads; use as ``with ModelRun(config) as run``.
 
     ``emit`` gets an event for each call, from the loop's thread. ``spend``, ``rate_limiter``, or the whole ``client``:
@@ -156,9 +156,6 @@ class ModelRun:
     def writes(self) -> bool:
         """Whether a model writes the summaries."""
         return bool(self.config.model_options.model)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *raised: object) -> None:
         with ExitStack() as stack:
@@ -419,7 +416,7 @@ class GateAnswer(Future[Any]):
         return asyncio.wrap_future(self).__await__()
 
 
-class GateClient:
+class GateClient(AbstractContextManager["GateClient"]):
     """The gate as `SharedRateLimiter` and `SharedSpend` want it: ``client.acquire.remote(100)``; use in ``with``."""
 
     def __init__(self, path: str, key: bytes) -> None:
@@ -431,9 +428,6 @@ class GateClient:
         self._count = 0
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *raised: object) -> None:
         import socket

@@ -222,7 +222,7 @@ _PIECE_BYTES = 1 << 20
 MOST_STATES = 64
 
 
-class ArchiveOnChange:
+class ArchiveOnChange(AbstractContextManager["ArchiveOnChange"]):
     """Archives the input at ``path`` while it is read; nothing is stored of an input that stays as it is.
 
     ``folder`` names the archive, when it is needed; None: nothing is stored at all. A file is copied from when
@@ -242,9 +242,6 @@ class ArchiveOnChange:
         self._states = 0
         self._part: Part | None = None
         self._committed: tuple[Blob, InputTally] | None = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *raised: object) -> None:
         self._stack.close()

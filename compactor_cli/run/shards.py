@@ -16,12 +16,12 @@ import re
 import signal
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import astuple, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any
 
 from compactor_cli.archive.atomic import Existing, atomic_writer, output_error
 from compactor_cli.model.errors import Changed, CompactError, InputError, TryLater, UsageError
@@ -183,7 +183,7 @@ class ShardMetrics:
         )
 
 
-class FailedRows:
+class FailedRows(AbstractContextManager["FailedRows"]):
     """JSON lines ``{"row", "reason", "text"}`` in ``OUTPUT.failed``; no file where no row failed.
 
     ``row`` counts from 0 in the shard; ``text`` is the row as it was (a byte that is not UTF-8 as a lone surrogate,
@@ -195,9 +195,6 @@ class FailedRows:
         self._path = Path(output + ".failed")
         self._stack = ExitStack()
         self._file: IO[bytes] | None = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *raised: Any) -> None:
         self._stack.__exit__(*raised)
@@ -398,54 +395,46 @@ _ANSWER_SECONDS = 10.0
 _STORE_BYTES = 100 << 20
 
 
-class RayRun:
-    """A run of shards on Ray. ``address`` empty: a cluster of ``processes`` on this machine, for this run."""
+def run_on_ray(
+    shards: Sequence[Shard], options: RunConfig, *, address: str, processes: int, emit: Callable[[Spent], object]
+) -> Generator[ShardResult, None, None]:
+    """All shards on Ray, each result as it is done; ``address`` empty: on a cluster of ``processes`` on this machine.
 
-    def __init__(self, options: RunConfig, *, address: str = "", processes: int = 1) -> None:
-        from compactor_cli.llm.limits import Spent
-        from compactor_cli.llm.model_calls import NO_KEYS
+    Left early, the rest is cancelled. ``emit`` gets the account, if there are models. Raises `UsageError` without Ray,
+    `TryLater` where the cluster does not answer.
+    """
+    from compactor_cli.llm.model_calls import NO_KEYS
+    from compactor_cli.run.model_run import Gate
 
-        # Keys are read where they are used; they are not sent.
-        self._options = replace(options, models=replace(options.models, keys=NO_KEYS) if options.models else None)
-        self._address = address
-        self._processes = processes
-        self.spent = Spent()
-
-    def results(self, shards: Sequence[Shard]) -> Generator[ShardResult, None, None]:
-        """One result per shard, as they are done; leaving early cancels the rest.
-
-        Raises `UsageError` without Ray, `TryLater` where the cluster does not answer.
-        """
-        with _cluster(self._address, self._processes) as ray:
-            places = max(1, int(ray.cluster_resources().get("CPU", 1)))
-            gate = None
-            if config := self._options.models:
-                from compactor_cli.run.model_run import Gate
-
-                gate = ray.remote(Gate).options(num_cpus=0).remote(config.rate_limits, config.limits)
-            work = ray.remote(max_retries=_RETRIES)(_on_worker)
-            rest = iter(shards)
-            running: dict[Any, Shard] = {}
-            try:
-                while True:
-                    for shard in islice(rest, _AHEAD * places - len(running)):
-                        running[work.remote(shard, self._options, gate, places)] = shard
-                    if not running:
-                        break
-                    for ref in ray.wait(list(running))[0]:
-                        shard = running.pop(ref)
-                        try:
-                            result = ray.get(ref)
-                        except ray.exceptions.RayError as error:
-                            what = f"its worker failed ({str(error).strip().splitlines()[-1]})"
-                            advice = "start the run again, or use a smaller --split"
-                            result = failed_shard(shard, f"{shard.input}: {what}: {advice}")
-                        yield result
-            finally:
-                for ref in running:
-                    ray.cancel(ref)
-                if gate is not None:
-                    self.spent = ray.get(gate.spent.remote())
+    config = options.models
+    # Keys are read where they are used; they are not sent.
+    sent = replace(options, models=replace(config, keys=NO_KEYS) if config else None)
+    with _cluster(address, processes) as ray:
+        places = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        gate = ray.remote(Gate).options(num_cpus=0).remote(config.rate_limits, config.limits) if config else None
+        work = ray.remote(max_retries=_RETRIES)(_on_worker)
+        rest = iter(shards)
+        running: dict[Any, Shard] = {}
+        try:
+            while True:
+                for shard in islice(rest, _AHEAD * places - len(running)):
+                    running[work.remote(shard, sent, gate, places)] = shard
+                if not running:
+                    break
+                for ref in ray.wait(list(running))[0]:
+                    shard = running.pop(ref)
+                    try:
+                        result = ray.get(ref)
+                    except ray.exceptions.RayError as error:
+                        what = f"its worker failed ({str(error).strip().splitlines()[-1]})"
+                        advice = "start the run again, or use a smaller --split"
+                        result = failed_shard(shard, f"{shard.input}: {what}: {advice}")
+                    yield result
+        finally:
+            for ref in running:
+                ray.cancel(ref)
+            if gate is not None:
+                emit(ray.get(gate.spent.remote()))
 
 
 def _on_worker(shard: Shard, options: RunConfig, gate: Any, places: int) -> ShardResult:
