@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "samples/claude-code.jsonl"
 PRESET = '# Little stays.\nabout = "keeps the newest 2,000 tokens"\n\n[keep]\ntail_tokens = 2_000\n'
-OPTION = '    _declared("min_share", "min_retention_ratio", _K.RATIO, "Fail where less survives.", "--min-share"),\n'
+OPTION = '    _declare("min_share", "min_retention_ratio", _K.RATIO, "Fail where less survives.", "--min-share"),\n'
 ROW = "    SectionPlan(section=Section.PLACES, build=_places, large=0.05, small=0.05, conversation=0.0, drop=1),\n"
 BUILDER = """\
 def _places(analysis: Analysis, tokens: int, meter: Meter) -> tuple[Item, ...]:
@@ -56,7 +56,7 @@ def test_a_preset_is_one_file(package: Path) -> None:
 
 
 def test_an_option_is_one_declaration(package: Path) -> None:
-    _before(package / "cli/options.py", '    _declared("min_retention",', OPTION)
+    _before(package / "cli/options.py", '    _declare("min_retention",', OPTION)
     assert "--min-share SHARE" in _compact(package, "--help").stdout
     wanted = ("-t", "10%", SAMPLE, "-o")
     assert _compact(package, "--min-share", "0", *wanted, "little.jsonl").returncode == 0

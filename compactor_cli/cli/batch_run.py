@@ -76,10 +76,7 @@ def read(given: Mapping[str, Any], batch: BatchOptions) -> tuple[RunOptions, Set
 
 
 def run(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOptions) -> int:
-    """Do the share of the shards; the exit code. Raises `CompactError` for what concerns the whole run.
-
-    ``given``: the filter's options; ``batch``: those of shards.
-    """
+    """Do the share of the shards; the exit code. Raises `CompactError` for what concerns the whole run."""
     run_options, settings, console = read(given, batch)
     if run_options.redact_output:
         console.warn("--redact-output: rows that hold secrets do not stay byte for byte; the inputs keep them")

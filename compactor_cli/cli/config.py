@@ -69,16 +69,13 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """What the layers come to. ``options``: what is not a setting, by name; ``sources``: strongest first.
-
-    ``named``: the options that the command line names; ``warnings``: what was passed over.
-    """
+    """What the layers come to."""
 
     settings: Settings
-    options: Mapping[str, Any]
-    sources: tuple[str, ...]
-    named: frozenset[str] = frozenset()
-    warnings: tuple[str, ...] = ()
+    options: Mapping[str, Any]  # what is not a setting, by name
+    sources: tuple[str, ...]  # strongest first
+    named: frozenset[str] = frozenset()  # the options that the command line names
+    warnings: tuple[str, ...] = ()  # what was passed over
 
 
 def configure(given: Mapping[str, Any], environ: Mapping[str, str], folder: Path) -> Configuration:

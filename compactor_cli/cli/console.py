@@ -90,16 +90,13 @@ def counted(number: int, noun: str) -> str:
 
 
 class Console:
-    """Prints messages on standard error; after the third of a kind it only counts them.
-
-    ``before_line`` is called before each line (a progress bar makes room).
-    """
+    """Prints messages on standard error; after the third of a kind it only counts them."""
 
     def __init__(self, program: str, level: int = Level.WARNINGS, color: str = "auto") -> None:
         self.program = program
         self.level = max(Level.NOTHING, min(Level.WHY, level))
         self.color = wants_color(color, sys.stderr, os.environ)
-        self.before_line: Callable[[], object] = lambda: None
+        self.before_line: Callable[[], object] = lambda: None  # before each: a progress bar makes room
         self._alike: Counter[str] = Counter()
 
     @property
@@ -162,10 +159,7 @@ AFTER_SECONDS = 1.0
 
 
 class Progress(contextlib.AbstractContextManager["Progress"]):
-    """Counts towards ``total`` (0: unknown) of ``unit`` (``file``, or ``B`` for bytes).
-
-    A listener: bytes are those read of inputs, files the inputs that ended.
-    """
+    """A listener: counts bytes read (``unit`` B) or inputs that ended (``file``), towards ``total`` (0: unknown)."""
 
     def __init__(self, *, label: str, total: int, unit: str, shown: bool) -> None:
         self._label = label

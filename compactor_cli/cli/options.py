@@ -71,22 +71,19 @@ class Scope(StrEnum):
 
 
 class Option(NamedTuple):
-    """One option. ``flags`` as click takes them, none: a key alone; ``into``: the path of a field of `Settings`.
-
-    ``values``: what a shell completes it by, ``module:attribute`` of names or of a function that gives them.
-    """
+    """One option."""
 
     name: str
     group: Group
     kind: OptionKind
     help: str
-    flags: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()  # as click takes them; none: a key alone
     scope: Scope = Scope.NOT_PROJECT
     metavar: str = ""
     choices: tuple[str, ...] = ()
     default: Any = None
-    into: str = ""
-    values: str = ""
+    into: str = ""  # the path of a field of `Settings`
+    values: str = ""  # what a shell completes it by: ``module:attribute`` of names, or of a function that gives them
 
     @property
     def key(self) -> str:
@@ -114,7 +111,7 @@ _IN, _OUT, _KEEP, _LOOK, _LLM, _RUN = Group
 _ANY, _ONLY, _NET = Scope.ANYWHERE, Scope.COMMAND_LINE, Scope.NETWORK
 
 
-def _declared(
+def _declare(
     name: str,
     into: str,
     kind: OptionKind,
@@ -147,7 +144,7 @@ def option(
         kind = OptionKind.CHOICE if choices else _KINDS[type(default)]
     if "/" in flags:
         kind = OptionKind.PAIR
-    declared = _declared("", "", kind, help, flags, scope, group, choices=choices, default=default, values=values)
+    declared = _declare("", "", kind, help, flags, scope, group, choices=choices, default=default, values=values)
     field: Any = dataclasses.field(default=default, metadata={"option": declared})
     return field  # type: ignore[no-any-return]
 
@@ -372,8 +369,8 @@ class DeclaredOptions:
 
 
 SETTINGS = (
-    _declared("target", "target", _K.TARGET, "Tokens the output may use: 32k, 25%.", "-t --target", _ANY),
-    _declared(
+    _declare("target", "target", _K.TARGET, "Tokens the output may use: 32k, 25%.", "-t --target", _ANY),
+    _declare(
         "window",
         "trigger.window_tokens",
         _K.TOKENS,
@@ -381,9 +378,9 @@ SETTINGS = (
         "-w --window",
         _ANY,
     ),
-    _declared("keep_head", "keep", _K.HEAD, "Head to keep: 4k tokens, or 2turns.", "--keep-head", _ANY),
-    _declared("keep_tail", "keep", _K.TAIL, "Tail to keep: 16k tokens, 3turns, 2messages or 30%.", "--keep-tail", _ANY),
-    _declared(
+    _declare("keep_head", "keep", _K.HEAD, "Head to keep: 4k tokens, or 2turns.", "--keep-head", _ANY),
+    _declare("keep_tail", "keep", _K.TAIL, "Tail to keep: 16k tokens, 3turns, 2messages or 30%.", "--keep-tail", _ANY),
+    _declare(
         "keep",
         "keep.by",
         _K.TEXT,
@@ -393,7 +390,7 @@ SETTINGS = (
         _ANY,
         values="model.settings:KEPT_BY",
     ),
-    _declared(
+    _declare(
         "budget",
         "budget",
         _K.BUDGET,
@@ -402,9 +399,9 @@ SETTINGS = (
         _ANY,
         values="model.settings:CURVES",
     ),
-    _declared("focus", "focus", _K.TEXT, "Keep details about this first.", "--focus TEXT", Scope.WORDS),
-    _declared("model_window", "trigger.window_model", _K.TEXT, "The window of this model.", "MODEL", _ANY),
-    _declared(
+    _declare("focus", "focus", _K.TEXT, "Keep details about this first.", "--focus TEXT", Scope.WORDS),
+    _declare("model_window", "trigger.window_model", _K.TEXT, "The window of this model.", "MODEL", _ANY),
+    _declare(
         "at_phase",
         "trigger.at_phase",
         _K.FLAG,
@@ -412,7 +409,7 @@ SETTINGS = (
         "",
         _ANY,
     ),
-    _declared(
+    _declare(
         "lang",
         "language",
         _K.TEXT,
@@ -421,14 +418,12 @@ SETTINGS = (
         _ANY,
         values="cli.program:languages",
     ),
-    _declared(
+    _declare(
         "template", "template", _K.TEXT, "Shape of the summary.", "NAME", _ANY, values="render.template:template_names"
     ),
-    _declared(
-        "tokenizer", "tokenizer", _K.TEXT, "What counts tokens.", "NAME", _ANY, values="plan.models:VOCABULARIES"
-    ),
-    _declared("restore_files", "restore_files", _K.COUNT, "Carry the last state of N files worked on.", "", _ANY),
-    _declared("min_retention", "min_retention_ratio", _K.RATIO, "Fail where less of the middle survives.", "", _ANY),
+    _declare("tokenizer", "tokenizer", _K.TEXT, "What counts tokens.", "NAME", _ANY, values="plan.models:VOCABULARIES"),
+    _declare("restore_files", "restore_files", _K.COUNT, "Carry the last state of N files worked on.", "", _ANY),
+    _declare("min_retention", "min_retention_ratio", _K.RATIO, "Fail where less of the middle survives.", "", _ANY),
 )
 # Not an option of its own, but any of them by its key; what it sets is read as the command line's.
 SET = Option(

@@ -274,13 +274,11 @@ def parameter(option: Option) -> click.Option:
 
 
 def parameters(operands: str, *names: str, **helps: str) -> list[click.Parameter]:
-    """For another command: ``operands``, required unless in brackets, and the filter's options of these names.
-
-    ``helps`` are of its own; a key has a flag there.
-    """
+    """For another command: ``operands``, required unless in brackets, and the filter's options; ``helps``: its own."""
     is_required = not operands.startswith("[")
     given = click.Argument(["operands"], nargs=-1, required=is_required, metavar=operands, type=click.UNPROCESSED)
     found = (BY_NAME[name]._replace(help=helps.get(name, BY_NAME[name].help)) for name in names)
+    # A key has a flag there.
     flagged = (option if option.flags else option._replace(flags=(f"--{option.key}",)) for option in found)
     return [given, *map(parameter, flagged)]
 

@@ -1,7 +1,4 @@
-"""A run of the filter: configuration, inputs, the batch, and what is printed about it.
-
-The options become the values that a run takes here, with models, plug-ins, hooks and notes.
-"""
+"""A run of the filter: configuration, what the options become, inputs, the batch, and what is printed about it."""
 
 from __future__ import annotations
 

@@ -195,10 +195,7 @@ _OPTIONAL = ("records", "messages", "conversations", "calls", "unpaired", "turns
 
 @dataclass(slots=True, kw_only=True)
 class TranscriptStats:
-    """One input counted. ``pressure_ratio``: the fullest conversation; None where no window is known.
-
-    ``exchanges`` are calls with their results; ``orphans`` calls or results without their other half.
-    """
+    """One input counted."""
 
     path: str
     formats: list[str] = field(default_factory=list)
@@ -207,10 +204,10 @@ class TranscriptStats:
     messages: int = 0
     tokens: int = 0
     turns: int = 0
-    exchanges: int = 0
-    orphans: int = 0
+    exchanges: int = 0  # calls with their results
+    orphans: int = 0  # calls or results without their other half
     window_tokens: int = 0
-    pressure_ratio: float | None = None
+    pressure_ratio: float | None = None  # of the fullest conversation; None where no window is known
     token_method: str = ""
     invalid_lines: int = 0
 

@@ -193,10 +193,7 @@ def _range(region: tuple[Span, ...]) -> str:
 
 
 class ResultLines:
-    """A listener that prints what became of each input, and in the end of all of them.
-
-    ``resume_command``: how the client goes on with the session, where that is known.
-    """
+    """A listener that prints what became of each input, and in the end of all of them."""
 
     def __init__(
         self, run_options: RunOptions, settings: Settings, console: Console, inputs: int, resume_command: str
@@ -205,7 +202,7 @@ class ResultLines:
         self._settings = settings
         self._console = console
         self._inputs = inputs
-        self._resume_command = resume_command
+        self._resume_command = resume_command  # how the client goes on with the session, where that is known
         self._began = time.time()
 
     def __call__(self, event: Event, /) -> None:
@@ -217,8 +214,9 @@ class ResultLines:
             if len(reports) > 1:
                 counts = Counter(report.outcome for report in reports)
                 outcomes = ", ".join(f"{counts[outcome]:,} {outcome.value}" for outcome in Outcome if counts[outcome])
-                sizes = [[item.tokens_before, item.tokens_after] for item in reports]
-                change = _change(*map(sum, zip(*sizes, strict=True)))
+                change = _change(
+                    sum(item.tokens_before for item in reports), sum(item.tokens_after for item in reports)
+                )
                 self._console.done(f"{len(reports):,} inputs: {outcomes} · {change} · {seconds:,.1f} s")
             if self._resume_command and not event.exit_code:
                 self._console.done(f"go on with it: {self._resume_command}")

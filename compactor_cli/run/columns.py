@@ -31,14 +31,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactedCell:
-    """What became of a cell.
+    """What became of a cell."""
 
-    ``text`` is the source, byte for byte, where nothing changed; ``reason`` tells why it failed.
-    """
-
-    text: bytes
+    text: bytes  # the source, byte for byte, where nothing changed
     reports: tuple[TranscriptReport, ...]
-    reason: str = ""
+    reason: str = ""  # why it failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

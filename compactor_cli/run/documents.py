@@ -42,10 +42,7 @@ def schema_text(name: str) -> str:
 
 
 def faults(name: str, value: Any) -> tuple[str, ...]:
-    """Where ``value`` (as a JSON parser gives it) breaks the schema, in words; empty: nowhere.
-
-    Each fault is a path and what is wrong there, the first ten of them.
-    """
+    """The first ten places where ``value`` (as a JSON parser gives it) breaks the schema, with what is wrong there."""
     found = sorted(_validator(name).iter_errors(value), key=lambda error: error.json_path)
     return tuple(f"{error.json_path}: {error.message[:200]}" for error in found[:10])
 

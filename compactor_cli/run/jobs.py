@@ -80,15 +80,12 @@ class FinishedPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One input, or a part of one, and where its result goes.
-
-    ``is_shard``: of a dataset, which gives the same bytes on every machine: only a named archive is looked into.
-    """
+    """One input, or a part of one, and where its result goes."""
 
     source: InputSource
     target: Target
     part: Slice | None = None
-    is_shard: bool = False
+    is_shard: bool = False  # gives the same bytes on every machine: only a named archive is looked into
 
     @property
     def changes_input(self) -> bool:

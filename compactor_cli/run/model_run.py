@@ -56,13 +56,10 @@ def model_options(settings: Settings, **given: Any) -> ModelOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
-    """What the user wants of models in this run. Files None: no reply cache, no breaker beyond this run.
-
-    ``embedding_model`` ranks by nearness to the task; without a model in ``model_options``, nothing else is asked.
-    """
+    """What the user wants of models in this run. Files None: no reply cache, no breaker beyond this run."""
 
     model_options: ModelOptions
-    embedding_model: str = ""
+    embedding_model: str = ""  # ranks by nearness to the task; without another model, nothing else is asked
     limits: SpendLimits = field(default_factory=SpendLimits)
     rate_limits: RateLimits = field(default_factory=RateLimits)
     keys: Keys = NO_KEYS

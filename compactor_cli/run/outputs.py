@@ -63,17 +63,14 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """The command line's options about output; nothing set means standard output.
-
-    ``compress``: for names without an ending of their own. ``force``: overwrite; in place also what has hard links.
-    """
+    """The command line's options about output; nothing set means standard output."""
 
     output: str = ""
     output_dir: str = ""
     in_place: bool = False
     append: bool = False
-    force: bool = False
-    compress: Compression = Compression.NONE
+    force: bool = False  # overwrite; in place also what has hard links
+    compress: Compression = Compression.NONE  # for names without an ending of their own
 
     @property
     def existing(self) -> Existing:

@@ -202,10 +202,7 @@ def _passed_on(held: _Held, outputs: Outputs) -> InputReport:
 
 
 def _holding_work(run_config: RunConfig, wanted: Outputs, emit: Listener | None = None) -> Callable[[Job], _Held]:
-    """The work on an input in another process or thread, which holds what the ``wanted`` outputs are to get.
-
-    ``emit``: gets events at once, from a thread.
-    """
+    """The work on an input in another process, or in a thread, from which ``emit`` gets events at once."""
     stopped = False
 
     def work(job: Job) -> _Held:

@@ -119,8 +119,8 @@ def _parts(source: str, size_bytes: int, split_bytes: int) -> list[tuple[Slice, 
     if not split_bytes or size_bytes <= split_bytes:
         return []
     if not is_parquet(source):
-        count = -(-size_bytes // split_bytes) if row_dialect(source, is_plain=True) else 0
-        places = [size_bytes * number // count for number in range(count + 1)] if count else []
+        count = -(-size_bytes // split_bytes) if row_dialect(source, is_plain=True) else 1
+        places = [size_bytes * number // count for number in range(count + 1)]
         return [(Slice(start=a, stop=b), b - a) for a, b in itertools.pairwise(places)]
     # Neighbouring row groups together, as long as they are no larger than that.
     parts: list[tuple[Slice, int]] = []
