@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, replace
 from functools import partial
@@ -121,9 +121,7 @@ def _run(
             _sweep(jobs, run_options, console)
         run_config = with_models(run_config, run_options, stack, run_report.emit)
         try:
-            with closing(_batch(jobs, run_config, run_options, console, stack, run_report)) as batch:
-                for report in batch:
-                    reports.append(report)
+            _work_on(jobs, run_config, run_options, console, stack, run_report, reports)
         finally:
             run_report.inputs = (*reports, *run_report.inputs)
             run_report.model = account_for(run_config, console, inputs=len(reports))
@@ -281,15 +279,16 @@ def _roots(jobs: Sequence[Job], run_options: RunOptions) -> tuple[str, ...]:
     return tuple(root for root in roots if is_folder(root))
 
 
-def _batch(
+def _work_on(
     jobs: Sequence[Job],
     run_config: RunConfig,
     run_options: RunOptions,
     console: Console,
     stack: ExitStack,
     run_report: RunReport,
-) -> Generator[InputReport, None, None]:
-    """The inputs one by one, what comes up on the way shown, saved and reported."""
+    reports: list[InputReport],
+) -> None:
+    """Do the jobs one by one into ``reports``, what comes up on the way shown, saved and reported."""
     total, unit = len(jobs), "file"
     if len(jobs) == 1:  # of one input its bytes are counted
         path = Path(jobs[0].source.path)
@@ -318,7 +317,7 @@ def _batch(
     with closing(run_batch(jobs, run_config, processes=run_options.processes, outputs=outputs, seen=seen)) as run:
         for report in run:
             run_report.emit(InputEnded(report=report))
-            yield report
+            reports.append(report)
 
 
 def _outputs(
