@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checks import brief, contains, is_test
@@ -149,7 +150,16 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
         wider = (other[-1] for other in kept[:MOST_CHECKS] if other[-1].outcome is newest.outcome)
         if not (is_test(newest.command) and any(contains(other.key, newest.key) for other in wider)):
             kept.append(group)
-    return [(_as_one(group), sum(run.outcome is group[-1].outcome for run in group)) for group in kept]
+    return [(_as_one(group), sum(map(partial(_ended_alike, group[-1]), group))) for group in kept]
+
+
+def _ended_alike(run: Run, other: Run) -> bool:
+    """Whether two runs of one kind ended the same way and printed the same, numbers aside."""
+    printed, others = (_NUMBER.sub("#", one.output[:_MAX_COMPARED_CHARS]) for one in (run, other))
+    return run.outcome is other.outcome and (printed == others or run.key.startswith(_ASKS_A_SERVER))
+
+
+_MAX_COMPARED_CHARS = 2_000
 
 
 def _kind(run: Run) -> str:

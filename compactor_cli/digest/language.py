@@ -64,6 +64,7 @@ class FixedWords:
     failing = _Word("failing when last run", "上次运行时失败", "最後の実行で失敗")
     changed = _Word("not run again since changes to", "以下改动后未再运行", "次の変更後は未実行")
     uncommitted = _Word("Not committed", "未提交", "未コミット")
+    found_changed = _Word("Found changed, not committed", "此前已有改动,未提交", "以前からの変更、未コミット")
     committed = _Word("in commit", "已提交", "コミット済み")
     by_others = _Word("committed outside this session", "在本会话之外提交", "このセッション外でコミット")
     stale = _Word("Passed before the newest edits of", "在以下最新改动之前通过", "次の最新編集より前に成功")

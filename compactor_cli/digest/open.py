@@ -334,11 +334,12 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
         records = records_of(run.result_record for run in older)
         yield Item(text=f"{words.stale} {paths}{words.colon}{checks}", records=records)
     lines: list[tuple[str, str, Iterable[int]]] = []
-    if work.uncommitted:
-        moved = {state.path: f" → {state.moved_to}" for state in analysis.files if state.moved_to}
-        changed = [f"{path}{moved.get(path, '')}" for path in work.uncommitted]
+    moved = {state.path: f" → {state.moved_to}" for state in analysis.files if state.moved_to}
+    for what, is_found in ((words.uncommitted, False), (words.found_changed, True)):
+        files = [path for path in work.uncommitted if (path in work.found_changed) is is_found]
+        changed = [f"{path}{moved.get(path, '')}" for path in files]
         listed = f"{_listed(changed, 2 * _MAX_PATHS)}{_rest_by_folder(changed[2 * _MAX_PATHS :])}"
-        lines.append((words.uncommitted, listed, work.uncommitted.values()))
+        lines += [(what, listed, [work.uncommitted[path] for path in files])] if files else []
     if untried := _tests_not_run(analysis):
         lines.append((words.untried, _listed([*untried], _MAX_PATHS), untried.values()))
     if debugging := _debugging_lines(analysis.operations):

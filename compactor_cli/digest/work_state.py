@@ -26,17 +26,19 @@ class WorkState:
     ``branch``: as git named it last, in the record ``branch_record`` (-1: unknown). ``checks``: the newest passing run
     of each check, with the changes since of what it covers. ``is_pushed``: whether a push was seen. ``uncommitted``:
     files changed after the last commit (or reset), where any git command shows that commits are made, and those that
-    git has listed as changed since, by whomever; each with the record that shows it. ``stashed``: those that `git
-    stash` put away in the record ``stash_record``, and that were not brought back. ``without_result``: positions of
-    calls at the end that nothing answered. ``by_others``: the newest commit made outside the session, which may hold
-    what was changed before, and the record that shows it. ``older``: positions of the runs of code that changed since.
-    ``elsewhere``: the folders of the runs in another folder, by position.
+    git has listed as changed since, by whomever; each with the record that shows it. ``found_changed``: those of them
+    that git listed before the session changed or committed anything, and that it did not touch. ``stashed``: those
+    that `git stash` put away in the record ``stash_record``, and that were not brought back. ``without_result``:
+    positions of calls at the end that nothing answered. ``by_others``: the newest commit made outside the session,
+    which may hold what was changed before, and the record that shows it. ``older``: positions of the runs of code that
+    changed since. ``elsewhere``: the folders of the runs in another folder, by position.
     """
 
     branch: str = ""
     branch_record: int = -1
     commits: tuple[Commit, ...] = ()
     uncommitted: Mapping[str, int] = field(default_factory=dict)
+    found_changed: frozenset[str] = frozenset()
     checks: tuple[tuple[Run, tuple[FileOperation, ...]], ...] = ()
     without_result: tuple[int, ...] = ()
     stashed: tuple[str, ...] = ()
@@ -136,11 +138,15 @@ def work_state(
     all_commits = (*commits, *_commits_elsewhere(away, elsewhere, states))
     is_outside = _outside(states)
     changes = [one for one in operations if one.action is not FileAction.READ and not is_outside(one.path)]
+    first_deed = min((*(one.event for one in changes), *(one.event for one in commits)), default=len(events))
+    at_first, _, _ = _listed_by_git([run for run in here if run.event < first_deed], ())
+    own = {end for path in not_stashed for end in _ends_of(path)}
     return WorkState(
         branch=branch,
         branch_record=branch_record,
         commits=all_commits,
         uncommitted=_with_listed(not_stashed, listed),
+        found_changed=frozenset(listed.keys() & at_first.keys() - own),
         stashed=tuple(state.path for state in uncommitted if state.changed < stashed_at)
         or _still_stashed(before, here),
         stash_record=stash.result_record if stash else -1,

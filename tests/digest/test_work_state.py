@@ -465,3 +465,12 @@ def test_tests_that_were_written_and_not_run_are_open() -> None:
     by_name = ran("node tests/tide.spec.ts", "it turns")
     done = digest(conversation(asked, written, by_name, says("Written.")), 2_000)
     assert not any("not run" in text for text in texts(done, Section.PLAN))
+
+
+def test_what_was_changed_before_the_session_did_anything_is_told_from_its_own_changes() -> None:
+    status = ran("git status --short", " M tide.py\n M clock.py")
+    later = ran("git status --short", " M tide.py\n M clock.py\n M store.py")
+    assert is_open(status, STORE, CLOCK, later) == [
+        "Not committed: clock.py, store.py",
+        "Found changed, not committed: tide.py",
+    ]
