@@ -182,7 +182,8 @@ def find_errors(
                 newest[run.key, run.line] = replace(found, fixing=fixing, is_in_part=is_in_part)
                 continue
             newest |= partly
-            if not (any(_fails_otherwise(run, one, read) for one in without) or _is_tried_again(run, later)):
+            is_past = bool(since) and _is_tried_again(run, later)
+            if not (is_past or any(_fails_otherwise(run, one, read) for one in without)):
                 # What a test prints in this form may be what it logged.
                 named = () if failed_tests(run.output) else erring_files(run.output).items()
                 files = tuple(file for file, line in named if not any(is_about(path, line) for path in found.fixes))
@@ -317,7 +318,7 @@ def _fails_otherwise(run: Run, other: Run, read: _Reader) -> bool:
 
 
 def _is_tried_again(run: Run, later: Sequence[Run]) -> bool:
-    """Whether what was to be handed to others failed again, of whatever: the last try says what is open."""
+    """Whether what was to be handed to others failed again, of whatever: after edits the last try says what is open."""
     programs = _programs(acting_part(run.command)) if _is_outward(run.command) else ()
     failed = (one for one in later if programs and one.outcome is CommandOutcome.FAILED)
     return any(set(programs).issubset(_programs(acting_part(one.command))) for one in failed)
