@@ -165,12 +165,13 @@ def test_a_stopped_run_dies_of_the_signal_and_leaves_whole_files(number: int, jo
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_run_over_the_rows_of_a_dataset_leaves_nothing(number: int, home: Path) -> None:
-    line = command("-t", "1500", "-j", "2", "-o", "small.jsonl", "--report", "r.json")
+    archive = home / "archive"
+    named = ("-o", "small.jsonl", "--report", "r.json", "--archive-dir", str(archive))
+    line = command("-t", "1500", "-j", "2", *named)
     with subprocess.Popen(line, stdin=subprocess.PIPE, start_new_session=True) as process:
         assert process.stdin
         process.stdin.write(dataset_bytes(60))  # and no end, so that it cannot be done before the signal
         process.stdin.flush()
-        archive = home / "data" / "compact" / "archive"
         deadline = time.monotonic() + 60
         while not any(archive.glob("state/*.zst")) and time.monotonic() < deadline and process.poll() is None:
             time.sleep(0.01)
