@@ -308,7 +308,8 @@ _ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)]|[A-Ha-h]\)|\[[ xX]\])\s+\S")
 # How a sentence begins that limits the one before it, takes it back, or speaks of what that names: alone, either of the
 # two would say what is not so.
 LIMITS = re.compile(
-    r"(?:But|However|Though|Although|Except|Unfortunately|Actually|Wait|Hmm|These|They|Those|So|The (?:rest|others?))\b"
+    r"(?:But|However|Though|Although|Except|Unfortunately|Actually|Wait|Hmm|So|Otherwise|Instead|Thus|Therefore"
+    r"|This|That|These|They|Those|The (?:rest|others?))\b"
     r"|[^.!?\n]{1,80}\bthough\b|但是?|不过|然而|しかし|ただし"
 )
 _NUMBER = re.compile(r"(\d{1,3}[.)]|[A-Ha-h]\))\s+")

@@ -322,3 +322,9 @@ def test_an_address_alone_is_quoted_whole_where_it_takes_twice_the_room() -> Non
     assert statements.opening(address, 40) == address
     assert statements.opening(address, 20) == ""
     assert statements.opening(f"{address} is the review", 40) == "… is the review"
+
+
+def test_a_sentence_that_speaks_of_the_one_before_it_is_one_piece_with_it() -> None:
+    told = "The gauge keeps its old name. That breaks the store. Otherwise all of it is well. The wheel turns at noon."
+    pieces = [piece for piece, _, _ in statements.statements_of(told)]
+    assert pieces == [told.removesuffix(" The wheel turns at noon."), "The wheel turns at noon."]
