@@ -69,6 +69,8 @@ def _twice(names: Counter[str]) -> int:
 
 def main() -> None:
     folders = [Path(name) for name in sys.argv[1:]] or [HERE]
+    if missing := [str(folder) for folder in folders if not folder.is_dir()]:
+        sys.exit(f"no such folder: {', '.join(missing)}; usage: python benchmarks/house.py [FOLDER …]")
     found = [figures(folder) for folder in folders]
     width = max(len(name) for name in found[0])
     print(" " * width, *(f"{folder.name:>14}" for folder in folders))
