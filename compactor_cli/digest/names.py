@@ -27,7 +27,7 @@ from compactor_cli.digest.events import (
 from compactor_cli.digest.files import contents, is_search, patched_files
 from compactor_cli.digest.salience import FILE_KINDS, KINDS, Lines
 from compactor_cli.digest.shell import shell_operations
-from compactor_cli.digest.statements import TokenCache, head
+from compactor_cli.digest.statements import TokenCache, head, opening
 from compactor_cli.model.summary import Item
 
 if TYPE_CHECKING:
@@ -95,6 +95,25 @@ def _tool_label(call: Event) -> str:
     )
     text = head(text, _MOST_CHARS)
     return (f"`{text}`" if text else call.name) if is_command else f"{call.name} {text}".strip()
+
+
+def call_words(call: Event, max_chars: int, mark: str = "") -> str:
+    """A call by what it does: its command in at most ``max_chars``, a ``mark`` on either side, else its name and file.
+
+    The name and the file are whole, however long; of what reads a part of the file, which part.
+    """
+    if command := shown(command_of(call.arguments)) if call.tool is ToolKind.COMMAND else "":
+        return f"{mark}{opening(command, max_chars)}{mark}"
+    patched = dict.fromkeys(path for _, path in patched_files(patch_of(call)))
+    name = "apply_patch" if patched else call.name
+    given = call.arguments if isinstance(call.arguments, Mapping) and call.tool is ToolKind.READ else {}
+    part = ", ".join(f"{key} {given[key]}" for key in _PART_KEYS if isinstance(given.get(key), int | list))
+    named = f"{name} {argument(call.arguments, PATH_KEYS) or ', '.join(patched)}".strip()
+    return f"{named} ({part})" if part else named
+
+
+# Which part of a file a call reads.
+_PART_KEYS = ("offset", "limit", "start_line", "end_line", "view_range", "line_range")
 
 
 # A name takes at least about this many tokens with its comma.

@@ -29,6 +29,7 @@ from compactor_cli.digest.files import is_undone
 from compactor_cli.digest.history import cut_lists, running_text
 from compactor_cli.digest.language import apart, terms
 from compactor_cli.digest.lists import thinned
+from compactor_cli.digest.names import call_words
 from compactor_cli.digest.noise import is_courtesy, is_narration, is_noise, is_passing
 from compactor_cli.digest.pasted import without_preface
 from compactor_cli.digest.settled import begins_with_assent, is_assent
@@ -48,15 +49,7 @@ from compactor_cli.digest.statements import (
     tail,
     without_end,
 )
-from compactor_cli.digest.wants import (
-    UserMessage,
-    call_words,
-    condensed,
-    is_remark,
-    newest_request,
-    outcome_of,
-    stop_before,
-)
+from compactor_cli.digest.wants import UserMessage, condensed, is_remark, newest_request, outcome_of, stop_before
 from compactor_cli.group.todos import State
 from compactor_cli.model.summary import Item
 

@@ -9,20 +9,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.choices import MAX_LOOKED_BACK, asks, last_question, last_words, pointed_at
-from compactor_cli.digest.commands import shown
-from compactor_cli.digest.edits import patch_of
-from compactor_cli.digest.events import (
-    PATH_KEYS,
-    Event,
-    EventKind,
-    FileAction,
-    ToolKind,
-    argument,
-    command_of,
-    results_of,
-)
-from compactor_cli.digest.files import patched_files
+from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, results_of
 from compactor_cli.digest.language import FixedWords, dense_share, extends, is_nearly
+from compactor_cli.digest.names import call_words
 from compactor_cli.digest.noise import is_courtesy, is_noise
 from compactor_cli.digest.pasted import is_pasted, own_words, without_data
 from compactor_cli.digest.statements import (
@@ -210,18 +199,6 @@ def is_short(text: str, short_words: int = SHORT_WORDS) -> bool:
     text = _ADDRESS.sub("", text)
     weight = len(text) * (1 + dense_share(text))
     return len(text.split()) < short_words and weight < _CHARS_PER_WORD * short_words
-
-
-def call_words(call: Event, max_chars: int, mark: str = "") -> str:
-    """A call by what it does: its command in at most ``max_chars``, a ``mark`` on either side, else its name and file.
-
-    The name and the file are whole, however long.
-    """
-    if command := shown(command_of(call.arguments)) if call.tool is ToolKind.COMMAND else "":
-        return f"{mark}{opening(command, max_chars)}{mark}"
-    patched = dict.fromkeys(path for _, path in patched_files(patch_of(call)))
-    name = "apply_patch" if patched else call.name
-    return f"{name} {argument(call.arguments, PATH_KEYS) or ', '.join(patched)}".strip()
 
 
 # How a sentence begins that asks for something, and what makes a rule of one.

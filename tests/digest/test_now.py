@@ -631,3 +631,10 @@ def test_what_code_came_to_that_was_written_in_words_and_run_stands_among_the_ne
     shown = Message(role=Role.TOOL, parts=(Text(text="exitcode: 0\nCode output: the newest reading is of 2024-12-10"),))
     one = digest(conversation(user("When was the newest reading taken?"), script, shown), 1_500)
     assert any(text.endswith("the newest reading is of 2024-12-10") for text in texts(one, Section.TASK))
+
+
+def test_of_a_file_that_is_read_in_parts_the_newest_step_names_the_part() -> None:
+    first = call("Read", "r", file_path="clock.py", limit=500), answer("x = 1", "r")
+    second = call("Read", "s", file_path="clock.py", offset=500, limit=500), answer("y = 2", "s")
+    one = digest(conversation(user("read clock.py, 500 lines at a time"), *first, *second), 900)
+    assert texts(one, Section.TASK)[-1].endswith("Read clock.py (limit 500) · Read clock.py (offset 500, limit 500)")
