@@ -158,17 +158,21 @@ def digest_session(
 def _cut(
     transcript: Transcript, settings: Settings, tokens: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    """Which records of those that are sent are summed up, earlier summaries among them, which stay, and where the tail
+    """Which records are summed up, earlier summaries among them, which of those that are sent stay, and where the tail
     begins (-1: there is none). The system records at the beginning always stay.
+
+    What subagents did stands in records that no client sends: those before the tail are summed up with the rest.
     """
     limits = measure_limits(transcript, group(transcript.messages), tokens)
     headless = replace(settings, keep=with_head(settings.keep, "turns", 0))
     start = LayoutSearch(limits=limits, settings=headless).by_settings().tail_start
     shown = sorted(sent(transcript))
-    covered = tuple(i for i in shown if limits.system_end <= i < start or transcript.messages[i].summary)
-    left_in = frozenset(shown) - frozenset(covered)
+    covered = [i for i in shown if limits.system_end <= i < start or transcript.messages[i].summary]
+    left_in = frozenset(shown).difference(covered)
     kept = tuple(i for i in shown if i in left_in)
-    return covered, kept, next((i for i in kept if i >= start), -1)
+    if covered:
+        covered += (i for i in range(covered[0], start) if transcript.messages[i].is_meta)
+    return tuple(sorted(covered)), kept, next((i for i in kept if i >= start), -1)
 
 
 def left_out(original: Transcript, now: Transcript) -> Iterator[tuple[str, Dropped]]:

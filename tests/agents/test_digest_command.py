@@ -134,3 +134,43 @@ def test_a_file_of_several_conversations_is_refused(compactor: Toolbox, name: st
 def test_a_line_that_is_still_being_written_does_no_harm(compactor: Toolbox, home: Path) -> None:
     (home / "live.jsonl").write_bytes(LARGE.read_bytes() + b'{"type":"assis')
     assert "tidegate/cli.py" in compactor("digest", home / "live.jsonl")[1]
+
+
+def test_what_a_subagent_did_in_records_that_no_client_sends_is_in_the_digest(tmp_path: Path) -> None:
+    written = {
+        "type": "tool_use",
+        "id": "w",
+        "name": "Write",
+        "input": {"file_path": "/app/tide.py", "content": "x = 1"},
+    }
+    acted = {"role": "assistant", "content": [written]}
+    came = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "w", "content": "File created"}]}
+    task = {
+        "type": "tool_use",
+        "id": "t",
+        "name": "Task",
+        "input": {"description": "Plan", "prompt": "Plan the tides."},
+    }
+    records: list[dict[str, Any]] = [
+        {"type": "user", "message": {"role": "user", "content": "plan the tides of the whole harbour, please"}},
+        {"type": "assistant", "message": {"role": "assistant", "content": [task]}},
+        *(
+            {"type": "progress", "data": {"type": "agent_progress", "message": {"type": one["role"], "message": one}}}
+            for one in (acted, came)
+        ),
+        {
+            "type": "user",
+            "message": {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "t", "content": "Planned."}],
+            },
+        },
+    ]
+    links = (
+        {"uuid": f"u{n}", "parentUuid": f"u{n - 1}" if n else None, "sessionId": "S", "cwd": "/app"} for n in range(5)
+    )
+    path = tmp_path / "session.jsonl"
+    path.write_text("".join(f"{json.dumps(one | link)}\n" for one, link in zip(records, links, strict=True)))
+    whole = settings_from({"keep_tail": 0}, Settings(), "test")
+    text = digest_session(read_session(str(path)), whole, limit=SizeLimit(tokens=600)).summary
+    assert "tide.py — created" in text
