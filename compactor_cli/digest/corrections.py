@@ -14,6 +14,7 @@ from compactor_cli.digest.causes import finds_cause
 from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.choices import last_question
 from compactor_cli.digest.commands import CommandOutcome
+from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.events import Event, EventKind, FileAction, short_name
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import apart, terms
@@ -115,7 +116,8 @@ def edited_names(operations: Sequence[FileOperation]) -> EditedNames:
     replaced, touched, written = dict[str, int](), dict[str, int](), set[str]()
     changes = [one for one in operations if one.action is FileAction.EDIT]
     for one in reversed(changes):
-        for old, new in one.replaced:
+        # What is written of code in a document changes none.
+        for old, new in () if one.path.endswith(PROSE) else one.replaced:
             before, after = set(old.split("\n")), set(new.split("\n"))
             gone = _IDENTIFIER.findall("\n".join(before - after - written))
             written |= after

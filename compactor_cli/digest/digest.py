@@ -34,7 +34,7 @@ from compactor_cli.digest.sections import DROP_ORDER, HEADING_TOKENS, build_sect
 from compactor_cli.digest.services import dialogue_statements
 from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import Statement, TokenCache
-from compactor_cli.digest.wants import lasting, outcome_of, stop_before
+from compactor_cli.digest.wants import is_rule, lasting, outcome_of, stop_before
 from compactor_cli.digest.work_state import WorkState
 from compactor_cli.model.settings import HIERARCHICAL
 from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
@@ -247,11 +247,13 @@ class _Writer:
     def _quoted(self, sections: Sections) -> dict[int, Item]:
         """What is quoted of the user's messages with what came of it, by record: a turn is opened by it."""
         texts = {one.record: one.text for one in self.analysis.messages}
-        return {
-            one.records[0]: one
-            for one in sections.get(Section.USER, ())
-            if one.records and one.text[:_SAME_CHARS] in texts.get(one.records[0], "")
-        }
+        found: dict[int, Item] = {}
+        for one in sections.get(Section.USER, ()):
+            message = texts.get(one.records[0], "") if one.records else ""
+            # A rule out of the middle of a message does not stand for the message.
+            if one.text[:_SAME_CHARS] in message and not (is_rule(one.text) and one.text in message[1:]):
+                found[one.records[0]] = one
+        return found
 
     def _to_remember(self, candidates: Sequence[Statement]) -> list[Statement]:
         """The statements of most weight that still stand, newest first among equals, in order."""

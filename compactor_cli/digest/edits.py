@@ -30,7 +30,7 @@ _MAX_LINE_CHARS = 110
 _MAX_LINES = 3
 _MAX_NAMED_CHARS = 40_000
 # What these endings name is prose: no check looks at it, and its headings are no comments.
-PROSE = (".md", ".txt", ".rst", ".adoc")
+PROSE = (".md", ".mdx", ".markdown", ".txt", ".rst", ".adoc")
 
 
 def changes_of(call: Event, path: str, window: str = "") -> Iterator[tuple[str, str]]:

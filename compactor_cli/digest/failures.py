@@ -558,5 +558,5 @@ def _programs(command: str) -> Sequence[str]:
 
 
 # A script on the command line is never run again.
-OF_ONE_USE = pattern(r"\b(?:python3?|node|ruby|perl) (?:-[ce]\b|-? ?<<)")
+OF_ONE_USE = pattern(r"\b(?:python3?|node|ruby|perl)(?: -{1,2}[a-z][\w=-]+)* (?:-[cep]\b|-? ?<<)")
 _AROUND = frozenset("cd q echo grep head tail cat sleep export source".split())

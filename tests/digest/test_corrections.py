@@ -81,6 +81,14 @@ def test_what_names_code_that_was_edited_later_is_marked() -> None:
     assert mark not in after("day = 1", "day = 2")
 
 
+def test_what_a_document_says_of_code_changes_none() -> None:
+    found = says("The export drops the second hour, `local_hours()` still takes it for a copy of the first one.")
+    page = call(
+        "Edit", "x", file_path="docs/export.mdx", old_string="tbd", new_string="`local_hours()` reads the clock."
+    )
+    assert "(files edited since)" not in shown(found, *AFTER, page, answer("ok", "x"), says("They are described."))
+
+
 def test_what_is_not_wrong_is_marked_only_where_its_lines_are_gone() -> None:
     found = says("The export takes the hours of a day from `local_hours()`, which reads the clock of the gauge once.")
 

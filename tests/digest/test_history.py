@@ -610,3 +610,23 @@ def test_the_rules_of_a_project_that_a_client_sends_are_no_output() -> None:
     rules = "# AGENTS.md instructions for /data/app\n\nNever edit `harbour/tide_table.py` by hand: `make tide-table`."
     one = digest(conversation(user("set the clock"), user(rules), says("I look at harbour/tide_table.py.")), 3_000)
     assert not any("by hand" in text for text in texts(one, Section.HISTORY))
+
+
+def test_a_rule_out_of_the_middle_of_a_long_request_does_not_stand_for_it() -> None:
+    entries = "\n".join(f"- the gauge of harbour {n} is read by the wheel at {n} o'clock" for n in range(40))
+    style = f"## Style\n\n- Don't complain about the old wheel if it turns.\n{entries}"
+    asked = user(f"You are a reviewer of gauges.\n\n## What to do\n\nReview the gauges.\n{entries}\n\n{style}")
+    found = [says(f"The gauge {n} reads `lock_{n}` without a key, so that the wheel turns twice.") for n in range(12)]
+    looked = [one for n in range(12) for one in (*ran(f"cat a{n}.py", f"return store.lock_{n}"), found[n])]
+    one = digest(conversation(asked, *looked, says("Done.")), 1_500)
+    assert texts(one, Section.USER) == ["Don't complain about the old wheel if it turns."]
+    assert texts(one, Section.HISTORY)[0].startswith("Asked: What to do")
+
+
+def test_the_end_of_a_sentence_around_code_does_not_stand_alone() -> None:
+    around = "For the wheel today:\n\n```yaml\ngauge: north\n```\n\nwithout additional work of the harbour."
+    told = says(f"{around} `wheel.turn()` is old and slow.")
+    session = (user("can the wheel use it?"), *ran("cat clock.py", "x = 1"), told, user("and the page?"), says("No."))
+    shown = rendered(digest(conversation(*session), 2_000).summary)
+    assert "`wheel.turn()` is old and slow." in shown
+    assert "without additional work" not in shown
