@@ -302,15 +302,8 @@ def _pieces(
         if lead and _MINOR.search(lead):
             factor *= MINOR_FACTOR
         shown, weight = _shortened(piece, scores, focus, _SPOKEN_CHARS), base.weight * factor
-        yield base._replace(
-            text=shown,
-            place=place,
-            form=form,
-            lead=lead,
-            weight=weight,
-            opens=opens,
-            closes=closes,
-        )
+        one = base._replace(text=shown, place=place, form=form, lead=lead, weight=weight)
+        yield one._replace(opens=opens, closes=closes)
 
 
 _MINOR = pattern(
