@@ -44,6 +44,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     elsewhere = analysis.work.elsewhere
     stated = {error.event: error.line for error in analysis.errors if is_shown(error, len(analysis.events))}
     committed = {commit.event: commit.hash for commit in analysis.work.commits}
+    removed = _removed(analysis.runs)
 
     def is_gone(run: Run) -> bool:
         """Whether a run made a commit that was amended, rebased or reset since."""
@@ -54,7 +55,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         (run, times)
         for run, times in ranked
         if not (is_gone(run) or never_ran(run))
-        if not (_is_deleted_branch(run, analysis.runs) or _is_of_removed(run, analysis.runs))
+        if not (_is_deleted_branch(run, analysis.runs) or _is_of_removed(run, removed))
         if run.changes_world or not analysis.edited.names_deleted(run.command, run.event)
         if not _is_shown_elsewhere(run, stated, analysis.work.branch)
         if not fails_later(run, analysis.errors, len(analysis.events))
@@ -110,14 +111,19 @@ def _is_deleted_branch(run: Run, runs: Sequence[Run]) -> bool:
     return made is not None and any(f"Deleted branch {made[1]} " in output for output in later)
 
 
-def _is_of_removed(run: Run, runs: Sequence[Run]) -> bool:
-    """Whether a run that changed nothing names what was removed or ended since: a worker, a container, a session."""
-    named = set(_NAME_OF_ONE.findall(run.command)) if not (run.changes_world or is_test(run.command)) else set()
-    later = (one for one in runs if named and one.event > run.event and one.outcome is not CommandOutcome.FAILED)
-    return any(not named.isdisjoint(found[1].split()) for one in later for found in _REMOVES.finditer(one.key))
+def _removed(runs: Sequence[Run]) -> dict[str, int]:
+    """What runs removed or ended, a worker, a container, a session, by name with the position of the last that did."""
+    gone = (run for run in runs if run.outcome is not CommandOutcome.FAILED)
+    return {name: run.event for run in gone for found in _REMOVES.finditer(run.key) for name in found[1].split()}
 
 
-# A name that was given to one thing: words joined by hyphens, or letters with digits.
+def _is_of_removed(run: Run, removed: Mapping[str, int]) -> bool:
+    """Whether a run that changed nothing names what was removed since."""
+    is_look = not (run.changes_world or is_test(run.command))
+    return is_look and any(removed.get(name, -1) > run.event for name in _NAME_OF_ONE.findall(run.command))
+
+
+# A name that was given to one thing: words joined by hyphens.
 _NAME_OF_ONE = pattern(r"(?<![\w./-])[a-z]\w*(?:-\w+)+(?![\w./-])")
 _REMOVES = pattern(r"\b(?:remove|delete|destroy|kill|close|stop|down)((?: [\w./-]+)+)")
 _NEW_BRANCH = pattern(r"Switched to a new branch '([^']+)'")

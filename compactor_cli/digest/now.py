@@ -264,6 +264,7 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
         yield Item(text=f"{label}{words.colon}{state}", records=(last.record,))
     if plan := _announced(analysis):
         yield plan
+    # Where they do not all fit, the newest say where work stopped.
     while steps and token_cache.item(steps_item(steps)) > budget_tokens - token_cache.text(state):
         del steps[0]
     if steps:
