@@ -220,23 +220,26 @@ class _Round:
             return
         candidates, is_looked = self.choice.candidates, self.choice.is_looked
         is_short = sum(compress(self.choice.chars, is_looked)) <= 4 * self.looked_left
-        new = [i for i, one in enumerate(candidates) if one.place >= 0]
-        telling = (i for i in new if (is_short or not is_looked[i]) and not _is_amid_code(candidates[i]))
-        lines = (i for i in new if candidates[i].form in _LINES and not _is_amid_code(candidates[i]))
-        passes = (
-            (MAX_OUTPUTS[-1], sorted(telling, key=lambda i: (candidates[i].form in _LINES, -candidates[i].event))),
-            (len(candidates), sorted(lines, key=lambda i: (-candidates[i].event, candidates[i].place))),
-        )
+        offered = [i for i, one in enumerate(candidates) if one.place >= 0 and not _is_amid_code(one)]
+        telling = (i for i in offered if is_short or not is_looked[i])
         known = {_without_numbers(candidates[number]) for number in self.taken}
-        for most, numbers in passes:
-            for number in numbers:
-                if self.left <= ITEM_TOKENS:
-                    return
-                shape = _without_numbers(candidates[number])
-                is_new = shape not in known and candidates[number].text not in self.choice.shown
-                if is_new and self.outputs[self.choice.items[number]] < most and self._has_room(number):
-                    known.add(shape)
-                    self._enter(number, 0)
+        newest_first = sorted(telling, key=lambda i: (candidates[i].form in _LINES, -candidates[i].event))
+        self._fill_with(newest_first, MAX_OUTPUTS[-1], known)
+        if self.left > ITEM_TOKENS:
+            lines = (i for i in offered if candidates[i].form in _LINES)
+            in_order = sorted(lines, key=lambda i: (-candidates[i].event, candidates[i].place))
+            self._fill_with(in_order, len(candidates), known)
+
+    def _fill_with(self, numbers: Iterable[int], max_outputs: int, known: set[str]) -> None:
+        """Takes these in turn where they say what is not ``known`` yet, at most this many lines of one answer."""
+        for number in numbers:
+            if self.left <= ITEM_TOKENS:
+                return
+            one = self.choice.candidates[number]
+            is_new = _without_numbers(one) not in known and one.text not in self.choice.shown
+            if is_new and self.outputs[self.choice.items[number]] < max_outputs and self._has_room(number):
+                known.add(_without_numbers(one))
+                self._enter(number, 0)
 
     def _has_room(self, number: int) -> bool:
         """Whether the lines of outputs have not taken what they may."""

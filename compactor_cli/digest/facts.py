@@ -48,8 +48,10 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
 
     def is_gone(run: Run) -> bool:
         """Whether a run made a commit that was amended, rebased or reset since."""
-        is_commit = "git commit" in run.key and COMMIT_LINE.match(run.line) is not None
-        return is_commit and committed.get(run.event, "no commit") not in run.line and run.event not in elsewhere
+        if "git commit" not in run.key or not COMMIT_LINE.match(run.line) or run.event in elsewhere:
+            return False
+        made = committed.get(run.event)
+        return made is None or made not in run.line
 
     shown_runs = [
         (run, times)
