@@ -6,7 +6,7 @@ Sections read these values, never the records; each is found in the module of it
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -184,11 +184,6 @@ _QUOTATION = re.compile(r"[\"“](?=.{12}).+[\"”]", re.DOTALL)
 _OF_THE_USER = re.compile(r"(?:the )?user (?!:)\w", re.IGNORECASE)
 
 
-def _runs_code(found: Iterable[Event]) -> bool:
-    """Whether code that was written into words was run: that leaves a result without a call."""
-    return any(one.kind is EventKind.RESULT and one.call < 0 and not one.of_client for one in found)
-
-
 def _analysed(
     request: Request,
     found: tuple[Event, ...],
@@ -210,6 +205,8 @@ def _analysed(
     work = work_state(found, ran, operations, files, directory, memory.work_state(), _branch(request))
     settled = decisions(found, taken_back, words)
     newly = {decision.whole for decision in settled}
+    does_work = ran or operations or any(one.is_of_written_code for one in found)
+    is_dialogue = scores.coding < _CODING and not does_work
     return Analysis(
         events=found,
         labels=Labels(found),
@@ -242,7 +239,7 @@ def _analysed(
         outcomes=outcomes(found, ran, operations, work.commits, words),
         edited=edited_names(operations),
         attached=attached(found, kept, _notices(request), memory.attached()),
-        is_dialogue=scores.coding < _CODING and not (ran or operations or _runs_code(found)),
+        is_dialogue=is_dialogue,
         focus=focus_names(request.focus),
         restore_files=request.restore_files,
         **known,

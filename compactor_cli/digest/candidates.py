@@ -167,14 +167,14 @@ _FILE_NAME = re.compile(r"[\w-][\w.-]*\.\w+|\b[A-Z][a-z]+file\b")
 def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Statement]:
     """What the newest commands and looks answered in one or two short lines: a state, whatever it names."""
     events, places = analysis.events, analysis.scores.table.lines.numbers
-    # What was shown without a call came of code in the words before it.
+    # What was shown without a call stands for itself.
     shown = (
-        (event.call if event.call >= 0 else number, event)
+        (number if event.is_of_written_code else event.call, event)
         for number, event in enumerate(events)
-        if event.kind is EventKind.RESULT and not (event.of_client or event.refusal is not None)
+        if event.kind is EventKind.RESULT and not (event.of_client or event.is_refusal)
     )
     for call, result in islice(reversed([*shown]), _MAX_ANSWERS):
-        if events[call] is not result and events[call].tool not in (ToolKind.COMMAND, ToolKind.READ):
+        if not (result.is_of_written_code or events[call].tool in (ToolKind.COMMAND, ToolKind.READ)):
             continue
         answered = (line.strip() for line in result.text.strip().split("\n") if not _is_slip(line))
         lines = list(islice(answered, _MAX_ANSWER_LINES + 1))
@@ -183,7 +183,7 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
         if not is_short or is_noise(text) or ATTACHMENTS.started.search(text):
             continue
         label = analysis.labels[call].text
-        if not label or text not in label:
+        if text not in label:
             weight = wordless[call].weight * (OUTPUT_FACTOR if label else FINAL_FACTOR)
             base = wordless[call]._replace(form=StatementForm.OUTPUT, label=label, weight=weight)
             yield base._replace(text=text, record=result.record, place=places.get(lines[0], 0))

@@ -109,6 +109,11 @@ class Event:
         """Whether the user turned the call down, or stopped it."""
         return self.refusal is not None
 
+    @property
+    def is_of_written_code(self) -> bool:
+        """Whether it is what code came to that was written into words and run: a result without a call."""
+        return self.kind is EventKind.RESULT and self.call < 0 and not self.of_client
+
 
 def events(
     transcript: Transcript, indices: Iterable[int], is_act: Callable[[ToolKind, str], bool] | None = None

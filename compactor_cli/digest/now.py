@@ -27,7 +27,7 @@ from compactor_cli.digest.events import (
 )
 from compactor_cli.digest.files import is_undone
 from compactor_cli.digest.history import cut_lists, running_text
-from compactor_cli.digest.language import apart, terms
+from compactor_cli.digest.language import FixedWords, apart, terms
 from compactor_cli.digest.lists import thinned
 from compactor_cli.digest.names import call_words
 from compactor_cli.digest.noise import is_courtesy, is_narration, is_noise, is_passing
@@ -242,11 +242,6 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     steps, acts = _steps_since(analysis, last)
     if analysis.is_dialogue:
         steps = []  # Facts has them, with what came of them
-
-    def steps_item(steps: Sequence[tuple[int, str]]) -> Item:
-        text = f"{words.since}{words.colon}{' · '.join(text for _, text in steps)}"
-        return Item(text=text, records=records_of(record for record, _ in steps))
-
     is_waiting = last is not None and analysis.events[-1].record <= last.record and last_question(last.text) != ""
     state = ""
     if last:
@@ -265,10 +260,10 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     if plan := _announced(analysis):
         yield plan
     # Where they do not all fit, the newest say where work stopped.
-    while steps and token_cache.item(steps_item(steps)) > budget_tokens - token_cache.text(state):
-        del steps[0]
-    if steps:
-        yield steps_item(steps)
+    left = budget_tokens - token_cache.text(state)
+    shown_steps = (_since_item(steps[at:], words) for at in range(len(steps)))
+    if fitting := next((item for item in shown_steps if token_cache.item(item) <= left), None):
+        yield fitting
     for number in analysis.work.without_result[-2:]:
         call = analysis.events[number]
         yield Item(text=f"{words.unanswered}{words.colon}{_call_words(call)}", records=(call.record,))
@@ -437,6 +432,11 @@ def _asked_record(analysis: Analysis) -> int:
     return max((*spoken, *(message.record for message in analysis.messages)), default=-1)
 
 
+def _since_item(steps: Sequence[tuple[int, str]], words: FixedWords) -> Item:
+    text = f"{words.since}{words.colon}{' · '.join(text for _, text in steps)}"
+    return Item(text=text, records=records_of(record for record, _ in steps))
+
+
 def _steps_since(analysis: Analysis, last: Event | None) -> tuple[list[tuple[int, str]], int]:
     """The newest calls, remarks and thoughts after what was said last and after the request: where work stopped.
 
@@ -456,8 +456,7 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[list[tuple[int
         done[text] = record, is_act is False
         acts, acted = acts + (is_act or 0), record if is_act else acted
     for event in analysis.events:
-        # What code came to that was written in the words before it.
-        if event.kind is EventKind.RESULT and event.call < 0 and event.record > since and not event.of_client:
+        if event.is_of_written_code and event.record > since:
             done[f"→ {opening(one_line(event.text), _MAX_CALL_CHARS)}"] = event.record, False
     for event in spoken:
         is_newest = event is spoken[-1] and event.record >= since
