@@ -267,7 +267,8 @@ def _passed_over(runs: Sequence[Run]) -> Callable[[FileState, int], bool]:
     switches = [
         (run.event, run.output)
         for run in runs
-        if run.outcome is CommandOutcome.OK and "|" not in run.command and _SWITCHES.match(run.key)
+        if run.outcome is CommandOutcome.OK and "|" not in run.command
+        if _SWITCHES.match(run.key) and _SWITCHED.search(run.output)
     ]
 
     def is_ignored(state: FileState, until: int) -> bool:
@@ -285,6 +286,8 @@ def _passed_over(runs: Sequence[Run]) -> Callable[[FileState, int], bool]:
 
 
 _SWITCHES = pattern(r"git (?:checkout|switch) [\w./-]*\w(?= *(?:$|[;&]))")
+# What git says of it; a file that is put back by its name alone is called the same way.
+_SWITCHED = pattern(r"^(?:Switched to branch|Already on) '", re.MULTILINE)
 
 
 def _is_in(names: Iterable[str], path: str) -> bool:
@@ -332,9 +335,11 @@ def _listed_by_git(runs: Sequence[Run], commits: Sequence[Commit]) -> tuple[dict
             max((one.start() for one in form.finditer(run.key)), default=-1)
             for form in (_TAKES_CHANGES, _LISTS_CHANGES)
         )
+        names = _LISTS_NAMES.search(run.key) if "|" not in run.command else None
+        shown = names.start() if names else shown
         if shown > taken and run.outcome is not CommandOutcome.UNKNOWN:
-            form = _NAMED_ALONE if _NAMES_ALONE.search(run.key) else _LISTED
-            named = (next(filter(None, found)) for found in form.findall(run.output))
+            listed_as = _NAMED_ALONE if names else _LISTED
+            named = (next(filter(None, found)) for found in listed_as.findall(run.output))
             _, _, new = run.output.partition("\nUntracked files:")
             # As seen from the root, wherever git was asked.
             shown_paths = (_UPWARDS.sub("", path) for path in named if not path.startswith("..."))
@@ -357,9 +362,11 @@ def _listed_by_git(runs: Sequence[Run], commits: Sequence[Commit]) -> tuple[dict
 
 _TAKES_CHANGES = pattern(r"\bgit (?:commit|stash|reset|checkout|restore|switch|merge|rebase|pull|cherry-pick)\b")
 _LISTS_CHANGES = pattern(
-    r"\bgit (?:status\b|diff(?: --(?:stat|cached|staged|name-only)| -- \S+)*(?= *(?:$|[|;&])))(?!.*--no-)"
+    r"\bgit (?:status\b|diff(?: --(?:stat|cached|staged)| -- \S+)*(?= *(?:$|[|;&])))(?!.*--(?:name-only|no-))"
 )
-_NAMES_ALONE, _NAMED_ALONE = pattern(r"--name-only$"), pattern(r"^()([\w./@-]+)$", re.MULTILINE)
+# A list of names and nothing else, whole.
+_LISTS_NAMES = pattern(r"\bgit diff(?: --(?:cached|staged))* --name-only(?: --(?:cached|staged))*$")
+_NAMED_ALONE = pattern(r"^()([\w./@-]+)$", re.MULTILINE)
 # The long form of a status, its short one, and the one of differences.
 _LISTED = pattern(
     r"^\s*(?:modified|deleted|both modified|renamed|new file): +(?:\S+ -> )?(\S+)$"

@@ -249,3 +249,17 @@ def test_a_commit_that_was_rebased_is_no_fact() -> None:
     steps = (ran("git rebase main", ""), ran("git log --oneline -2", "7e00b6e (HEAD -> utc) Store UTC\n9e00b6e Begin"))
     one = digest(conversation(user("store the times in UTC"), STORE, COMMIT, *steps), 3_000)
     assert "4f1c2aa" not in "\n".join(texts(one, Section.COMMANDS))
+
+
+def test_a_file_that_is_put_back_by_its_name_alone_shows_nothing_of_the_others() -> None:
+    status = ran("git diff", "-a\n+b")
+    put_back = ran("git checkout lock.json", "Updated 1 path from the index")
+    assert is_open(STORE, status, put_back) == ["Not committed: store.py"]
+
+
+def test_the_part_of_a_list_of_names_that_a_filter_shows_leaves_an_earlier_status_in_force() -> None:
+    status = ran("git status --short", " M api/a.ts\n M api/b.ts\n M store.py")
+    part = ran("git diff --name-only | head -1", "api/a.ts")
+    assert is_open(STORE, status, part) == ["Not committed: store.py, api/a.ts, api/b.ts"]
+    staged = ran("git diff --name-only --cached", "api/a.ts")
+    assert is_open(STORE, staged) == ["Not committed: store.py, api/a.ts"]
