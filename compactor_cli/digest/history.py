@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 class DigestTurn:
     """What was asked, and how it ended. ``first``, ``last``: positions of its events.
 
-    ``closing``: position of the last message of the assistant, -1 where it said nothing.
+    ``closing``: position of the last message of the assistant, -1 where it has none.
     """
 
     number: int

@@ -23,7 +23,7 @@ def whole_lists(spoken: Iterable[Statement], analysis: Analysis, chars: int) -> 
     most, meant = chars * WHOLE_RATIO, Meant(analysis)
 
     def is_entry(one: Statement) -> bool:
-        # What became of an entry is said of it alone.
+        # What became of an entry is stated of it alone.
         return one.form is StatementForm.ITEM and one.event not in analysis.taken_back
 
     for (_, are_entries), group in groupby(spoken, key=lambda one: (one.event, is_entry(one))):

@@ -59,7 +59,7 @@ _MAX_REPLIED_CHARS = 240
 _MAX_QUESTIONS, _MAX_STANDING, _MIN_FRAMING_WORDS = 4, 3, 3
 _MAX_QUESTION_CHARS = 400
 _MAX_CALL_CHARS = 160
-# Of a dialogue, what the assistant said last stands among what happened, unless it is a question that waits.
+# Of a dialogue, the assistant's last message stands among what happened, unless it is a question that waits.
 _REQUEST_RATIO, _REQUEST_RATIO_OF_CHAT = 0.55, 0.85
 _MAX_THOUGHT_CHARS, _MIN_EXPLAINING_CHARS = 240, 160
 _MAX_STEPS = 4
@@ -70,7 +70,7 @@ _MIN_OUTCOME_TOKENS = 80
 
 
 def now_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
-    """The newest request (with an earlier one where it is a few words), what was said last, the steps since."""
+    """The newest request (with an earlier one where it is a few words), the last message, the steps since."""
     budget_tokens = min(budget_tokens, _MAX_TASK_TOKENS)
     asked_tokens = request_tokens(budget_tokens, analysis)
     requests = list(_requests(analysis, asked_tokens, token_cache))
@@ -171,7 +171,7 @@ def _replied_to(newest: UserMessage, before: str, analysis: Analysis) -> str:
 
 
 def _leans(text: str) -> bool:
-    """Whether a message begins with a few words that answer, or points at what was said before it."""
+    """Whether a message begins with a few words that answer, or points at an earlier message."""
     first = next(iter(sentences(text)), "")
     return len(first.split()) <= _MAX_ANSWER_WORDS or _POINTS_BACK.search(text) is not None
 
@@ -236,7 +236,7 @@ def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Anal
 
 
 def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> Iterator[Item]:
-    """What the assistant said last (its end, if it asks), the steps since, calls nobody answered."""
+    """The assistant's last message (its end, if it asks), the steps since, calls nobody answered."""
     words = analysis.words
     newest, (last, is_since) = newest_request(analysis), _last_telling(analysis)
     steps, acts = _steps_since(analysis, last)
@@ -252,7 +252,7 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     # What was to be done in a step that was closed since is done.
     is_closed = last is not None and any(one.record > last.record for one in analysis.plan.of(State.DONE))
     if last and is_since and len(state) >= least and not (acts and is_closed):
-        # What was said before something was done is no state any more.
+        # A message from before something was done is no state any more.
         asks_still = is_waiting and not _is_answered_in_kept(last.record, analysis)
         is_gone = acts or (newest and _is_past(newest, analysis))
         label = words.earlier_state if is_gone else words.waiting if asks_still else words.stood
@@ -314,7 +314,7 @@ def _gist(
         most = thinned(pieces, analysis, lambda left: token_cache.text(_shown(left)) <= budget_tokens)
         return _shown(most or _ends(pieces, budget_tokens, analysis, token_cache))
     if analysis.is_dialogue:
-        return ""  # it is chosen with what happened, as what else was said
+        return ""  # it is chosen with what happened, as the other messages
     question = last_question(text)
     spoken = [one for one in pieces if one.form is not StatementForm.CODE and one.text not in question]
     return _shown(_chosen_pieces(analysis, token_cache, spoken, "", budget_tokens))
@@ -401,7 +401,7 @@ def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:
 
 
 def _announced(analysis: Analysis) -> Item | None:
-    """What the assistant said last that it would do after something else, where no later words or calls name that."""
+    """The last thing that the assistant announced for after something else, where no later words or calls name it."""
     asked, words = _asked_record(analysis), analysis.words
     later = set[str]()
     for event in reversed(analysis.events):
@@ -438,7 +438,7 @@ def _since_item(steps: Sequence[tuple[int, str]], words: FixedWords) -> Item:
 
 
 def _steps_since(analysis: Analysis, last: Event | None) -> tuple[list[tuple[int, str]], int]:
-    """The newest calls, remarks and thoughts after what was said last and after the request: where work stopped.
+    """The newest calls, remarks and thoughts after the last message and after the request: where work stopped.
 
     Each with its record. What only looked is left out first, and what was announced before something was done. And how
     many acted among them: edits, and commands that do not only look.
@@ -533,7 +533,7 @@ def _is_answered_in_kept(record: int, analysis: Analysis) -> bool:
 def question_items(
     analysis: Analysis, budget_tokens: int, token_cache: TokenCache, *, shown: Iterable[Item] = ()
 ) -> tuple[Item, ...]:
-    """The assistant's last questions, if nothing said after them, kept records included, may be the answer.
+    """The assistant's last questions, if no message after them, kept records included, may be the answer.
 
     Left out is what one of the items ``shown`` quotes.
     """

@@ -54,7 +54,7 @@ class PlanState:
     """The last known to-do list, and the last plan written as text (``ExitPlanMode``).
 
     ``is_past``: the user has asked for several other things since, for which files were edited: which steps are still
-    open, nobody has said. ``dealt_with``: see `done_since`, of the steps that the list does not call done.
+    open, no record shows. ``dealt_with``: see `done_since`, of the steps that the list does not call done.
     """
 
     todos: tuple[Todo, ...] = ()
@@ -127,7 +127,7 @@ def plan_items(
 
     Of a plan with nothing left to do, no step stands there: a list of finished steps alone reads as one of work to do.
     """
-    # Where other steps were begun or done since, nobody has said that one is still in progress.
+    # Where other steps were begun or done since, no record shows that one is still in progress.
     newest = max((todo.record for todo in state.todos if todo.state is not State.OPEN), default=-1)
     doing = [(words.doing if todo.record == newest else words.begun, todo) for todo in state.of(State.DOING)]
     doing.sort(key=lambda one: -one[1].record)

@@ -85,7 +85,7 @@ class Spoken:
 
 @dataclass(slots=True, kw_only=True)
 class Table:
-    """What is known about every atom and every word said.
+    """What is known about every atom and every word of a message.
 
     ``atoms``: the row of each atom. ``length_tokens``: of all events together. ``events``: how many there were.
     ``lines``: the distinct lines of the newest scan; not part of the state.
@@ -417,7 +417,7 @@ _COUNT_FEATURES = (
 def _of_counts(counts: tuple[int, ...]) -> dict[str, float]:
     """What the counters ``COUNTS`` and ``fewest`` say."""
     users, assistants, calls, results, summaries, edits, commands, reads, errors, lines, fewest = counts
-    # Read back from a summary that lost its table: chosen once as worth keeping, so as if said by the assistant.
+    # Read back from a summary that lost its table: chosen once as worth keeping, so as words of the assistant.
     assistants += summaries
     events = users + assistants + calls + results
     logged = map(log1p, (events, users, assistants, calls, results, edits, commands, reads))
