@@ -424,7 +424,7 @@ def _is_needless(path: Path, descriptor: int, archives: Iterable[Path]) -> bool:
         hashes = prefix_hashes(descriptor, [entry.bytes for entry in entries])
         for entry in sorted(entries, key=lambda entry: entry.bytes, reverse=True):
             # The original that the file begins with, the longest first.
-            if hashes[entry.bytes] == entry.sha256 and holds(archive, entry):
+            if hashes.get(entry.bytes) == entry.sha256 and holds(archive, entry):
                 late = os.pread(descriptor, size_bytes - entry.bytes, entry.bytes)
                 if entry.bytes == size_bytes or (late and _appended(path.parent, entry, late)):
                     return True

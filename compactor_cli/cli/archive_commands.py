@@ -178,7 +178,7 @@ def archive() -> None:
 @ARCHIVE_DIR
 def list_originals(limit: int, as_json: bool, archive_dir: str | None) -> int:
     """List what was archived, the newest first, with the file it came from."""
-    items = sorted(originals.listed(archives(archive_dir)), key=lambda item: item.entry.compacted_at, reverse=True)
+    items = sorted(originals.listed(archives(archive_dir)), key=lambda item: item.entry.compacted_at)[::-1]
     shown = items[:limit] if limit else items
     rows = []
     for item in shown:

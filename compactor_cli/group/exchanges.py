@@ -261,11 +261,11 @@ def _torn(messages: Sequence[Message], calls: Sequence[Half], results: Sequence[
         return {}
     turn_of = list(accumulate(map(int, map(is_user_words, messages))))
     found = {}
-    for half in (*calls, *results):
-        at = bisect_left(unread, half.record)
-        near = unread[at : at + 1] if half in calls else unread[:at][-1:]
-        if near and turn_of[near[0]] == turn_of[half.record]:
-            found[half] = (half.record, near[0])
+    for halves, step in ((calls, 0), (results, -1)):  # a result is looked for after its call, a call before its result
+        for half in halves:
+            at = bisect_left(unread, half.record) + step
+            if 0 <= at < len(unread) and turn_of[unread[at]] == turn_of[half.record]:
+                found[half] = (half.record, unread[at])
     return found
 
 

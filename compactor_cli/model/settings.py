@@ -298,7 +298,7 @@ def read_seconds(value: object, where: str) -> float:
 def read_size_bytes(value: object, where: str) -> int:
     """A number of bytes, in units of 1,024: ``1048576``, ``"128M"``, ``"1.5g"``. Raises UsageError."""
     number = float(value) if isinstance(value, int) else _with_unit(value, _BYTES)
-    if number is None:
+    if number is None or number < 0:
         raise _refused(value, "is not a number of bytes", "64M or 1G", where)
     return int(number)
 

@@ -254,7 +254,7 @@ class Slice:
 def row_start(file: io.FileIO, offset: int) -> int:
     """The first byte of the first row that begins on a line after ``offset``, or at it; 0 for 0.
 
-    Blanks and blank lines are in front of a row never, after one always, as `Records` has it.
+    Blanks and blank lines between two rows belong to the first, as `RecordReader` has it.
     """
     if offset <= 0:
         return 0

@@ -282,14 +282,14 @@ def session_page(
 def _fates(plan: Plan, count: int) -> list[Fate]:
     fates = [Fate.KEPT] * count
     edited = {edit.record for edit in plan.edits if edit.part != USAGE}
+    # A record whose counter alone is set anew holds the same as before.
+    recounted = {edit.record for edit in plan.edits} - edited
     for span in plan.spans:
         for i in range(span.start, span.stop):
             if span.action is Action.COVER:
                 fates[i] = Fate.SUMMARISED
             elif span.action is Action.PRUNE:
-                # A record whose counter alone is set anew holds the same as before.
-                counted = any(edit.record == i for edit in plan.edits)
-                fates[i] = Fate.SHORTENED if i in edited else Fate.KEPT if counted else Fate.LEFT_OUT
+                fates[i] = Fate.SHORTENED if i in edited else Fate.KEPT if i in recounted else Fate.LEFT_OUT
     return fates
 
 

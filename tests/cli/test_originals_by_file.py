@@ -171,9 +171,10 @@ def test_an_original_is_not_poured_on_a_terminal(work: Path, compact: Run) -> No
     assert b"compactor undo session.jsonl" in done.stderr
 
 
-def test_what_was_archived_is_listed_the_newest_first(work: Path, compact: Run, compactor: Run) -> None:
+def test_what_was_archived_is_listed_the_newest_first_within_a_second_too(
+    work: Path, compact: Run, compactor: Run
+) -> None:
     compact("-i", "-t", "1500", "session.jsonl")
-    _make_old(work / ".transcripts")
     compact("-i", "-t", "1500", "rows.jsonl")
     found = [json.loads(line) for line in compactor("archive", "list", "--json").out.splitlines()]
     assert [Path(item["source"]).name for item in found] == ["rows.jsonl", "session.jsonl"]

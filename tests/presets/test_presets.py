@@ -11,7 +11,15 @@ from pathlib import Path
 import pytest
 
 from compactor_cli.model.errors import UsageError
-from compactor_cli.model.settings import Settings, Size, read_ratio, read_seconds, read_tokens, settings_from
+from compactor_cli.model.settings import (
+    Settings,
+    Size,
+    read_ratio,
+    read_seconds,
+    read_size_bytes,
+    read_tokens,
+    settings_from,
+)
 from compactor_cli.presets import load_preset, preset_names
 from compactor_cli.run.documents import faults
 
@@ -112,3 +120,9 @@ def test_ratio(said: object) -> None:
 def test_what_is_no_share(said: object) -> None:
     with pytest.raises(UsageError):
         read_ratio(said, "x")
+
+
+@pytest.mark.parametrize("said", [-1, "-1", "-64M", "x", "", None])
+def test_what_is_no_number_of_bytes(said: object) -> None:
+    with pytest.raises(UsageError):
+        read_size_bytes(said, "x")
