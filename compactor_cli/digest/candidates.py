@@ -16,6 +16,7 @@ from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.causes import concluded, finds_cause, supposes, turns_away
 from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
 from compactor_cli.digest.choices import asks_the_user, is_option, offered
+from compactor_cli.digest.commands import sent_words
 from compactor_cli.digest.corrections import standing
 from compactor_cli.digest.events import (
     REPORTING_TOOLS,
@@ -23,6 +24,7 @@ from compactor_cli.digest.events import (
     EventKind,
     FileAction,
     ToolKind,
+    command_of,
     is_own,
     is_service_call,
     results_of,
@@ -30,7 +32,7 @@ from compactor_cli.digest.events import (
 )
 from compactor_cli.digest.failures import is_open
 from compactor_cli.digest.files import is_undone
-from compactor_cli.digest.language import is_term
+from compactor_cli.digest.language import word_beginnings
 from compactor_cli.digest.names import PATH_ALONE
 from compactor_cli.digest.noise import (
     DEFINERS,
@@ -83,6 +85,8 @@ OUTPUT_FACTOR = 0.55
 THOUGHT_FACTOR, _THOUGHT_PLACE = 0.7, 1_000
 # A piece of something larger.
 SCRAP_FACTOR = 0.5
+# So many line feeds written as two characters: a text inside a value of a message to a program.
+_MANY_ESCAPES = 2
 # Statements that name the focus are quoted around it, in about this many characters.
 _FOCUS_CHARS = 200
 # Of a long text, the parts around a name.
@@ -94,7 +98,7 @@ _SPOKEN_CHARS_PER_TOKEN = 60
 _OUTPUTS_PER_TOKEN = 0.16
 _MIN_OUTPUTS = 40
 _MAX_ANSWERS, _MAX_ANSWER_LINES, _MAX_ANSWER_CHARS = 60, 2, 160
-_MIN_REPORT_CHARS = 400
+_MIN_REPORT_CHARS, _TASK_CHARS = 400, range(200, 8_000)
 _BETWEEN_LINES = " · "
 _LINES_PER_ATOM = 3
 # So many lines, the newest, are compared with what is under way.
@@ -143,19 +147,21 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
             factor = TAKEN_BACK_FACTOR if is_doubted else CHANGED_SINCE_FACTOR if is_changed else 1.0
             found.append(one._replace(weight=one.weight * factor) if factor != 1.0 else one)
     found.extend(_thought_pieces(analysis, wordless))
-    reports = {**_reports(events, chars), **_tasks(analysis)}
-    for number, text in reports.items():
-        # Prose that the agent was given: its statements stand under the label of the call.
+    prose = {**_reports(events, chars), **_tasks(analysis), **_sent(events)}
+    for number, text in prose.items():
+        # Its statements stand under the label of the call.
         base = wordless[number]._replace(label=labels[number].text)
         found.extend(_pieces(text, base, scores, focus))
     is_gone = analysis.is_gone
     outputs = _outputs(analysis, max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN)), wordless)
-    answers = [one for one in _answers(analysis, wordless) if not any(is_gone(one.event, line) for line in _rows(one))]
+    answers = [one for one in _answers(analysis, wordless) if one.event not in prose]
+    answers = [one for one in answers if not any(is_gone(one.event, line) for line in _rows(one))]
     known = set(chain.from_iterable(map(_rows, answers)))
     found.extend(
         one
         for one in outputs
-        if one.event not in reports and one.text not in known and not is_gone(one.event, one.text)
+        if one.event not in prose and events[one.event].call not in prose  # the answer repeats what was sent
+        if one.text not in known and not is_gone(one.event, one.text)
     )
     found.extend(answers)
     return found
@@ -223,6 +229,13 @@ def _reports(events: Sequence[Event], chars: int) -> dict[int, str]:
     }
 
 
+def _sent(events: Sequence[Event]) -> dict[int, str]:
+    """What commands sent to others in words, by the position of the call."""
+    done = (call for call, result in results_of(events).items() if not (result.is_error or result.is_refusal))
+    lines = {call: command_of(events[call].arguments) for call in done if events[call].tool is ToolKind.COMMAND}
+    return {call: text for call, line in lines.items() if (text := sent_words(line))}
+
+
 def _tasks(analysis: Analysis) -> dict[int, str]:
     """The newest text of each file that describes a task, as it was read, by its position."""
     positions = {call: n for n, event in enumerate(analysis.events) if (call := event.call) >= 0}
@@ -236,7 +249,6 @@ _TASK_FILE = pattern(
     r"(?:^|[/_.-])(?:todos?|plans?|tasks?|issues?|specs?|tickets?|prd|requirements?|brief|story|stories)(?:[/_.-]\S*)?\.md$",
     re.IGNORECASE,
 )
-_TASK_CHARS = range(200, 8_000)
 
 
 def _report_words(event: Event) -> str:
@@ -449,6 +461,7 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         weight = OUTPUT_FACTOR * base.weight * (SCRAP_FACTOR if is_scrap(text) else 1.0)
         weight *= under_way.worth(text) if is_look else 1.0
         shown, named = _shortened(text, scores, focus), (base.event, place, form, "", label.text)
+        weight *= SCRAP_FACTOR if shown.count("\\n") >= _MANY_ESCAPES else 1.0
         yield Statement(shown, *named, base.record, base.at_tokens, weight)
 
 
@@ -510,7 +523,6 @@ def _telling_lines(
 
 
 def _rows(answer: Statement) -> list[str]:
-    """The lines of a whole answer."""
     return answer.text.split(_BETWEEN_LINES)
 
 
@@ -523,10 +535,6 @@ _MAX_SHARE = 0.03
 _MIN_SHARING_LINES = 5
 # How many characters of a request, and of what was said last, are looked at.
 _MAX_UNDER_WAY_CHARS = 4_000
-_BEGINNING = 5
-_MOST_REMEMBERED = 1 << 16
-# That it begins with a letter or a digit is seen before any of the ways in which it may go on is tried.
-_WORD_PART = re.compile(r"(?=[^\W_])(?:[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d{3,}|[^\W\d_]{2,})")
 # Before it, where a search found it: `src/clock.py:12:`.
 _DEFINES = re.compile(
     rf"(?:[\w./@+-]++:)?(?:\d+[:-]\s*)?{MODIFIER}*(?:{DEFINERS}|module)\s+[\w$(*]"
@@ -546,17 +554,17 @@ class UnderWay:
     """
 
     def __init__(self, analysis: Analysis, lines: Iterable[str]) -> None:
-        self._wanted = set(_word_parts("\n".join(_texts_under_way(analysis)))) - {""}
+        self._wanted = set(word_beginnings("\n".join(_texts_under_way(analysis)))) - {""}
         # `intersection` makes no set of the line itself, which would hold ten times as much.
         wanted = self._wanted.intersection
-        self._shared = {line: wanted(_word_parts(line)) for line in lines}
+        self._shared = {line: wanted(word_beginnings(line)) for line in lines}
         times, number = Counter(chain.from_iterable(self._shared.values())), len(self._shared) + 1
         most = max(_MIN_SHARING_LINES, int(_MAX_SHARE * number))
         self._worth = {word: log(number / many) / log(number) for word, many in times.items() if many <= most}
 
     def worth(self, line: str) -> float:
         """A factor for a line: more than 1 where it shares what few lines have."""
-        words = self._shared[line] if line in self._shared else self._wanted.intersection(_word_parts(line))
+        words = self._shared[line] if line in self._shared else self._wanted.intersection(word_beginnings(line))
         shared = fsum([self._worth[word] for word in words if word in self._worth])
         return min(MAX_WORTH, 1.0 + SHARED * shared + (DEFINES if defines(line) else 0.0))
 
@@ -568,22 +576,3 @@ def _texts_under_way(analysis: Analysis) -> Iterable[str]:
     failing = (f"{error.command}\n{error.line}" for error in analysis.errors if is_open(error, len(events)))
     asked = (newest.text[:_MAX_UNDER_WAY_CHARS],) if newest else ()
     return chain(asked, steps, failing, (events[last].text[-_MAX_UNDER_WAY_CHARS:],) if last >= 0 else ())
-
-
-class _Beginnings(dict[str, str]):
-    """How a word begins, empty where it carries no meaning; worked out once for the transcripts of a batch."""
-
-    def __missing__(self, word: str) -> str:
-        if len(self) >= _MOST_REMEMBERED:
-            self.clear()
-        lowered = word.lower()
-        found = self[word] = lowered[:_BEGINNING] if is_term(lowered) else ""
-        return found
-
-
-_beginnings = _Beginnings()
-
-
-def _word_parts(text: str) -> Iterator[str]:
-    """How the words of a text begin, those within names too."""
-    return map(_beginnings.__getitem__, _WORD_PART.findall(text))

@@ -63,6 +63,10 @@ class Run:
         return changes_world(self.command)
 
 
+# How a command begins that sends something to a server, again and again.
+ASKS_A_SERVER = "gh api "
+
+
 def acting_part(command: str) -> str:
     """Of a chain of commands, from the first to the last that changed the world, where these stand whole.
 
@@ -79,7 +83,27 @@ _MESSAGE = pattern(
     r"""(?:"\$\(cat <<.*?\n\s*\)"|"(?:[^"\\]|\\.)*"|'[^']*')""",
     re.DOTALL,
 )
-_BODY = pattern(r"""(-[fF] body=)(?:"(?:[^"\\]|\\.){30,}"|'[^']{30,}')""")
+_BODY = pattern(r"""((?:-[fF]|--(?:raw-)?field) body=)(?:"(?:[^"\\]|\\.){30,}"|'[^']{30,}')""")
+
+
+def sent_words(command: str) -> str:
+    """What a command sends to others in words: a comment, a request to merge, the message of a commit; or nothing."""
+    sent = _SENT.search(command)
+    return _SIGNATURE.sub("", _ESCAPED.sub(r"\1", sent[sent.lastindex or 0])).strip() if sent else ""
+
+
+_SENT = pattern(
+    r"""\b(?:gh|git (?:-C \S+ )?commit)\b[^|;&]{0,2000}? """
+    r"""(?:(?:(?:-[fF]|--(?:raw-)?field) body=|(?:-b|--body)[ =]|-\w*m )"""
+    r"""(?:["']?\$\(cat <<-? ?["']?(\w+)["']?\n(.*?)\n\s*\1|"((?:[^"\\]|\\.)*)"|'([^']*)')"""
+    r"""|(?:-[fF]|--(?:raw-)?field) (?:"body=((?:[^"\\]|\\.)*)"|'body=([^']*)'))""",
+    re.DOTALL,
+)
+_ESCAPED = re.compile(r"\\([`\"$\\])")
+# Whose it is, and a text that another program reads from elsewhere.
+_SIGNATURE = pattern(
+    r"^(?:Co-authored-by|Signed-off-by): .*$|^\W*Generated with .*$|^\$\([^\n]*\)$", re.MULTILINE | re.IGNORECASE
+)
 _CHANGES_WORLD = pattern(
     r"\bgit (?:-C \S+ )?(?:commit|push|merge(?!-)|rebase|tag|reset|revert|cherry-pick|checkout -b|switch -c|stash)\b"
     r"|\bgh (?:pr|issue|release|repo)\b(?![^|;&]*\b(?:view|list|diff|status|checks)\b)"

@@ -9,7 +9,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checks import brief, contains, is_test
-from compactor_cli.digest.commands import COMMIT_LINE, CommandOutcome, Run, acting_part, asks_for_help
+from compactor_cli.digest.commands import (
+    ASKS_A_SERVER,
+    COMMIT_LINE,
+    CommandOutcome,
+    Run,
+    acting_part,
+    asks_for_help,
+    shown,
+)
 from compactor_cli.digest.failures import OF_ONE_USE, fails_later, is_shown, never_ran
 from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords
@@ -164,7 +172,7 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
 def _ended_alike(run: Run, other: Run) -> bool:
     """Whether two runs of one kind ended the same way and printed the same, numbers aside."""
     printed, others = (_NUMBER.sub("#", one.output[:_MAX_COMPARED_CHARS]) for one in (run, other))
-    return run.outcome is other.outcome and (printed == others or run.key.startswith(_ASKS_A_SERVER))
+    return run.outcome is other.outcome and (printed == others or run.key.startswith(ASKS_A_SERVER))
 
 
 _MAX_COMPARED_CHARS = 2_000
@@ -172,8 +180,8 @@ _MAX_COMPARED_CHARS = 2_000
 
 def _kind(run: Run) -> str:
     """What is the same for runs that do the same; what a server is given again and again differs in numbers."""
-    if run.key.startswith(_ASKS_A_SERVER):
-        return _NUMBER.sub("#", acting_part(run.command))
+    if run.key.startswith(ASKS_A_SERVER):
+        return _NUMBER.sub("#", shown(acting_part(run.command)))
     # What is searched for in its output is a part of what a command shows, and none of what a check checks.
     is_searched = not is_test(run.command) and "| grep" in run.command
     return " ".join(run.command.split()) if is_searched else run.key
@@ -182,13 +190,13 @@ def _kind(run: Run) -> str:
 def _as_one(group: Sequence[Run]) -> Run:
     """The newest of runs of one kind, without the numbers in which they differ."""
     newest = group[-1]
-    if len(group) == 1 or not newest.key.startswith(_ASKS_A_SERVER):
+    if len(group) == 1 or not newest.key.startswith(ASKS_A_SERVER):
         return newest
-    pieces = zip(*(_NUMBER.split(acting_part(run.command)) for run in group), strict=True)
+    pieces = zip(*(_NUMBER.split(shown(acting_part(run.command))) for run in group), strict=True)
     return replace(newest, command="".join(ELLIPSIS if len({*same}) > 1 else same[0] for same in pieces))
 
 
-_ASKS_A_SERVER, _NUMBER = "gh api ", re.compile(r"(\d+)")
+_NUMBER = re.compile(r"(\d+)")
 
 
 def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False, folder: str = "") -> Item:

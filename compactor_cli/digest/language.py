@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from compactor_cli.model.patterns import pattern
 
@@ -271,3 +271,29 @@ def extends(text: str, other: str) -> bool:
 
 
 _MIN_SAME_WORDS = 8
+
+
+# So much of a word tells it from others, whatever its ending.
+_BEGINNING = 5
+_MOST_REMEMBERED = 1 << 16
+# That it begins with a letter or a digit is seen before any of the ways in which it may go on is tried.
+_WORD_PART = re.compile(r"(?=[^\W_])(?:[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d{3,}|[^\W\d_]{2,})")
+
+
+class _Beginnings(dict[str, str]):
+    """How a word begins, empty where it carries no meaning; worked out once for the transcripts of a batch."""
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= _MOST_REMEMBERED:
+            self.clear()
+        lowered = word.lower()
+        found = self[word] = lowered[:_BEGINNING] if is_term(lowered) else ""
+        return found
+
+
+_beginnings = _Beginnings()
+
+
+def word_beginnings(text: str) -> Iterator[str]:
+    """How the words of a text begin, those within names too."""
+    return map(_beginnings.__getitem__, _WORD_PART.findall(text))

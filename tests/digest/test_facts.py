@@ -515,3 +515,13 @@ def test_how_something_was_is_no_fact_once_it_was_removed() -> None:
     shown = "\n".join(texts(one, Section.COMMANDS))
     assert "gauge-layout  working" in shown
     assert "tide-research  working" not in shown
+
+
+def test_what_a_server_was_given_is_one_line_though_each_call_has_a_comment_and_a_text_of_its_own() -> None:
+    sent = "gh api repos/tide/pulls/90/comments \\\n  --field in_reply_to=2836{0} \\\n  --raw-field body='{1}'"
+    reply = f"# Thread {{0}}: drift\n{sent}"
+    texts = ("Fixed in 4f1c2aa. The clock is read once.", "Fixed in 4f1c2aa. The row has a key of its own.")
+    given = [ran(reply.format(number, text), "{}") for number, text in enumerate(texts, 71)]
+    assert facts(user("answer the comments"), *given, says("done")) == [
+        "`gh api repos/tide/pulls/90/comments --field in_reply_to=… --raw-field body=…` → ok ×2"
+    ]

@@ -256,6 +256,20 @@ def test_what_another_model_reported_is_quoted_by_its_sentences() -> None:
     assert "for resuming" not in shown_text
 
 
+def test_what_was_sent_to_others_is_quoted_and_what_echoes_it_is_not() -> None:
+    reply = "gh api repos/tide/pulls/90/comments --field in_reply_to=2836 --raw-field body='{}'"
+    why = "Removed count_rows: reading all gauges twice adds a minute for deep_archives."
+    echo = f'{{"diff_hunk":"@@ -0,0 +1,9 @@\\n+def count_rows(deep_archives):\\n+    rows = 0","body":"{why}"}}'
+    message = "git commit -m \"$(cat <<'EOF'\nfix: one clock\n\nThe `fold` of deep_archives was lost.\n\nEOF\n)\""
+    committed = "[main 4f1c2aa] fix: one clock\n 3 files changed, 21 insertions(+)"
+    work = (ran(message, committed), ran(reply.format(why), echo), says("Both are answered."))
+    shown_text = rendered(digest(conversation(user("answer the comments"), *work), 1_500).summary)
+    assert why in shown_text
+    assert 'diff_hunk":' not in shown_text
+    assert "The `fold` of deep_archives was lost." in shown_text
+    assert "21 insertions" not in shown_text
+
+
 FOUND = """What happened:
 
 1. You committed 43c285d
