@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 
 from compactor_cli.formats.client_signs import (
@@ -107,16 +108,40 @@ def unfolded(text: str) -> str:
 def _unfolded_line(line: str) -> str:
     if line.lstrip()[:1] not in ("{", "["):
         return line
+    pieces = _MEMBERS.split(line)
+    ends = _object_ends(pieces)
     lines: list[str] = []
-    for piece in _MEMBERS.split(line):
+    at = 0
+    while at < len(pieces):
+        piece = "".join(pieces[at : ends.get(at, at) + 1])
         if lines and len(lines[-1]) + len(piece) <= _STATEMENT_CHARS and not piece.lstrip().startswith("{"):
             lines[-1] += piece
         else:
             lines.append(piece)
+        at = ends.get(at, at) + 1
     return "\n".join(lines)
 
 
+def _object_ends(pieces: Sequence[str]) -> dict[int, int]:
+    """Of each object that is no longer than a line may be, the positions of its first piece and of its last."""
+    ends: dict[int, int] = {}
+    begun: list[tuple[int, int, int]] = []  # position, depth and characters before it, of objects that go on
+    depth = chars = 0
+    for at, piece in enumerate(pieces):
+        if piece.lstrip().startswith("{"):
+            begun.append((at, depth, chars))
+        marks = _STRING.sub("", piece)
+        depth += marks.count("{") + marks.count("[") - marks.count("}") - marks.count("]")
+        chars += len(piece)
+        while begun and depth <= begun[-1][1]:
+            first, _, before = begun.pop()
+            if chars - before <= _LONG_CHARS:
+                ends[first] = at
+    return ends
+
+
 _MEMBERS = re.compile(r"(?<=[\[,{])(?=\s*[{\"])")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def spoken_words(text: str) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 from conversation import answer, call, conversation, events_of, ran, says, summary, user
 
-from compactor_cli.digest.cleaning import without_gutters
+from compactor_cli.digest.cleaning import unfolded, without_gutters
 from compactor_cli.digest.events import EventKind, ToolKind, command_of, events, tool_kind
 from compactor_cli.formats.client_signs import path_stripper, working_directory
 from compactor_cli.model.transcript import Message, Role, Text, ToolCall, ToolResult
@@ -49,6 +50,19 @@ def test_long_json_is_broken_between_its_members_and_nothing_else_changes() -> N
     text = events_of(call("search_flights"), answer(f'{{"user_id": "mei_7", "rows": [{rows}]}}'))[1].text
     assert '{"flight": "HAT101", "price": 303},' in [line.strip() for line in text.split("\n")]
     assert text.replace("\n", "") == f'{{"user_id": "mei_7", "rows": [{rows}]}}'
+
+
+def test_an_object_that_fits_a_line_stays_one_with_what_it_holds() -> None:
+    threads = [
+        {"id": f"PRRT_{n}", "isResolved": n < 9, "comments": {"nodes": [{"path": f"src/gauge{n}.py", "line": n}]}}
+        for n in (7, 8, 9)
+    ]
+    text = json.dumps({"data": {"pullRequest": {"reviewThreads": {"nodes": threads}}}}, separators=(",", ":"))
+    lines = unfolded(text).split("\n")
+    assert "".join(lines) == text
+    assert [line.rstrip("]},") for line in lines[1:]] == [
+        json.dumps(thread, separators=(",", ":")).rstrip("]},") for thread in threads
+    ]
 
 
 def test_questions_that_are_asked_by_a_tool_and_what_the_user_answers_are_spoken() -> None:
