@@ -11,6 +11,7 @@ from compactor_cli.formats.client_signs import (
     ABOUT_EDIT,
     COMMAND_REPORT,
     CONTINUED,
+    FILE_FRAME,
     NOT_SPOKEN,
     OUTPUT_FRAME,
     OUTPUT_HEAD,
@@ -25,6 +26,7 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@
 _WINDOW = re.compile(r"^\[File: [^\n]* \(\d+ lines total\)\]\n(?:\(\d+ more lines above\)\n)?(?=\d+:)", re.MULTILINE)
 # From the line break on: that is searched for much faster than the beginning of a line.
 _GUTTER = re.compile(r"\n[ \t]*(\d+)(?:→|\t| \| ?)")
+_NUMBERED = re.compile(r"\d+:(?: [^\n]*)?(?:\n\d+:(?: [^\n]*)?)*\n*\Z")
 
 
 def without_block(text: str, tag: str) -> str:
@@ -65,6 +67,7 @@ def without_prompt(text: str) -> str:
     """Without the frame of an output: a prompt after it, what an editor says of an edit, tags, how it was run."""
     text = COMMAND_REPORT.sub(r"\1\2\3", text).lstrip("\n") if text.startswith("Command: ") else text
     text = OUTPUT_FRAME.sub(r"\1", text) if text.endswith("</output>") else text
+    text = FILE_FRAME.sub(r"\1", text) if text.startswith("<path>") else text
     text = OUTPUT_HEAD.sub(r"\1", text) if text.startswith(("Chunk ID: ", "Wall time: ")) else text
     text = ABOUT_EDIT.sub("", text) if " lines total)]" in text else text
     return _PROMPT.sub("", text) if "(Current directory: " in text[-_PROMPT_CHARS:] else text
@@ -76,11 +79,13 @@ _PROMPT_CHARS = 400
 def without_gutters(text: str, *, surely: bool) -> str:
     """Without numbers in front of lines (``   12→``, ``12<tab>``, ``12 | ``; ``12:`` below the head of a viewed file).
 
-    A tab is a gutter only where numbers follow one another or ``surely`` says so, a bar only where it does: a
-    table's first column may be numbers too.
+    All lines of a file that was ``surely`` read may begin with ``12:``. A tab is a gutter only where numbers follow one
+    another or ``surely`` says so, a bar only where it does: a table's first column may be numbers too.
     """
     if " lines total)]" in text and (head := _WINDOW.search(text)):
         return text[: head.end()] + re.sub(r"^\d+:", "", text[head.end() :], flags=re.MULTILINE)
+    if surely and _NUMBERED.match(text):
+        return re.sub(r"^\d+: ?", "", text, flags=re.MULTILINE)
     if "→" not in text and "\t" not in text and not (surely and " |" in text):
         return text
     lines = f"\n{text}"

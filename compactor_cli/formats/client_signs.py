@@ -51,6 +51,12 @@ AROUND_OUTPUT = pattern(
     r"|\*\*\* (?:Add|Update|Delete|Move|End) |Here's the result of running `cat -n`|[.sxFEX]+ +\[ *\d+%\]"
 )
 OUTPUT_FRAME = pattern(r"(?<=</returncode>\n)<output>\n?(.*?)\n?</output>\Z", re.DOTALL)
+# What opencode puts around a file that was read.
+FILE_FRAME = pattern(
+    r"\A<path>[^\n]*</path>\n<type>file</type>\n<content>\n?(.*?)\n*"
+    r"(?:\((?:End of file|Showing lines|Output capped)[^\n]*\)\n)?</content>",
+    re.DOTALL,
+)
 # What Codex tells of a call before its output; the exit code stays.
 OUTPUT_HEAD = pattern(
     r"\A(?:Chunk ID: \w+\n)?Wall time: [\d.]+ seconds\n(Process (?:exited with code -?|running with session ID )\d+\n)?"

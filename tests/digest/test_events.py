@@ -45,6 +45,16 @@ def test_line_numbers_go_but_tables_stay(text: str, shown: str) -> None:
     assert events_of(call("Bash", command="x"), answer(text))[1].text == shown
 
 
+def test_of_a_file_that_was_read_neither_frame_nor_numbers_stay() -> None:
+    content = "17: import os\n18: \n19: x = {1: 2}\n\n{}\n"
+    framed = f"<path>/data/app/src/a.py</path>\n<type>file</type>\n<content>{content}</content>"
+    for notice in ("(End of file - total 19 lines)", "(Showing lines 17-19 of 80. Use offset=20 to continue.)"):
+        text = framed.replace("{}", notice)
+        assert events_of(call("Read", file_path="a.py"), answer(text))[1].text == "import os\n\nx = {1: 2}"
+    listed = "17: import os\n19: x"
+    assert events_of(call("Bash", command="x"), answer(listed))[1].text == listed
+
+
 def test_long_json_is_broken_between_its_members_and_nothing_else_changes() -> None:
     rows = ", ".join(f'{{"flight": "HAT{number}", "price": {number * 3}}}' for number in range(100, 120))
     text = events_of(call("search_flights"), answer(f'{{"user_id": "mei_7", "rows": [{rows}]}}'))[1].text
