@@ -118,6 +118,7 @@ def opening(text: str, chars: int) -> str:
     if len(line) <= chars:
         return line
     ends = [end for found in _SENTENCE_END.finditer(line, 0, chars + 1) if _may_cut(line, end := found.end())]
+    ends = [end for end in ends if not _LIST_NUMBER.search(line, 0, end)]
     if ends and ends[-1] >= chars // 2:
         return line[: ends[-1]].rstrip()
     if cut := head(line, chars):
@@ -127,6 +128,10 @@ def opening(text: str, chars: int) -> str:
         return line
     rest = following if len(following) <= chars else head(following, chars)
     return f"{ELLIPSIS} {rest}" if rest else ""
+
+
+# What a list counts with: nothing ends there.
+_LIST_NUMBER = re.compile(r"(?<=[:;.!?] )\d{1,2}\.\s*\Z")
 
 
 def one_line(text: str) -> str:

@@ -42,6 +42,14 @@ def test_a_text_that_begins_with_a_very_long_word_is_quoted_without_it() -> None
     assert opening(f"'/var/folders/{'x' * 90}.png'\n\nwhy is the tide grey?", 60) == "… why is the tide grey?"
 
 
+def test_a_text_is_not_cut_after_the_number_of_a_list() -> None:
+    text = (
+        "Find out what is asked for. Choose among these kinds: 1. **No arguments**: look at all that is not committed"
+    )
+    assert opening(text, 60) == "Find out what is asked for. Choose among these kinds: 1. No …"
+    assert opening("Which kinds are there? 1. No arguments: look at all changes", 26) == "Which kinds are there?"
+
+
 def test_sentences_of_prose_lists_and_other_scripts() -> None:
     assert list(sentences("One is v1.2. Two!\n- three\n```\ncode.\n```\n修好了。下一步\uff1f好\uff01")) == [
         "One is v1.2.",
