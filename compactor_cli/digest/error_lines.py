@@ -12,7 +12,9 @@ from compactor_cli.formats.client_signs import AROUND_OUTPUT, exit_code
 from compactor_cli.model.patterns import pattern
 
 MOST_LINE_CHARS = 320
-_MAX_PLACES = 4
+_MAX_PLACES, _MAX_REASONS = 4, 3
+# What the names of failed tests may take of a line.
+_MOST_NAMES_CHARS = 240
 # A line that says that something went wrong.
 ERROR_PATTERN = pattern(
     r"^\s*(?:--- FAIL|FAIL(?:ED|URE)?\b|(?:mise )?ERROR\b|ERR!|ERR_[A-Z_]+\b|E  +\S|panic:|fatal:|fatal error"
@@ -67,10 +69,13 @@ def error_line(text: str) -> str:
     failed = failed_tests(text)
     lines = _of_failed_tests(lines) if failed else lines
     places = _one_of_each_file(_named_places(lines) if traced < 0 else ())
-    places = [line for line in places if not (failed and _RIGHT.search(line))]
+    names = " · ".join(failed)
+    places = [line for line in places if not (failed and (_RIGHT.search(line) or line.strip(" ─") in names))]
     if failed:
         # A test prints what it did in the same form as what was wrong, which says so, or comes last.
         places = ([line for line in places if _WRONG.search(line)] or places[-1:])[-_MAX_PLACES:]
+    if failed and not places:
+        places = list(dict.fromkeys(_reasons(text)))[:_MAX_REASONS]
     if not places:
         followed = zip_longest(lines, lines[1:], fillvalue="")
         places = next((_with_next(*pair) for pair in followed if _says_why(*pair)), [])
@@ -78,8 +83,8 @@ def error_line(text: str) -> str:
         places = [line for line in lines if not exit_code().search(line)][-1:]
     if not failed:
         return short(" · ".join(short(line.strip(), MOST_LINE_CHARS // 2) for line in places[:_MAX_PLACES]))
-    parts = (" · ".join(failed), *map(str.strip, places[:_MAX_PLACES]))
-    return short(" · ".join(short(part, MOST_LINE_CHARS // 2) for part in parts))
+    reasons = (short(line.strip(), MOST_LINE_CHARS // 2) for line in places[:_MAX_PLACES])
+    return short(" · ".join((short(names, _MOST_NAMES_CHARS), *reasons)))
 
 
 def _without_warnings(lines: Sequence[str]) -> Iterator[str]:
@@ -130,13 +135,35 @@ PLACE = pattern(r"\s*(?:\[[\w:.-]+\] )?[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+)?:? |\(
 
 
 def failed_tests(text: str) -> list[str]:
-    """The tests that a runner says failed, as Go and pytest name them: `--- FAIL: TestX`, `FAILED x.py::y`."""
-    found = (named or f"FAILED {test or other}" for named, test, other in _FAILED_TEST.findall(text))
-    return list(dict.fromkeys(found))
+    """The tests that a runner says failed, as it names them, without the time they took."""
+    found = (re.sub(r"\n +", " ", next(filter(None, names))) for names in _FAILED_TEST.findall(text))
+    return list(dict.fromkeys(f"FAILED {name}" if _NAMED_ALONE.match(name) else name for name in found))
 
 
 _FAILED_TEST = pattern(
-    r"^\s*(?:(--- FAIL: \S+)|FAILED (\S+::\S+)|(?:test )?(\S+::\S+) (?:\.\.\. )?FAILED\b)", re.MULTILINE
+    r"^\s*(?:(--- FAIL: \S+)|FAILED (\S+::\S+)|(?:test )?(\S+::\S+) (?:\.\.\. )?FAILED\b"  # Go, pytest, Cargo
+    r"|((?:FAIL|ERROR): test\w* \([\w.]+\))"  # unittest
+    r"|(\(fail\) .+?)(?: \[[\d.]+m?s\])?$|(FAIL +\S+\.\w+ > .+)$|(● .+ › .+)$"  # Bun, Vitest, Jest
+    r"|(\d+\) .+\n +.+):\n\n|(✖ .+?) \([\d.]+m?s\)$"  # Mocha, Node
+    r"|(\d+\) (?:\[[\w ]+\] › )?\S+\.\w+:\d+:\d+ › .*?)[ ─]*$"  # Playwright
+    r"|(rspec \S+\.rb\S* # .+)$|(\d+\) \S+::test\w+)"  # RSpec, PHPUnit
+    r"|\[ERROR\] +(\w+(?:\.\w+)*\.\w+:\d+ .+)$|(Failed \w+(?:\.\w+)+)(?: \[.*m?s\])$)",  # JUnit, .NET
+    re.MULTILINE,
+)
+_NAMED_ALONE = re.compile(r"\S+::\S+$")
+
+
+def _reasons(text: str) -> Iterator[str]:
+    """What was wrong with tests and what was expected, in the order in which it is printed."""
+    lines = [line.strip() for line in own_lines(text) if line.strip()]
+    for line, after in zip_longest(lines, lines[1:], fillvalue=""):
+        if _REASON.match(line):
+            yield f"{line} {after}" if line.endswith(":") else line
+
+
+_REASON = pattern(
+    r"(?:(?:[\w.]*(?:Error|Exception)\b|Failure/Error|error)(?: \[\w+\])?: |expect\(|Failed asserting |Assert\."
+    r"|(?:[Ee]xpected|[Rr]eceived|[Aa]ctual|got)\b[\w ]*:)"
 )
 _IS_FOLLOWED = pattern(r"^\s*FAIL +\S|:\s*$")
 _IS_POINTED_AT = pattern(r"\s*--> \S")

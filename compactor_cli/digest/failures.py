@@ -258,15 +258,16 @@ def _read(output: str) -> _Output:
     return _Output(text, failing, passed - failing, is_named)
 
 
-# How pytest (in two orders), Go, Cargo, unittest, Jest and Vitest print the result of a test.
+# How pytest (in two orders), Go, Cargo, unittest, Jest, Vitest, Bun and Node print the result of a test.
 _FAILS = pattern(
     r"^\s*(?:(?:--- FAIL: |FAILED \S*::)(\w+)|(?:test (?:\S*::)?|\S+::)(\w+)\S* (?:\.\.\. )?FAILED\b"
-    r"|FAIL: (test\w*) \(|(?:✕ (.+?)(?: \(\d.*\))?|× (.+?) \d+m?s)$)",
+    r"|FAIL: (test\w*) \(|(?:✕ (.+?)(?: \(\d.*\))?|× (.+?) \d+m?s)$"
+    r"|(?:\(fail\) (.+?)(?: \[[\d.]+m?s\])?|✖ (.+?) \([\d.]+m?s\))$)",
     re.MULTILINE,
 )
 _PASSES = pattern(
     r"^\s*(?:(?:--- PASS: |PASSED \S*::)(\w+)|(?:test (?:\S*::)?|\S+::)(\w+)\S* (?:\.\.\. )?(?:PASSED|ok)\b"
-    r"|(test\w*) \(.*\.\.\. ok$|✓ (.+?)(?: \(\d.*\)| \d+m?s)?$)",
+    r"|(test\w*) \(.*\.\.\. ok$|(?:✓|\(pass\)) (.+?)(?: \(\d.*\)| \d+m?s| \[[\d.]+m?s\])?$|✔ (.+?) \([\d.]+m?s\)$)",
     re.MULTILINE,
 )
 _COUNTED = pattern(r"\b(\d+) failed\b")
@@ -282,7 +283,7 @@ def _failure(line: str) -> tuple[frozenset[str], tuple[str, ...]]:
     """The tests that an error line names, and what else it says, without numbers of lines."""
     parts = (part.strip(f" {ELLIPSIS}") for part in _AT_LINE.sub("", line).split(" · "))
     messages = tuple(part for part in parts if part and not _TEST_NAME.match(part))
-    return frozenset(_TEST_NAME.findall(line)), messages
+    return frozenset(_names_of_tests(line)), messages
 
 
 def fails_alike(run: Run, other: Run) -> bool:
@@ -517,12 +518,16 @@ def fails_later(run: Run, errors: Sequence[ErrorRecord], number_of_events: int) 
     """Whether a later run fails that contains a run, or whose failing test its command names."""
     later = [one for one in errors if one.event > run.event and is_open(one, number_of_events)]
     return any(
-        contains(one.command, run.key) or any(map(run.command.__contains__, _TEST_NAME.findall(one.line)))
-        for one in later
+        contains(one.command, run.key) or any(map(run.command.__contains__, _names_of_tests(one.line))) for one in later
     )
 
 
-_TEST_NAME = pattern(r"(?:--- FAIL: |FAILED \S*::)(\w+)")
+def _names_of_tests(line: str) -> list[str]:
+    """The tests that an error line names, without how a runner says that they failed."""
+    return [name or other for name, other in _TEST_NAME.findall(line)]
+
+
+_TEST_NAME = pattern(r"(?:--- FAIL: |FAILED \S*::)(\w+)|(?:\(fail\) |FAIL +\S+ > |● |✖ )(.+?)(?= · |$)")
 # Where a run of tests ended early: what did not run is not said.
 _CUT_SHORT = pattern(r"panic: |! stopping after ")
 # By name, or by how the name begins.
