@@ -17,7 +17,7 @@ from compactor_cli.digest.causes import concluded, finds_cause, supposes, turns_
 from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
 from compactor_cli.digest.choices import asks_the_user, is_option, offered
 from compactor_cli.digest.commands import sent_words
-from compactor_cli.digest.corrections import standing
+from compactor_cli.digest.corrections import over_since, standing
 from compactor_cli.digest.events import (
     REPORTING_TOOLS,
     Event,
@@ -43,6 +43,7 @@ from compactor_cli.digest.noise import (
     is_noise,
     is_passing,
     is_scrap,
+    settles,
 )
 from compactor_cli.digest.open import State
 from compactor_cli.digest.salience import Scores
@@ -124,6 +125,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     changed = {one.name: one.event for one in analysis.operations if one.action is not FileAction.READ}
     last_change = max(changed.values(), default=-1)
     steps = {n for n in spoken[:-1] if events[n].kind is EventKind.ASSISTANT} - {*analysis.finals}
+    is_over = over_since(analysis)
     # Until the cause was found, others were suspected.
     newest_cause = {events[cause.event].turn: cause.event for cause in analysis.causes}
     for number in sorted(spoken, key=lambda number: (number not in analysis.finals, -number)):
@@ -140,6 +142,8 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
         goes_on = number + 1 < len(events) and events[number + 1].turn == events[number].turn
         kind = {"is_final": is_final, "is_past": is_past, "is_overtaken": number in steps, "is_answered": is_answered}
         for one in _pieces(text, base, scores, focus, goes_on=goes_on, is_service=is_service, **kind):
+            if is_over(one):
+                continue
             mark = standing(one, analysis)
             is_doubted = mark == analysis.words.overruled or (is_old and finds_cause(one.text))
             named = _FILE_NAME.findall(f"{one.text} {one.lead}") if number < last_change else ()
@@ -291,7 +295,7 @@ def _pieces(
             if piece[:1].islower() and place and found[place - 1][1] is StatementForm.CODE:
                 piece = " ".join(sentences(piece)[1:])  # the first one ends one that stands around code
             piece = without_end(piece, is_step)
-        if is_noise(piece) or (is_overtaken and (supposes(piece) or intends(piece))):
+        if is_noise(piece) or (is_overtaken and (supposes(piece) or (intends(piece) and not settles(piece)))):
             continue
         is_offered = form is StatementForm.ITEM and is_option(piece, options)
         if is_offered and not is_service:

@@ -6,8 +6,10 @@ Of a message, that is what shares most names and words with the doubt; a message
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from compactor_cli.digest.causes import finds_cause
@@ -167,6 +169,43 @@ def _passed_since(event: int, analysis: Analysis) -> bool:
     """Whether tests passed after an event."""
     since = (run for run in analysis.runs if run.event > event)
     return any(run.outcome is CommandOutcome.OK and is_test(run.command) for run in since)
+
+
+def over_since(analysis: Analysis) -> Callable[[Statement], bool]:
+    """Tells of a statement whether what it says was over soon: what the next edit fixed, how commits stood then."""
+    events = analysis.events
+    edited = sorted({one.event for one in analysis.operations if one.action in (FileAction.EDIT, FileAction.CREATE)})
+    spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN]
+    fixed = set()
+    for number, following in pairwise((*spoken, len(events))):
+        at = bisect_left(edited, number)
+        if len(events[number].text) <= _MAX_REMARK_CHARS and at < len(edited) and edited[at] < following:
+            fixed.add(number)
+    moved = max((run.event for run in analysis.runs if _MOVES_COMMITS.search(run.key)), default=-1)
+
+    def is_over(one: Statement) -> bool:
+        is_fixed = one.event in fixed and _IS_AMISS.search(one.text) is not None
+        return is_fixed or (one.event < moved and _OF_COMMITS.search(one.text) is not None)
+
+    return is_over
+
+
+_SPOKEN = (EventKind.ASSISTANT, EventKind.SUMMARY, EventKind.USER)
+# A longer message explains.
+_MAX_REMARK_CHARS = 200
+_IS_AMISS = pattern(
+    r"\b(?:(?:is|are) (?:\w+ )?(?:not|missing|unused|stale|wrong|broken|outdated|undefined)|(?:is|are)n't|remains?"
+    r"|not (?:imported|defined|declared|exported|called|passed|handled|updated|set|there)"
+    r"|(?:still|also) (?:has|have|needs?|says?|uses?))\b(?![^.!?\n]*\b(?:because|since|so)\b)",
+    re.IGNORECASE,
+)
+_OF_COMMITS = pattern(
+    r"\b(?:uncommitted|unpushed|unmerged|no commits? (?:was |were )?made|not (?:yet )?(?:been )?(?:committed|pushed)"
+    r"|nothing (?:has been |was |is )?(?:committed|pushed)|working tree(?:: | is| has| only))"
+    r"|\b(?:ahead|behind)\b[^.!?\n]{0,80}\d",
+    re.IGNORECASE,
+)
+_MOVES_COMMITS = pattern(r"\bgit (?:-C \S+ )?(?:commit|push|rebase|reset|merge|pull)\b")
 
 
 # That a check fails, as it is now.

@@ -56,6 +56,7 @@ def _passing() -> re.Pattern[str]:
         rf"|^{_OPENS}(?:(?:the|that|this) (?:\w+ ){{1,3}}(?:looks?|is|was) (?:correct|fine|good|done|in place)\b"
         r"|(?:[\w`-]+ ){0,5}agents? (?:is|are) (?:now |still )?(?:working|running)\b"
         r"|(?:[\w`-]+ ){1,6}(?:is|are) still \w+ing\b"
+        r"|[^!?\n]{1,80}\b(?:so far|still running|kicked off|(?:is|are) running)\b"
         r"|still|waiting|commit(?:ted)?\b[^!?\n]{0,20} success)[^!?\n]{0,60}$",
         re.IGNORECASE,
     )
@@ -107,6 +108,15 @@ _INTENDS = re.compile(
 )
 
 
+def settles(text: str) -> bool:
+    """Whether a sentence that says what is to be done also says what is not, or before that what is so."""
+    intended = _INTENDS.search(text.replace("’", "'"))
+    return _CONTRAST.search(text) is not None or (intended is not None and intended.start() >= _MIN_STATED_CHARS)
+
+
+_MIN_STATED_CHARS = 60
+
+
 def is_passing(text: str) -> bool:
     """Whether a sentence only says how a step of the work went: true until the next one, and shown by its call.
 
@@ -117,9 +127,14 @@ def is_passing(text: str) -> bool:
 
 
 _DIGIT = re.compile(r"\d")
+# What is not done, or is as it was.
+_CONTRAST = re.compile(
+    r"\b(?:instead of|rather than|for now|skip(?:ping)?|leav(?:e|ing)|keep(?:ing)?|fall(?:ing)? back|treat(?:ing)?)\b",
+    re.IGNORECASE,
+)
 # What an announcement says of why, or for what, stays.
 _PURPOSE = re.compile(
-    r"\b(?:because|since|so that|instead of"
+    rf"{_CONTRAST.pattern}|\b(?:because|since|so that"
     r"|to (?:handle|avoid|prevent|keep|support|ensure|match|allow|preserve|stop))\b"
     r"|(?::| [—–-]) (?:it|this|that|the|there|with|without|but)\b",
     re.IGNORECASE,

@@ -396,3 +396,30 @@ def test_a_message_that_the_user_takes_back_in_the_next_one_stands_nowhere() -> 
     assert "finalize" not in shown
     assert f"page of the export as it is. {DOUBT}" in shown
     assert "the export can be simplified further" in shown
+
+
+def test_what_the_next_edit_mended_and_how_commits_stood_before_others_is_not_told() -> None:
+    amiss = "The reader of gauge_rows is used in the export but not imported."
+    why = "The export of gauge_rows is not read twice, since the second hour would be dropped."
+    stood = "The new gauge_rows are still local and uncommitted."
+    edit = (call("Edit", "e", file_path="export.py", old_string="a", new_string="b"), answer("ok", "e"))
+    commit = ran("git commit -am 'export'", "[main 4f1c2aa] export\n 1 file changed")
+    session = (user("mend the export"), says(amiss), edit, says(why), ran("make", "ok"), says(stood))
+    asked = (user("what does the page read?"), says("It reads the store of the harbour once a day."))
+    later = (*asked, user("commit it"), commit, says("Committed."))
+    shown_text = rendered(digest(conversation(*session, *later)).summary)
+    assert why in shown_text
+    assert amiss not in shown_text
+    assert stood not in shown_text
+    assert stood in rendered(digest(conversation(*session)).summary)
+
+
+def test_of_what_was_announced_what_is_left_as_it_is_stays() -> None:
+    aim = "I'll add a seen set to relay.py."
+    decided = "I'll resolve it by keeping the newer import of relay.py rather than the old one."
+    grounds = "The relay test failed because the built relay.py is stale, so I need to rebuild it before the next run."
+    session = (user("fix the relay"), says("\n\n".join((aim, decided, grounds))), ran("make", "ok"), says("Done."))
+    shown_text = rendered(digest(conversation(*session, user("go on"))).summary)
+    assert decided in shown_text
+    assert grounds in shown_text
+    assert aim not in shown_text
