@@ -135,9 +135,10 @@ PLACE = pattern(r"\s*(?:\[[\w:.-]+\] )?[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+)?:? |\(
 
 
 def failed_tests(text: str) -> list[str]:
-    """The tests that a runner says failed, as it names them, without the time they took."""
+    """The tests that a runner says failed, as it names them, without the time they took, and the parts of one."""
     found = (re.sub(r"\n +", " ", next(filter(None, names))) for names in _FAILED_TEST.findall(text))
-    return list(dict.fromkeys(f"FAILED {name}" if _NAMED_ALONE.match(name) else name for name in found))
+    named = dict.fromkeys(f"FAILED {name}" if _NAMED_ALONE.match(name) else name for name in found)
+    return [name for name in named if not (name.startswith("---") and "/" in name and name.partition("/")[0] in named)]
 
 
 _FAILED_TEST = pattern(

@@ -81,7 +81,8 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     calls = [] if analysis.is_dialogue else call_items(analysis, room, token_cache, with_lookups=not ranked)
     if analysis.work.branch:
         place = f" {words.within} {analysis.place}" if analysis.place else ""
-        text = f"{words.branch} {analysis.work.branch}{place}{_without_commit(analysis)}"
+        ahead = f"{words.comma}{analysis.work.ahead}" if analysis.work.ahead else ""
+        text = f"{words.branch} {analysis.work.branch}{place}{ahead}{_without_commit(analysis)}"
         world.insert(0, Item(text=text, records=records_of((analysis.work.branch_record,))))
     if analysis.work.by_others:
         commit, record = analysis.work.by_others
@@ -130,7 +131,8 @@ def _removed(runs: Sequence[Run]) -> dict[str, int]:
 def _is_of_removed(run: Run, removed: Mapping[str, int]) -> bool:
     """Whether a run that changed nothing names what was removed since."""
     is_look = not (run.changes_world or is_test(run.command))
-    return is_look and any(removed.get(name, -1) > run.event for name in _NAME_OF_ONE.findall(run.command))
+    named = _NAME_OF_ONE.findall(f"{run.command}\n{run.line}")
+    return is_look and any(removed.get(name, -1) > run.event for name in named)
 
 
 # A name that was given to one thing: words joined by hyphens.

@@ -551,6 +551,12 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
     return None
 
 
+def same_part(command: str, failed: str) -> str:
+    """The part of a chain that calls the program which failed, the last of its own chain; else the whole."""
+    program = next(reversed(_programs(failed)), " ")
+    return next((part for part in command.split(" && ") if program in part), command)
+
+
 def _programs(command: str) -> Sequence[str]:
     """The programs of a command line in order, those with subcommands with theirs; what only shows or enters aside."""
     found: list[str] = []

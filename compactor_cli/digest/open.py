@@ -18,7 +18,7 @@ from compactor_cli.digest.commands import Run, acting_part, command_key, shown
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflicting_files
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, command_of
-from compactor_cli.digest.failures import ErrorRecord, Status, is_open
+from compactor_cli.digest.failures import ErrorRecord, Status, is_open, same_part
 from compactor_cli.digest.files import WRITING, FileOperation
 from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.settled import is_yes_or_no
@@ -334,6 +334,9 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
         records = records_of(run.result_record for run in older)
         yield Item(text=f"{words.stale} {paths}{words.colon}{checks}", records=records)
     lines: list[tuple[str, str, Iterable[int]]] = []
+    in_part = {error.command: error.records for error in analysis.errors if error.is_in_part}
+    for command, records in [*in_part.items()][-1:]:
+        lines.append((words.unrepeated, f"`{brief(command, _MAX_COMMAND_CHARS)}`", records))
     moved = {state.path: f" → {state.moved_to}" for state in analysis.files if state.moved_to}
     for what, is_found in ((words.uncommitted, False), (words.found_changed, True)):
         files = [path for path in work.uncommitted if (path in work.found_changed) is is_found]
@@ -492,12 +495,19 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         ending = f"— {words.stop.join(filter(None, (state, explained)))}"
     elif error.other_way:
         how = f"{words.passed}{words.colon}" if is_test(error.command) else f"{words.instead} "
-        ending = f"→ {how}`{brief(error.other_way, _MAX_COMMAND_CHARS)}`"
+        is_long = len(shown(error.other_way)) > _MAX_COMMAND_CHARS
+        way = same_part(error.other_way, error.command) if is_long else error.other_way
+        ending = f"→ {how}`{brief(way, _MAX_COMMAND_CHARS)}`"
     elif error.fixes:
+        sides = _taken_whole(error, analysis)
+        error = replace(error, fixes=tuple(path for path in error.fixes if path not in sides))
         tried = f"{words.stop}{words.again} {_listed(error.tried[::-1], _MAX_STALE_PATHS)}" if error.tried else ""
         line = f"{words.colon}`{error.fixing}`" if error.fixing else ""
         fixes = f"{_listed(error.fixes[::-1], _MAX_PATHS)}{_thrown_away(error.fixes, analysis)}"
-        ending = f"→ {words.fixed} {fixes}{line}{tried}"
+        ending = f"→ {words.fixed} {fixes}{line}{tried}" if error.fixes else "→"
+        for side in dict.fromkeys(sides.values()):
+            taken = words.comma.join(path for path in sides if sides[path] == side)
+            ending += f"{words.stop}`{side}`{words.colon}{taken}"
     else:
         between = words.comma.join(f"`{brief(command, _MAX_COMMAND_CHARS)}`" for command in error.between)
         ending = f"→ {words.passed_after} {between}" if between else f"→ {words.passed}"
@@ -507,6 +517,17 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
     return Item(text=f"{where}{error.line}{more} {ending}", records=records_of(error.records))
 
 
+def _taken_whole(error: ErrorRecord, analysis: Analysis) -> dict[str, str]:
+    """Of the files in conflict those that were taken from one side and not edited since, each with how."""
+    conflicts, sides = conflicting_files(error.line), dict[str, tuple[str, int]]()
+    for run in analysis.runs if conflicts else ():
+        if run.event > error.event and (found := _TAKES_SIDE.search(run.command)):
+            sides |= {path: (found[1], run.event) for path in conflicts if path in found[2].split()}
+    written = {one.path: one.event for one in analysis.operations if one.replaced or one.lines}
+    return {path: side for path, (side, event) in sides.items() if written.get(path, -1) < event}
+
+
+_TAKES_SIDE = pattern(r"\b(git (?:-C \S+ )?checkout --(?:ours|theirs))((?: [\w./@+-]+)+)")
 # What was wrong stands in another line, or nowhere: once it is fixed, that it failed is worth no line.
 _ONLY_FAILED = pattern(r"FAIL(?:ED)?(?:\s+\S+)?(?:\s+\[\w+ failed\])?")
 
@@ -515,7 +536,9 @@ def fixed_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache)
     """Errors that were fixed, with what fixed them, those with an edit first; and what was found to be wrong."""
     words = analysis.words
     fixed = [one for one in analysis.errors if one.status is Status.FIXED and not _ONLY_FAILED.fullmatch(one.line)]
-    newest = {error.line: error for error in fixed}
+    # What fails again is open, whatever passed in between.
+    failing = {error.command for error in analysis.errors if is_open(error, len(analysis.events))}
+    newest = {error.line: error for error in fixed if error.fixes or error.command not in failing}
     ranked = sorted(newest.values(), key=lambda error: (not error.fixes, not error.other_way, -error.event))
     known = {error.line for error in analysis.errors}
     # What came after an earlier summary may have been done about it.

@@ -23,7 +23,8 @@ from compactor_cli.model.value import dataclass
 class WorkState:
     """What a colleague must know of the work tree.
 
-    ``branch``: as git named it last, in the record ``branch_record`` (-1: unknown). ``checks``: the newest passing run
+    ``branch``: as git named it last, in the record ``branch_record`` (-1: unknown). ``ahead``: how far it is from the
+    branch that it follows, as git says where nothing moved it since. ``checks``: the newest passing run
     of each check, with the changes since of what it covers. ``is_pushed``: whether a push was seen. ``uncommitted``:
     files changed after the last commit (or reset), where any git command shows that commits are made, and those that
     git has listed as changed since, by whomever; each with the record that shows it. ``found_changed``: those of them
@@ -36,6 +37,7 @@ class WorkState:
 
     branch: str = ""
     branch_record: int = -1
+    ahead: str = ""
     commits: tuple[Commit, ...] = ()
     uncommitted: Mapping[str, int] = field(default_factory=dict)
     found_changed: frozenset[str] = frozenset()
@@ -144,6 +146,7 @@ def work_state(
     return WorkState(
         branch=branch,
         branch_record=branch_record,
+        ahead=_ahead(here),
         commits=all_commits,
         uncommitted=_with_listed(not_stashed, listed),
         found_changed=frozenset(listed.keys() & at_first.keys() - own),
@@ -441,6 +444,19 @@ def _branch(runs: Sequence[Run]) -> tuple[str, int] | None:
         if found and (name := "".join(found[-1])) and name not in ("detached", "HEAD"):
             return name, run.result_record
     return None
+
+
+def _ahead(runs: Sequence[Run]) -> str:
+    for run in reversed(runs):
+        if "git status" in run.key and (found := _AHEAD.search(run.output)):
+            return found[1] or found[2]
+        if _MOVES_COMMITS.search(run.key) or "git status" in run.key:
+            break
+    return ""
+
+
+_AHEAD = pattern(r"^## \S+ \[([^\]\n]+)\]|^Your branch is ((?:ahead|behind)\b[^\n,]*?by \d+ commits?)", re.MULTILINE)
+_MOVES_COMMITS = pattern(r"\bgit (?:-C \S+ )?(?:commit|push|rebase|reset|merge|pull|fetch|checkout|switch)\b")
 
 
 def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[int]:

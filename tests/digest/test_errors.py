@@ -1021,3 +1021,31 @@ def test_a_commit_that_failed_is_done_by_a_later_commit_alone() -> None:
     done = ran("git commit -F note.txt", "[utc 4f1c2aa] Store UTC\n 1 file changed, 1 insertion(+)")
     open_ones, fixed = shown(EDIT, failed, staged, *looks, done)
     assert (open_ones, len(fixed)) == ([], 1)
+
+
+def test_a_file_of_a_conflict_that_was_taken_from_one_side_is_not_fixed_by_an_edit() -> None:
+    conflicts = "\n".join(f"CONFLICT (content): Merge conflict in src/{name}.py" for name in "ab")
+    merged = ran("git rebase main", f"{conflicts}\nerror: could not apply", is_error=True)
+    taken = ran("git checkout --ours src/a.py src/b.py", "Updated 2 paths from the index")
+    done = ran("git add . && git rebase --continue", "Successfully rebased and updated refs/heads/x.")
+    edit = (call("Edit", "e", file_path="src/b.py", old_string="x = 1", new_string="x = 2"), answer("ok", "e"))
+    _, fixed = shown(merged, taken, edit, done)
+    assert fixed == [
+        "`git rebase main`: Merge conflict in src/a.py, src/b.py → fixed by src/b.py; `git checkout --ours`: src/a.py"
+    ]
+
+
+def test_a_check_that_fails_again_is_open_whatever_passed_between() -> None:
+    command = "pytest tests/test_clock.py"
+    failed = ran(command, "E   KeyError: 7\n1 failed", is_error=True)
+    again = ran(command, "E   TypeError: tide\n1 failed", is_error=True)
+    unfinished, fixed = shown(failed, ran(command, "1 passed"), again)
+    assert [text for text in unfinished if "TypeError: tide" in text]
+    assert fixed == []
+
+
+def test_a_run_of_which_only_the_failed_test_passed_since_is_open() -> None:
+    failed = ran("make test", "--- FAIL: TestTide (0s)\n    tide_test.go:7: got 1\nFAIL", is_error=True)
+    alone = ran("go test -run TestTide ./...", "ok  \ttide\t0.1s")
+    unfinished, _ = shown(failed, EDIT, alone)
+    assert "Failed, not run as a whole since: `make test`" in unfinished

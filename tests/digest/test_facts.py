@@ -525,3 +525,21 @@ def test_what_a_server_was_given_is_one_line_though_each_call_has_a_comment_and_
     assert facts(user("answer the comments"), *given, says("done")) == [
         "`gh api repos/tide/pulls/90/comments --field in_reply_to=… --raw-field body=…` → ok ×2"
     ]
+
+
+def test_how_far_a_branch_is_from_the_one_that_it_follows_stands_with_it_until_something_moves_it() -> None:
+    status = ran("git status -sb", "## clock...origin/clock [ahead 6, behind 2]\n M src/a.py")
+    assert facts(user("look"), status, says("ok"))[0].startswith("branch clock, ahead 6, behind 2")
+    whole = "On branch clock\nYour branch is ahead of 'origin/clock' by 3 commits.\n\nnothing to commit"
+    assert facts(user("look"), ran("git status", whole), says("ok")) == [
+        "branch clock, ahead of 'origin/clock' by 3 commits"
+    ]
+    pushed = ran("git push", "To tide\n   4f1c2aa..5a1d3bb  clock -> clock")
+    assert facts(user("look"), ran("git status", whole), pushed, says("ok"))[0] == "branch clock"
+
+
+def test_what_was_closed_since_is_no_open_fact() -> None:
+    opened = ran('bd create --title="One clock"', "Created issue: tide-l0ud — One clock · Status: open")
+    closed = ran("bd close tide-l0ud", "Closed tide-l0ud")
+    assert any("tide-l0ud" in text for text in facts(user("track it"), opened, says("ok")))
+    assert not any("Status: open" in text for text in facts(user("track it"), opened, closed, says("ok")))
