@@ -149,38 +149,47 @@ def subagent_parts(record: Record) -> tuple[Part, ...]:
 
 
 def working_directory(transcript: Transcript) -> str:
-    """The directory the agent worked in: the one outside of its own that most of its calls name (another work tree),
-    else that which the transcript's bookkeeping or its first messages name; else empty."""
-    return other_directory(transcript) or _own_directory(transcript)
+    """The directory the agent worked in: `other_directory`, else that which the transcript's bookkeeping or its first
+    messages name; else empty."""
+    return other_directory(transcript) or _first_directory(transcript)
 
 
 def other_directory(transcript: Transcript) -> str:
-    """The directory outside of the session's own that most of its calls name; empty where they name none so often."""
+    """The directory outside of the session's first one in which the work is done: another work tree that most of its
+    calls name, or to which the session moved and stayed; empty where there is none."""
+    first = _first_directory(transcript)
+    return (_named_by_calls(transcript, first) or _moved_to(transcript, first)) if first else ""
+
+
+def _named_by_calls(transcript: Transcript, first: str) -> str:
     given = (call.arguments for message in transcript.messages for call in message.calls)
     folders = (one.get("workdir") for one in given if isinstance(one, Mapping))
     named = [folder for folder in folders if isinstance(folder, str)]
     if len(named) < _MIN_NAMED:
         return ""
     folder, times = Counter(named).most_common(1)[0]
-    first = _own_directory(transcript)
     is_other = _is_absolute(folder) and not f"{folder}/".startswith(f"{first}/")
-    return folder.rstrip("/\\") if first and is_other and 2 * times > len(named) else ""
+    return folder.rstrip("/\\") if is_other and 2 * times > len(named) else ""
+
+
+def _moved_to(transcript: Transcript, first: str) -> str:
+    named = (named_directory(record.value) for record in reversed(transcript.records))
+    last = next(filter(None, named), first)
+    if f"{last}/".startswith(f"{first}/") or f"{first}/".startswith(f"{last}/"):
+        return ""
+    times = Counter(filter(None, (named_directory(record.value) for record in transcript.records)))
+    return last if _STAYED * times[last] >= times.total() else ""
 
 
 _MIN_NAMED = 8
-# A session has moved to where this part of its records were written, one in so many.
+# Who moved to stay wrote this part of the records there, one in so many.
 _STAYED = 10
 
 
-def _own_directory(transcript: Transcript) -> str:
-    """The first directory that a record names; the last one, where the session moved to another tree to stay."""
-    found = (named_directory(record.value) for record in transcript.records)
-    if first := next(filter(None, found), ""):
-        last = next(filter(None, (named_directory(record.value) for record in reversed(transcript.records))))
-        if f"{last}/".startswith(f"{first}/") or f"{first}/".startswith(f"{last}/"):
-            return first
-        named = Counter(named_directory(record.value) for record in transcript.records)
-        return last if _STAYED * named[last] >= named.total() - named[""] else first
+def _first_directory(transcript: Transcript) -> str:
+    for record in transcript.records:
+        if directory := named_directory(record.value):
+            return directory
     own = (i for i, record in enumerate(transcript.records) if not is_demonstration(record.value))
     texts = (transcript.messages[i].text for i in islice(own, _DIRECTORY_MESSAGES))
     for text in texts:

@@ -323,6 +323,24 @@ def test_the_working_directory_of_opencode_is_found() -> None:
     assert working_directory(replace(transcript, records=records)) == "C:\\work\\app"
 
 
+@pytest.mark.parametrize(
+    ("places", "directory"),
+    [
+        (["/w/tide"] * 9 + ["/w/copy"] * 9, "/w/copy"),
+        (["/w/tide"] * 9 + ["/w/tide/docs"] * 9, "/w/tide"),
+        (["/w/tide/docs"] * 9 + ["/w/tide"] * 9, "/w/tide/docs"),
+        (["/w/tide"] * 39 + ["/w/copy"], "/w/tide"),
+    ],
+)
+def test_paths_are_relative_to_the_tree_to_which_the_session_moved_and_stayed(
+    places: list[str], directory: str
+) -> None:
+    transcript = conversation(*[user("go on")] * len(places))
+    named = zip(transcript.records, places, strict=True)
+    records = tuple(replace(record, value={"cwd": place}) for record, place in named)
+    assert working_directory(replace(transcript, records=records)) == directory
+
+
 @pytest.mark.parametrize("path", ["c:/Work/App/src/a.py", "C:\\Work\\App\\src/a.py", "C:\\\\Work\\\\App\\\\src/a.py"])
 def test_a_windows_directory_is_taken_off_however_it_is_written(path: str) -> None:
     strip = path_stripper("C:\\Work\\App")
