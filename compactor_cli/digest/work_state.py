@@ -115,7 +115,6 @@ def work_state(
     no branch. ``before``: what was known at the beginning.
     """
     before = before or WorkState()
-    results = results_of(events)
     elsewhere = _elsewhere(runs, states, directory)
     # What the user refused or stopped did nothing.
     runs = [run for run in runs if not run.is_refused]
@@ -126,8 +125,8 @@ def work_state(
     commits = list(after_rebases(commits, here))
     _throw_away(states, here, commits[-1].event if commits else -1)
     merge = _conflicts(here)
-    ending = range(max(0, len(events) - 8), len(events))
-    without_result = tuple(n for n in ending if events[n].kind is EventKind.CALL and n not in results)
+    ending = {n for n in range(max(0, len(events) - 8), len(events)) if events[n].kind is EventKind.CALL}
+    without_result = tuple(sorted(ending - results_of(events).keys()))
     uncommitted, listed = _uncommitted(states, here, commits, by_others, merge, uses_git=bool(before.uncommitted))
     # What became of changes that a commit without a result may have taken, nobody has seen.
     if any(run.event in without_result and re.search(r"\bgit commit\b", run.key) for run in here):

@@ -177,12 +177,18 @@ def _moved_to(transcript: Transcript, first: str) -> str:
     last = next(filter(None, named), first)
     if f"{last}/".startswith(f"{first}/") or f"{first}/".startswith(f"{last}/"):
         return ""
+    if _home(last) != _home(first):
+        return ""  # the same tree on another machine
     times = Counter(filter(None, (named_directory(record.value) for record in transcript.records)))
     return last if _STAYED * times[last] >= times.total() else ""
 
 
+def _home(directory: str) -> list[str]:
+    return re.split(r"[\\/]", directory)[:3]
+
+
 _MIN_NAMED = 8
-# Who moved to stay wrote this part of the records there, one in so many.
+# A session has moved to where it wrote one in this many of its records, and the last.
 _STAYED = 10
 
 

@@ -326,10 +326,11 @@ def test_the_working_directory_of_opencode_is_found() -> None:
 @pytest.mark.parametrize(
     ("places", "directory"),
     [
-        (["/w/tide"] * 9 + ["/w/copy"] * 9, "/w/copy"),
+        (["/w/a/tide"] * 9 + ["/w/a/copy"] * 9, "/w/a/copy"),
         (["/w/tide"] * 9 + ["/w/tide/docs"] * 9, "/w/tide"),
         (["/w/tide/docs"] * 9 + ["/w/tide"] * 9, "/w/tide/docs"),
-        (["/w/tide"] * 39 + ["/w/copy"], "/w/tide"),
+        (["/w/a/tide"] * 39 + ["/w/a/copy"], "/w/a/tide"),
+        (["/Users/mei/tide"] * 9 + ["/Users/ola/w/tide"] * 9, "/Users/mei/tide"),
     ],
 )
 def test_paths_are_relative_to_the_tree_to_which_the_session_moved_and_stayed(
