@@ -145,7 +145,7 @@ def work_state(
     return WorkState(
         branch=branch,
         branch_record=branch_record,
-        ahead=_ahead(here),
+        ahead=_ahead(here, branch_record),
         commits=all_commits,
         uncommitted=_with_listed(not_stashed, listed),
         found_changed=frozenset(listed.keys() & at_first.keys() - own),
@@ -445,11 +445,12 @@ def _branch(runs: Sequence[Run]) -> tuple[str, int] | None:
     return None
 
 
-def _ahead(runs: Sequence[Run]) -> str:
+def _ahead(runs: Sequence[Run], branch_record: int) -> str:
+    """How far the branch is from the one that it follows, where the run that named it says so and nothing moved it."""
     for run in reversed(runs):
-        if "git status" in run.key and (found := _AHEAD.search(run.output)):
+        if run.result_record == branch_record and "git status" in run.key and (found := _AHEAD.search(run.output)):
             return found[1] or found[2]
-        if _MOVES_COMMITS.search(run.key) or "git status" in run.key:
+        if run.result_record == branch_record or _MOVES_COMMITS.search(run.key):
             break
     return ""
 

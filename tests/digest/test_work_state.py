@@ -358,7 +358,7 @@ def test_a_heading_in_what_git_shows_is_no_branch() -> None:
     shown = ran("git diff main...HEAD", "## Interface\n* one\n+text")
     marked = ran("git status -sb", "## utc-times...origin/utc-times [ahead 1]\n M store.py")
     listed = ran("git branch -vv", "  main 9e00b6e a\n* drift 4f1c2aa b")
-    for runs, branch in (((shown,), ""), ((marked, shown), "utc-times"), ((marked, listed, shown), "drift")):
+    for runs, branch in (((shown,), ""), ((marked, shown), "utc-times, ahead 1"), ((marked, listed, shown), "drift")):
         facts = texts(digest(conversation(user("store the times in UTC"), STORE, *runs)), Section.COMMANDS)
         assert [text for text in facts if text.startswith("branch")] == ([f"branch {branch}"] if branch else [])
 
