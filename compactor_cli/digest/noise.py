@@ -198,7 +198,7 @@ _PROGRESS_STARTS = tuple(
 )
 # go, cargo, pytest, unittest, TAP, and the check marks of mocha, jest and vitest; then cargo, pip, apt and git.
 _PROGRESS = re.compile(
-    r"^\s*(?:--- PASS: |=== RUN |test .* \.\.\. ok$|ok \d+ |[✓✔√] |PASS(?:ED)? )"
+    r"^\s*(?:--- PASS: |=== RUN |test .* \.\.\. ok$|ok (?:\d+ | *\t\S+\t)|[✓✔√] |PASS(?:ED)? )"
     r"|\bPASSED(?: +\[ *\d+%\])?$|\.\.\. ok$"
     r"|^(?:(?:Compiling|Checking|Adding|Downloaded) \S+ v\d|(?:Downloading|Collecting|Unpacking|Using cached) \S"
     r"|Requirement already satisfied|Get:\d|Setting up \S+ \(|Receiving objects:|Resolving deltas:"

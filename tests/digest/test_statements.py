@@ -328,3 +328,8 @@ def test_a_sentence_that_speaks_of_the_one_before_it_is_one_piece_with_it() -> N
     told = "The gauge keeps its old name. That breaks the store. Otherwise all of it is well. The wheel turns at noon."
     pieces = [piece for piece, _, _ in statements.statements_of(told)]
     assert pieces == [told.removesuffix(" The wheel turns at noon."), "The wheel turns at noon."]
+
+
+def test_that_a_package_passed_is_progress() -> None:
+    passed = "ok  \ttide/clock\t0.4s"
+    assert noise.progress_among([passed, "ok then, the clock is right"]) == {passed}
