@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import compress, groupby
-from math import log
+from math import inf, log
 
 from compactor_cli.digest import language
 from compactor_cli.digest.atoms import find_atoms
@@ -29,10 +29,8 @@ COST_POWER = 0.75
 # A statement opens an item (list mark, records) unless its event has one already.
 ITEM_TOKENS = 6
 OUTPUT_WORD_FACTOR = 0.5
-# Lines of one answer: this many at first, then, and where tokens are left over; more read as a heap of pieces. All
-# together take no more than this, however large the summary is: what they are lines of can be read again.
+# Lines of one answer: this many at first, then, and where tokens are left over; more read as a heap of pieces.
 MAX_OUTPUTS = (3, 10, 16)
-MAX_OUTPUT_TOKENS = 2_000
 # What a statement that names the focus is worth for that alone, and the share of the budget such statements may take.
 FOCUS_VALUE, FOCUS_RATIO = 60.0, 0.6
 # The newest text from this length on is quoted whole where it takes no more of the budget than this share.
@@ -87,8 +85,8 @@ class Choice:
 
     ``is_exhausted``: a larger budget would have given nothing more than the last one did.
     ``shown``: what the rest of the summary says. Candidates that name the ``focus`` (names in lower case) come first,
-    until they have taken `FOCUS_RATIO` of the budget. Lines of outputs take `MAX_OUTPUT_TOKENS` at most, and of these
-    the lines of what was only looked at ``looked_tokens``: what would be left over stays unused.
+    until they have taken `FOCUS_RATIO` of the budget. Lines of what was only looked at take ``looked_tokens`` at most:
+    they can be read again.
     """
 
     def __init__(
@@ -99,7 +97,7 @@ class Choice:
         count: Callable[[str], int],
         *,
         focus: frozenset[str] = frozenset(),
-        looked_tokens: float = MAX_OUTPUT_TOKENS,
+        looked_tokens: float = inf,
     ) -> None:
         texts = tuple(shown)
         self.shown = "\n".join(text.replace("\n", " ") for text in texts)
@@ -171,7 +169,6 @@ class _Round:
         self.covered: set[Fact] = set()
         self.opened: set[int] = set()
         self.outputs: Counter[int] = Counter()
-        self.output_left: float = MAX_OUTPUT_TOKENS
         self.looked_left = choice.looked_tokens
         self.full: set[int] = set()
         self.taken: dict[int, None] = {}
@@ -242,10 +239,8 @@ class _Round:
                 self._enter(number, 0)
 
     def _has_room(self, number: int) -> bool:
-        """Whether the lines of outputs have not taken what they may."""
-        if self.choice.is_looked[number] and self.looked_left <= 0:
-            return False
-        return self.choice.bounded[number] < 0 or self.output_left > 0
+        """Whether lines of what was only looked at have not taken what they may."""
+        return not self.choice.is_looked[number] or self.looked_left > 0
 
     def rest(self) -> list[tuple[float, int]]:
         """A heap of the candidates that are not taken, whether or not they fit: most are never counted."""
@@ -296,7 +291,6 @@ class _Round:
         self.focus_left -= cost if number in choice.focused else 0
         self.taken[number] = None
         if candidate.form in _SHOWN:
-            self.output_left -= cost if candidate.form in _LINES else 0
             self.looked_left -= cost if choice.is_looked[number] else 0
             self.outputs[item] += 1
             if self.outputs[item] >= max_outputs:

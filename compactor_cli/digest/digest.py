@@ -49,8 +49,8 @@ _MAX_REMEMBERED = 1_500
 _MIN_NAMED_TOKENS = 600
 # What the lines of turns that made something may take of the history.
 _MADE_RATIO = 0.3
-# What lines of what was only looked at may take of the summary: they can be read again.
-_LOOKED_RATIO = 0.6
+# What lines of what was only looked at may take of the summary, and at most: they can be read again.
+_LOOKED_RATIO, _MAX_LOOKED_TOKENS = 0.6, 4_000
 # How many times its share the index of names may take of what nothing else needs.
 _NAMES_FACTOR = 2
 # Of work, a list of no more than a third of this is quoted whole or not at all.
@@ -188,7 +188,7 @@ class _Writer:
             self.analysis.worth,
             self.token_cache.text,
             focus=self.analysis.focus,
-            looked_tokens=_LOOKED_RATIO * available,
+            looked_tokens=min(_LOOKED_RATIO * available, _MAX_LOOKED_TOKENS),
         )
         room = left - index_tokens - sum(map(self.token_cache.item, lines.values()))
         best, tokens = self._best(choice, sections, lines, room, left - index_tokens // 2)

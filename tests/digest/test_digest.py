@@ -83,7 +83,7 @@ def test_a_large_budget_is_not_filled_with_lines_of_the_files_that_were_read() -
     why = "The drift comes from the clock of the second harbour, which nobody has set since the last storm."
     text = text_of(conversation(user("find the drift"), *read, says(why)), 20_000)
     assert why in text
-    assert sum(line.strip() in text for line in lines) < 200
+    assert sum(line.strip() in text for line in lines) < 300
 
 
 @settings(max_examples=60, deadline=None)
