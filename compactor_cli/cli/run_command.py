@@ -182,17 +182,18 @@ def _what_keeps_secrets(run_options: RunOptions) -> str:
 
 
 def check_names(settings: Settings, run_options: RunOptions) -> None:
-    """Raise UsageError for names that nothing goes by, before anything is touched."""
+    """Raise UsageError for names that nothing goes by and a window without room, before anything is touched."""
     from compactor_cli.formats.registry import get
     from compactor_cli.plan.tokens import counter_for
-    from compactor_cli.plan.trigger import named_window_tokens
+    from compactor_cli.plan.trigger import decide
 
     if settings.template != Settings().template:
         from compactor_cli.render.template import check_template
 
         check_template(settings.template)
     counter_for(settings.tokenizer)
-    named_window_tokens(settings.trigger)
+    # Of any size: a share is to be a target.
+    decide(settings, tokens=1, base_tokens=1_000_000, model="")
     if run_options.format:
         get(run_options.format)
     if settings.language != "auto" and not (run_options.model or run_options.summariser or run_options.engine):

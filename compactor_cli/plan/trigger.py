@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from compactor_cli.group.exchanges import is_user_words, newest_request
+from compactor_cli.model.errors import UsageError
 from compactor_cli.model.marker import Marker, find_marker
 from compactor_cli.model.plan import Tier
 from compactor_cli.model.settings import UNBROKEN, Settings, Start, Strategy, Trigger
@@ -57,10 +58,11 @@ def decide(
     """The decision about a transcript of ``tokens``; ``base_tokens`` is what a share as target is a share of.
 
     ``is_asked_for``: the transcript itself asks. ``phase``: why a phase of its task has just ended. Raises `UsageError`
-    if the window of the model that the settings name is not known.
+    if the window of the model that the settings name is not known, and where a window that decides has no room left.
     """
     trigger, target = settings.trigger, settings.target.of(base_tokens)
-    named_window = usable_tokens(trigger, named_window_tokens(trigger))
+    whole_window = named_window_tokens(trigger)
+    named_window = usable_tokens(trigger, whole_window)
     window = named_window or usable_tokens(trigger, window_tokens(model))
     # The size at which the window or the threshold starts a compaction by itself.
     start = starting_tokens(trigger, named_window) if named_window or trigger.threshold_tokens else 0
@@ -80,6 +82,7 @@ def decide(
     elif trigger.start is Start.ASKED:
         reason = "compaction starts only when it is asked for"
     elif start:
+        _check_room(trigger, whole_window)
         way, compacts, limit = Way.PRESSURE, is_pressed, max(min(int(start * trigger.target_ratio), start - 1), 1)
         reason = f"{tokens:,} tokens {'>=' if compacts else '<'} {start:,}, where compaction starts"
     else:
@@ -121,6 +124,13 @@ def named_window_tokens(trigger: Trigger) -> int:
 def usable_tokens(trigger: Trigger, window: int) -> int:
     """What of a window is not left to the answer; 0 without a window."""
     return max(window - trigger.output_tokens, 1) if window else 0
+
+
+def _check_room(trigger: Trigger, window: int) -> None:
+    if 0 < window <= trigger.output_tokens + trigger.reserve_tokens:
+        taken = f"{trigger.output_tokens:,} for the answer and {trigger.reserve_tokens:,} in reserve"
+        what = f"the window of {window:,} tokens leaves nothing after {taken}"
+        raise UsageError(what, next_step="name a larger window, or a target: -t")
 
 
 def starting_tokens(trigger: Trigger, window: int) -> int:

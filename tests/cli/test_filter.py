@@ -85,6 +85,7 @@ def test_an_output_file_is_not_overwritten_unless_forced(work: Path, compact: Ru
         (("--set", "template=nothing", "session.jsonl"), "hermes"),
         (("--set", "tokenizer=abacus", "session.jsonl"), "o200k_base"),
         (("--set", "model-window=no-such-model", "session.jsonl"), "--window"),
+        (("--preset", "suna", "-w", "64k", "session.jsonl"), "name a larger window"),
         (("--keep-head", "2messages", "session.jsonl"), "2turns"),
         (("--tagret", "1k"), "--target"),
         (("--files-from", "missing.txt"), "missing.txt"),

@@ -53,7 +53,6 @@ def test_a_share_is_of_everything_that_summaries_stand_for() -> None:
         ({"window_tokens": 1_000, "reserve_tokens": 300}, 700),
         ({"window_tokens": 1_000, "threshold_tokens": 500}, 501),
         ({"threshold_tokens": 500}, 501),
-        ({"window_tokens": 100, "reserve_tokens": 300}, 1),
         ({"window_tokens": 1_000, "output_tokens": 100}, 765),
         ({"window_tokens": 1_000, "output_tokens": 100, "reserve_tokens": 200}, 700),
     ],
@@ -62,6 +61,15 @@ def test_under_pressure_the_earliest_start_counts(trigger: dict[str, int], start
     assert decided(start, **trigger).compacts
     assert not decided(start - 1, **trigger).compacts
     assert decided(start, **trigger).target_tokens == max(start // 2, 1)
+
+
+@pytest.mark.parametrize(
+    "taken", [{"reserve_tokens": 100}, {"output_tokens": 300}, {"output_tokens": 99, "reserve_tokens": 1}]
+)
+def test_a_window_without_room_is_refused_where_it_would_decide(taken: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match="the window of 100 tokens leaves nothing"):
+        decided(50, window_tokens=100, **taken)
+    assert not decided(50, target=Size(tokens=50), window_tokens=100, **taken).compacts
 
 
 def test_the_window_of_a_named_model_counts_and_must_be_known() -> None:
