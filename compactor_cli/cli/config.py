@@ -96,7 +96,8 @@ def configure(given: Mapping[str, Any], environ: Mapping[str, str], folder: Path
     settings = preset.with_environment(environ)
     for layer in reversed(layers):
         weaker, settings = settings, settings_from(layer.tables, settings, layer.where)
-        for name, value in layer.options.items():
+        # Sorted: of a window in tokens and one by a model that one layer names, the tokens count, in any order.
+        for name, value in sorted(layer.options.items()):
             if BY_NAME[name].into:
                 settings = setting(BY_NAME[name], value, settings)
         if layer is project and settings.min_retention_ratio < weaker.min_retention_ratio:
@@ -189,7 +190,7 @@ def setting(option: Option, value: Any, settings: Settings) -> Settings:
     if option.name == "budget":
         value = replace(value, most_ratio=settings.budget.most_ratio)
     table, dot, key = option.into.partition(".")
-    change = {table: replace(getattr(settings, table), **{key: value}) if dot else value}
+    change = {table: model_settings.replaced(getattr(settings, table), {key: value}) if dot else value}
     return replace(settings, **change)
 
 

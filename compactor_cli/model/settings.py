@@ -442,7 +442,13 @@ def _overlay(table: Mapping[str, Any], base: Any, where: str) -> Any:
             advice = nearest(name, types) or f"known keys: {', '.join(types)}"
             raise UsageError(f"unknown key {key}", next_step=advice, place=where)
         changes[name] = _field(types[name], name, value, getattr(base, name), f"{where}: {name}")
-    return replace(base, **changes)
+    return replaced(base, changes)
+
+
+def replaced(table: Any, changes: Mapping[str, Any]) -> Any:
+    """A table of `Settings` with these changes; a window named by a model replaces one in tokens."""
+    replaces = {"window_tokens": 0} if changes.get("window_model") else {}
+    return replace(table, **{**replaces, **changes})
 
 
 def _field(kind: Any, name: str, value: Any, base: Any, where: str) -> Any:

@@ -11,6 +11,7 @@ from compactor_cli.cli.config import Configuration, configure
 from compactor_cli.cli.options import OPTIONS, Scope
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.settings import Settings, Size
+from compactor_cli.plan.trigger import named_window_tokens
 
 # A project's file comes with a checkout: whoever adds to this list has thought of a hostile one.
 MAY_BE_SET_BY_A_PROJECT = {
@@ -61,6 +62,24 @@ def test_a_preset_is_weaker_than_a_file_whoever_names_it(home: Path, project: Pa
     assert (settings.preset, settings.template) == ("kimi", "kimi")
     assert (settings.keep.tail_tokens, settings.keep.tail_messages) == (7, 0)
     assert (settings.trigger.reserve_tokens, settings.trigger.compact_ratio) == (9, 0.85)
+
+
+def test_a_window_by_a_model_and_one_in_tokens_replace_each_other(home: Path, project: Path) -> None:
+    def window(given: dict[str, object], **environ: str) -> int:
+        return named_window_tokens(_configure(given, environ, home, project).settings.trigger)
+
+    gpt_4o = 128_000
+    by_model: dict[str, object] = {"preset": "suna", "model_window": "gpt-4o"}
+    assert window(by_model) == window({"set": ("trigger.window_model=gpt-4o",), "preset": "suna"}) == gpt_4o
+    assert window({"preset": "claude-code"}, COMPACT_MODEL_WINDOW="gpt-4o") == gpt_4o
+    assert window({**by_model, "window": "64k"}) == window({"window": "64k", **by_model}) == 64_000
+    (project / "compact.toml").write_text('window = "100k"\n')
+    assert window({"preset": "suna"}) == 100_000
+    assert window(by_model) == gpt_4o
+    assert window({"window": "64k"}, COMPACT_MODEL_WINDOW="gpt-4o") == 64_000
+    (home / "mine.toml").write_text('base = "suna"\n[trigger]\nwindow_model = "gpt-4o"\n')
+    (project / "compact.toml").unlink()
+    assert window({"preset": str(home / "mine.toml")}) == gpt_4o
 
 
 def test_sources_are_named_strongest_first(home: Path, project: Path) -> None:
