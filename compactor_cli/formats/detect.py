@@ -20,7 +20,7 @@ from compactor_cli.formats.registry import Dialect, JsonPath, dialects_for, get,
 from compactor_cli.model.errors import CompactError, UnknownShape
 from compactor_cli.model.plugins import PluginGroup, plugin_failed, plugin_names
 from compactor_cli.model.report import LISTED
-from compactor_cli.model.transcript import Container, Frame, Record, Transcript
+from compactor_cli.model.transcript import Container, Frame, Record, Role, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import INVALID, OnInvalid, element_spans, records_in
 from compactor_cli.read.streams import open_stream
@@ -361,8 +361,8 @@ class _Session:
         return any(parent in (value.get("uuid"), value.get("id")) for value in values)
 
     def _is_begun(self) -> bool:
-        """Whether anything was said. Several first lines in a row are one beginning (a forked session)."""
-        return any(not message.is_meta for message in self.dialect.read(self.records))
+        """Whether anything was said. Several first lines in a row are one beginning (a forked session, a prompt)."""
+        return any(message.role not in (Role.META, Role.SYSTEM) for message in self.dialect.read(self.records))
 
     def _key_of(self, value: Any) -> str:
         return self.session_key(value) if self.session_key else ""

@@ -315,6 +315,10 @@ def _written(item: Insertion) -> dict[str, Any]:
     return {"role": item.role.value, "content": [{"type": "text", "text": text} for text in texts]}
 
 
+def _role(value: Any) -> str:
+    return string(value.get("role")) if isinstance(value, dict) else ""
+
+
 class KimiCli(SessionDialect):
     """The dialect of Kimi CLI's context files."""
 
@@ -325,16 +329,16 @@ class KimiCli(SessionDialect):
 
     def record_score(self, value: Any) -> int:
         """3 for the client's own roles; 1 for any other message."""
-        key = _OWN_ROLES.get(string(value.get("role")))
+        key = _OWN_ROLES.get(_role(value))
         return 3 if key and key in value else 1 if chat.is_chat(value) else 0
 
     def starts(self, value: Any) -> bool:
-        """The system prompt."""
-        return isinstance(value, dict) and value.get("role") == "_system_prompt"
+        """The system prompt, or the first checkpoint where there is none before it."""
+        return _role(value) == "_system_prompt" or (_role(value) == "_checkpoint" and value.get("id") == 0)
 
     def message(self, value: Any) -> Message:
         """What a line says; the client's own lines except for the system prompt are META."""
-        if self.starts(value):
+        if _role(value) == "_system_prompt":
             return Message(role=Role.SYSTEM, parts=(Text(text=string(value.get("content"))),))
         return chat.read(value)
 

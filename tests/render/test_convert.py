@@ -171,6 +171,18 @@ def test_every_real_transcript(corpus: Path, name: str) -> None:
     assert count > 250
 
 
+@pytest.mark.parametrize("name", WRITABLE)
+def test_rows_stay_apart_with_a_system_prompt_or_without(name: str) -> None:
+    system = {"role": "system", "content": "s"}
+    said = [[{"role": "user", "content": f"q{n}"}, {"role": "assistant", "content": f"a{n}"}] for n in range(4)]
+    rows = [row(*said[0]), row(system, *said[1]), row(*said[2]), row(*said[3])]
+    output = b"".join(convert(item, name).output for item in rows)
+    texts = [[message.text for message in item.messages] for item in opened(output)]
+    assert [[text for text in found if text[:1] in ("q", "a")] for found in texts] == [
+        [f"q{n}", f"a{n}"] for n in range(4)
+    ]
+
+
 def test_what_is_lost_is_counted_and_said_in_one_line() -> None:
     assistant = {
         "role": "assistant",
