@@ -84,6 +84,9 @@ NEVER_WRITTEN = Capabilities.USAGE | Capabilities.SIDECHAINS
 # Thinking is refused by these providers without the signature that they made for it.
 SIGNED = NEVER_WRITTEN | Capabilities.THINKING
 
+# These have no place for the address of an image.
+IMAGES_BY_CONTENT = frozenset({"bedrock", "pi"})
+
 
 def image_of(part: Part) -> tuple[str, str] | None:
     """The media type and the base64 of an image whose URL holds them; None for an address, and for other parts."""
@@ -326,7 +329,7 @@ def _bedrock(conversation: Conversation) -> Sequence[Any]:
 
 
 def _bedrock_block(part: Part) -> dict[str, Any]:
-    """A part as a block; nothing for an empty text, which the API refuses, and for an image's address."""
+    """A part as a block; nothing for an empty text, which the API refuses."""
     if isinstance(part, Text):
         return {"text": part.text} if part.text else {}
     if isinstance(part, ToolCall):

@@ -174,7 +174,7 @@ def messages(message: Message, model: str, time: str) -> Iterator[dict[str, Any]
         elif isinstance(part, ToolCall):
             called = {"id": part.id, "name": part.name, "arguments": arguments_object(part)}
             blocks.append({"type": "toolCall", **called})
-        elif image := image_of(part):  # an image's address has no place
+        elif image := image_of(part):
             blocks.append({"type": "image", "data": image[1], "mimeType": image[0]})
     if message.role is not Role.ASSISTANT:
         yield {"role": "user", "content": blocks, **stamp}

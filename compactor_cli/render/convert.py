@@ -18,7 +18,15 @@ from typing import Any, Self
 from compactor_cli.formats import conversation as conversations
 from compactor_cli.formats.clients import sent
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.conversation import Conversation, Writing, arguments_json, is_image, with_images
+from compactor_cli.formats.conversation import (
+    IMAGES_BY_CONTENT,
+    Conversation,
+    Writing,
+    arguments_json,
+    image_of,
+    is_image,
+    with_images,
+)
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.registry import NAMES, Capabilities, all_dialects, get, objects, read_messages
 from compactor_cli.group.exchanges import group
@@ -201,7 +209,7 @@ def convert(transcript: Transcript, name: str) -> Conversion:
     """
     dialect = check_writable(name)
     holds = get(name).holds & ~dialect.unwritten
-    conversation, dropped = fitted(to_conversation(transcript), holds)
+    conversation, dropped = fitted(to_conversation(transcript), holds, by_content=name in IMAGES_BY_CONTENT)
     # What of the transcript is not in the conversation, counters and keys of the row that nobody knows among it.
     messages, grouping = transcript.messages, group(transcript.messages)
     meta = sum(message.is_meta for message in messages)
@@ -248,15 +256,20 @@ def not_carried_line(not_carried: Mapping[str, int], name: str) -> str:
     return "; ".join([*clauses, *([f"{', '.join(others)}: not carried over"] if others else [])])
 
 
-def fitted(conversation: Conversation, holds: Capabilities) -> tuple[Conversation, Counter[str]]:
-    """The conversation with what these can hold, and how much there was of everything else."""
+def fitted(
+    conversation: Conversation, holds: Capabilities, *, by_content: bool = False
+) -> tuple[Conversation, Counter[str]]:
+    """The conversation with what these can hold, and how much there was of everything else.
+
+    ``by_content``: an image that is named by its address cannot be held.
+    """
     dropped: Counter[str] = Counter()
     messages = []
     for message in _sequential(conversation.messages, holds, dropped):
         if message.role is Role.SYSTEM and Capabilities.SYSTEM not in holds:
             dropped[NAMES[Capabilities.SYSTEM]] += 1
             continue
-        parts = tuple(part for part in message.parts if _is_kept(part, message, holds, dropped))
+        parts = tuple(part for part in message.parts if _is_kept(part, message, holds, dropped, by_content))
         lost = {part.kind for part in message.parts if isinstance(part, Media)}
         if not parts and lost and message.role is Role.USER:
             parts = (Text(text=f"[{', '.join(sorted(lost))}]"),)
@@ -277,7 +290,7 @@ def fitted(conversation: Conversation, holds: Capabilities) -> tuple[Conversatio
     return kept, dropped
 
 
-def _is_kept(part: Part, message: Message, holds: Capabilities, dropped: Counter[str]) -> bool:
+def _is_kept(part: Part, message: Message, holds: Capabilities, dropped: Counter[str], by_content: bool) -> bool:
     """Whether the part can be carried over; what cannot, of it or as a whole, is counted."""
     if isinstance(part, Text) and not part.text:
         return False
@@ -287,7 +300,7 @@ def _is_kept(part: Part, message: Message, holds: Capabilities, dropped: Counter
     elif isinstance(part, Thinking):
         lost = NAMES[Capabilities.THINKING] if Capabilities.THINKING not in holds else ""
     elif isinstance(part, Media):
-        if not part.url or Capabilities.IMAGES not in holds:
+        if not part.url or Capabilities.IMAGES not in holds or (by_content and not image_of(part)):
             lost = NAMES[Capabilities.IMAGES] if is_image(part) else OPAQUE
     elif isinstance(part, ToolResult):
         dropped[IMAGES_IN_RESULTS] += part.media_count

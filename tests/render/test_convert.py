@@ -14,7 +14,7 @@ from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.registry import Capabilities, all_dialects, get
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError, UsageError
-from compactor_cli.model.transcript import Transcript
+from compactor_cli.model.transcript import Role, Transcript
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.read.streams import open_stream
 from compactor_cli.render import convert as conversion
@@ -213,6 +213,16 @@ def test_images_come_along(name: str) -> None:
     transcript = row({"role": "user", "content": shown}, {"role": "assistant", "content": "A pixel."})
     assert convert(transcript, name).not_carried.get("images", 0) == 0
     assert there_and_back(transcript, name)[0]["content"] == shown
+
+
+@pytest.mark.parametrize("name", WRITABLE)
+def test_an_image_by_its_address_comes_along_or_is_counted_in_a_message_that_is_not_empty(name: str) -> None:
+    url = "https://example.org/x.png"
+    shown = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}
+    done = convert(row(shown, {"role": "assistant", "content": "A pixel."}), name)
+    assert done.not_carried.get("images", 0) == (url.encode() not in done.output)
+    (again,) = opened(done.output, name)
+    assert [bool(message.parts) for message in again.messages if message.role is Role.USER] == [True]
 
 
 def test_what_stands_next_to_the_messages_comes_along() -> None:
