@@ -176,6 +176,8 @@ IMAGES_IN_RESULTS = "images in results"
 BOOKKEEPING = "bookkeeping records"
 ORPHANS = "calls and results without their other half"
 NOT_SENT = "messages that were no longer sent"
+# Counted over all records, sent or not.
+_OF_RECORDS = (ORPHANS, NOT_SENT, BOOKKEEPING, NAMES[Capabilities.SIDECHAINS], NAMES[Capabilities.USAGE])
 _USAGE_KEYS = frozenset({"usage", "usageMetadata", "usage_metadata", "token_count", "tokens", "metrics"})
 
 
@@ -556,3 +558,16 @@ def windows(transcript: Transcript) -> tuple[Transcript, ...]:
     later = (*stages[1:], transcript)[: len(stages)]
     own = [stage for stage, following in zip(stages, later, strict=True) if {*sent(stage)} - {*sent(following)}]
     return (*own, transcript)
+
+
+def not_carried_by_all(stages: Sequence[Transcript], not_carried: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """What the rows of these windows of a session do not hold, from what each of them does not.
+
+    A later window has the records of those before it, and a row what was sent then and no longer is.
+    """
+    lost = Counter(not_carried[-1])
+    for earlier in not_carried[:-1]:
+        lost.update({what: count for what, count in earlier.items() if what not in _OF_RECORDS})
+    held = {i for stage in stages[:-1] for i in sent(stage) if stages[-1].messages[i].superseded}
+    lost[NOT_SENT] -= len(held)
+    return dict(+lost)

@@ -6,7 +6,6 @@ compacts one.
 
 from __future__ import annotations
 
-from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache
@@ -244,7 +243,8 @@ class RowMaker:
             return self._whole(transcript)
         from compactor_cli.render.convert import windows
 
-        return merge_windows(transcript, [self._whole(window) for window in windows(transcript)])
+        stages = windows(transcript)
+        return merge_windows(stages, [self._whole(window) for window in stages])
 
     def make(self, transcript: Transcript) -> FinishedRow:
         """The transcript, done."""
@@ -449,12 +449,12 @@ def _place(transcript: Transcript) -> str:
     return str(transcript.records[0].place) if transcript.records else ""
 
 
-def merge_windows(transcript: Transcript, rows: Sequence[Compaction]) -> Compaction:
+def merge_windows(stages: Sequence[Transcript], rows: Sequence[Compaction]) -> Compaction:
     """One row of all: outputs one after another, sizes summed; the rest is that of the last window."""
+    from compactor_cli.render.convert import not_carried_by_all
+
     reports = [row.report for row in rows]
-    lost: Tally[str] = Tally()
-    for report in reports:
-        lost.update(report.not_carried)
+    transcript = stages[-1]
     whole = replace(
         reports[-1],
         outcome=Outcome.COMPACTED if any(row.changed for row in rows) else Outcome.UNCHANGED,
@@ -464,7 +464,7 @@ def merge_windows(transcript: Transcript, rows: Sequence[Compaction]) -> Compact
         tokens_after=sum(report.tokens_after for report in reports),
         bytes_before=transcript.size_bytes,
         bytes_after=sum(report.bytes_after for report in reports),
-        not_carried=dict(lost),
+        not_carried=not_carried_by_all(stages, [report.not_carried for report in reports]),
         notes=(*reports[-1].notes, f"{len(rows)} windows"),
     )
     output, example = (b"".join(parts) for parts in zip(*((row.output, row.example) for row in rows), strict=True))

@@ -76,6 +76,21 @@ def test_a_session_that_was_compacted_becomes_a_row_a_window(work: Path, compact
     assert compact("--set", "split-at-boundaries=true", "session.jsonl").code == 2
 
 
+def test_a_row_a_window_loses_nothing_that_an_earlier_row_holds_and_no_record_twice(work: Path, compact: Run) -> None:
+    def lost(*words: str) -> dict[str, int]:
+        session = SAMPLES / "claude-code-compacted.jsonl"
+        assert compact("--no-compact", "--to", "openai-chat", *words, session, "--report", "report.json").code == 0
+        found: dict[str, int] = json.loads((work / "report.json").read_text())["inputs"][0]["not_carried"]
+        return found
+
+    whole, split = lost(), lost("--set", "split-at-boundaries=true")
+    assert whole["messages that were no longer sent"] > 0
+    assert "messages that were no longer sent" not in split
+    assert [split[what] for what in ("usage counters", "bookkeeping records")] == [18, 3]
+    assert [whole[what] for what in ("usage counters", "bookkeeping records")] == [18, 3]
+    assert split["timestamps"] > whole["timestamps"], "of the messages of both rows"
+
+
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_the_summarisers_own_calls_are_rows(processes: str, work: Path, compact: Run) -> None:
     words = ("-t", "1k", "-j", processes, "rows.jsonl", "-o", "out.jsonl", "--set", "summary-rows=calls.jsonl")
