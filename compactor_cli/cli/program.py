@@ -331,7 +331,7 @@ TOOLS = {
     "sessions": ("session_commands:sessions", "List the sessions of agents on this machine."),
     "show": ("session_commands:show", "Look at what compacting makes of a transcript, as a page too."),
     "digest": ("toolbox:digest", "Print the summary of a session alone."),
-    "stats": ("session_commands:stats", "Count records, tokens, turns and exchanges."),
+    "stats": ("session_commands:stats", "Count records, tokens, turns and calls."),
     "expand": ("archive_commands:expand", "Print archived records in full, by the ids that summaries name."),
     "search": ("archive_commands:search", "Find archived records by what they say."),
     "dropped": ("archive_commands:dropped", "List what a compacted file no longer says, by need."),

@@ -204,7 +204,7 @@ class TranscriptStats:
     messages: int = 0
     tokens: int = 0
     turns: int = 0
-    exchanges: int = 0  # calls with their results
+    calls: int = 0  # with their results
     orphans: int = 0  # calls or results without their other half
     window_tokens: int = 0
     pressure_ratio: float | None = None  # of the fullest conversation; None where no window is known
@@ -218,7 +218,7 @@ _COUNTED = ("recursive", "include", "exclude", "hidden", "format", "on_invalid",
 @click.command(params=parameters("[FILE|DIR]…", *_COUNTED, window="The context window."))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per input, a line each.")
 def stats(operands: tuple[str, ...], as_json: bool, **given_options: object) -> int:
-    """Count records, messages, tokens, turns and exchanges of each input; without one, of standard input."""
+    """Count records, messages, tokens, turns and calls of each input; without one, of standard input."""
     given = {name: value for name, value in given_options.items() if value not in (None, ())}
     configuration = configure(given, os.environ, Path.cwd())
     run_options = RunOptions(**configuration.options)
@@ -240,7 +240,7 @@ def stats(operands: tuple[str, ...], as_json: bool, **given_options: object) -> 
         rows: list[tuple[object, ...]] = []
         for item in sorted(counted, key=lambda item: -item.tokens):
             share = None if item.pressure_ratio is None else f"{item.pressure_ratio:.0%}"
-            counts = (item.turns, item.exchanges, item.orphans, item.messages, item.records, item.conversations)
+            counts = (item.turns, item.calls, item.orphans, item.messages, item.records, item.conversations)
             rows.append((item.tokens, share, *counts, ", ".join(item.formats), home_path(shown_name(item.path))))
         if len(rows) > 1:
             sums = [sum(int(str(row[at] or 0)) for row in rows) for at in (0, *range(2, 8))]
@@ -267,8 +267,7 @@ def count(source: InputSource, run_options: RunOptions, settings: Settings) -> T
             found.messages += sum(message.role is not Role.META for message in transcript.messages)
             found.tokens += tokens
             found.turns += len(turns(transcript.messages))
-            paired = {pair.call.record for pair in grouping.pairs}
-            found.exchanges += sum(not paired.isdisjoint(exchange) for exchange in grouping.exchanges)
+            found.calls += len(grouping.pairs)
             found.orphans += len(grouping.orphan_calls) + len(grouping.orphan_results)
             found.token_method = counter.method
             if window := found.window_tokens or window_tokens(transcript.model):

@@ -67,7 +67,7 @@ def test_schemas_are_listed_and_printed(compactor: Run) -> None:
 def test_stats_count_each_input(work: Path, compactor: Run) -> None:
     ran = compactor("stats", "-w", "10k", "session.jsonl", "rows.jsonl", "--json")
     session, rows = (json.loads(line) for line in ran.out.splitlines())
-    assert (session["records"], session["messages"], session["turns"], session["exchanges"]) == (49, 49, 12, 12)
+    assert (session["records"], session["messages"], session["turns"], session["calls"]) == (49, 49, 12, 12)
     assert (session["formats"], session["conversations"], session["orphans"]) == (["openai-chat"], 1, 0)
     assert session["pressure_ratio"] == round(session["tokens"] / 10_000, 4)
     assert rows["conversations"] == 5
@@ -94,6 +94,18 @@ def test_the_table_of_stats_fits_the_terminal(
     assert ("~/projects/a-folder" in shown) is (columns == 200)
     assert head.startswith("tokens")
     assert not any(word in head for word in ("orphan", "pressure"))
+
+
+def test_stats_count_calls_alike_whatever_format_a_session_is_written_in(
+    work: Path, compact: Run, compactor: Run
+) -> None:
+    calls = [{"id": key, "type": "function", "function": {"name": "look", "arguments": "{}"}} for key in "abc"]
+    messages = [{"role": "user", "content": "Look."}, {"role": "assistant", "content": None, "tool_calls": calls}]
+    messages += [{"role": "tool", "tool_call_id": key, "content": "seen"} for key in "abc"]
+    (work / "chat.jsonl").write_text(json.dumps({"messages": messages}) + "\n")
+    assert compact("--no-compact", "--to", "sharegpt", "chat.jsonl", "-o", "serial.jsonl").code == 0
+    ran = compactor("stats", "chat.jsonl", "serial.jsonl", "--json")
+    assert [json.loads(line)["calls"] for line in ran.out.splitlines()] == [3, 3]
 
 
 def test_stats_go_on_after_an_input_that_cannot_be_read(work: Path, compactor: Run) -> None:
