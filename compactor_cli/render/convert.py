@@ -176,6 +176,7 @@ IMAGES_IN_RESULTS = "images in results"
 BOOKKEEPING = "bookkeeping records"
 ORPHANS = "calls and results without their other half"
 NOT_SENT = "messages that were no longer sent"
+EMPTY = "conversations without messages"
 # Counted over all records, sent or not.
 _OF_RECORDS = (ORPHANS, NOT_SENT, BOOKKEEPING, NAMES[Capabilities.SIDECHAINS], NAMES[Capabilities.USAGE])
 _USAGE_KEYS = frozenset({"usage", "usageMetadata", "usage_metadata", "token_count", "tokens", "metrics"})
@@ -230,7 +231,7 @@ def convert(transcript: Transcript, name: str) -> Conversion:
         dropped[NAMES[Capabilities.METADATA]] += sum(not isinstance(value, (list, dict)) for value in unknown)
     output = _lines(dialect.write(conversation))
     read = _read_as(name, output)
-    if read is None:
+    if not read:
         # Keys of the row make it look like another format: the conversation takes precedence over what is next to it.
         dropped[NAMES[Capabilities.METADATA]] += len(conversation.extra)
         output = _lines(dialect.write(replace(conversation, extra={})))
@@ -245,6 +246,9 @@ def convert(transcript: Transcript, name: str) -> Conversion:
         grouping = group(read[0].messages)
         if grouping.orphan_calls or grouping.orphan_results:
             raise InvariantError("the output would hold a tool call without its result")
+    elif read is None:
+        # A format that is known by its messages alone has no row without any.
+        output, dropped[EMPTY] = b"", 1
     return Conversion(output=output, not_carried={what: count for what, count in dropped.items() if count})
 
 
@@ -359,12 +363,12 @@ def _lines(values: Iterable[Any]) -> bytes:
 
 
 def _read_as(name: str, output: bytes) -> list[Transcript] | None:
-    """The output as it is read; None where its content is not recognised as this dialect."""
+    """The output as it is read; nothing where it is taken for another dialect, None where for none."""
     try:
         read = _opened(output)
     except InputError:
         return None
-    return read if all(item.dialect == name for item in read) else None
+    return read if all(item.dialect == name for item in read) else []
 
 
 def _opened(output: bytes, name: str = "") -> list[Transcript]:

@@ -225,6 +225,14 @@ def test_an_image_by_its_address_comes_along_or_is_counted_in_a_message_that_is_
     assert [bool(message.parts) for message in again.messages if message.role is Role.USER] == [True]
 
 
+@pytest.mark.parametrize("name", WRITABLE)
+def test_a_conversation_without_messages_is_read_back_or_said_not_to_be_written(name: str) -> None:
+    done = convert(row(id=7), name)
+    read = opened(done.output)
+    assert [len(sent(item)) for item in read] == [0] * (done.output != b"")
+    assert ("conversations without messages" in done.not_carried) == (name in ("atif", "gemini-contents"))
+
+
 def test_what_stands_next_to_the_messages_comes_along() -> None:
     tool = {"name": "look", "description": "Looks.", "parameters": {"type": "object", "properties": {}}}
     beside = {"id": "row-7", "metadata": {"split": "train"}, "tools": [{"type": "function", "function": tool}]}
