@@ -423,7 +423,7 @@ def by_summary(case: PlanInput) -> Plan:
         reason = "what could be summarised is no larger than a summary"
         if case.settings.target.ratio:
             # Without a summary there is no marker, and the next run would take the share again.
-            return case.unchanged(reason, target)
+            return case.unchanged(f"{reason}, and a share shortens no text: name a size in tokens", target)
         stay = [i for i in range(case.limits.system_end, case.limits.end) if not case.messages[i].summary]
         visible = [i for i in stay if case.tokens[i] and i not in case.grouping.orphaned()]
         excess = case.limits.total_tokens - target
