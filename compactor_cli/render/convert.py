@@ -61,11 +61,14 @@ def to_conversation(transcript: Transcript) -> Conversation:
     system = conversations.system_of(transcript.row)
     if system and not any(message.role is Role.SYSTEM for message in messages):
         messages.insert(0, Message(role=Role.SYSTEM, parts=(Text(text=system),)))
+    # A row that a dataset holds twice is a conversation of its own each time.
+    place = transcript.records[0].place if transcript.records and transcript.row is not None else None
+    where = (place.line, place.row) if place else (1, 0)
     return Conversation(
         messages=tuple(messages),
         model=transcript.model,
         tools=conversations.tools_of(transcript.row),
-        seed=transcript.sha256,
+        seed=transcript.sha256 if where == (1, 0) else f"{transcript.sha256} {where}",
         extra=extra_of(transcript.row),
     )
 

@@ -183,6 +183,14 @@ def test_rows_stay_apart_with_a_system_prompt_or_without(name: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", WRITABLE)
+def test_a_row_that_a_dataset_holds_twice_is_a_conversation_each_time(name: str) -> None:
+    line = json.dumps({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]})
+    output = b"".join(convert(item, name).output for item in opened(f"{line}\n{line}\n".encode()))
+    texts = [[message.text for message in item.messages if message.text] for item in opened(output)]
+    assert [[text for text in found if text in ("q", "a")] for found in texts] == [["q", "a"], ["q", "a"]]
+
+
 def test_what_is_lost_is_counted_and_said_in_one_line() -> None:
     assistant = {
         "role": "assistant",
