@@ -288,7 +288,7 @@ class Spent:
     output_tokens: int = 0
     cached_tokens: int = 0
     cost_usd: float = 0.0
-    unpriced: int = 0  # replies of models whose price is not known, and not in the cost
+    unpriced: int = 0  # replies whose price is not known; the cost holds what was reserved for them
     cache_hits: int = 0  # answered from the reply cache
     saved_usd: float = 0.0  # what these would have cost
 
@@ -358,7 +358,7 @@ class Spend:
                 input_tokens=reply.input_tokens,
                 output_tokens=reply.output_tokens,
                 cached_tokens=reply.cached_tokens,
-                cost_usd=reply.cost_usd or 0.0,
+                cost_usd=reservation.cost_usd if reply.cost_usd is None else reply.cost_usd,
                 unpriced=int(reply.cost_usd is None),
             )
 

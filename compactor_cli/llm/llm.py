@@ -395,12 +395,14 @@ def _count(usage: Any, name: str) -> int:
 
 
 def _cost_usd(call: Call, answer: Any, usage: Any, details: Any) -> float | None:
-    """By the user's price; else litellm's own figure (it knows of surcharges), else the table's price."""
+    """By the user's price; else litellm's own figure (it knows of surcharges), else the table's price.
+
+    None: the price is not known, or the provider does not say what the call took.
+    """
     known = (getattr(answer, "_hidden_params", None) or {}).get("response_cost")
     if known and known > 0 and not call.price:
         return float(known)
-    price = call.known_price
-    if price is None or usage is None:
+    price, sent, written = call.known_price, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+    if price is None or not sent:  # a usage of zeros is what litellm makes of none
         return None
-    sent, written = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
     return price.cost_usd(input_tokens=sent, output_tokens=written, cached_tokens=_count(details, "cached_tokens"))

@@ -180,7 +180,7 @@ class Reply:
     input_tokens: int = 0  # all of the prompt
     output_tokens: int = 0
     cached_tokens: int = 0  # those of the prompt that the provider had in its prompt cache
-    cost_usd: float | None = None  # None: the price of the model is not known
+    cost_usd: float | None = None  # None: the price of the model is not known, or how many tokens it took
     has_tool_call: bool = False
     request_id: str = ""
 

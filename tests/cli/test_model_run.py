@@ -139,11 +139,12 @@ def test_on_failure_keep_and_fail(work: Path, compact: Run, llm_server: LlmServe
         (("--max-cost", "1", "--set", "price=150,150"), "limit of 1 USD"),
     ],
 )
+@pytest.mark.parametrize("model", ["well", "no_usage"])
 def test_limits_end_the_sending_and_not_the_run(
-    work: Path, compact: Run, llm_server: LlmServer, limit: tuple[str, str], said: str
+    work: Path, compact: Run, llm_server: LlmServer, limit: tuple[str, str], said: str, model: str
 ) -> None:
     ran = compact(
-        *model_options(llm_server), *limit, "--set", "llm-concurrency=1", "rows.jsonl", "--report", "report.json"
+        *model_options(llm_server, model), *limit, "--set", "llm-concurrency=1", "rows.jsonl", "--report", "report.json"
     )
     assert ran.code == 0
     assert ran.out.count(b"\n") == 5

@@ -56,6 +56,13 @@ def test_a_reply_without_a_price_is_counted_apart() -> None:
     assert (spend.spent.cost_usd, spend.spent.unpriced) == (0, 1)
 
 
+def test_a_reply_that_does_not_say_what_it_took_is_counted_in_full() -> None:
+    spend = Spend()
+    spend.settle(spend.reserve(PRICED), replied(input_tokens=0, output_tokens=0, cost_usd=None))
+    assert spend.spent.cost_usd == pytest.approx(1_000 * 1e-06 + 200 * 5e-06)
+    assert (spend.spent.tokens_sent, spend.spent.unpriced) == (1_000, 1)
+
+
 def test_a_failed_request_that_may_be_charged_is_counted_in_full() -> None:
     spend = Spend()
     spend.failed(spend.reserve(PRICED), Charge.POSSIBLE)

@@ -15,6 +15,7 @@ garbage.N          200 with a page of HTML, N times, then well
 hang               no reply at all
 endless.N.Z        a reply as a whole that does not end (up to 64 MiB; with Z, packed a thousandfold, 64 GiB)
 context.C          "context too long" for prompts of more than C characters (default 1000)
+no_usage           well, and not a word of what it took
 empty · cut_off · too_long · chat · refusal · tool_call · invented · invalid_utf8
 auth · not_found · bad_request · policy
 replay: the text that the test gave for the first of its keys that the prompt holds, else a good summary
@@ -349,6 +350,10 @@ class Exchange:
             self.handler.send_bytes(200, page, content_type="text/html")
         else:
             self._say_text()
+
+    def _no_usage(self) -> None:
+        value = self._message(self._good()) if self.anthropic else self._completion(self._good())
+        self.handler.send_json(200, {**value, "usage": None})
 
     def _empty(self) -> None:
         self._say("")
