@@ -75,7 +75,7 @@ def batch_price_of(model: str) -> Price | None:
     return Price(input_usd=input_usd, output_usd=output_usd, cached_usd=input_usd)
 
 
-# Where nothing was counted: English and code have 3 to 4 bytes a token, so this errs on the side of too many.
+# English and code have 3 to 4 bytes a token, so this errs on the side of too many.
 BYTES_PER_TOKEN = 3
 
 
@@ -149,7 +149,7 @@ class Call:
     price: Price | None = None
     timeout_seconds: float = 600.0  # for the whole reply
     max_reply_bytes: int = 0  # of its text; 0: any
-    input_tokens: int = 0  # the size of the prompt where the caller counted it, else it is estimated
+    input_tokens: int = 0  # the size of the prompt where the caller counted it: models may count more
     prompt_version: str = ""  # names the wording of the prompt in the key of the reply cache
     wanted: Wanted = Wanted.TEXT
     extra: Mapping[str, Any] = field(default_factory=dict)  # goes to litellm as it is, and is part of that key too
@@ -163,11 +163,9 @@ class Call:
 
     @property
     def expected_input_tokens(self) -> int:
-        """Tokens of the prompt, as counted by the caller or estimated from its bytes."""
-        return (
-            self.input_tokens
-            or sum(len(message.text.encode(errors="replace")) for message in self.messages) // BYTES_PER_TOKEN
-        )
+        """Tokens of the prompt, as counted by the caller or estimated from its bytes, whichever is more."""
+        sizes = (len(message.text.encode(errors="replace")) for message in self.messages)
+        return max(self.input_tokens, sum(sizes) // BYTES_PER_TOKEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -117,7 +117,7 @@ class SummaryWriter:
         """
         task, merge = self.task, self.calls[Stage.MERGE]
         leaves = [job.call for job in self._leaf_jobs()]
-        asked = [(call, sum(task.count(message.text) for message in call.messages)) for call in leaves]
+        asked = [(call, self._counted(call)) for call in leaves]
         sizes = [int(call.max_tokens / REPLY_RATIO) for call in leaves]
         total = sum((_priced(call, sent, size) for (call, sent), size in zip(asked, sizes, strict=True)), Estimate())
         fixed = task.count(prompts.rules(task.wording, Stage.MERGE)) + task.count(task.previous)
@@ -355,6 +355,7 @@ class SummaryWriter:
                 verdicts[n] = verdict if isinstance(verdict, Verdict) else verdicts[n]
 
     def _asked(self, calls: Sequence[Call], jobs: Sequence[_Job]) -> list[_Outcome]:
+        calls = [replace(call, input_tokens=self._counted(call)) for call in calls]
         replies = self.loop.run(_all(self.client, calls, self.redactor)) if calls else []
         verdicts: list[_Outcome] = []
         for reply, job in zip(replies, jobs, strict=True):
@@ -367,6 +368,10 @@ class SummaryWriter:
                 tokens = reply.input_tokens + reply.output_tokens
                 self.refusals.append(Refusal(fault=verdict.fault, why=str(verdict), tokens=tokens))
         return verdicts
+
+    def _counted(self, call: Call) -> int:
+        """The tokens of its prompt."""
+        return sum(self.task.count(message.text) for message in call.messages)
 
 
 # What came of a call: None where its prompt was too long for the model.

@@ -352,6 +352,16 @@ def test_an_estimate_sends_nothing_and_is_near_what_is_sent(llm_server: LlmServe
     assert found.cost_usd is None
 
 
+def test_a_prompt_of_many_tokens_for_its_bytes_is_not_sent_over_the_limit(llm_server: LlmServer) -> None:
+    wanted = request(SPOKEN, count=lambda text: len(text) // 2 + 1)
+    with summariser(llm_server, "well") as one:
+        tokens = one.estimate(wanted).input_tokens
+    client = ModelClient(retries=FAST, spend=Spend(SpendLimits(tokens_sent=tokens - 1)))
+    with summariser(llm_server, "well", client=client) as one:
+        assert f"the limit of {tokens - 1} tokens sent" in one.summarise(wanted).fell_back
+    assert llm_server.requests() == []
+
+
 @pytest.mark.parametrize("turns", [4, 24])
 def test_the_estimate_counts_the_question_what_was_left_out(llm_server: LlmServer, turns: int) -> None:
     wanted = request(long_talk(turns, 6_000))
