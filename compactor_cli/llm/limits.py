@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from compactor_cli.llm.model_calls import Call, CircuitOpen, LimitReached, Passing, Reply
+from compactor_cli.llm.model_calls import Call, CircuitOpen, LimitHeld, LimitReached, Passing, Reply
 from compactor_cli.model.value import dataclass
 
 if TYPE_CHECKING:
@@ -319,8 +319,7 @@ class Spend:
         self._limits = limits or SpendLimits()
         self._lock = threading.Lock()
         self._spent = Spent()
-        self._held_tokens = 0
-        self._held_usd = 0.0
+        self._held: list[Reservation] = []
 
     @property
     def spent(self) -> Spent:
@@ -335,24 +334,23 @@ class Spend:
         if price is None and self._limits.cost_usd:
             raise LimitReached(f"the price of {call.model} is not known, so a limit on cost cannot be kept")
         cost_usd = price.cost_usd(input_tokens=tokens, output_tokens=call.max_tokens) if price else 0.0
-        limits = self._limits
+        reservation, limits = Reservation(tokens=tokens, cost_usd=cost_usd), self._limits
         with self._lock:
             spent = self._spent
             if limits.requests and spent.requests + 1 > limits.requests:
                 raise LimitReached(f"the limit of {limits.requests} requests is reached")
-            if limits.tokens_sent and spent.tokens_sent + self._held_tokens + tokens > limits.tokens_sent:
-                raise LimitReached(f"the next request would pass the limit of {limits.tokens_sent} tokens sent")
-            if limits.cost_usd and spent.cost_usd + self._held_usd + cost_usd > limits.cost_usd:
-                raise LimitReached(f"the next request could pass the limit of {limits.cost_usd:g} USD")
-            self._held_tokens += tokens
-            self._held_usd += cost_usd
+            tokens_reason = f"the next request would pass the limit of {limits.tokens_sent} tokens sent"
+            _keep(limits.tokens_sent, spent.tokens_sent + tokens, sum(one.tokens for one in self._held), tokens_reason)
+            cost_reason = f"the next request could pass the limit of {limits.cost_usd:g} USD"
+            _keep(limits.cost_usd, spent.cost_usd + cost_usd, sum(one.cost_usd for one in self._held), cost_reason)
+            self._held.append(reservation)
             self._count(requests=1, retries=int(call.is_repeat))
-        return Reservation(tokens=tokens, cost_usd=cost_usd)
+        return reservation
 
     def settle(self, reservation: Reservation, reply: Reply) -> None:
         """The request was answered: count what it really used."""
         with self._lock:
-            self._free(reservation)
+            self._held.remove(reservation)
             self._count(
                 tokens_sent=reply.input_tokens or reservation.tokens,
                 input_tokens=reply.input_tokens,
@@ -365,7 +363,7 @@ class Spend:
     def failed(self, reservation: Reservation, charge: Charge = Charge.NONE) -> None:
         """The request failed: its prompt was sent; its price is counted in full where it may be charged."""
         with self._lock:
-            self._free(reservation)
+            self._held.remove(reservation)
             cost_usd = reservation.cost_usd if charge is Charge.POSSIBLE else 0.0
             self._count(failures=1, tokens_sent=reservation.tokens, cost_usd=cost_usd)
 
@@ -374,10 +372,12 @@ class Spend:
         with self._lock:
             self._count(cache_hits=1, saved_usd=reply.cost_usd or 0.0)
 
-    def _free(self, reservation: Reservation) -> None:
-        self._held_tokens -= reservation.tokens
-        self._held_usd -= reservation.cost_usd
-
     def _count(self, **more: float) -> None:
         now = {name: getattr(self._spent, name) + amount for name, amount in more.items()}
         self._spent = replace(self._spent, **now)
+
+
+def _keep(limit: float, amount: float, held: float, reason: str) -> None:
+    """Raises where an amount, with what is held for others, would pass a limit."""
+    if limit and amount + held > limit:
+        raise (LimitReached if amount > limit else LimitHeld)(reason)

@@ -378,5 +378,9 @@ class LimitReached(ModelFailure):
     """A limit that the user set would be passed. Nothing was sent."""
 
 
+class LimitHeld(LimitReached):
+    """It would be passed only if the requests under way take the most that they may. Nothing was sent."""
+
+
 class CircuitOpen(ModelFailure):
     """Too many failures in a row. Nothing was sent."""

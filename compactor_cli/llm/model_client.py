@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from compactor_cli.llm import llm, model_calls
-from compactor_cli.llm.limits import Breaker, Charge, RateLimiter, Sleep, Spend, sleep_seconds
+from compactor_cli.llm.limits import Breaker, Charge, RateLimiter, Reservation, Sleep, Spend, sleep_seconds
 from compactor_cli.llm.model_calls import Call, CircuitOpen, GaveUp, Passing, Reply, UnknownModel, Unusable, Wanted
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.model.report import Answered, Listener, ModelCalled
@@ -37,6 +37,8 @@ Complete = Callable[[Call], Awaitable[Reply]]
 
 # How often a caller cuts smaller spans after `ContextTooLong`; Claude Code's number.
 SHRINK_ROUNDS = 3
+# How often the account is looked at for what others gave back; they may be in other processes.
+_LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +87,8 @@ class ModelClient:
         sleep: Sleep = sleep_seconds,
         emit: Listener | None = None,
     ) -> None:
+        import asyncio
+
         self.spend = spend or Spend()
         self._breaker = breaker or Breaker()
         self._rate_limiter = rate_limiter or RateLimiter()
@@ -97,6 +101,8 @@ class ModelClient:
         self._sleep = sleep
         self._emit = emit
         self._unusable: dict[tuple[str, str], Unusable] = {}
+        self._queue = asyncio.Lock()  # for what the limits leave
+        self._waited_seconds = 0.0  # in it, since it was last of use
 
     async def ask(self, call: Call, redactor: Redactor | None = None) -> Reply:
         """The reply to a call. ``redactor``: that of the transcript; None leaves secrets in, as the user asked.
@@ -164,10 +170,7 @@ class ModelClient:
 
     async def _send(self, call: Call, server: str) -> Reply:
         async with self._rate_limiter.acquire(call.expected_input_tokens + call.max_tokens):
-            self._breaker.check(server)
-            if failed := self._unusable.get((server, call.model)):
-                raise type(failed)(failed.reason)
-            reservation = self.spend.reserve(call)
+            reservation = await self._reserved(call, server)
             started = time.monotonic()
             try:
                 reply = await self._complete(call)
@@ -184,6 +187,27 @@ class ModelClient:
             self.spend.settle(reservation, reply)
             self._report(call, Answered.BY_MODEL, started, reply)
             return reply
+
+    async def _reserved(self, call: Call, server: str) -> Reservation:
+        """What the call may use; waits, first come first served, while only requests under way stand in its way.
+
+        None of these takes longer than its timeout: after that, what a process that died held is not waited for again.
+        """
+        async with self._queue:
+            while True:
+                self._breaker.check(server)
+                if failed := self._unusable.get((server, call.model)):
+                    raise type(failed)(failed.reason)
+                try:
+                    reservation = self.spend.reserve(call)
+                except model_calls.LimitHeld:
+                    if self._waited_seconds > call.timeout_seconds:
+                        raise
+                else:
+                    self._waited_seconds = 0.0
+                    return reservation
+                await self._sleep(_LOOK_SECONDS)
+                self._waited_seconds += _LOOK_SECONDS
 
     def _is_far_off(self, failure: Passing) -> bool:
         return failure.retry_after_seconds > self._retries.most_retry_after_seconds

@@ -284,11 +284,11 @@ class Gate:
         self._rate_limiter.pause(seconds)
 
     async def account(self, name: str, *arguments: Any) -> Any:
-        """The method of `Spend`; the reason, where a limit is reached: exceptions do not travel well."""
+        """The method of `Spend`; `LimitReached` as a value: raised exceptions do not travel well."""
         try:
             return getattr(self._spend, name)(*arguments)
         except LimitReached as reached:
-            return reached.reason
+            return reached
 
     async def spent(self) -> Spent:
         """What all workers have used so far."""
@@ -331,9 +331,9 @@ class SharedSpend(Spend):
     def reserve(self, call: Call) -> Reservation:
         """As `Spend.reserve`, for the cluster. The prompt stays here."""
         size = replace(call, messages=(), input_tokens=call.expected_input_tokens, key=NO_SECRET)
-        found: Reservation | str = self._wait(self._gate.account.remote("reserve", size))
-        if isinstance(found, str):
-            raise LimitReached(found)
+        found: Reservation | LimitReached = self._wait(self._gate.account.remote("reserve", size))
+        if isinstance(found, LimitReached):
+            raise found
         return found
 
     def settle(self, reservation: Reservation, reply: Reply) -> None:

@@ -14,7 +14,7 @@ from llm_server.client import LlmServer
 from compactor_cli.llm import llm
 from compactor_cli.llm import model_calls as f
 from compactor_cli.llm.limits import Breaker, RateLimiter, RateLimits, Spend, SpendLimits
-from compactor_cli.llm.model_calls import Call, ChatMessage, Keys, Reply, Secret, Speaker
+from compactor_cli.llm.model_calls import Call, ChatMessage, Keys, Price, Reply, Secret, Speaker
 from compactor_cli.llm.model_client import BackgroundEventLoop, Fallback, ModelClient, ReplyCache, Retries
 from compactor_cli.llm.redact import Redactor
 
@@ -178,6 +178,35 @@ def test_a_limit_stops_before_sending(llm_server: LlmServer, loop: BackgroundEve
     with pytest.raises(f.LimitReached, match="2 requests"):
         loop.run(client.ask(call(llm_server, "server_error")))
     assert len(llm_server.requests()) == 2
+
+
+def test_a_request_waits_for_what_those_under_way_leave_of_a_limit(
+    llm_server: LlmServer, loop: BackgroundEventLoop
+) -> None:
+    client = ModelClient(spend=Spend(SpendLimits(cost_usd=1.0)))
+    price = Price(input_usd=0.0, output_usd=0.4 / 300, cached_usd=0.0)  # reserved two at once; all cost less
+
+    async def all_of_them() -> list[Reply]:
+        texts = [f"{TEXT}{number}" for number in range(8)]
+        return await asyncio.gather(*(client.ask(call(llm_server, "well", text, price=price)) for text in texts))
+
+    assert len(loop.run(all_of_them())) == 8
+    assert client.spend.spent.cost_usd <= 1
+    assert max(request["at_once"] for request in llm_server.requests()) <= 2
+
+
+def test_what_a_process_held_that_died_is_waited_for_once(
+    llm_server: LlmServer, loop: BackgroundEventLoop, waits: Waits
+) -> None:
+    asked = call(llm_server, "well")
+    spend = Spend(SpendLimits(tokens_sent=asked.expected_input_tokens + 1))
+    spend.reserve(asked)
+    client = new_client(waits, spend=spend)
+    for _ in range(3):
+        with pytest.raises(f.LimitReached, match="tokens sent"):
+            loop.run(client.ask(asked))
+    assert asked.timeout_seconds <= waits.now < 2 * asked.timeout_seconds
+    assert llm_server.requests() == []
 
 
 def test_a_server_that_fails_is_left_alone_by_all_calls_and_the_fallbacks_server_is_not(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from compactor_cli.llm.limits import Charge, RateLimiter, RateLimits, SpendLimits
 from compactor_cli.llm.model import ModelOptions
-from compactor_cli.llm.model_calls import Call, ChatMessage, Keys, LimitReached, Reply, Secret, Speaker
+from compactor_cli.llm.model_calls import Call, ChatMessage, Keys, LimitHeld, LimitReached, Reply, Secret, Speaker
 from compactor_cli.run.jobs import RunConfig
 from compactor_cli.run.model_run import Gate, ModelConfig, SharedRateLimiter, SharedSpend
 
@@ -53,6 +54,19 @@ def test_the_account_is_one_for_all_workers_and_no_prompt_or_key_leaves_them() -
     spent = one.spent
     assert (spent.requests, spent.failures, spent.cache_hits) == (2, 1, 1)
     assert (spent.input_tokens, spent.tokens_sent) == (300, 300 + CALL.expected_input_tokens)
+
+
+def test_a_worker_learns_that_another_holds_what_is_left() -> None:
+    handle = Handle(Gate(RateLimits(), SpendLimits(tokens_sent=CALL.expected_input_tokens + 1)))
+    one, two = SharedSpend(handle, wait), SharedSpend(handle, wait)
+    held = one.reserve(CALL)
+    with pytest.raises(LimitHeld):
+        two.reserve(CALL)
+    one.settle(held, replace(REPLY, input_tokens=1))
+    two.settle(two.reserve(CALL), REPLY)
+    with pytest.raises(LimitReached) as reached:
+        two.reserve(CALL)
+    assert type(reached.value) is LimitReached
 
 
 def test_the_pace_is_one_for_all_workers() -> None:
