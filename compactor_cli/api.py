@@ -277,7 +277,7 @@ class _Call:
                     max_reply_bytes=4 << 20,
                 ),
                 limits=SpendLimits(cost_usd=options.get("max_cost", 0.0)),
-                keys=read_keys(Path(key_file), model) if key_file else NO_KEYS,
+                keys=read_keys(Path(key_file), model, options.get("api_base", "")) if key_file else NO_KEYS,
             )
             for warning in config.warnings:
                 warnings.warn(warning, stacklevel=3)

@@ -511,7 +511,7 @@ def model_config(run_options: RunOptions, settings: Settings) -> ModelConfig:
     from compactor_cli.llm.model_client import Fallback, breaker_file, replies_file
     from compactor_cli.run.model_run import ModelConfig
 
-    fallback = run_options.fallback_model
+    fallback, key_file = run_options.fallback_model, run_options.key_file
     return ModelConfig(
         model_options=_model_options(run_options, settings),
         limits=SpendLimits(
@@ -522,7 +522,7 @@ def model_config(run_options: RunOptions, settings: Settings) -> ModelConfig:
             requests_per_minute=run_options.rpm,
             tokens_per_minute=run_options.tpm,
         ),
-        keys=read_keys(Path(run_options.key_file), run_options.model) if run_options.key_file else NO_KEYS,
+        keys=read_keys(Path(key_file), run_options.model, run_options.api_base) if key_file else NO_KEYS,
         fallback=Fallback(model=fallback, api_base=run_options.api_base) if fallback else None,
         cache_file=replies_file() if run_options.cache else None,
         breaker_file=breaker_file(),

@@ -292,11 +292,11 @@ def server_of(call: Call, environ: Mapping[str, str] = os.environ) -> str:
     return f"{host} (key {hashlib.sha256(key.encode()).hexdigest()[:8]})" if key else host
 
 
-def read_keys(path: Path, model: str) -> Keys:
+def read_keys(path: Path, model: str, api_base: str) -> Keys:
     """A key file: lines ``NAME=key`` under litellm's names (comments, quotes and ``export`` allowed), or one bare key.
 
-    A bare key is for the provider of ``model``. Warns if others than the owner may read the file. Raises
-    `UsageError`, which names the file and never what is in it.
+    A bare key is for the provider of ``model`` as it is served at ``api_base``. Warns if others than the owner may read
+    the file. Raises `UsageError`, which names the file and never what is in it.
     """
     try:
         mode = path.stat().st_mode
@@ -310,7 +310,7 @@ def read_keys(path: Path, model: str) -> Keys:
     warnings = (f"{path}: others may read this key file: chmod 600 it",) if open_to_others else ()
     named = [_LINE.match(line) for line in lines]
     if len(lines) == 1 and not named[0]:
-        return Keys(bare=Secret(lines[0]), provider=provider_of(model), warnings=warnings)
+        return Keys(bare=Secret(lines[0]), provider=provider_of(served_name(model, api_base)), warnings=warnings)
     if not lines or not all(named):
         raise UsageError("the key file is not understood", place=str(path), next_step="lines NAME=key, or one bare key")
     return Keys(by_name={m[1]: Secret(m[2].strip().strip("'\"")) for m in named if m}, warnings=warnings)

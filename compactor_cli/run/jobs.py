@@ -145,7 +145,8 @@ class RunConfig:
             return self.models
         from compactor_cli.llm.model_calls import read_keys
 
-        return replace(self.models, keys=read_keys(Path(self.key_file), self.models.model_options.model))
+        options = self.models.model_options
+        return replace(self.models, keys=read_keys(Path(self.key_file), options.model, options.api_base))
 
     def fingerprint(self) -> str:
         """16 hex digits that differ whenever two configurations of shards may give different output."""

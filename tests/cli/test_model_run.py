@@ -291,6 +291,18 @@ def test_models_by_task_and_a_key_file(work: Path, compact: Run, llm_server: Llm
     assert compact(*model_options(llm_server), "--set", "model-for=leave=x", "session.jsonl").code == 2
 
 
+def test_a_bare_key_goes_to_ones_own_server_where_the_model_has_no_provider(
+    work: Path, compact: Run, compactor: Run, llm_server: LlmServer
+) -> None:
+    (work / "key").write_text("sk-bare-key-9876543210\n", encoding="utf-8")
+    (work / "key").chmod(0o600)
+    run_options = ("-m", "well", "--api-base", llm_server.openai, "-t", "2500", "--key-file", "key")
+    assert compact(*run_options, "session.jsonl").code == 0
+    assert compactor("batch", *run_options, "rows.jsonl", "--output-dir", "out").code == 0
+    sent = {entry["headers"]["authorization"] for entry in llm_server.requests()}
+    assert (len(llm_server.requests()) > 1, sent) == (True, {"Bearer sk-bare-key-9876543210"})
+
+
 def test_the_cache_can_be_looked_at_and_pruned(work: Path, compact: Run, compactor: Run, llm_server: LlmServer) -> None:
     compact(*model_options(llm_server), "session.jsonl")
     assert b"replies  1" in compactor("cache", "stats").out

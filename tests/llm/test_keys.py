@@ -39,7 +39,7 @@ def key_file(folder: Path, text: str, mode: int = 0o600) -> Path:
 
 def test_names_are_litellms(tmp_path: Path) -> None:
     text = "# mine\nANTHROPIC_API_KEY=one\n\nexport OPENAI_API_KEY='two'\nGOOGLE_API_KEY = \"three\"\n"
-    keys = read_keys(key_file(tmp_path, text), MODEL)
+    keys = read_keys(key_file(tmp_path, text), MODEL, "")
     assert keys.for_model(MODEL) == Secret("one")
     assert keys.for_model("claude-haiku-4-5") == Secret("one")
     assert keys.for_model("gpt-4o-mini") == Secret("two")
@@ -49,14 +49,17 @@ def test_names_are_litellms(tmp_path: Path) -> None:
 
 
 def test_a_bare_key_goes_to_the_models_provider_only(tmp_path: Path) -> None:
-    keys = read_keys(key_file(tmp_path, "sk-bare\n"), MODEL)
+    keys = read_keys(key_file(tmp_path, "sk-bare\n"), MODEL, "")
     assert keys.for_model(MODEL) == Secret("sk-bare")
     assert keys.for_model("openai/gpt-4o-mini") == NO_SECRET
     assert keys.secrets == (Secret("sk-bare"),)
+    at_home = read_keys(key_file(tmp_path, "sk-bare\n"), "of-ones-own", "http://127.0.0.1:8000/v1")
+    assert at_home.for_model("openai/of-ones-own") == Secret("sk-bare")
+    assert not at_home.for_model(MODEL)
 
 
 def test_others_may_not_read_it_unnoticed(tmp_path: Path) -> None:
-    (warning,) = read_keys(key_file(tmp_path, "sk-bare", 0o644), MODEL).warnings
+    (warning,) = read_keys(key_file(tmp_path, "sk-bare", 0o644), MODEL, "").warnings
     assert "chmod 600" in warning
     assert "sk-bare" not in warning
 
@@ -64,14 +67,14 @@ def test_others_may_not_read_it_unnoticed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "# nothing", "sk-one\nsk-two", "OPENAI_API_KEY=x\nwhat is this"])
 def test_a_file_that_makes_no_sense_is_refused_without_showing_it(tmp_path: Path, text: str) -> None:
     with pytest.raises(UsageError) as caught:
-        read_keys(key_file(tmp_path, text), MODEL)
+        read_keys(key_file(tmp_path, text), MODEL, "")
     assert "keys" in str(caught.value)
     assert "sk-" not in str(caught.value)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nowhere"):
-        read_keys(tmp_path / "nowhere", MODEL)
+        read_keys(tmp_path / "nowhere", MODEL, "")
 
 
 def test_a_secret_is_never_shown() -> None:
@@ -105,7 +108,7 @@ def test_a_missing_key_is_named_and_a_cloud_login_is_not_asked_for(tmp_path: Pat
     assert missing_key("anthropic/claude-haiku-4-5", NO_KEYS, {}) == "ANTHROPIC_API_KEY"
     assert missing_key("anthropic/claude-haiku-4-5", NO_KEYS, {"ANTHROPIC_AUTH_TOKEN": "t"}) == ""
     (tmp_path / "key").write_text("sk-bare-0123456789")
-    keys = read_keys(tmp_path / "key", "anthropic/x")
+    keys = read_keys(tmp_path / "key", "anthropic/x", "")
     assert missing_key("anthropic/claude-haiku-4-5", keys, {}) == ""
     assert missing_key("openai/gpt-4o", keys, {}) == "OPENAI_API_KEY"
     assert missing_key("bedrock/anthropic.claude-v2", NO_KEYS, {}) == ""
