@@ -211,7 +211,7 @@ def print_result(metrics: ShardMetrics, console: Console) -> None:
     asked = metrics.compacted + metrics.left
     if metrics.fell_back:
         console.warn(
-            f"{metrics.fell_back:,} of {asked:,} summaries fell back to the digest: the model gave none for them"
+            f"{metrics.fell_back:,} of {asked:,} summaries fell back to the digest: the model gave none, or not for all"
         )
     if metrics.left:
         console.warn(f"{metrics.left:,} of {asked:,} conversations were left as they were: the model gave no summary")

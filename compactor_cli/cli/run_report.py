@@ -296,7 +296,7 @@ class Metrics:
             ("tokens_before", "Tokens of all inputs.", sizes["tokens_before"]),
             ("tokens_after", "Tokens of all outputs.", sizes["tokens_after"]),
             ("over_target", "Conversations larger than their target.", self._over_target),
-            ("fell_back", "Summaries by the digest although a model was asked.", self._summaries["fell back"]),
+            ("fell_back", "Summaries that are not all by the model asked.", self._summaries["fell back"]),
             ("cost_usd", "Paid for models, in US dollars.", cost_usd),
         )
         lines: list[str] = []

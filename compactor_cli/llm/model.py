@@ -198,19 +198,21 @@ class ModelSummariser:
         answer = completed(request, text, language, analysis=analysis, previous=task.earlier.previous)
         if request.count(request.render(answer.summary)) > request.budget_tokens:
             raise Rejected("the reply was not accepted: cut as far as it may be, it is still too long")
-        notes = [*task.earlier.notes]
+        fell_back, notes = "", [*task.earlier.notes]
         if cut := sum(block.cut_chars > 0 for block in task.blocks):
             notes.append(f"long texts that were shortened in the prompt: {cut}")
         if draft.healed:
-            why = f": {draft.failure.reason}" if draft.failure else ", which the model twice did not summarise"
-            notes.append(f"of {draft.leaves} parts, the digest wrote {draft.healed}{why}")
+            why = draft.failure.reason if draft.failure else "its replies about the others were twice not accepted"
+            fell_back = f"of {draft.leaves} parts, the model summarised {draft.leaves - draft.healed}: {why}"
+            if self._model_options.on_failure is not OnFailure.DIGEST:
+                raise Rejected(fell_back)
         if draft.unjoined:
             why = f"the model did not join them: {draft.unjoined}"
             notes.append(f"the summaries of the parts stand side by side, {why}")
         if numbers := draft.verdict.numbers:
             named = ", ".join(numbers[:_MOST_NUMBERS])
             notes.append(f"numbers that the model gave and no record shows ({len(numbers)}): {named}")
-        return replace(answer, invented=draft.verdict.invented, notes=tuple(notes))
+        return replace(answer, fell_back=fell_back, invented=draft.verdict.invented, notes=tuple(notes))
 
 
 def _task(

@@ -113,7 +113,7 @@ class Answer:
 
     summary: Summary
     state: bytes | None = None  # its counter table, to be stored with the archive
-    fell_back: str = ""  # why it is the digest's after all
+    fell_back: str = ""  # why it, or parts of a model's, are the digest's after all
     invented: tuple[str, ...] = ()  # what the model named or quoted that no record holds: marked or taken out
     redacted: Mapping[str, int] = field(default_factory=dict)  # secrets taken out before anything was sent, by kind
     refused: Mapping[str, int] = field(default_factory=dict)  # replies that were paid for and not taken, by fault
@@ -123,7 +123,8 @@ class Answer:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the user should know of a summary that a model was asked for."""
-        fell_back = f"the digest wrote the summary: {self.fell_back}"
+        what = "parts of the summary" if self.summary.source is Source.MODEL else "the summary"
+        fell_back = f"the digest wrote {what}: {self.fell_back}"
         names = ", ".join(self.invented[:_MOST_NAMED])
         invented = (
             f"the model named what no summarised record holds ({len(self.invented)}, marked or taken out: {names})"

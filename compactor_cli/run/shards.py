@@ -150,7 +150,7 @@ class ShardMetrics:
     unchanged: int = 0
     failed: int = 0  # passed on unchanged
     over_target: int = 0
-    fell_back: int = 0  # have the digest where a model was asked
+    fell_back: int = 0  # have the digest, or parts by it, where a model was asked
     left: int = 0  # unchanged for want of a summary
     lines_dropped: int = 0
     bytes_before: int = 0

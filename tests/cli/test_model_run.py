@@ -121,6 +121,19 @@ def test_the_digest_instead_is_a_warning_and_with_strict_code_4(
     assert compact(*model_options(llm_server, "chat"), "session.jsonl", "--strict").code == 4
 
 
+def test_a_part_by_the_digest_is_a_warning_and_with_strict_code_4(
+    work: Path, compact: Run, compactor: Run, llm_server: LlmServer
+) -> None:
+    (work / "long.jsonl").write_bytes(session_bytes(90))
+    run_options = (*model_options(llm_server), "--set", "max-requests=1", "--set", "cache=false", "--strict")
+    ran = compact(*run_options, "long.jsonl", "--report", "report.json", "-o", "out.jsonl")
+    assert (ran.code, "the digest wrote parts of the summary: of " in ran.err) == (4, True)
+    (transcript,) = report()["inputs"][0]["transcripts"]
+    assert (transcript["summary_source"], "limit of 1 request" in transcript["fell_back"]) == ("model", True)
+    ran = compactor("batch", *run_options, "long.jsonl", "--output-dir", "out")
+    assert (ran.code, "1 of 1 summaries fell back to the digest" in ran.err) == (4, True)
+
+
 def test_on_failure_keep_and_fail(work: Path, compact: Run, llm_server: LlmServer) -> None:
     kept = compact(*model_options(llm_server, "auth"), "--on-failure", "keep", "session.jsonl")
     assert (kept.code, kept.out) == (0, session_bytes())

@@ -13,9 +13,11 @@ from model_cases import FAST, asked, long_talk, request, summariser
 
 from compactor_cli.llm.check_reply import not_shown
 from compactor_cli.llm.limits import Spend, SpendLimits
+from compactor_cli.llm.model import OnFailure
 from compactor_cli.llm.model_client import ModelClient
 from compactor_cli.llm.prompts import OutlineHeading, Stage, as_text, joined_outline, read_reply
 from compactor_cli.llm.quoting import flatten
+from compactor_cli.model.errors import KeptAsIs, OutputError
 from compactor_cli.model.summary import Answer, Section, Source
 from compactor_cli.model.transcript import Message, Role, Thinking
 
@@ -44,9 +46,10 @@ def test_each_part_knows_which_it_is_and_what_the_user_wants_of_the_whole(llm_se
 
 def test_a_part_that_is_twice_no_summary_is_written_by_the_digest_and_the_others_stay(llm_server: LlmServer) -> None:
     found = summarised(llm_server, {"<<1 user>>": CHAT})
-    assert (found.summary.source, found.fell_back) == (Source.MODEL, "")
+    assert found.summary.source is Source.MODEL
     assert dict(found.refused) == {"no-summary": 2}
-    assert any("the digest wrote 1" in note for note in found.notes)
+    assert "its replies about the others were twice not accepted" in found.fell_back
+    assert found.warnings[0].startswith("the digest wrote parts of the summary: of ")
     merges = [text for text in asked(llm_server) if "<<part 1>>" in text]
     assert "src/module_0/handler_0.py" in merges[0]
     asked_again = len(leaves(llm_server)) - len(set(leaves(llm_server)))
@@ -60,8 +63,17 @@ def test_a_part_that_no_request_is_left_for_is_the_digests_and_the_paid_ones_sta
     llm_server.control(reset=True)
     client = ModelClient(retries=FAST, spend=Spend(SpendLimits(requests=parts - 1)))
     found = summarised(llm_server, {}, client=client)
-    assert (found.summary.source, found.fell_back) == (Source.MODEL, "")
-    assert f"of {parts} parts, the digest wrote 1: the limit of {parts - 1} requests is reached" in found.notes
+    assert found.summary.source is Source.MODEL
+    reason = f"of {parts} parts, the model summarised {parts - 1}: the limit of {parts - 1} requests is reached"
+    assert found.fell_back == reason
+
+
+@pytest.mark.parametrize(("policy", "error"), [(OnFailure.KEEP, KeptAsIs), (OnFailure.FAIL, OutputError)])
+def test_no_part_is_the_digests_where_the_user_wants_none_of_it(
+    llm_server: LlmServer, policy: OnFailure, error: type[Exception]
+) -> None:
+    with pytest.raises(error, match="no summary by the model: of "):
+        summarised(llm_server, {"<<1 user>>": CHAT}, on_failure=policy)
 
 
 def _stand_side_by_side(found: Answer) -> bool:
