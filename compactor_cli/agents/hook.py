@@ -108,6 +108,9 @@ def _before(payload: Mapping[str, Any], note: Path) -> str:
     from compactor_cli.presets import DEFAULT, load_preset
     from compactor_cli.read.streams import STDIN
 
+    known = _read_note(note)
+    if known.get("summary"):  # of a compaction that was broken off: nothing of this one, should it fail here
+        write_private(note, json.dumps({**known, "summary": ""}))
     path = str(payload["transcript_path"])
     archive = Archive(default_archive_dir(STDIN, in_place=False))
     focus = str(payload.get("custom_instructions") or "")
@@ -120,7 +123,7 @@ def _before(payload: Mapping[str, Any], note: Path) -> str:
         limit=SizeLimit(chars=MOST_CONTEXT_CHARS),
         archive=archive,
         source=path,
-        state=archive.load_state(_read_note(note).get("state", "")),
+        state=archive.load_state(known.get("state", "")),
     )
     if found.analysis is None:
         return ""

@@ -242,6 +242,13 @@ def test_without_time_it_ends_and_says_so(home: Path, monkeypatch: pytest.Monkey
     assert log_file().read_text().count("no time left") == 2
 
 
+def test_a_digest_of_an_earlier_compaction_is_not_given_as_that_of_one_that_failed(home: Path, session: Path) -> None:
+    assert _run("claude-code", "PreCompact", session)
+    session.unlink()
+    assert _run("claude-code", "PreCompact", session) == ""
+    assert _run("claude-code", "SessionStart", session) == ""
+
+
 def test_what_it_leaves_is_for_the_user_alone(home: Path) -> None:
     old = os.umask(0)
     try:
