@@ -112,6 +112,8 @@ def load_client(name: str) -> AgentClient:
 
 
 PROGRAM = "compactor"
+# Where a setting below it is found if XDG_CONFIG_HOME is not set.
+_CONFIG = ".config/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +157,8 @@ class InstallPlace:
             return self.project / item.project
         variable, _, rest = item.user.removeprefix("$").partition("/")
         folder = self.environ.get(variable, "")
+        if not folder and item.default.startswith(_CONFIG):
+            folder, rest = self.environ.get("XDG_CONFIG_HOME", ""), item.default.removeprefix(_CONFIG)
         return Path(folder).expanduser() / rest if folder else self.home / item.default
 
     @property

@@ -206,6 +206,18 @@ def test_a_folder_of_the_client_that_is_elsewhere_is_used(
     assert set(_files(home)) == {"elsewhere/hooks.json", "elsewhere/config.toml"}
 
 
+def test_the_users_folder_of_settings_may_be_elsewhere(
+    compactor: Toolbox, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "settings"))
+    assert compactor("install", "opencode")[0] == 0
+    assert (home / "settings" / "opencode" / "plugins" / "compact.ts").is_file()
+    assert (home / "settings" / "opencode" / "opencode.json").is_file()
+    assert not (home / ".config" / "opencode").exists()
+    assert compactor("install", "opencode", "--remove")[0] == 0
+    assert _files(home) == {}
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
