@@ -7,7 +7,6 @@ machine unless a model is named. What fails raises `CompactError`.
 from __future__ import annotations
 
 import io
-import json
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,8 +17,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
-import orjson
-
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model import settings as model_settings
 from compactor_cli.model.errors import CompactError, InputError, UnknownShape, UsageError
@@ -29,7 +26,7 @@ from compactor_cli.model.settings import Size, Strategy, nearest, read_choice, r
 from compactor_cli.model.transcript import Container, Frame, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.presets import DEFAULT, load_preset
-from compactor_cli.read.jsonl import parse, read_records, records_in
+from compactor_cli.read.jsonl import encoded, parse, read_records, records_in, utf8
 from compactor_cli.read.streams import open_stream
 from compactor_cli.run.columns import compact_columns
 from compactor_cli.run.rows import COMMON_NAMES, RowMaker, mapped
@@ -394,7 +391,7 @@ def conversations_in(source: Any, dialect: str = "") -> Iterator[GivenConversati
         if isinstance(source, bytes | bytearray | memoryview):
             records = read_records(io.BytesIO(source), _PLACE)
         elif isinstance(source, str) and ("\n" in source or source.lstrip("\ufeff \t\r").startswith(_OPENINGS)):
-            records = read_records(io.BytesIO(_bytes(source)), _PLACE)
+            records = read_records(io.BytesIO(utf8(source)), _PLACE)
         else:
             records = records_in(stack.enter_context(open_stream(os.fspath(source))))
         for transcript in open_transcripts(records, dialect=dialect):
@@ -433,7 +430,7 @@ def _in_lines(items: Iterator[Any], dialect: str, *, is_text: bool, is_ended: bo
         for item in items:
             if held is not None:
                 yield held if held.endswith(b"\n") else held + b"\n"
-            held = _bytes(item) if isinstance(item, str) else item
+            held = utf8(item) if isinstance(item, str) else item
         if held is not None:
             yield held if is_ended or held.endswith(b"\n") else held + b"\n"
 
@@ -454,9 +451,9 @@ def _given_messages(messages: Any, dialect: str) -> GivenConversation:
     """Messages read as the records of a session, else as those of a row, under a name that rows commonly have."""
     if not isinstance(messages, Sequence) or isinstance(messages, str | bytes):
         raise InputError(f"not a list of messages ({type(messages).__name__})", next_step="give lists", place=_PLACE)
-    encoded = [_encoded(message) for message in messages]
-    session = b"".join(message + b"\n" for message in encoded)
-    rows = [b'{"%s":[%s]}\n' % (name.encode(), b",".join(encoded)) for name in COMMON_NAMES]
+    lines = [_encoded(message) for message in messages]
+    session = b"".join(line + b"\n" for line in lines)
+    rows = [b'{"%s":[%s]}\n' % (name.encode(), b",".join(lines)) for name in COMMON_NAMES]
     failures: list[InputError] = []
     for text, container in ((session, Container.LINES), *((row, Container.ARRAY) for row in rows)):
         try:
@@ -504,17 +501,7 @@ def _encoded(value: Any) -> bytes:
     if not isinstance(value, Mapping):
         advice = "give mappings; objects of a library are dumped first (model_dump, dumpd, …)"
         raise InputError(f"a message is not a mapping ({type(value).__name__})", next_step=advice, place=_PLACE)
-    try:
-        return orjson.dumps(value)
-    except TypeError:  # among others: numbers of more than 64 bits, lone surrogates
-        try:
-            return json.dumps(value).encode()
-        except (TypeError, ValueError) as error:
-            raise InputError(f"a message is not JSON: {error}", next_step="dump it first", place=_PLACE) from error
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
+    return encoded(value, _PLACE)
 
 
 def _str(data: bytes) -> str:

@@ -242,6 +242,8 @@ def test_what_is_no_option_is_named(options: dict[str, Any], what: str) -> None:
         ([{"weather": "fine"}], "no format is recognised"),
         ([object()], "a message is not a mapping"),
         ([{"role": "user", "content": object()}], "a message is not JSON"),
+        ('{"role": "user", "content": "\ud800"}\n', "half a character"),
+        (['{"role": "user", "content": "\ud800"}'], "half a character"),
         ([conversation(2), conversation(2)], "use iter_compact"),
         ([{"messages": conversation(2)}, {"messages": conversation(2)}], "iter_compact"),
     ],

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from compactor_cli.model.errors import InvalidLine, Place
+from compactor_cli.model.errors import InputError, InvalidLine, Place
 from compactor_cli.model.transcript import Record
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.streams import Stream, blanks_end, too_long
@@ -50,6 +50,26 @@ def parse(raw: bytes) -> Any:
     except RecursionError:
         raise ValueError("nested too deeply") from None
     return value
+
+
+def encoded(value: Any, place: str | None = None) -> bytes:
+    """Messages as JSON in one line. Raises `InputError` for what JSON cannot hold."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # among others: numbers of more than 64 bits, lone surrogates
+        try:
+            return json.dumps(value).encode()
+        except (TypeError, ValueError) as error:
+            raise InputError(f"a message is not JSON: {error}", next_step="dump it first", place=place) from error
+
+
+def utf8(text: str) -> bytes:
+    """A text as UTF-8, with the bytes that Python read as surrogates. Raises `InputError` for other surrogates."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        advice = 'replace it first: text.encode(errors="replace").decode()'
+        raise InputError(f"a text holds half a character: {error}", next_step=advice) from error
 
 
 def parse_record(raw: bytes) -> Any:

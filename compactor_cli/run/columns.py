@@ -19,7 +19,7 @@ from compactor_cli.model.errors import CompactError, InputError, UnknownShape, U
 from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.model.transcript import Record
 from compactor_cli.model.value import dataclass
-from compactor_cli.read.jsonl import OnInvalid, parse, read_records, records_in
+from compactor_cli.read.jsonl import OnInvalid, encoded, parse, read_records, records_in, utf8
 from compactor_cli.read.streams import ContentHash, content_sha256, open_stream, unreadable
 from compactor_cli.run.jobs import Job, Outputs, RunConfig, row_maker
 from compactor_cli.run.outputs import InputTally, open_target
@@ -61,7 +61,7 @@ class CellMaker:
                 return self._read_as(b"{%s:" % orjson.dumps(name), text)
             except UnknownShape as error:
                 failures.append(str(error))
-        return self._failed(text, failures[0])
+        return self.failed(text, failures[0])
 
     def _read_as(self, head: bytes, text: bytes) -> CompactedCell:
         """The cell read after ``head``. Raises UnknownShape for an array that does not hold messages there."""
@@ -73,25 +73,29 @@ class CellMaker:
         except CompactError as error:
             if head and isinstance(error, UnknownShape):
                 raise
-            return self._failed(text, str(error))
+            return self.failed(text, str(error))
         output = b"".join(row.output for row in rows)[len(head) :].removesuffix(tail) if rows else text
         reports = tuple(row.report for row in rows)
         reason = "; ".join(report.reason for report in reports if report.outcome is Outcome.FAILED)
         return CompactedCell(text=output, reports=reports, reason=reason)
 
     def compact_any(self, value: Any) -> tuple[Any, CompactedCell]:
-        """The same for a cell as a table gives it: text, bytes, or the value itself with absent keys as None."""
+        """The same for a cell as a table gives it: text, bytes, or the value itself with absent keys as None.
+
+        Raises `InputError` for one that neither UTF-8 nor JSON can hold.
+        """
         if isinstance(value, str):
-            cell = self.compact(value.encode())
-            return cell.text.decode(), cell
+            cell = self.compact(utf8(value))
+            return cell.text.decode("utf-8", "surrogateescape"), cell
         if isinstance(value, bytes):
             cell = self.compact(value)
             return cell.text, cell
-        cell = self.compact(orjson.dumps(_present(value)))
+        cell = self.compact(encoded(_present(value)))
         is_compacted = any(report.outcome is Outcome.COMPACTED for report in cell.reports)
         return (parse(cell.text) if is_compacted or self.rows.redacts else value), cell
 
-    def _failed(self, text: bytes, reason: str) -> CompactedCell:
+    def failed(self, text: bytes, reason: str) -> CompactedCell:
+        """A cell that is passed on."""
         if self.rows.redacts:
             from compactor_cli.llm.redact import Redactor, redact_text
 
@@ -150,11 +154,16 @@ def compact_inside(value: Any, keys: Sequence[str], cells: CellMaker) -> tuple[A
     """A cell with the conversation at these keys of it compacted; None where there is nothing."""
     if not value:
         return value, None
-    if not keys:
-        return cells.compact_any(value)
-    if isinstance(value, str | bytes):
-        raw, cell = compact_within(value.encode() if isinstance(value, str) else value, keys, cells)
-        return (raw.decode() if isinstance(value, str) else raw), cell
+    try:
+        if not keys:
+            return cells.compact_any(value)
+        if isinstance(value, str | bytes):
+            raw, cell = compact_within(utf8(value) if isinstance(value, str) else value, keys, cells)
+            return (raw.decode("utf-8", "surrogateescape") if isinstance(value, str) else raw), cell
+    except InputError as error:
+        if cells.rows.redacts:  # nobody could look through it for secrets
+            raise
+        return value, cells.failed(b"", str(error))
     if not isinstance(value, dict):
         return value, None
     inner, cell = compact_inside(value.get(keys[0]), keys[1:], cells)

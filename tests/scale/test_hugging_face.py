@@ -9,6 +9,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scale_cases import dataset, messages, plain, row
@@ -36,6 +37,23 @@ def test_lists_of_messages_stay_lists_and_failures_have_a_reason() -> None:
     assert found["messages"][0][-1] == batch["messages"][0][-1]  # type: ignore[index]
     assert len(found["messages"][0]) < len(messages(9))
     assert [bool(why) for why in found["why"]] == [False, False, True, False]
+
+
+@pytest.mark.parametrize("column", ["messages", "extra.chat"])
+def test_a_row_that_no_json_or_utf8_can_hold_fails_alone(column: str) -> None:
+    odd = [{"role": "user", "content": "x", "v": 10**40}, {"role": "user", "content": "\ud800"}]
+    values: list[Any] = [[*messages(9), message] for message in odd]
+    values += [[*messages(9), {"role": "user", "content": b"x"}], '[{"role": "user", "content": "\ud800"}]']
+    values += [messages(9)]
+    head, *keys = column.split(".")
+    batch = {head: [{keys[0]: value} for value in values] if keys else values}
+    found = compact_batch(batch, column=column, target=1500, reasons="why")
+    why = found["why"]
+    assert [bool(reason) for reason in why] == [False, False, True, True, False]
+    assert ("a message is not JSON" in why[2], "half a character" in why[3]) == (True, True)
+    assert found[head][2:4] == batch[head][2:4]
+    made = [row[keys[0]] if keys else row for row in found[head]]
+    assert [len(made[row]) < len(values[row]) for row in (0, 1, 4)] == [True] * 3
 
 
 def test_a_row_that_fails_raises_where_no_column_of_reasons_is_named() -> None:
