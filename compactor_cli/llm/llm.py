@@ -46,7 +46,7 @@ def failure_of(error: Exception, call: Call) -> ModelFailure:
     if "Timeout" in names or "APITimeoutError" in names:
         return TimedOut(f"no reply within {call.timeout_seconds:g} seconds")
     if status == 429:
-        if "insufficient_quota" in str(error):
+        if "insufficient_quota" in f"{error} {getattr(error, 'body', '')}":
             return Unusable(reason)
         return model_calls.RateLimited(reason, retry_after_seconds=_retry_after(error))
     causes: dict[int, str] = {}

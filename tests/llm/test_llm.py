@@ -102,6 +102,7 @@ FAULTS = (
     ("invalid_utf8", f.Broken),
     ("context.100", f.ContextTooLong),
     ("auth", f.Unusable),
+    ("quota", f.Unusable),
     ("not_found", f.UnknownModel),
     ("bad_request", f.Refused),
     ("policy", f.Refused),

@@ -17,7 +17,7 @@ endless.N.Z        a reply as a whole that does not end (up to 64 MiB; with Z, p
 context.C          "context too long" for prompts of more than C characters (default 1000)
 no_usage           well, and not a word of what it took
 empty · cut_off · too_long · chat · refusal · tool_call · invented · invalid_utf8
-auth · not_found · bad_request · policy
+auth · not_found · bad_request · policy · quota
 replay: the text that the test gave for the first of its keys that the prompt holds, else a good summary
 few: a vector too few (``/embeddings``, where all others give a bag of words for each text)
 =================  ====================================================================================
@@ -287,6 +287,9 @@ class Exchange:
 
     def _bad_request(self) -> None:
         self._error(400, "invalid_request_error", "invalid_value", "Unknown parameter")
+
+    def _quota(self) -> None:
+        self._error(429, "insufficient_quota", "insufficient_quota", "You exceeded your current quota")
 
     def _policy(self) -> None:
         self._error(400, "invalid_request_error", "content_policy_violation", "Rejected by our content policy")
