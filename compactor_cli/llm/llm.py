@@ -32,6 +32,7 @@ REASON_CHARS = 300
 _BROKEN_WORDS = ("codec can't decode", "json response", "invalid response", "not completed", "not enough data")
 _BROKEN_CAUSES = frozenset({"RemoteProtocolError", "ReadError", "ClientPayloadError", "ServerDisconnectedError"})
 _PREFIX = re.compile(r"^(?:[\w.]+(?:Error|Exception|Timeout)\s*[:-]\s*)+")
+_TRACEBACK = "Traceback (most recent call last)"
 _MASKED = re.compile(r"\S*\*{3,}\S*")
 
 
@@ -39,8 +40,9 @@ def failure_of(error: Exception, call: Call) -> ModelFailure:
     """The failure that an exception of litellm stands for, recognised by its name and status, not by its class."""
     names = {kind.__name__ for kind in type(error).__mro__}
     status = found if isinstance(found := getattr(error, "status_code", None), int) else 0
-    # The provider's words, without litellm's names in front of them.
-    reason = scrubbed(_PREFIX.sub("", str(error).strip()) or type(error).__name__, call)
+    # The provider's words, without litellm's names in front of them and its own calls after them.
+    text = _PREFIX.sub("", str(error).partition(_TRACEBACK)[0].strip())
+    reason = scrubbed(text or type(error).__name__, call)
     if "ContextWindowExceededError" in names or status == 413:
         return model_calls.ContextTooLong(reason)
     if "Timeout" in names or "APITimeoutError" in names:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from compactor_cli.llm import llm, model_calls
 from compactor_cli.llm.limits import Breaker, Charge, RateLimiter, Reservation, Sleep, Spend, sleep_seconds
-from compactor_cli.llm.model_calls import Call, CircuitOpen, GaveUp, Passing, Reply, UnknownModel, Unusable, Wanted
+from compactor_cli.llm.model_calls import Call, CircuitOpen, GaveUp, LimitReached, Passing, Reply, UnknownModel, Wanted
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.model.report import Answered, Listener, ModelCalled
 from compactor_cli.model.value import dataclass
@@ -100,7 +100,7 @@ class ModelClient:
         self._complete = complete
         self._sleep = sleep
         self._emit = emit
-        self._unusable: dict[tuple[str, str], Unusable] = {}
+        self._unusable: dict[tuple[str, str], model_calls.Unusable] = {}
         self._queue = asyncio.Lock()  # for what the limits leave
         self._waited_seconds = 0.0  # in it, since it was last of use
 
@@ -146,13 +146,17 @@ class ModelClient:
         call = call if call.key else replace(call, key=self._keys.for_model(call.model))
         server = model_calls.server_of(call)
         attempt = 0
+        reasons: list[str] = []
         async with self._breaker.admitted(server):
             while True:
                 try:
                     reply = await self._send(call, server)
                     break
+                except LimitReached as reached:
+                    # What failed before is why there was no reply; the limit, why it is not asked again.
+                    raise LimitReached("; then ".join((*reasons, reached.reason))) from None
                 except Passing as failure:
-                    attempt += 1
+                    attempt, reasons = attempt + 1, [failure.reason]
                     if attempt >= self._retries.attempts or self._is_far_off(failure):
                         raise
                     most = min(self._retries.most_seconds, self._retries.base_seconds * 2.0 ** (attempt - 1))
@@ -180,7 +184,7 @@ class ModelClient:
                 self.spend.failed(reservation, Charge.POSSIBLE if is_charged else Charge.NONE)
                 if isinstance(failure, Passing) and not self._is_far_off(failure):
                     self._rate_limiter.pause(failure.retry_after_seconds)
-                if isinstance(failure, Unusable):
+                if isinstance(failure, model_calls.Unusable):
                     self._unusable[server, call.model] = failure
                 self._report(call, Answered.FAILED, started, error=getattr(failure, "reason", type(failure).__name__))
                 raise

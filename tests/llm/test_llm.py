@@ -125,6 +125,11 @@ def test_a_fault_becomes_its_failure_after_one_request(
     assert "\n" not in caught.value.reason
 
 
+def test_a_reply_of_another_shape_is_no_traceback_to_the_user(llm_server: LlmServer, loop: BackgroundEventLoop) -> None:
+    with pytest.raises(f.Broken, match=r"^Invalid response object\W*$"):
+        ask(llm_server, loop, "openai", "listed")
+
+
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_no_reply_in_time(llm_server: LlmServer, loop: BackgroundEventLoop, provider: str) -> None:
     with pytest.raises(f.TimedOut, match=r"no reply within 0\.5 seconds"):

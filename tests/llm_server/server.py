@@ -16,6 +16,7 @@ hang               no reply at all
 endless.N.Z        a reply as a whole that does not end (up to 64 MiB; with Z, packed a thousandfold, 64 GiB)
 context.C          "context too long" for prompts of more than C characters (default 1000)
 no_usage           well, and not a word of what it took
+listed             well, as a list of parts, which OpenAI's interface does not answer with
 empty · cut_off · too_long · chat · refusal · tool_call · invented · invalid_utf8
 auth · not_found · bad_request · policy · quota
 replay: the text that the test gave for the first of its keys that the prompt holds, else a good summary
@@ -357,6 +358,11 @@ class Exchange:
     def _no_usage(self) -> None:
         value = self._message(self._good()) if self.anthropic else self._completion(self._good())
         self.handler.send_json(200, {**value, "usage": None})
+
+    def _listed(self) -> None:
+        value = self._completion("")
+        value["choices"][0]["message"]["content"] = [{"type": "text", "text": self._good()}]
+        self.handler.send_json(200, value)
 
     def _empty(self) -> None:
         self._say("")
