@@ -18,6 +18,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compactor_cli.archive.atomic import system_errors
 from compactor_cli.cli.console import Level
 from compactor_cli.cli.options import BY_NAME, OPTIONS, SET, DeclaredOptions, Group, Option, OptionKind, Scope
 from compactor_cli.model import settings as model_settings
@@ -414,8 +415,10 @@ def check(run_options: RunOptions, named: Collection[str]) -> None:
     if on_stdout and run_options.stdout_is_taken:
         what = f"standard output holds the result and cannot hold {on_stdout[0]}"
         raise UsageError(what, next_step="write that to a file, or the result with -o")
-    for name in {"plan_out", *_WRITTEN} - {"events"}:
-        check_folder(getattr(run_options, name))
+    for name in BEGINNINGS:
+        check_written(name, getattr(run_options, name))
+        if name != "events":
+            check_folder(getattr(run_options, name))
     about_models = [item for item in OPTIONS if item.group is Group.MODEL and item.name in named]
     settled = [item for item in OPTIONS if item.group is Group.KEEP and item.name in named] + about_models
     if about_models and not (run_options.model or run_options.embedding_model):
@@ -427,6 +430,17 @@ def check(run_options: RunOptions, named: Collection[str]) -> None:
     if run_options.plan and refused:
         what = f"--plan holds its own settings, so {_written(refused[0])} cannot be given"
         raise UsageError(what, next_step="plan again with it")
+
+
+def check_written(name: str, path: str) -> None:
+    """Raise UsageError for a file that is there and that this option did not write, by its first bytes."""
+    if path == STDOUT or not os.path.isfile(path):  # noqa: PTH113 -- which raises nothing
+        return
+    with system_errors(path), Path(path).open("rb") as file:
+        start = file.read(_MOST_BEGINNING_BYTES)
+    if start and not start.startswith(BEGINNINGS[name]):
+        what = f"is there already, and is not what {_written(BY_NAME[name])} writes"
+        raise UsageError(what, next_step="name another FILE", place=path)
 
 
 def _written(option: Option) -> str:
@@ -442,6 +456,17 @@ _WRITTEN = {
     "summary_rows": "the rows of the summariser's calls",
     "events": "the events",
 }
+# How these and a plan begin. Files that do not may be the only copy of something: a name that was forgotten makes the
+# next word on the command line, often a transcript, the FILE of the option before it.
+BEGINNINGS = {
+    "report": (b'{\n  "schema": ', b'{\n "version": '),  # the second of shards
+    "html": (b"<!doctype html>",),
+    "metrics": (b'{\n  "conversations": ', b"# HELP compact_"),
+    "summary_rows": (b'{"messages": ',),
+    "events": (b'{"event": ',),
+    "plan_out": (b'{"compact_plan":',),
+}
+_MOST_BEGINNING_BYTES = 64
 
 # Of the options ``o``: what is wrong, and what to do.
 _CONFLICTS: tuple[tuple[Callable[[RunOptions], bool], str, str], ...] = (

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, holds_temporaries, lock, make_folders, system_errors
 from compactor_cli.cli import views
-from compactor_cli.cli.config import Configuration, RunOptions, check, configure
+from compactor_cli.cli.config import BEGINNINGS, Configuration, RunOptions, check, check_written, configure
 from compactor_cli.cli.console import Console, Level, Progress, counted, is_terminal, wants_color
 from compactor_cli.cli.run_report import RunReport, output_file, print_models
 from compactor_cli.cli.views import PageFile, ResultLines, diff_view, plan_view, result_view, warn_of_fallbacks
@@ -28,7 +28,7 @@ from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.sources import find_sources, is_folder
 from compactor_cli.read.streams import STDIN, Compression, reads_within
 from compactor_cli.run.jobs import PASSED_OVER, AfterFailure, Hooks, Job, Originals, Outputs, Purpose, RunConfig
-from compactor_cli.run.outputs import STDOUT, Destination, Target, TargetKind, plan_targets
+from compactor_cli.run.outputs import STDOUT, Destination, Target, TargetKind, first_used, plan_targets
 from compactor_cli.run.rows import NOTE_NAME, LazyDigest, View, note_of
 from compactor_cli.run.runner import UnchangedCache, run_batch, seen_file
 
@@ -51,13 +51,15 @@ def run(operands: Sequence[str], given: Mapping[str, Any], *, only_look: bool = 
     """Compact what the operands name; the exit code. Raises CompactError for what concerns the whole run.
 
     With ``only_look`` the results are shown and not written, as on a terminal where no place for them is named.
-    A report that was asked for is written in every case, also when the run is stopped.
+    A report that was asked for is written in every case, also when the run is stopped; not over another file.
     """
     report = str(given.get("report", ""))
-    # Standard output is only known to be free for it when the run options are checked.
-    run_report = RunReport(report="" if report == STDOUT else report)
+    run_report = RunReport(report="")
     with ExitStack() as stack:
         try:
+            check_written("report", report)
+            # Standard output is only known to be free for it when the run options are checked.
+            run_report.report = "" if report == STDOUT else report
             configuration = configure(given, os.environ, Path.cwd())
             is_seen = is_terminal(sys.stdout)
             run_options = RunOptions(**configuration.options, stdout_is_terminal=is_seen, only_look=only_look)
@@ -107,6 +109,7 @@ def _run(
     if isinstance(counter, TiktokenCounter) and counter.method.startswith("estimate"):
         console.done(f"no tokens are counted, all numbers of them are an {counter.method}")
     jobs = _jobs(operands, run_options, console)
+    _check_apart(jobs, run_options, run_report)
     run_config = run_config_of(run_options, settings, plan_file, console)
     check_memory(run_options, inputs=len(jobs))
     if run_options.redact_output:
@@ -236,6 +239,16 @@ def _jobs(operands: Sequence[str], run_options: RunOptions, console: Console) ->
     )
     targets = plan_targets(sources, destination)
     return tuple(Job(source=source, target=target) for source, target in zip(sources, targets, strict=True))
+
+
+def _check_apart(jobs: Sequence[Job], run_options: RunOptions, run_report: RunReport) -> None:
+    """Raise UsageError where a report, a page or the like would be written over an input or a result."""
+    used = {path for job in jobs for path in (job.source.path, job.target.path)} - {STDOUT}
+    if path := first_used((getattr(run_options, name) for name in BEGINNINGS), used):
+        run_report.report, run_report.listeners = "", []  # nor is it said there that the run failed
+        raise UsageError(
+            "is an input or a result, and nothing else is written to it", place=path, next_step="name another file"
+        )
 
 
 def _nothing_found(operands: Sequence[str], passed_over: int) -> UsageError:

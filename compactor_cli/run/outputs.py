@@ -10,7 +10,7 @@ import os
 import stat
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import field
 from enum import StrEnum
@@ -147,6 +147,13 @@ def _check_apart(sources: Sequence[InputSource], targets: Sequence[Target]) -> N
             refusal = atomic.already_there(target.path)
             raise UsageError(refusal.what, place=target.path, next_step=refusal.next_step)
         taken[key] = source.path
+
+
+def first_used(paths: Iterable[str], used: Iterable[str]) -> str:
+    """The first of the files that is one of those in use (inputs, targets), by any name; empty: none is."""
+    files = [path for path in paths if path not in ("", STDOUT) and not is_special(path)]
+    taken = {_identity(path) for path in used} if files else set()
+    return next((path for path in files if _identity(path) in taken), "")
 
 
 def _identity(path: str) -> object:

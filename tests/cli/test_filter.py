@@ -217,6 +217,33 @@ def test_a_folder_that_is_missing_is_found_before_anything_is_done(option: str, 
     assert (work / "session.jsonl").read_bytes() == session_bytes()
 
 
+ASIDE = ("--report=", "--html=", "--metrics=", "--events=", "--set=summary-rows=", "-n --plan-out=")
+
+
+@pytest.mark.parametrize("option", ASIDE)
+def test_a_report_never_takes_the_place_of_a_transcript(option: str, work: Path, compact: Run) -> None:
+    for rest in (("-i",), ("-t", "1500", "session.jsonl"), ("--set", "nosuch=1")):
+        assert compact(*f"{option}session.jsonl".split(), *rest).code == 2
+        assert (work / "session.jsonl").read_bytes() == session_bytes()
+    rows = (work / "rows.jsonl").read_bytes()
+    assert compact(*f"{option}rows.jsonl".split(), "-t", "1500", "rows.jsonl").code == 2
+    assert (work / "rows.jsonl").read_bytes() == rows
+    assert not list(work.glob(".transcripts"))
+
+
+def test_a_report_never_takes_the_place_of_the_result(work: Path, compact: Run) -> None:
+    ran = compact("-t", "1500", "session.jsonl", "-o", "new.jsonl", "--report", "new.jsonl")
+    assert (ran.code, (work / "new.jsonl").exists()) == (2, False)
+    assert "new.jsonl: is an input or a result" in ran.err
+
+
+def test_what_an_earlier_run_reported_is_replaced(work: Path, compact: Run) -> None:
+    names = [f"{option}f{number}" for number, option in enumerate(ASIDE[:-1])]
+    for _ in range(2):
+        assert compact("-t", "1500", "session.jsonl", "-o", "new.jsonl", "-f", *names, "--metrics", "x.prom").code == 0
+        assert compact("-t", "1500", "session.jsonl", "-n", "--plan-out", "plan").code == 0
+
+
 def test_the_difference_shows_what_goes_and_the_summary(work: Path, home: Path, compact: Run) -> None:
     ran = compact("--diff", "-t", "1500", "session.jsonl")
     assert ran.out.startswith(b"--- session.jsonl")
