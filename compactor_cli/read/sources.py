@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,6 +16,9 @@ from compactor_cli.model.value import dataclass
 from compactor_cli.read.streams import STDIN
 
 DEFAULT_INCLUDE = ("*.jsonl", "*.jsonl.gz", "*.jsonl.zst")
+# By these two together an archive is known, whatever it is called: its originals are no inputs.
+_MANIFEST = "MANIFEST.jsonl"
+_SHARD = re.compile(r"[0-9a-f]{2}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +64,10 @@ def find_sources(
 
     Operands keep their order, the files of a tree are in byte order of their path. A file that is reached twice (same
     device and inode) is given once, by its first name. What cannot be read is given anyway: it fails when it is
-    opened, and the others go on. In trees only regular files are taken, links are not; ``passed_over`` gets the
-    files and hidden folders that the walk does not take, except for excluded ones. Raises `UsageError` for a folder
-    without ``recursive``, for an empty operand, for an unreadable list, and if standard input were needed twice.
+    opened, and the others go on. In trees only regular files are taken, links and archives are not; ``passed_over``
+    gets the files, archives and hidden folders that the walk does not take, except for excluded ones. Raises
+    `UsageError` for a folder without ``recursive``, for an empty operand, for an unreadable list, and if standard input
+    were needed twice.
     """
     if files_from == STDIN and STDIN in operands:
         raise UsageError("standard input cannot be both the list of files and an input", next_step="name a file")
@@ -126,6 +131,10 @@ def _entries(folder: str, prefix: str, walk: Walk, skip: Collection[tuple[int, i
         entries = list(os.scandir(folder))
     except OSError:
         yield prefix.rstrip("/") or ".", _Fate.TAKEN
+        return
+    names = {entry.name for entry in entries}
+    if prefix and _MANIFEST in names and any(map(_SHARD.fullmatch, names)):
+        yield prefix.rstrip("/"), _Fate.PASSED_OVER
         return
     for entry in entries:
         name = prefix + entry.name

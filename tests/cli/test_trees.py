@@ -71,6 +71,17 @@ def test_hidden_folders_are_taken_when_asked_for_but_never_the_archive(tree: Pat
     assert kept == {path: path.read_bytes() for path in tree.rglob(".transcripts/**/*") if path.is_file()}
 
 
+def test_an_archive_in_a_tree_stays_as_it_is_whoever_named_it(tree: Path, compact: Run, compactor: Run) -> None:
+    originals = tree / "originals"
+    assert compact(*IN_PLACE, "--archive-dir", originals).code == 0
+    kept = {path: path.read_bytes() for path in originals.rglob("*") if path.is_file()}
+    assert kept
+    ran = compact(*IN_PLACE, "-t", "600", "-v")
+    assert (ran.code, f"{originals.relative_to(Path.cwd())}: passed over" in ran.err) == (0, True)
+    assert kept == {path: path.read_bytes() for path in originals.rglob("*") if path.is_file()}
+    assert b"originals" not in compactor("stats", "-r", tree).out
+
+
 @pytest.mark.parametrize("left", ["notes.txt", "package.json", ".agent/hidden.jsonl"])
 def test_a_tree_without_a_transcript_is_an_error_that_says_what_was_passed_over(
     left: str, tree: Path, compact: Run
