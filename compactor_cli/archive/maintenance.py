@@ -22,6 +22,7 @@ import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
 import orjson
@@ -156,11 +157,11 @@ def old_originals(archives: Sequence[Path], before: str) -> list[tuple[Listed, s
     """The originals last compacted before this moment (UTC, ISO 8601), the oldest first, each once; with the file that
     still uses it (empty: none that is known).
 
-    One is in use where a summary in the file it was archived from names it, or one in an original that is in use.
+    One is in use where the file it was archived from, or an original that is in use, has a summary that names it, or is
+    what its compaction wrote, whatever came after that.
     """
-    newest: dict[tuple[Path, str], Listed] = {}
-    for item in sorted(listed(archives), key=lambda item: item.entry.compacted_at):
-        newest[item.archive, item.entry.sha256] = item
+    items = sorted(listed(archives), key=lambda item: item.entry.compacted_at)
+    newest = {(item.archive, item.entry.sha256): item for item in items}
     # An original by the start of its hash, and by those of the transcripts inside it.
     by_name: dict[str, str] = {}
     for archive, sha256 in newest:
@@ -169,16 +170,35 @@ def old_originals(archives: Sequence[Path], before: str) -> list[tuple[Listed, s
             for part in _parts(archive, sha256):
                 by_name[part.sha256[:SHOWN_HASH_CHARS]] = sha256
     paths = {sha256: item.path for (_, sha256), item in newest.items()}
+    # Of a compaction without a summary the manifest alone knows what it replaced.
+    replaced: dict[str, set[str]] = {}
+    sizes: dict[str, set[int]] = {}
+    for entry in (item.entry for item in items):
+        replaced.setdefault(entry.written_sha256, set()).add(entry.sha256)
+        sizes.setdefault(entry.source, set()).add(entry.written_bytes)
+
+    def needed(path: str | Path, hashes: Iterable[str]) -> list[str]:
+        named = [by_name[name] for name in markers_in(path) if name in by_name]
+        return [*named, *chain.from_iterable(replaced.get(sha256, ()) for sha256 in hashes)]
+
     used: dict[str, str] = {}
-    for source in sorted({item.entry.source for item in newest.values()} - {STDIN, ""}):
-        waiting = [by_name[name] for name in markers_in(source) if name in by_name] if Path(source).is_file() else []
+    for source in sorted(sizes.keys() - {STDIN, ""}):
+        path = store.source_path(source)
+        waiting = needed(path, _beginnings(path, sizes[source])) if Path(path).is_file() else []
         while waiting:
             sha256 = waiting.pop()
             if sha256 not in used:
                 used[sha256] = source
-                waiting += [by_name[name] for name in markers_in(paths[sha256]) if name in by_name]
+                waiting += needed(paths[sha256], [sha256])
     old = [item for item in newest.values() if item.entry.compacted_at < before]
     return [(item, used.get(item.entry.sha256, "")) for item in sorted(old, key=lambda item: item.entry.compacted_at)]
+
+
+def _beginnings(path: str, sizes: Iterable[int]) -> Iterable[str]:
+    """The SHA-256 of the beginnings of a file of these sizes; none where it cannot be read."""
+    with suppress(OSError), Path(path).open("rb") as file:
+        return prefix_hashes(file.fileno(), sizes).values()
+    return ()
 
 
 def remove(items: Iterable[Listed], *, with_index: bool = True) -> None:
@@ -433,7 +453,7 @@ def _is_needless(path: Path, descriptor: int, archives: Iterable[Path]) -> bool:
 
 def _appended(folder: Path, entry: ManifestEntry, late: bytes) -> bool:
     """Append what came late to the file that has the original's name, in this folder alone."""
-    name = Path(entry.source).name
+    name = Path(store.source_path(entry.source)).name
     with suppress(OSError):
         with (folder / name).open("rb") as file:
             if hashlib.sha256(file.read(entry.written_bytes)).hexdigest() != entry.written_sha256:

@@ -203,7 +203,7 @@ def original_of(path: str, archives: Iterable[Path]) -> FoundOriginal:
     """
     folders = tuple(archives)
     names = {str(Path(path).absolute()), os.path.realpath(path)}
-    of_path = [item for item in listed(folders) if item.entry.source in names and item.path.exists()]
+    of_path = [item for item in listed(folders) if store.source_path(item.entry.source) in names and item.path.exists()]
     if of_path:
         # Two of the same second stand in their order.
         newest = max(reversed(of_path), key=lambda item: item.entry.compacted_at)

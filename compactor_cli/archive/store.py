@@ -23,6 +23,7 @@ import dataclasses
 import errno
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -57,6 +58,7 @@ SIDECAR_ENDING = f".transcripts.jsonl{Compression.ZSTD.suffix}"
 MANIFEST = "MANIFEST.jsonl"
 # Longer ones are not this program's: a path has a few KB.
 _MOST_LINE_BYTES = 1 << 20
+_ESCAPED = re.compile(rb"\\x([89a-f][0-9a-f])")
 _NUMBERS = frozenset(("bytes", "records", "written_bytes"))
 
 
@@ -268,6 +270,13 @@ class ManifestEntry:
     compacted_at: str = ""
     written_sha256: str = ""
     written_bytes: int = 0
+
+
+def source_path(source: str) -> str:
+    """The path that an entry's ``source`` stands for."""
+    if "\\x" not in source or os.path.lexists(source):
+        return source  # with a backslash in its name, if in any
+    return os.fsdecode(_ESCAPED.sub(lambda found: bytes.fromhex(found[1].decode()), os.fsencode(source)))
 
 
 def moment(seconds: float | None = None, timespec: str = "seconds") -> str:

@@ -229,8 +229,9 @@ def stats(as_json: bool, archive_dir: str | None) -> int:
 def prune(older_than: str, dry_run: bool, force: bool, archive_dir: str | None) -> int:
     """Take old originals out of the archives.
 
-    One whose compacted file is still where it was, and still names it, stays unless -f is given: without it that file
-    could not be undone or looked up. Of outputs written elsewhere (-o, a pipe) nobody knows whether they are in use.
+    One whose compacted file is still where it was, and names it or was made from it, stays unless -f is given: without
+    it that file could not be undone or looked up. Of outputs written elsewhere (-o, a pipe) nobody knows whether they
+    are in use.
     """
     console = Console("compactor")
     seconds = read_seconds(older_than, "--older-than")

@@ -210,6 +210,37 @@ def test_pruning_leaves_what_an_original_in_use_was_made_from(work: Path, compac
     assert "0 originals taken out" in compactor("archive", "prune", "--older-than", "90d").out.decode()
 
 
+def test_pruning_leaves_what_no_summary_names_and_the_file_was_made_from(
+    work: Path, compact: Run, compactor: Run
+) -> None:
+    long = {"role": "user", "content": "reading " * 4_000}
+    original = session_bytes() + json.dumps(long).encode() + b"\n" + session_bytes()
+    (work / "session.jsonl").write_bytes(original)
+    compact("-i", "--preset", "suna", "-t", "2k", "session.jsonl")
+    compact("-i", "--preset", "suna", "-t", "1k", "session.jsonl")
+    assert b"[compact/1 " not in (work / "session.jsonl").read_bytes()
+    _make_old(work / ".transcripts")
+    with (work / "session.jsonl").open("ab") as file:
+        file.write(session_bytes(1))
+    assert "0 originals taken out" in compactor("archive", "prune", "--older-than", "90d").out.decode()
+    for _ in range(2):
+        assert compactor("undo", "-f", "session.jsonl").code == 0
+    assert (work / "session.jsonl").read_bytes() == original
+
+
+def test_originals_of_files_whose_path_is_no_text_are_found_and_stay(work: Path, compact: Run, compactor: Run) -> None:
+    path = work / os.fsdecode(b"caf\xe9") / "session.jsonl"
+    path.parent.mkdir()
+    path.write_bytes(session_bytes())
+    compact("-i", "-t", "3k", path)
+    once = path.read_bytes()
+    _make_old(path.parent / ".transcripts")
+    compact("-i", "-t", "1500", path)
+    _make_old(path.parent / ".transcripts")
+    assert "0 originals taken out" in compactor("archive", "prune", "--older-than", "90d").out.decode()
+    assert compactor("restore", path).out == once
+
+
 def test_forced_pruning_takes_all_that_is_old_and_nothing_that_is_new(work: Path, compact: Run, compactor: Run) -> None:
     compact("-i", "-t", "1500", "session.jsonl")
     _make_old(work / ".transcripts")
