@@ -213,9 +213,9 @@ def remove(items: Iterable[Listed], *, with_index: bool = True) -> None:
             # Under the lock by which others add to it, and where it lies: who waits for the lock has this file open.
             with os.fdopen(store.open_inside(archive, MANIFEST, os.O_RDWR), "r+b") as file:
                 fcntl.flock(file.fileno(), fcntl.LOCK_EX)
-                lines = file.readlines()
+                lines = [(store.parse_entry(line), line) for line in file]
                 file.seek(0)
-                file.writelines(line for line in lines if not any(f'"{sha256}"'.encode() in line for sha256 in hashes))
+                file.writelines(line for entry, line in lines if not (entry and entry.sha256 in hashes))
                 file.truncate()
                 file.flush()
                 os.fsync(file.fileno())

@@ -328,10 +328,11 @@ def read_entries(folder: Path) -> Iterator[tuple[int, ManifestEntry | None]]:
     with os.fdopen(descriptor, "rb") as file:
         for number, line in enumerate(iter(lambda: file.readline(_MOST_LINE_BYTES), b""), 1):
             if line.strip():
-                yield number, _entry(line)
+                yield number, parse_entry(line)
 
 
-def _entry(line: bytes) -> ManifestEntry | None:
+def parse_entry(line: bytes) -> ManifestEntry | None:
+    """A line of the manifest; None for one that is not an entry."""
     try:
         value = orjson.loads(line)
         known = {field.name: value[field.name] for field in dataclasses.fields(ManifestEntry) if field.name in value}

@@ -241,6 +241,18 @@ def test_originals_of_files_whose_path_is_no_text_are_found_and_stay(work: Path,
     assert compactor("restore", path).out == once
 
 
+def test_pruning_leaves_the_entry_of_an_original_whose_earlier_result_goes(
+    work: Path, compact: Run, compactor: Run
+) -> None:
+    compact("-i", "-t", "1500", "session.jsonl")
+    compactor("undo", "session.jsonl")
+    compact("-i", "-t", "1500", "session.jsonl")
+    _make_old(work / ".transcripts")
+    assert "1 original taken out" in compactor("archive", "prune", "--older-than", "90d").out.decode()
+    assert compactor("undo", "session.jsonl").code == 0
+    assert (work / "session.jsonl").read_bytes() == session_bytes()
+
+
 def test_forced_pruning_takes_all_that_is_old_and_nothing_that_is_new(work: Path, compact: Run, compactor: Run) -> None:
     compact("-i", "-t", "1500", "session.jsonl")
     _make_old(work / ".transcripts")
