@@ -202,7 +202,7 @@ def original_of(path: str, archives: Iterable[Path]) -> FoundOriginal:
     Raises `InputError` if these archives do not know.
     """
     folders = tuple(archives)
-    names = {str(Path(path).absolute()), os.path.realpath(path)}
+    names = _names(path)
     of_path = [item for item in listed(folders) if store.source_path(item.entry.source) in names and item.path.exists()]
     if of_path:
         # Two of the same second stand in their order.
@@ -213,6 +213,11 @@ def original_of(path: str, archives: Iterable[Path]) -> FoundOriginal:
             return find(folders, newest_marker)
     advice = "compactor archive list shows what there is; name another archive with --archive-dir"
     raise InputError(f"no archive holds an original of it ({WHEN_ARCHIVED})", place=path, next_step=advice)
+
+
+def _names(path: str) -> set[str]:
+    """What a manifest may call a file."""
+    return {str(Path(path).absolute()), os.path.realpath(path)}
 
 
 def markers_in(path: str | Path) -> dict[str, None]:
@@ -341,7 +346,7 @@ class Compacted:
 
 
 def find_compacted(path: str, archives: Sequence[Path]) -> Compacted:
-    """What the last compaction of this file replaced.
+    """What the last compaction of this file replaced; the first of the archives is its own.
 
     Raises `OutputError` if the file does not begin with what a compaction wrote, as far as these archives know;
     `Unreadable` if it cannot be read, or the archive is damaged.
@@ -375,8 +380,16 @@ def find_compacted(path: str, archives: Sequence[Path]) -> Compacted:
         what = f"{what}: it is an archived original with {count:,} later {records} (the first: {first})"
         advice = f"compactor restore {larger.sha256[:16]} -o FILE fetches the original"
         raise OutputError(what, place=path, next_step=advice)
-    # Of several compactions that wrote the same, the last.
-    folder, entry = max(reversed(found), key=lambda item: item[1].written_bytes)
+    # Of several compactions that wrote the same, the last of this file, else of one in its archive.
+    names = _names(path)
+    folder, entry = max(
+        reversed(found),
+        key=lambda item: (
+            item[1].written_bytes,
+            store.source_path(item[1].source) in names,
+            item[0] == archives[0],
+        ),
+    )
     added_bytes = look.size_bytes - entry.written_bytes
     return Compacted(entry=entry, original=_verified(folder, entry), look=look, added_bytes=added_bytes)
 

@@ -133,6 +133,22 @@ def test_undo_brings_the_original_back_after_a_compaction_in_place(
     assert content() == original
 
 
+def test_undo_brings_back_the_file_s_own_original_where_another_became_the_same(
+    work: Path, compact: Run, compactor: Run
+) -> None:
+    files = [work / "a" / "s.jsonl", work / "b" / "s.jsonl"]
+    data = (work / "session.jsonl").read_bytes()
+    originals = [data.replace(b"\n", b"\nno JSON\n", 1), data]
+    for path, original in zip(files, originals, strict=True):
+        path.parent.mkdir()
+        path.write_bytes(original)
+    assert compact("-i", "-t", "1500", "--on-invalid", "drop", *files).code == 0
+    assert files[0].read_bytes() == files[1].read_bytes()
+    (work / "a").rename(work / "c")
+    assert compactor("undo", work / "c" / "s.jsonl", files[1]).code == 0
+    assert [(work / "c" / "s.jsonl").read_bytes(), files[1].read_bytes()] == originals
+
+
 def test_undo_after_a_compaction_in_place_refuses_a_file_that_was_written_to(
     session: Path, compact: Run, compactor: Run
 ) -> None:
