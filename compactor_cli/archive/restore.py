@@ -197,16 +197,19 @@ def listed(archives: Iterable[Path]) -> Iterator[Listed]:
 
 
 def original_of(path: str, archives: Iterable[Path]) -> FoundOriginal:
-    """What was archived when this file was last compacted in its place; else what its newest summary was made from.
+    """What the compaction replaced that wrote this file; else what was archived when this path was last compacted in its
+    place, or at all; else the whole of what its newest summary was made from.
 
-    Raises `InputError` if these archives do not know.
+    Raises `InputError` if these archives do not know, or name several.
     """
     folders = tuple(archives)
+    with suppress(CompactError):
+        return find_compacted(path, folders).original
     names = _names(path)
     of_path = [item for item in listed(folders) if store.source_path(item.entry.source) in names and item.path.exists()]
     if of_path:
-        # Two of the same second stand in their order.
-        newest = max(reversed(of_path), key=lambda item: item.entry.compacted_at)
+        # What `undo` took back is no original. Two of the same second stand in their order.
+        newest = max(reversed(of_path), key=lambda item: (item.entry.written_sha256 != "", item.entry.compacted_at))
         return FoundOriginal(sha256=newest.entry.sha256, path=newest.path)
     if newest_marker := next(reversed(markers_in(path)), "") if Path(path).is_file() else "":
         with suppress(InputError):

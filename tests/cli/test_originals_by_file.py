@@ -123,6 +123,15 @@ def test_of_a_file_that_was_compacted_twice_the_last_state_comes_back(work: Path
     assert compactor("restore", "session.jsonl").out == once
 
 
+def test_of_a_file_that_was_put_back_the_original_comes_back_and_not_what_was_undone(
+    work: Path, compact: Run, compactor: Run
+) -> None:
+    compact("-i", "-t", "3k", "session.jsonl")
+    compact("-i", "-t", "1500", "session.jsonl")
+    assert compactor("undo", "session.jsonl").code == 0
+    assert compactor("restore", "session.jsonl").out == session_bytes()
+
+
 def test_archives_of_other_folders_are_searched_and_verified(
     work: Path, elsewhere: Path, compact: Run, compactor: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
