@@ -197,10 +197,10 @@ def listed(archives: Iterable[Path]) -> Iterator[Listed]:
 
 
 def original_of(path: str, archives: Iterable[Path]) -> FoundOriginal:
-    """What the compaction replaced that wrote this file; else what was archived when this path was last compacted in its
-    place, or at all; else the whole of what its newest summary was made from.
+    """What the compaction replaced that wrote this file; else what was archived when this path was last compacted in
+    its place, or at all; else the whole of what its newest summary was made from.
 
-    Raises `InputError` if these archives do not know, or name several.
+    Raises `InputError` if these archives do not know.
     """
     folders = tuple(archives)
     with suppress(CompactError):
@@ -213,7 +213,10 @@ def original_of(path: str, archives: Iterable[Path]) -> FoundOriginal:
         return FoundOriginal(sha256=newest.entry.sha256, path=newest.path)
     if newest_marker := next(reversed(markers_in(path)), "") if Path(path).is_file() else "":
         with suppress(InputError):
-            return find(folders, newest_marker)
+            found = find(folders, newest_marker)
+            # A conversation of a dataset is named by itself; its file was made from all of them.
+            whole = FoundOriginal(sha256=store.stored_sha256(found.path.name), path=found.path)
+            return found if found.length < 0 else whole
     advice = "compactor archive list shows what there is; name another archive with --archive-dir"
     raise InputError(f"no archive holds an original of it ({WHEN_ARCHIVED})", place=path, next_step=advice)
 

@@ -235,7 +235,7 @@ def prune(older_than: str, dry_run: bool, force: bool, archive_dir: str | None) 
     """
     console = Console("compactor")
     seconds = read_seconds(older_than, "--older-than")
-    found = old_originals(archives(archive_dir), moment(time.time() - seconds))
+    found = old_originals(archives(archive_dir), moment(max(0.0, time.time() - seconds)))
     going = []
     for item, used_by in found:
         if force or not used_by:

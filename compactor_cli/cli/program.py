@@ -72,9 +72,13 @@ def _flush() -> None:
     except OSError as error:
         from compactor_cli.archive.atomic import output_error
 
-        with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 -- no Path at start-up
-            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        _discard_output()
         raise output_error(error, "standard output") from error
+
+
+def _discard_output() -> None:
+    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 -- no Path at start-up
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _failed(program: str, error: Exception, arguments: Sequence[str]) -> int:
@@ -90,6 +94,10 @@ def _failed(program: str, error: Exception, arguments: Sequence[str]) -> int:
         where = f"{error.filename}: " if error.filename else ""
         check = "owner and mode of it and of its folder" if isinstance(error, PermissionError) else "the file system"
         _say(program, f"{where}{(error.strerror or str(error)).lower()}: the sources are as they were; check {check}")
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _discard_output()  # or it fails again at exit
         return CompactError.exit_code
     is_shown = "-vv" in arguments or program != "compact"  # few of the tools have that option
     if is_shown:
@@ -492,7 +500,7 @@ def client_names() -> tuple[str, ...]:
     """What ``--last`` takes."""
     from compactor_cli.formats.clients import clients
 
-    return (*(client.names[1] for client in clients(os.environ, Path.home())), "any")
+    return (*(client.names[1] for client in clients(os.environ, Path("~"))), "any")
 
 
 # Where the names are that a parameter takes: by its name, or by the command's and its own.

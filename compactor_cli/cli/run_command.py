@@ -18,14 +18,14 @@ from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, holds_temporaries, l
 from compactor_cli.cli import views
 from compactor_cli.cli.config import BEGINNINGS, Configuration, RunOptions, check, check_written, configure
 from compactor_cli.cli.console import Console, Level, Progress, counted, is_terminal, wants_color
-from compactor_cli.cli.run_report import RunReport, output_file, print_models
+from compactor_cli.cli.run_report import PROMETHEUS, RunReport, output_file, print_models
 from compactor_cli.cli.views import PageFile, ResultLines, diff_view, plan_view, result_view, warn_of_fallbacks
 from compactor_cli.model.errors import CompactError, UsageError
 from compactor_cli.model.plugins import PluginGroup, load_plugin, plugin_names
 from compactor_cli.model.report import Event, InputEnded, InputReport, Listener, Outcome, RunBegan
 from compactor_cli.model.settings import KEPT_BY, SEMANTIC, Settings, Strategy, untouched
 from compactor_cli.read.jsonl import OnInvalid
-from compactor_cli.read.sources import find_sources, is_folder
+from compactor_cli.read.sources import find_sources, home_folder, is_folder
 from compactor_cli.read.streams import STDIN, Compression, reads_within
 from compactor_cli.run.jobs import PASSED_OVER, AfterFailure, Hooks, Job, Originals, Outputs, Purpose, RunConfig
 from compactor_cli.run.outputs import STDOUT, Destination, Target, TargetKind, first_used, plan_targets
@@ -155,7 +155,7 @@ def _last_session(
     if operands or run_options.files_from:
         raise UsageError("--last is the input, and others are named too", next_step="leave one of them out")
     name = run_options.last
-    known = clients_named(() if name.lower() == "any" else (name,), os.environ, Path.home())
+    known = clients_named(() if name.lower() == "any" else (name,), os.environ, home_folder())
     found = find_sessions(known)
     folder = Path.cwd().resolve()
     session = next((session for session in found if belongs_to(session, folder)), None)
@@ -324,7 +324,9 @@ def _work_on(
     is_looked_at = run_config.purpose is not Purpose.ACT or run_options.plan or run_options.interactive
     others = (getattr(run_config, name) for name in ("engine", "summariser", "importance", "shape", "hooks", "memory"))
     stays = (run_options.in_place or run_options.append) and len(jobs) > 1
-    if stays and not is_looked_at and not any(others) and not run_config.redacts_output:
+    # What shows each conversation has to meet it.
+    shows_each = run_options.html or (run_options.metrics and not run_options.metrics.endswith(PROMETHEUS))
+    if stays and not (is_looked_at or any(others) or run_config.redacts_output or shows_each):
         from compactor_cli.llm.model_client import replies_file
 
         seen = UnchangedCache(seen_file(replies_file().parent, run_config, jobs[0].target.kind))

@@ -32,7 +32,7 @@ from compactor_cli.plan.planner import planned_report
 from compactor_cli.plan.tokens import Counter, count_messages, counter_for
 from compactor_cli.plan.trigger import named_window_tokens
 from compactor_cli.read.jsonl import OnInvalid, records_in
-from compactor_cli.read.sources import InputSource, find_sources
+from compactor_cli.read.sources import InputSource, find_sources, home_folder
 from compactor_cli.read.streams import STDIN, open_stream, shown_name
 
 DEFAULT_LIMIT = 20
@@ -109,7 +109,7 @@ def sessions(names: tuple[str, ...], sort: str, here: bool, limit: int, as_json:
     compact --last claude --append
     """
     console = Console("compactor")
-    known = clients_named(names, os.environ, Path.home())
+    known = clients_named(names, os.environ, home_folder())
     found = find_sessions(known)
     if here:
         found = [session for session in found if belongs_to(session, Path.cwd().resolve())]

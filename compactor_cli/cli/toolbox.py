@@ -284,9 +284,10 @@ def install(client: str, project: bool, dry_run: bool, remove: bool) -> int:
     from compactor_cli.agents.install import InstallPlace, load_client
     from compactor_cli.agents.install import install as added
     from compactor_cli.agents.install import remove as removed
+    from compactor_cli.read.sources import home_folder
 
     found = load_client(client)
-    place = InstallPlace(home=Path.home(), project=Path.cwd() if project else None)
+    place = InstallPlace(home=home_folder(), project=Path.cwd() if project else None)
     changes = tuple((removed if remove else added)(found, place))
     for change in changes:
         before, after = (text.splitlines() if text else [] for text in (change.before, change.after))

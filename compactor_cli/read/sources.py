@@ -188,4 +188,12 @@ def _folder(environ: Mapping[str, str], variable: str, fallback: str) -> Path:
     """Below the folder that the variable names, else below the user's home."""
     named = Path(environ.get(variable) or "")
     # The specification has relative paths ignored.
-    return (named if named.is_absolute() else Path(environ.get("HOME") or "~").expanduser() / fallback) / "compact"
+    return (named if named.is_absolute() else home_folder(environ) / fallback) / "compact"
+
+
+def home_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """The user's home. Raises `UsageError` where neither HOME nor the list of users names one."""
+    try:
+        return Path(environ.get("HOME") or "~").expanduser()
+    except RuntimeError as error:
+        raise UsageError("this user has no home folder", next_step="set HOME") from error

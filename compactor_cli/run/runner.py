@@ -303,8 +303,9 @@ class UnchangedCache:
             if not is_same:
                 return None
             self._enter(path, *entry[4:])
-        if job.source.is_candidate and not entry.transcripts:
-            return InputReport(path=job.source.path, outcome=Outcome.SKIPPED, reason=PASSED_OVER)
+        if not entry.transcripts:
+            passed_over = InputReport(path=job.source.path, outcome=Outcome.SKIPPED, reason=PASSED_OVER)
+            return passed_over if job.source.is_candidate else None
         return InputReport(
             path=job.source.path,
             outcome=Outcome.UNCHANGED,

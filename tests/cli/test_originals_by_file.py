@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cli_cases import Run, command, session_bytes
+from cli_cases import Run, command, dataset_bytes, session_bytes
 
 # Turns of a session whose summary is long enough for its whole preface.
 LONG = 200
@@ -130,6 +130,13 @@ def test_of_a_file_that_was_put_back_the_original_comes_back_and_not_what_was_un
     compact("-i", "-t", "1500", "session.jsonl")
     assert compactor("undo", "session.jsonl").code == 0
     assert compactor("restore", "session.jsonl").out == session_bytes()
+
+
+def test_the_original_of_a_dataset_that_was_written_elsewhere_is_all_of_it(
+    work: Path, compact: Run, compactor: Run
+) -> None:
+    compact("-t", "500", "rows.jsonl", "-o", "small.jsonl", "--archive")
+    assert compactor("restore", "small.jsonl").out == dataset_bytes()
 
 
 def test_archives_of_other_folders_are_searched_and_verified(

@@ -101,6 +101,17 @@ def test_a_view_on_a_full_disk_is_exit_3_with_advice(flag: str, unbuffered: str,
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize("arguments", [("presets",), ("formats",), ("--version",), ("--help",)])
+def test_a_tool_on_a_full_disk_is_exit_3(arguments: tuple[str, ...], work: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        line = command(*arguments, entry="compactor")
+        done = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, timeout=60)
+    assert done.returncode == 3
+    assert b"Traceback" not in done.stderr
+    assert b"Exception ignored" not in done.stderr
+
+
 @pytest.mark.parametrize("handler", ["strict", "surrogateescape"])
 def test_what_the_terminal_cannot_show_is_shown_as_escapes(handler: str, work: Path) -> None:
     name = b"bad\xff.jsonl"

@@ -51,6 +51,23 @@ def test_what_was_passed_over_is_passed_over_again_and_the_rest_is_unchanged(tre
     assert set(outcomes.values()) == {"unchanged"}
 
 
+def test_what_was_passed_over_fails_where_it_is_named(tree: Path, compact: Run) -> None:
+    for _ in range(2):
+        assert compact(*IN_PLACE).code == 0
+    ran = compact("-i", "-t", "1500", tree / "package.json", tree / "session.jsonl")
+    assert ran.code == 3
+    assert "package.json" in ran.err
+
+
+def test_metrics_and_the_page_know_of_conversations_in_files_that_were_seen_before(tree: Path, compact: Run) -> None:
+    for _ in range(3):
+        assert compact(*IN_PLACE, "--metrics", "m.json", "--report", "r.json", "--html", "h.html").code == 0
+    report, metrics = (json.loads(Path(name).read_bytes()) for name in ("r.json", "m.json"))
+    assert metrics["conversations"]["total"] == report["totals"]["conversations"]["total"] == 3
+    assert metrics["tokens"]["before"] == report["totals"]["tokens_before"]
+    assert "3 conversations" in Path("h.html").read_text()
+
+
 def test_a_file_that_was_no_transcript_is_taken_when_it_has_become_one(tree: Path, compact: Run) -> None:
     assert compact(*IN_PLACE).code == 0
     package = tree / "package.json"
