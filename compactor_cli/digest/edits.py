@@ -101,6 +101,7 @@ def written_lines(changes: Iterable[tuple[str, str]], source: str) -> tuple[str,
 
     An entry of a list is without its mark.
     """
+    changes = (pair for pair in changes if not is_renamed(*pair))
     new = (line.strip() for old, text in changes for line in text.split("\n") if line.strip() not in old)
     new = (_LIST_MARK.sub("", line) for line in new)  # it would read as a sign of differences
     known = [line for line in dict.fromkeys(new) if 0 < len(line) <= _MAX_LINE_CHARS and line in source]
@@ -163,15 +164,26 @@ def _definition() -> re.Pattern[str]:
 
 
 def added_names(changes: Iterable[tuple[str, str]], path: str = "") -> Iterator[str]:
-    """The names that changes define and that what they replace did not, as ``name`` or ``name()``; headings of prose.
+    """The names that changes define and that what they replace did not, as ``name`` or ``name()``; headings of prose;
+    and what is renamed, as ``old → new``.
 
     What begins like a heading is a comment in code.
     """
     names_headings = not path or path.endswith(PROSE)
     for old, new in changes:
+        if is_renamed(old, new):
+            yield f"{old} → {new}"
         before = set(_defined(old[:_MAX_NAMED_CHARS], names_headings))
         new_names = dict.fromkeys(_defined(new[:_MAX_NAMED_CHARS], names_headings))
         yield from (name for name in new_names if name not in before)
+
+
+def is_renamed(old: str, new: str) -> bool:
+    """Whether a change puts one name for another, and no more."""
+    return _NAME.fullmatch(old) is not None and _NAME.fullmatch(new) is not None
+
+
+_NAME = re.compile(r"[A-Za-z_$]\w{2,}")
 
 
 def _defined(text: str, names_headings: bool) -> Iterator[str]:

@@ -18,6 +18,7 @@ from compactor_cli.digest.edits import (
     changes_of,
     definitions_around,
     editor_step,
+    is_renamed,
     patch_of,
     reported_files,
     viewed_file,
@@ -445,6 +446,8 @@ def _apply(state: FileState, operation: FileOperation) -> None:
             state.removed[name] = None
     for name in (*(state.added if is_anew else gone), *operation.added):
         state.added.pop(name, None)
+    renamed = {old for old, new in operation.replaced if is_renamed(old, new)}
+    state.added = {name: None for name in state.added if name.removesuffix("()") not in renamed}
     for name in operation.added:
         state.removed.pop(name, None)
         if len(state.added) < _MAX_ADDED:
@@ -455,6 +458,7 @@ def _apply(state: FileState, operation: FileOperation) -> None:
             state.within[name] = None
     replaced = [pair for pair in operation.replaced if pair[0] or operation.action is FileAction.CREATE]
     standing = (line for line in state.lines if not any(_overwrites(line, *pair) for pair in replaced))
+    standing = (line for line in standing if renamed.isdisjoint(re.findall(r"\w+", line)))
     state.lines = tuple(dict.fromkeys((*standing, *operation.lines)))[-MAX_SHOWN_LINES:]
     is_undone = operation.only_undoes and not (state.edits or state.is_created)
     state.is_reverted = operation.action is FileAction.REVERT or is_undone

@@ -146,7 +146,7 @@ def test_errors_files_commands_and_open_questions_of_a_session() -> None:
     one = digest(WORK)
     assert texts(one, Section.FILES) == [
         "docs/login.md — created: + Login",
-        "src/login.py — edited: in login() · `verify_password`",
+        "src/login.py — edited: + check_password → verify_password · in login()",
     ]
     assert texts(one, Section.ERRORS)[0].endswith("x → fixed by src/login.py: `verify_password`")
     assert texts(one, Section.COMMANDS) == ["`pytest tests/test_login.py` → ok: 4 passed in 0.12s"]

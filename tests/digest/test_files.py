@@ -502,3 +502,18 @@ def test_a_file_that_is_written_over_adds_only_what_was_not_in_it() -> None:
     )
     (state,) = replay(file_operations(events_of(*read, *written)))
     assert list(state.added) == ["close_gauge()"]
+
+
+def test_a_name_that_was_put_for_another_stands_with_it_and_the_old_one_nowhere() -> None:
+    made = (
+        call("Edit", "1", file_path="clock.go", old_string="x", new_string="func ReadClock() int {\n\treturn 7\n}"),
+    )
+    used = (call("Edit", "2", file_path="clock.go", old_string="y := 0", new_string="y := ReadClock() + tide"),)
+    renamed = call("Edit", "3", file_path="clock.go", old_string="ReadClock", new_string="Clock", replace_all=True)
+    one = digest(
+        conversation(
+            user("shorten the name"), *made, answer("ok", "1"), *used, answer("ok", "2"), renamed, answer("ok", "3")
+        )
+    )
+    (line,) = texts(one, Section.FILES)
+    assert line == "clock.go — edited ×3: + ReadClock → Clock · `return 7`"
