@@ -20,6 +20,7 @@ from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.events import Event, EventKind, FileAction, short_name
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import apart, terms
+from compactor_cli.digest.noise import intends
 from compactor_cli.digest.settled import declines, gives_reason
 from compactor_cli.digest.statements import QUESTION_MARKS, Statement, StatementForm, sentences, statements_of
 from compactor_cli.model.patterns import pattern
@@ -157,6 +158,8 @@ def standing(one: Statement, analysis: Analysis) -> str:
         return ""
     if any(files.get(place["file"], -1) > one.event for place in _LINE_OF_FILE.finditer(one.text)):
         return words.edited_later
+    if intends(one.text):
+        return ""  # the edit may be what it says
     names = {*_IDENTIFIER.findall(one.text)}
     if touched.keys().isdisjoint(names):
         return ""

@@ -306,14 +306,18 @@ def condensed(
     before_end, _, end = cut.rpartition(ELLIPSIS)
     if _NOT_JUST_BEFORE.search(text.removesuffix(end.strip())):
         cut = f"{before_end}{ELLIPSIS}"  # the end would say the opposite
-    pieces, outline = list[Statement](), list[Statement]()
+    pieces, outline, checks = list[Statement](), list[Statement](), list[Statement]()
+    is_of_checks = False
     for place, (piece, form, is_heading) in enumerate(_with_leads(text)):
+        is_of_checks = _HEADS_CHECKS.search(piece) is not None if is_heading else is_of_checks
         if not (is_noise(piece) or is_courtesy(piece)):
             pieces.append(Statement(text=piece, event=0, place=place, form=form))
             if is_heading:
                 outline.append(pieces[-1])
+            elif is_of_checks and "`" in piece:
+                checks.append(pieces[-1])
     spoken = [one for one in pieces if one.form in (StatementForm.SENTENCE, StatementForm.ITEM)]
-    asked = [one for binds in (is_rule, lasting, _REQUEST.search) for one in spoken if binds(one.text)]
+    asked = checks + [one for binds in (is_rule, lasting, _REQUEST.search) for one in spoken if binds(one.text)]
     if len(spoken) < _MIN_PIECES:
         return _by_clauses(text, tokens, token_cache) or cut
     # The headings of a plan are its steps: all of them in few words come before any one in many.
@@ -333,6 +337,8 @@ def condensed(
     return joined(sorted({*first, *rest}, key=lambda one: one.place))
 
 
+# What stands under it is done last, and by command.
+_HEADS_CHECKS = pattern(r"^\W*(?:verif\w+|acceptance\b|testing\b|test plan\b|definition of done)", re.IGNORECASE)
 _NOT_JUST_BEFORE = pattern(r"(?:\b(?:not?|never)|n['’]t)\b[^.!?\n]*\Z", re.IGNORECASE)
 
 

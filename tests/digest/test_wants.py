@@ -599,3 +599,15 @@ def test_a_message_that_is_typed_anew_and_goes_on_stands_once() -> None:
         events_of(user("plan the sharing of the gauges"), says("Which way?"), user(first), user(whole))
     )
     assert [message.text for message in found] == ["plan the sharing of the gauges", whole]
+
+
+def test_of_a_long_plan_the_commands_by_which_it_is_checked_stay() -> None:
+    steps = "\n".join(
+        f"{n}. Read gauge {n} of the harbour, and set its clock by the one before it." for n in range(1, 40)
+    )
+    checks = "## Verification\n1. `make lint` is clean\n2. `make test-all` passes, the slow gauges too"
+    plan = f"Implement the following plan:\n\n# One clock\n\n## Steps\n{steps}\n\n{checks}"
+    now = texts(digest(conversation(user(plan), ran("ls", "a"), says("I begin.")), 700), Section.TASK)[0]
+    assert "`make lint` is clean" in now
+    assert "`make test-all` passes" in now
+    assert now.count("Read gauge") < 20
