@@ -426,11 +426,8 @@ def test_of_what_was_announced_what_is_left_as_it_is_stays() -> None:
 
 
 def test_what_an_edit_was_announced_by_is_not_dated_by_it() -> None:
-    aim = "I'm adding local_hours() to export.py rather than touching the reader of read_gauges()."
-    edit = (
-        call("Edit", "e", file_path="export.py", old_string="x", new_string="def local_hours(): ..."),
-        answer("ok", "e"),
+    aim = says(
+        "The page has one reader only, so I'm adding `local_hours()` there rather than to the clock of the harbour."
     )
-    shown_text = rendered(digest(conversation(user("add the hours"), says(aim), edit, says("Done."))).summary)
-    assert aim in shown_text
-    assert "files edited since" not in shown_text
+    edit = call("Edit", "x", file_path="src/export.py", old_string="day = 1", new_string="hours = local_hours(day)")
+    assert f"{aim.text} [" in shown(aim, edit, answer("ok", "x"), *AFTER, says("They are renamed."))

@@ -605,9 +605,12 @@ def test_of_a_long_plan_the_commands_by_which_it_is_checked_stay() -> None:
     steps = "\n".join(
         f"{n}. Read gauge {n} of the harbour, and set its clock by the one before it." for n in range(1, 40)
     )
-    checks = "## Verification\n1. `make lint` is clean\n2. `make test-all` passes, the slow gauges too"
-    plan = f"Implement the following plan:\n\n# One clock\n\n## Steps\n{steps}\n\n{checks}"
-    now = texts(digest(conversation(user(plan), ran("ls", "a"), says("I begin.")), 700), Section.TASK)[0]
+    checks = "## Verification\n1. `make lint` is clean\n2. `make test-all` passes, the slow gauges too\n"
+    checks += "3. `make page` shows them"
+    notes = "Always name the harbour first, never the gauge.\n" + "\n".join(
+        f"Never touch the page of harbour {n}." for n in range(9)
+    )
+    plan = f"Implement the following plan:\n\n# One clock\n\n## Steps\n{steps}\n\n{checks}\n\n## Notes\n{notes}"
+    now = texts(digest(conversation(user(plan), ran("ls", "a"), says("I begin.")), 500), Section.TASK)[0]
     assert "`make lint` is clean" in now
     assert "`make test-all` passes" in now
-    assert now.count("Read gauge") < 20
