@@ -154,7 +154,8 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     prose = {**_reports(events, chars), **_tasks(analysis), **_sent(events)}
     for number, text in prose.items():
         # Its statements stand under the label of the call.
-        base = wordless[number]._replace(label=labels[number].text)
+        is_message = events[number].kind is EventKind.CALL and "git commit" in events[number].text
+        base = wordless[number]._replace(label="`git commit`" if is_message else labels[number].text)
         found.extend(_pieces(text, base, scores, focus))
     is_gone = analysis.is_gone
     outputs = _outputs(analysis, max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN)), wordless)

@@ -72,6 +72,16 @@ def held_by(
     return found
 
 
+def earlier_hashes(state: FileState, commits: Sequence[Commit], last: Commit) -> Iterator[str]:
+    """The commits that hold changes of a file before those in the ``last`` one, as far as they were named for it."""
+    paths = {_between_slashes(state.path): state.path}
+    first = min(state.records, default=last.record)
+    for commit in commits:
+        is_earlier = first < commit.record < last.record and commit.hash != last.hash
+        if is_earlier and _named(commit.named, paths):
+            yield commit.hash
+
+
 # What belongs to a tool, and may be ignored.
 _HIDDEN_FOLDER = pattern(r"(?:^|/)\.(?!git)[\w-]+/")
 

@@ -8,12 +8,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compactor_cli.digest.events import Event, ToolKind, argument, command_of, objects
 from compactor_cli.digest.noise import MODIFIER, is_noise, is_scrap
 from compactor_cli.digest.shell import python_script
 from compactor_cli.model.patterns import pattern
+
+if TYPE_CHECKING:
+    from compactor_cli.digest.files import FileOperation
 
 _WRITTEN = ("content", "file_text", "contents", "text", "CodeContent")
 _OLD = ("old_string", "old_str", "oldText", "old_text", "old", "search", "TargetContent")
@@ -184,6 +187,27 @@ def is_renamed(old: str, new: str) -> bool:
 
 
 _NAME = re.compile(r"[A-Za-z_$]\w{2,}")
+
+
+def renamed_since(operations: Sequence[FileOperation]) -> dict[str, dict[str, str]]:
+    """By file, what it calls by a name that an edit of another file put another name for since: old and new.
+
+    None of a file that was changed after that.
+    """
+    called: dict[str, set[str]] = {}
+    found: dict[str, dict[str, str]] = {}
+    for one in operations:
+        found.pop(one.path if one.replaced else "", None)
+        for old, new in one.replaced:
+            if is_renamed(old, new):
+                users = (path for path, names in called.items() if old in names and path != one.path)
+                for path in users:
+                    found.setdefault(path, {})[old] = new
+            called.setdefault(one.path, set()).update(_CALLED.findall(new))
+    return found
+
+
+_CALLED = re.compile(r"(?<!def )(?<!func )(?<!function )\b([A-Za-z_$]\w{2,})(?=\()")
 
 
 def _defined(text: str, names_headings: bool) -> Iterator[str]:

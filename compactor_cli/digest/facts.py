@@ -64,8 +64,9 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     shown_runs = [
         (run, times)
         for run, times in ranked
-        if not (is_gone(run) or never_ran(run))
+        if not (is_gone(run) or never_ran(run) or _PRINTS_CODES.search(run.command))
         if not (_is_deleted_branch(run, analysis.runs) or _is_of_removed(run, removed))
+        if run.changes_world or is_test(run.command) or not _is_outdated(run, analysis.runs)
         if run.changes_world or not analysis.edited.names_deleted(run.command, run.event)
         if not _is_shown_elsewhere(run, stated, analysis.work.branch)
         if not fails_later(run, analysis.errors, len(analysis.events))
@@ -133,6 +134,17 @@ def _is_of_removed(run: Run, removed: Mapping[str, int]) -> bool:
     is_look = not (run.changes_world or is_test(run.command))
     named = _NAME_OF_ONE.findall(f"{run.command}\n{run.line}")
     return is_look and any(removed.get(name, -1) > run.event for name in named)
+
+
+def _is_outdated(run: Run, runs: Sequence[Run]) -> bool:
+    """Whether a later run shows how what a status was asked of stands."""
+    asked = _NAME_OF_ONE.findall(run.key) if _ASKS_STATUS.search(run.key) else []
+    return bool(asked) and any(one.event > run.event and asked[-1] in one.output for one in runs)
+
+
+# Numbers without their meaning.
+_PRINTS_CODES = pattern(r"\becho [\"']?\w+=\$\?")
+_ASKS_STATUS = pattern(r"\b(?:status|ps|ls|list|show|get|capture|logs?|wait)\b")
 
 
 # A name that was given to one thing: words joined by hyphens.

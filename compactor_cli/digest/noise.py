@@ -48,7 +48,7 @@ def _passing() -> re.Pattern[str]:
     subject = r"(?:tests?|checks?|lint\w*|build|suite|ci|compil\w+|everything|all|both|tree)"
     outcome = (
         r"(?:pass(?:e[sd]|ing)?|fail(?:s|ed|ing|ures?)?|clean|green|success\w*|compil(?:es?|ed)|errors?|issues?"
-        r"|written|done|expected)"
+        r"|written|done|expected|correct|good|fine|gone)"
     )
     return re.compile(
         rf"^{_OPENS}(?:[\w`*/.()'’-]+ ){{0,7}}?{subject}\b[^!?\n]{{0,60}}\b{outcome}\b"
@@ -56,7 +56,9 @@ def _passing() -> re.Pattern[str]:
         rf"|^{_OPENS}(?:(?:the|that|this) (?:\w+ ){{1,3}}(?:looks?|is|was) (?:correct|fine|good|done|in place)\b"
         r"|(?:[\w`-]+ ){0,5}agents? (?:is|are) (?:now |still )?(?:working|running)\b"
         r"|(?:[\w`-]+ ){1,6}(?:is|are) still \w+ing\b"
-        r"|[^!?\n]{1,80}\b(?:so far|still running|kicked off|(?:is|are) running)\b"
+        r"|[^!?\n]{1,80}\b(?:so far|still running|kicked off|(?:is|are) running|should now be)\b"
+        r"|[^!?\n]{0,40}\b(?:diagnostics?|warnings?) (?:is|are) (?:stale|expected|in existing|pre-?existing)\b"
+        r"|(?:clean|looks? (?:good|right|correct|fine)|nice|committed|pushed)\b"
         r"|still|waiting|commit(?:ted)?\b[^!?\n]{0,20} success)[^!?\n]{0,60}$",
         re.IGNORECASE,
     )

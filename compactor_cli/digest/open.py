@@ -15,7 +15,7 @@ from compactor_cli.digest.checklists import done_since
 from compactor_cli.digest.checks import COMPILER_PLACE, TEST_FILE, brief, contains, is_test
 from compactor_cli.digest.choices import asks, chosen_options, last_question, options_of
 from compactor_cli.digest.commands import Run, acting_part, command_key, shown
-from compactor_cli.digest.edits import PROSE
+from compactor_cli.digest.edits import PROSE, renamed_since
 from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflicting_files
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, command_of
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open, same_part
@@ -343,6 +343,11 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
         changed = [f"{path}{moved.get(path, '')}" for path in files]
         listed = f"{_listed(changed, 2 * _MAX_PATHS)}{_rest_by_folder(changed[2 * _MAX_PATHS :])}"
         lines += [(what, listed, [work.uncommitted[path] for path in files])] if files else []
+    if not any(run.event > analysis.code_changed_at and is_test(run.command) for run in analysis.runs):
+        for path, names in renamed_since(analysis.operations).items():
+            renamed = words.comma.join(f"{old} → {new}" for old, new in names.items())
+            record = next(state.records[-1] for state in analysis.files if state.path == path)
+            lines.append((words.old_names, f"{path} ({renamed})", (record,)))
     if untried := _tests_not_run(analysis):
         lines.append((words.untried, _listed([*untried], _MAX_PATHS), untried.values()))
     if debugging := _debugging_lines(analysis.operations):

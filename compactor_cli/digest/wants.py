@@ -334,7 +334,9 @@ def condensed(
     left = tokens - token_cache.text(shown_text) - 2 * len(first)
     rest = [one for one in pieces if one.form is not StatementForm.CODE and one not in first]
     rest = more(rest, shown_text, left)
-    return joined(sorted({*first, *rest}, key=lambda one: one.place))
+    taken = sorted({*first, *rest}, key=lambda one: one.place)
+    is_cut = taken and any(one.place > taken[-1].place for one in pieces)
+    return f"{joined(taken)} {ELLIPSIS}" if is_cut else joined(taken)
 
 
 # What stands under it is done last, and by command.

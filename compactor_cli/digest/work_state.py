@@ -10,7 +10,7 @@ from itertools import islice
 
 from compactor_cli.digest.checks import OF_TESTS, chain_parts, contains, covered_since, is_test, selects_some
 from compactor_cli.digest.commands import CONCLUDES, CommandOutcome, Run
-from compactor_cli.digest.commits import Commit, after_rebases, find_commits, held_by
+from compactor_cli.digest.commits import Commit, after_rebases, earlier_hashes, find_commits, held_by
 from compactor_cli.digest.error_lines import conflicting_files
 from compactor_cli.digest.events import Event, EventKind, FileAction, results_of
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
@@ -210,7 +210,7 @@ def _uncommitted(
         is_listed = not listed.keys().isdisjoint(_ends_of(state.path)) or _is_in(untracked, state.path)
         is_listed = is_listed and not is_merged
         commit = None if is_listed else held.get(state.path)
-        state.commit = commit.hash if commit else ""
+        state.commit = ", ".join((*earlier_hashes(state, commits, commit), commit.hash)) if commit else ""
         is_in_another = by_others and state.changed < by_others[1].event
         is_passed_over = state.path in unseen or (state.is_created and posixpath.dirname(state.path) in folders)
         is_unknown = state.path in held or is_in_another or is_passed_over

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from conversation import answer, call, conversation, digest, ran, texts, user
+from conversation import answer, call, conversation, digest, ran, says, texts, user
 
 from compactor_cli.model.summary import Section
+from compactor_cli.model.transcript import Message
 
 STORE = (call("Edit", "s", file_path="store.py", old_string="a", new_string="b"), answer("ok", "s"))
 CLOCK = (call("Edit", "c", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "c"))
@@ -263,3 +264,15 @@ def test_the_part_of_a_list_of_names_that_a_filter_shows_leaves_an_earlier_statu
     assert is_open(STORE, status, part) == ["Not committed: store.py, api/a.ts, api/b.ts"]
     staged = ran("git diff --name-only --cached", "api/a.ts")
     assert is_open(STORE, staged) == ["Not committed: store.py, api/a.ts"]
+
+
+def test_a_file_whose_edits_went_into_several_commits_names_them_all() -> None:
+    def committed(number: int, commit: str) -> tuple[Message, ...]:
+        edit = call("Edit", f"{number}", file_path="clock.py", old_string=f"a{number}", new_string=f"b{number}")
+        made = ran(
+            f"git add clock.py && git commit -m 'step {number}'", f"[main {commit}] step {number}\n 1 file changed"
+        )
+        return (edit, answer("ok", f"{number}"), *made)
+
+    one = digest(conversation(user("two steps"), *committed(1, "4f1c2aa"), *committed(2, "5a1d3bb"), says("Done.")))
+    assert texts(one, Section.FILES)[0].startswith("clock.py — edited ×2, in commit 4f1c2aa, 5a1d3bb")

@@ -543,3 +543,12 @@ def test_what_was_closed_since_is_no_open_fact() -> None:
     closed = ran("bd close tide-l0ud", "Closed tide-l0ud")
     assert any("tide-l0ud" in text for text in facts(user("track it"), opened, says("ok")))
     assert not any("Status: open" in text for text in facts(user("track it"), opened, closed, says("ok")))
+
+
+def test_a_status_that_a_later_output_shows_anew_and_bare_exit_codes_are_no_facts() -> None:
+    before = ran("workmux status compare-tides", "No active agents")
+    after = ran("workmux list", "WORKTREE compare-tides working 5m")
+    assert any("No active agents" in text for text in facts(user("compare"), before, says("ok")))
+    assert not any("No active agents" in text for text in facts(user("compare"), before, after, says("ok")))
+    codes = ran("test -d /w/tide; echo tide_exists=$?", "tide_exists=1")
+    assert not any("tide_exists" in text for text in facts(user("is it there?"), codes, says("no")))
