@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from compactor_cli.digest.atoms import AtomKind, find_atoms
@@ -28,8 +29,9 @@ def done_since(
 ) -> Mapping[str, str]:
     """What became of some steps, each with the record after which it counts, where a later record shows it.
 
-    A commit whose subject holds half of its words, commands with all of them, or an edit (see `_edited`); while some
-    steps are ``begun``, edits are for these. Looked at are the first steps, and the newest edits and commands.
+    A commit whose subject holds half of its words, commands with all of them, or that do with each thing it names what
+    it begins with, or an edit (see `_edited`); while some steps are ``begun``, edits are for these. Looked at are the
+    first steps, and the newest edits and commands.
     """
     steps = steps[:_MAX_STEPS]
     first = min((record for _, record in steps), default=len(events))
@@ -37,7 +39,8 @@ def done_since(
     edits = [(one.record, one.name, _edit_text(events[one.event], one.path)) for one in changes]
     commands = [e for e in events if e.record > first and e.kind is EventKind.CALL and e.tool is ToolKind.COMMAND]
     # What a command is given to write, the message of a commit among it, is not what it does.
-    ran = [(event.record, beginnings(event.text.partition("<<")[0])) for event in commands[-_MAX_LATER:]]
+    lines = ((event.record, event.text.partition("<<")[0]) for event in commands[-_MAX_LATER:])
+    ran = [(record, line, beginnings(line)) for record, line in lines]
     texts = [text for text, _ in steps]
     edited = {
         since: _edited(texts, [(file, changed) for record, file, changed in edits if record > since])
@@ -54,8 +57,10 @@ def done_since(
             found[text] = f"{words.committed} {made[-1].hash}"
         elif text in edited[record] and (text in begun or not begun):
             found[text] = words.edited_later
-        elif _is_run(named, [command for when, command in ran if when > record]):
-            found[text] = words.resumed
+        else:
+            since = [(line, command) for when, line, command in ran if when > record]
+            if _is_run(named, [command for _, command in since]) or _is_served(text, [line for line, _ in since]):
+                found[text] = words.resumed
     return found
 
 
@@ -65,6 +70,17 @@ def _is_run(named: frozenset[str], commands: Sequence[frozenset[str]]) -> bool:
         return "push" in named and any("push" in command for command in commands)
     is_one = len(named) > 1 and any(map(named.issubset, commands))
     return is_one or ("run" in named and named <= frozenset[str]().union(*commands))
+
+
+def _is_served(step: str, commands: Sequence[str]) -> bool:
+    """Whether commands do with each thing that a step names what it begins with: close, merge, delete, run."""
+    verb, things = step.partition(" ")[0].lower(), _THING.findall(step)
+    done = [command for command in commands if verb in command.lower().split()]
+    return bool(things) and all(any(thing in command for command in done) for thing in things)
+
+
+# An issue, a request to merge, a worker: by its number, or a name that was given to it.
+_THING = re.compile(r"#\d+|(?<![\w./-])[a-z]\w*-\w{2,}(?![\w-])")
 
 
 # The words of steps that only say to commit, or to push.

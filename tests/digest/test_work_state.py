@@ -459,7 +459,7 @@ def test_tests_that_were_written_and_not_run_are_open() -> None:
     checked = ran("npx tsc --noEmit tests/tide.spec.ts", "")
     asked = user("write tests for the tide")
     one = digest(conversation(asked, written, checked, says("Written.")), 2_000)
-    assert "Tests written and not run: tests/tide.spec.ts" in texts(one, Section.PLAN)
+    assert "Tests edited and not run: tests/tide.spec.ts" in texts(one, Section.PLAN)
     done = digest(conversation(asked, written, ran("pnpm --filter web test", "1 passed"), says("Written.")), 2_000)
     assert not any("not run" in text for text in texts(done, Section.PLAN))
     by_name = ran("node tests/tide.spec.ts", "it turns")
