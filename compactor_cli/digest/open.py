@@ -222,6 +222,9 @@ class _OpenItems:
         if event.kind in (EventKind.USER, EventKind.RESULT) and ATTACHMENTS.notice_sign in event.text:
             for key, _ in ATTACHMENTS.notice.findall(event.text):
                 self.running.pop(key, None)
+        elif event.kind is EventKind.USER:
+            # What only waited was waited for by an answer that was given.
+            self.running = {key: work for key, work in self.running.items() if not _WAITS.search(work.about)}
 
     def _called(self, event: Event) -> None:
         if event.name in ATTACHMENTS.stop_tools:
@@ -245,6 +248,9 @@ class _OpenItems:
                 self.running[key] = BackgroundWork(id=key, about=about or call.name, record=call.record)
         elif call.name in ATTACHMENTS.look_tools and ATTACHMENTS.ended.search(event.text):
             self.running.pop(background_id(call.arguments), None)
+
+
+_WAITS = pattern(r"(?:^|^\S+ |&& )(?:wait|sleep|watch)\b", re.IGNORECASE)
 
 
 def _argument(event: Event, name: str) -> str:

@@ -107,3 +107,15 @@ def test_they_are_carried_from_one_summary_to_the_next() -> None:
 def test_talk_without_any_has_none() -> None:
     transcript = conversation(user("hello"), says("hi"))
     assert attached(events(transcript, range(2))) == attached(())
+
+
+def test_what_only_waited_is_over_when_the_user_goes_on() -> None:
+    waits = (
+        call("Bash", "w", command="workmux wait compare-tides --status done", run_in_background=True),
+        answer("Command running in background with ID: w77f00. Output is being written to: /tmp/x", "w"),
+    )
+    waiting = plan(conversation(*TALK, *waits))
+    assert any("workmux wait" in text for text in waiting)
+    gone_on = plan(conversation(*TALK, *waits, says("All are done."), user("then close them"), says("Yes.")))
+    assert not any("workmux wait" in text for text in gone_on)
+    assert any("make long" in text for text in gone_on)
