@@ -201,7 +201,7 @@ _PROGRESS_STARTS = tuple(
 # go, cargo, pytest, unittest, TAP, and the check marks of mocha, jest and vitest; then cargo, pip, apt and git.
 _PROGRESS = re.compile(
     r"^\s*(?:--- PASS: |=== RUN |test .* \.\.\. ok$|ok (?:\d+ | *\t\S+\t)|[✓✔√] |PASS(?:ED)? )"
-    r"|\bPASSED(?: +\[ *\d+%\])?$|\.\.\. ok$"
+    r"|\bPASSED(?: +\[ *\d+%\])?$|\.\.\. ok$|^\s*\d{4}[/-]\d\d[/-]\d\d\S* \S* ?(?:INFO|DEBUG|TRACE)\b"
     r"|^(?:(?:Compiling|Checking|Adding|Downloaded) \S+ v\d|(?:Downloading|Collecting|Unpacking|Using cached) \S"
     r"|Requirement already satisfied|Get:\d|Setting up \S+ \(|Receiving objects:|Resolving deltas:"
     r"|remote: (?:Counting|Compressing|Enumerating|Total) )"
@@ -210,7 +210,8 @@ _PROGRESS = re.compile(
 
 def progress_among(texts: Iterable[str]) -> frozenset[str]:
     """The lines of output that are entries of one test that passed, or of one step of a build or a download."""
-    may_be = [text for text in texts if "PASS" in text or text.endswith(" ok") or text.startswith(_PROGRESS_STARTS)]
+    begins = (*_PROGRESS_STARTS, "20")  # the year of a log's line
+    may_be = [text for text in texts if "PASS" in text or text.endswith(" ok") or text.startswith(begins)]
     return frozenset(filter(_PROGRESS.search, may_be))
 
 

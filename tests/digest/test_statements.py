@@ -330,6 +330,8 @@ def test_a_sentence_that_speaks_of_the_one_before_it_is_one_piece_with_it() -> N
     assert pieces == [told.removesuffix(" The wheel turns at noon."), "The wheel turns at noon."]
 
 
-def test_that_a_package_passed_is_progress() -> None:
+def test_that_a_package_passed_and_what_a_program_logs_of_what_it_does_is_progress() -> None:
     passed = "ok  \ttide/clock\t0.4s"
-    assert noise.progress_among([passed, "ok then, the clock is right"]) == {passed}
+    logged = "2026/02/03 15:31:41 INFO tide saved component=clock"
+    failed = "2026/02/03 15:31:42 ERROR tide lost component=clock"
+    assert noise.progress_among([passed, logged, failed, "ok then, the clock is right"]) == {passed, logged}
