@@ -302,11 +302,10 @@ def _seen(group: Sequence[Statement], analysis: Analysis | None) -> str:
 def _runs_apart(statements: Iterable[Statement], analysis: Analysis) -> dict[int, int]:
     """Of commands that these statements show several runs of, where each call stands, by the event of a statement."""
     shown: dict[str, dict[int, int]] = {}
-    for one in statements:
+    for one in (one for one in statements if one.event >= 0 and one.label.startswith("`")):
         event = analysis.events[one.event]
         # What a command sent is none of what it printed.
-        is_sent = event.kind is EventKind.CALL and one.form is not StatementForm.OUTPUT
-        if one.event >= 0 and one.label.startswith("`") and not is_sent:
+        if event.kind is not EventKind.CALL or one.form is StatementForm.OUTPUT:
             shown.setdefault(one.label, {})[one.event] = event.call if event.call >= 0 else one.event
     return {event: call for calls in shown.values() if len({*calls.values()}) > 1 for event, call in calls.items()}
 

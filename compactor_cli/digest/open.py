@@ -349,11 +349,12 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
         changed = [f"{path}{moved.get(path, '')}" for path in files]
         listed = f"{_listed(changed, 2 * _MAX_PATHS)}{_rest_by_folder(changed[2 * _MAX_PATHS :])}"
         lines += [(what, listed, [work.uncommitted[path] for path in files])] if files else []
-    if not any(run.event > analysis.code_changed_at and is_test(run.command) for run in analysis.runs):
-        for path, names in renamed_since(analysis.operations).items():
-            renamed = words.comma.join(f"{old} → {new}" for old, new in names.items())
-            record = next(state.records[-1] for state in analysis.files if state.path == path)
-            lines.append((words.old_names, f"{path} ({renamed})", (record,)))
+    tested = any(run.event > analysis.code_changed_at and is_test(run.command) for run in analysis.runs)
+    renamed = {} if tested else renamed_since(analysis.operations)
+    for state in analysis.files:
+        if state.path in renamed and not (state.is_deleted or state.is_reverted):
+            pairs = words.comma.join(f"{old} → {new}" for old, new in renamed[state.path].items())
+            lines.append((words.old_names, f"{state.path} ({pairs})", state.records[-1:]))
     if untried := _tests_not_run(analysis):
         lines.append((words.untried, _listed([*untried], _MAX_PATHS), untried.values()))
     if debugging := _debugging_lines(analysis.operations):
