@@ -191,7 +191,7 @@ def list_originals(limit: int, as_json: bool, archive_dir: str | None) -> int:
         rows.append((at, entry.bytes, entry.records, short, entry.source))
     if as_json:
         return 0
-    sys.stdout.write(_fitted(("compacted", "bytes", "records", "hash", "file"), rows))
+    click.echo(_fitted(("compacted", "bytes", "records", "hash", "file"), rows), nl=False)
     more = f"; {len(items) - len(shown):,} more, --limit 0 shows all" if len(shown) < len(items) else ""
     click.echo(f"{counted(len(items), 'original')}{more}. One comes back with: compactor restore FILE -o OUT")
     return 0

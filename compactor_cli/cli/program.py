@@ -95,7 +95,8 @@ def _failed(program: str, error: Exception, arguments: Sequence[str]) -> int:
         check = "owner and mode of it and of its folder" if isinstance(error, PermissionError) else "the file system"
         _say(program, f"{where}{(error.strerror or str(error)).lower()}: the sources are as they were; check {check}")
         try:
-            sys.stdout.flush()
+            if sys.stdout is not None:
+                sys.stdout.flush()
         except OSError:
             _discard_output()  # or it fails again at exit
         return CompactError.exit_code

@@ -325,7 +325,8 @@ def _work_on(
     others = (getattr(run_config, name) for name in ("engine", "summariser", "importance", "shape", "hooks", "memory"))
     stays = (run_options.in_place or run_options.append) and len(jobs) > 1
     # What shows each conversation has to meet it.
-    shows_each = run_options.html or (run_options.metrics and not run_options.metrics.endswith(PROMETHEUS))
+    is_summed = run_options.metrics.endswith(PROMETHEUS) and not run_options.report
+    shows_each = run_options.html or (run_options.metrics and not is_summed)
     if stays and not (is_looked_at or any(others) or run_config.redacts_output or shows_each):
         from compactor_cli.llm.model_client import replies_file
 
