@@ -26,7 +26,7 @@ from compactor_cli.model.settings import Size, Strategy, nearest, read_choice, r
 from compactor_cli.model.transcript import Container, Frame, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.presets import DEFAULT, load_preset
-from compactor_cli.read.jsonl import encoded, parse, read_records, records_in, utf8
+from compactor_cli.read.jsonl import encoded, from_utf8, parse, read_records, records_in, utf8
 from compactor_cli.read.streams import open_stream
 from compactor_cli.run.columns import compact_columns
 from compactor_cli.run.rows import COMMON_NAMES, RowMaker, mapped
@@ -395,7 +395,7 @@ def conversations_in(source: Any, dialect: str = "") -> Iterator[GivenConversati
         else:
             records = records_in(stack.enter_context(open_stream(os.fspath(source))))
         for transcript in open_transcripts(records, dialect=dialect):
-            yield GivenConversation(transcript, lambda row: _str(row.output) if is_text else row.output)
+            yield GivenConversation(transcript, lambda row: from_utf8(row.output) if is_text else row.output)
 
 
 def _in_items(items: Iterator[Any], dialect: str) -> Iterator[GivenConversation]:
@@ -422,7 +422,7 @@ def _in_lines(items: Iterator[Any], dialect: str, *, is_text: bool, is_ended: bo
     def rebuilt(row: Compaction) -> list[Any]:
         lines = row.output.split(b"\n")
         ended = [line + b"\n" for line in lines[:-1]] + lines[-1:] if is_ended else lines
-        return [_str(line) if is_text else line for line in (ended if ended[-1] else ended[:-1])]
+        return [from_utf8(line) if is_text else line for line in (ended if ended[-1] else ended[:-1])]
 
     def lines() -> Iterator[bytes]:
         """Each with a line feed; the last line of a file may be without one, and stays so."""
@@ -502,7 +502,3 @@ def _encoded(value: Any) -> bytes:
         advice = "give mappings; objects of a library are dumped first (model_dump, dumpd, …)"
         raise InputError(f"a message is not a mapping ({type(value).__name__})", next_step=advice, place=_PLACE)
     return encoded(value, _PLACE)
-
-
-def _str(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")

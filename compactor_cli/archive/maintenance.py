@@ -30,12 +30,13 @@ import orjson
 from compactor_cli.archive import atomic, store
 from compactor_cli.archive.atomic import append, append_late, check_no_writer, followed, system_errors
 from compactor_cli.archive.restore import Listed, holds, listed, markers_in, prefix_hashes
-from compactor_cli.archive.store import MANIFEST, SIDECAR_ENDING, Archive, ManifestEntry, Part, content, opened_folder
+from compactor_cli.archive.store import SIDECAR_ENDING, Archive, ManifestEntry, Part, content, opened_folder
 from compactor_cli.model.errors import CompactError, InputError, Unreadable
 from compactor_cli.model.marker import SHOWN_HASH_CHARS
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import OnInvalid
+from compactor_cli.read.sources import MANIFEST
 from compactor_cli.read.streams import STDIN, Compression, Look, unreadable
 
 _COPY = "look for another copy of the archive"

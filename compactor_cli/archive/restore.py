@@ -27,7 +27,7 @@ import orjson
 
 from compactor_cli.archive import atomic, store
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, Existing, atomic_writer, check_unchanged
-from compactor_cli.archive.store import MANIFEST, WHEN_ARCHIVED, Archive, ManifestEntry, content, stored_blobs
+from compactor_cli.archive.store import WHEN_ARCHIVED, Archive, ManifestEntry, content, stored_blobs
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import CompactError, InputError, OutputError, UnknownShape, Unreadable, UsageError
 from compactor_cli.model.marker import Reference, find_marker, parse_id, parse_ranges, record_id
@@ -35,7 +35,7 @@ from compactor_cli.model.transcript import Message, Record, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.read import streams
 from compactor_cli.read.jsonl import OnInvalid, read_records, records_in
-from compactor_cli.read.sources import is_folder, state_folder
+from compactor_cli.read.sources import MANIFEST, is_folder, state_folder
 from compactor_cli.read.streams import BUFFER_BYTES, STDIN, Look, compression_named, open_stream, packing, unreadable
 
 MIN_PREFIX_CHARS = 8
@@ -213,10 +213,9 @@ def original_of(path: str, archives: Iterable[Path]) -> FoundOriginal:
         return FoundOriginal(sha256=newest.entry.sha256, path=newest.path)
     if newest_marker := next(reversed(markers_in(path)), "") if Path(path).is_file() else "":
         with suppress(InputError):
-            found = find(folders, newest_marker)
             # A conversation of a dataset is named by itself; its file was made from all of them.
-            whole = FoundOriginal(sha256=store.stored_sha256(found.path.name), path=found.path)
-            return found if found.length < 0 else whole
+            whole = find(folders, newest_marker).path
+            return FoundOriginal(sha256=store.stored_sha256(whole.name), path=whole)
     advice = "compactor archive list shows what there is; name another archive with --archive-dir"
     raise InputError(f"no archive holds an original of it ({WHEN_ARCHIVED})", place=path, next_step=advice)
 

@@ -38,7 +38,7 @@ from compactor_cli.model.errors import OutputError, Unreadable
 from compactor_cli.model.value import dataclass
 from compactor_cli.read import streams
 from compactor_cli.read.jsonl import OnInvalid, records_in
-from compactor_cli.read.sources import data_folder
+from compactor_cli.read.sources import MANIFEST, data_folder
 from compactor_cli.read.streams import BUFFER_BYTES, DEFAULT_LIMITS, Compression, ContentHash, ReadLimits, open_stream
 
 LOCAL_ARCHIVE = ".transcripts"
@@ -55,7 +55,6 @@ STATE_FOLDER = "state"
 STATE_LIMITS = ReadLimits(unpacked_bytes=DEFAULT_LIMITS.line_bytes)
 BLOB_ENDING = f".jsonl{Compression.ZSTD.suffix}"
 SIDECAR_ENDING = f".transcripts.jsonl{Compression.ZSTD.suffix}"
-MANIFEST = "MANIFEST.jsonl"
 # Longer ones are not this program's: a path has a few KB.
 _MOST_LINE_BYTES = 1 << 20
 _ESCAPED = re.compile(rb"\\x([89a-f][0-9a-f])")

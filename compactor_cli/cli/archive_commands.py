@@ -464,8 +464,6 @@ def _left_out(file: str, dialect: str, folders: Sequence[Path], unknown: set[str
 
     found = originals.original_of(file, folders)
     stored = [item for item in originals.transcripts_in(found.path, found.on_invalid) if item.records]
-    if found.length >= 0:
-        stored = [item for item in stored if item.sha256 == found.sha256]
     if not Path(file).exists():
         raise InputError("there is no such file", place=file, next_step="name a compacted file")
     compacted = [item for item in transcripts_of(file, dialect) if item.records]

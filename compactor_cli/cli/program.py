@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -67,18 +68,14 @@ def _flush() -> None:
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
-    except BrokenPipeError:
-        raise
     except OSError as error:
+        with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 -- no Path at start-up
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise
         from compactor_cli.archive.atomic import output_error
 
-        _discard_output()
         raise output_error(error, "standard output") from error
-
-
-def _discard_output() -> None:
-    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 -- no Path at start-up
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _failed(program: str, error: Exception, arguments: Sequence[str]) -> int:
@@ -94,11 +91,8 @@ def _failed(program: str, error: Exception, arguments: Sequence[str]) -> int:
         where = f"{error.filename}: " if error.filename else ""
         check = "owner and mode of it and of its folder" if isinstance(error, PermissionError) else "the file system"
         _say(program, f"{where}{(error.strerror or str(error)).lower()}: the sources are as they were; check {check}")
-        try:
-            if sys.stdout is not None:
-                sys.stdout.flush()
-        except OSError:
-            _discard_output()  # or it fails again at exit
+        with suppress(CompactError, BrokenPipeError):
+            _flush()  # or it fails again at exit
         return CompactError.exit_code
     is_shown = "-vv" in arguments or program != "compact"  # few of the tools have that option
     if is_shown:

@@ -74,7 +74,7 @@ REMARK_FACTOR, MAX_REMARK_CHARS = 0.4, 80
 TAKEN_BACK_FACTOR = 0.4
 # What a review calls good, or small, tells less than what it wants changed.
 MINOR_FACTOR = 0.7
-# What names a file that was changed after it was said tells less of what is so now.
+# What names a file that was changed after it was written tells less of what is so now.
 CHANGED_SINCE_FACTOR = 0.6
 # What the user was asked for and has answered since.
 ANSWERED_FACTOR = 0.3
@@ -82,7 +82,7 @@ ANSWERED_FACTOR = 0.3
 OFFERED_FACTOR = 0.4
 CODE_FACTOR, LEANING_FACTOR = 0.4, 0.85
 OUTPUT_FACTOR = 0.55
-# Thoughts count less than what was said, and stand after the statements of the event before them.
+# Thoughts count less than messages, and stand after the statements of the event before them.
 THOUGHT_FACTOR, _THOUGHT_PLACE = 0.7, 1_000
 # A piece of something larger.
 SCRAP_FACTOR = 0.5
@@ -111,7 +111,7 @@ _OUTPUT = (EventKind.CALL, EventKind.RESULT)
 
 
 def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
-    """The statements worth weighing: what was said (turn ends first, then the newest), and the telling lines of output.
+    """The statements worth weighing: of messages (turn ends first, then the newest), and the telling lines of output.
 
     Whatever names the focus is among them, however old; lines of files that were changed there since are not.
     """
@@ -133,7 +133,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
         if left <= 0 and not names(text, focus):
             continue
         left -= len(text)
-        # What is said of the work under way ends no turn yet.
+        # What is written of the work under way ends no turn yet.
         is_telling = is_final or events[number].turn == events[-1].turn
         base = base._replace(weight=base.weight * (FINAL_FACTOR if is_telling else 1.0))
         is_old = number < newest_cause.get(events[number].turn, -1)
@@ -538,7 +538,7 @@ MAX_WORTH = 4.0
 # A word in a larger share of the lines tells none of them from the others.
 _MAX_SHARE = 0.03
 _MIN_SHARING_LINES = 5
-# How many characters of a request, and of what was said last, are looked at.
+# How many characters of a request, and of the last message, are looked at.
 _MAX_UNDER_WAY_CHARS = 4_000
 # Before it, where a search found it: `src/clock.py:12:`.
 _DEFINES = re.compile(
@@ -555,7 +555,7 @@ def defines(line: str) -> bool:
 class UnderWay:
     """How much of what is under way a line shares, by words that few of the ``lines`` have.
 
-    Under way is what the user asked last, the open steps, what fails, and what the assistant said last.
+    Under way is what the user asked last, the open steps, what fails, and the last message of the assistant.
     """
 
     def __init__(self, analysis: Analysis, lines: Iterable[str]) -> None:

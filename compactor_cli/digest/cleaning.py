@@ -150,7 +150,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def spoken_words(text: str) -> str:
-    """What the model said, an object with one text in it as that text; empty for what its client wrote in its name."""
+    """The words of the model, an object with one text as that text; empty for what its client wrote in its name."""
     text = SPOKEN_LABEL.sub("", text.strip())
     if text.startswith("{") and text.endswith("}"):
         with suppress(ValueError):

@@ -62,9 +62,10 @@ class Run:
         """Whether it changed something outside the files of the work: a commit, a push, a release, a service."""
         return changes_world(self.command)
 
-
-# How a command begins that sends something to a server, again and again.
-ASKS_A_SERVER = "gh api "
+    @property
+    def asks_a_server(self) -> bool:
+        """Whether it sends something to a server, as is done again and again with other numbers and texts."""
+        return self.key.startswith("gh api ")
 
 
 def acting_part(command: str) -> str:
@@ -78,12 +79,18 @@ def acting_part(command: str) -> str:
     return " && ".join(parts[acting[0] : acting[-1] + 1]).strip() if acting else command
 
 
+def acting_line(command: str) -> str:
+    """The `acting_part` as one line."""
+    return shown(acting_part(command))
+
+
 _MESSAGE = pattern(
     r"""(\bgit (?:-C \S+ )?commit\b[^|;&\n"']*? -[a-z]*m|--body) """
     r"""(?:"\$\(cat <<.*?\n\s*\)"|"(?:[^"\\]|\\.)*"|'[^']*')""",
     re.DOTALL,
 )
-_BODY = pattern(r"""((?:-[fF]|--(?:raw-)?field) body=)(?:"(?:[^"\\]|\\.){30,}"|'[^']{30,}')""")
+_FIELD = r"(?:-[fF]|--(?:raw-)?field)"
+_BODY = pattern(rf"""({_FIELD} body=)(?:"(?:[^"\\]|\\.){{30,}}"|'[^']{{30,}}')""")
 
 
 def sent_words(command: str) -> str:
@@ -94,9 +101,9 @@ def sent_words(command: str) -> str:
 
 _SENT = pattern(
     r"""\b(?:gh|git (?:-C \S+ )?commit)\b[^|;&]{0,2000}? """
-    r"""(?:(?:(?:-[fF]|--(?:raw-)?field) body=|(?:-b|--body)[ =]|-\w*m )"""
+    rf"""(?:(?:{_FIELD} body=|(?:-b|--body)[ =]|-\w*m )"""
     r"""(?:["']?\$\(cat <<-? ?["']?(\w+)["']?\n(.*?)\n\s*\1|"((?:[^"\\]|\\.)*)"|'([^']*)')"""
-    r"""|(?:-[fF]|--(?:raw-)?field) (?:"body=((?:[^"\\]|\\.)*)"|'body=([^']*)'))""",
+    rf"""|{_FIELD} (?:"body=((?:[^"\\]|\\.)*)"|'body=([^']*)'))""",
     re.DOTALL,
 )
 _ESCAPED = re.compile(r"\\([`\"$\\])")

@@ -1,4 +1,4 @@
-"""Corrections: what the user takes back or doubts of what was said before, and what the assistant itself found wrong.
+"""Corrections: what the user takes back or doubts of earlier messages, and what the assistant itself found wrong.
 
 Of a message, that is what shares most names and words with the doubt; a message none of which does is doubted whole.
 """
@@ -34,7 +34,7 @@ _MAX_CORRECTION_CHARS, _MIN_CORRECTION_WORDS, _REASONED_CHARS = 400, 4, 200
 _MIN_SHARED = 2
 # Words that a doubt has in common with what it is about; earlier explanations that are looked at.
 _SHARED_WORDS, _MAX_EXPLAINED, _MAX_OWNING_SENTENCES = 3, 30, 4
-# How a message of the user begins that takes back what was said before it.
+# How a message of the user begins that takes back what stands before it.
 _CORRECTION = pattern(
     # What follows a yes limits it.
     r"(?!\W*(?:ok(?:ay)?|yes|yeah|sure)\W+but\b)\W*(?:(?:hm+|ok(?:ay)?|yes|yeah|oh|ah|so|no|sorry)[,. ]+)?"
@@ -223,7 +223,7 @@ _PROSE = (StatementForm.SENTENCE, StatementForm.ITEM, StatementForm.ROW)
 
 
 def takes_back(words: str, before: str) -> bool:
-    """Whether a message of the user takes back what was said before it; one that asks back leaves it open."""
+    """Whether a message of the user takes back what stands before it; one that asks back leaves it open."""
     if any(mark in words for mark in QUESTION_MARKS):
         # Where it asks something else after that, how it begins counts.
         first = next(iter(sentences(words)), "")

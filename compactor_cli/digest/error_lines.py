@@ -154,6 +154,14 @@ _FAILED_TEST = pattern(
 _NAMED_ALONE = re.compile(r"\S+::\S+$")
 
 
+def names_of_tests(line: str) -> list[str]:
+    """The tests that an error line names, without how a runner says that they failed."""
+    return [name or other for name, other in FAILED_NAME.findall(line)]
+
+
+FAILED_NAME = pattern(r"(?:--- FAIL: |FAILED \S*::)(\w+)|(?:\(fail\) |FAIL +\S+ > |● |✖ )(.+?)(?= · |$)")
+
+
 def _reasons(text: str) -> Iterator[str]:
     """What was wrong with tests and what was expected, in the order in which it is printed."""
     lines = [line.strip() for line in own_lines(text) if line.strip()]

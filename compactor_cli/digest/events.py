@@ -1,4 +1,4 @@
-"""Events: a transcript as a flat run of what was said, called and answered, with cleaned texts.
+"""Events: a transcript as a flat run of what was written, called and answered, with cleaned texts.
 
 Everything after this module (the counter table, the sections, the measures of `compactor eval`) reads
 events and never messages, so that what is counted is what is quoted.
@@ -83,7 +83,7 @@ class Event:
     asked for: 0 before the first one, n from the n-th on. ``call`` is, for a RESULT, the position of its CALL
     in the same tuple, -1 where that is unknown. ``arguments`` are cleaned as ``text`` is. Texts that a client
     sends in the user's name (project instructions, skills, notices) are RESULTs without a call. ``refusal``: what
-    the user said when turning the call down or stopping it, None where that was not done. ``is_answer``: these words
+    the user wrote when turning the call down or stopping it, None where that was not done. ``is_answer``: these words
     of the user answer the message before, which a tool showed as a question. ``exit_code``: of a command, where the
     record tells it besides the text, else -1. ``interjects``: words of the user's while the model worked.
     ``of_client``: such a text in the user's name.
@@ -144,9 +144,9 @@ def events(
 def unsaid_thoughts(
     transcript: Transcript, indices: Iterable[int], events: Sequence[Event]
 ) -> tuple[tuple[int, Event], ...]:
-    """What the assistant thought in these records and said nothing after, each with the place of the event before it.
+    """What the assistant thought in these records and wrote nothing after, each with the place of the event before it.
 
-    Agents may call one tool after another without a word. What other thoughts came to is what was said in their turn.
+    Agents may call one tool after another without a word. What other thoughts came to, the messages of their turn hold.
     What a tool to think with was given is a thought like any other.
     """
     strip = path_stripper(working_directory(transcript))
@@ -187,7 +187,7 @@ class _EventReader:
     asked: dict[int, tuple[str, ...]] = field(default_factory=dict)
     turn: int = 0
     acts_by_words: bool = False  # a call that was written into words has had a result
-    # What the user said while a call was running, which the assistant hears after that.
+    # What the user wrote while a call was running, which the assistant hears after that.
     held: list[tuple[int, Message]] = field(default_factory=list)
 
     def read(self, index: int, message: Message) -> None:
@@ -207,7 +207,7 @@ class _EventReader:
                 self._called(index, part)
             elif isinstance(part, ToolResult) and part.is_recorded:
                 self._answered(index, part)
-        # What a client instructs in the midst of a conversation is neither said by the user nor shown by a tool.
+        # What a client instructs in the midst of a conversation is neither written by the user nor shown by a tool.
         if message.role is Role.ASSISTANT or (message.role is Role.SYSTEM and self.turn > 0):
             return
         if not message.results and any(self.waiting):
@@ -217,7 +217,7 @@ class _EventReader:
         self._heard(index, message)
 
     def release(self) -> None:
-        """Hear what the user said while a call was running."""
+        """Hear what the user wrote while a call was running."""
         held, self.held = self.held, []
         for index, message in held:
             self._heard(index, message)
@@ -256,7 +256,7 @@ class _EventReader:
                 # Without ids only order tells, and a call that the user spoke after gets no answer any more.
                 self.waiting.pop("", None)
             elif words == last.text:
-                return  # an answer may stand in the call's result, and once more as what the user said
+                return  # an answer may stand in the call's result, and once more as a message of the user
             event = Event(kind=EventKind.USER, record=index, text=words, turn=self.turn, interjects=message.interjects)
             self.found.append(event)
             return

@@ -9,15 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checks import brief, contains, is_test
-from compactor_cli.digest.commands import (
-    ASKS_A_SERVER,
-    COMMIT_LINE,
-    CommandOutcome,
-    Run,
-    acting_part,
-    asks_for_help,
-    shown,
-)
+from compactor_cli.digest.commands import COMMIT_LINE, CommandOutcome, Run, acting_line, acting_part, asks_for_help
 from compactor_cli.digest.failures import OF_ONE_USE, fails_later, is_shown, never_ran
 from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords
@@ -52,7 +44,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     elsewhere = analysis.work.elsewhere
     stated = {error.event: error.line for error in analysis.errors if is_shown(error, len(analysis.events))}
     committed = {commit.event: commit.hash for commit in analysis.work.commits}
-    removed = _removed(analysis.runs)
+    removed, shown_last = _removed(analysis.runs), _ShownLast(analysis.runs)
 
     def is_gone(run: Run) -> bool:
         """Whether a run made a commit that was amended, rebased or reset since."""
@@ -66,7 +58,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         for run, times in ranked
         if not (is_gone(run) or never_ran(run) or _PRINTS_CODES.search(run.command))
         if not (_is_deleted_branch(run, analysis.runs) or _is_of_removed(run, removed))
-        if run.changes_world or is_test(run.command) or not _is_outdated(run, analysis.runs)
+        if run.changes_world or is_test(run.command) or not _is_outdated(run, shown_last)
         if run.changes_world or not analysis.edited.names_deleted(run.command, run.event)
         if not _is_shown_elsewhere(run, stated, analysis.work.branch)
         if not fails_later(run, analysis.errors, len(analysis.events))
@@ -136,10 +128,21 @@ def _is_of_removed(run: Run, removed: Mapping[str, int]) -> bool:
     return is_look and any(removed.get(name, -1) > run.event for name in named)
 
 
-def _is_outdated(run: Run, runs: Sequence[Run]) -> bool:
+class _ShownLast(dict[str, int]):
+    """Where the last run stands whose output holds a name, -1 for none; looked for once a name."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self._runs = sorted(runs, key=lambda run: -run.event)
+
+    def __missing__(self, name: str) -> int:
+        found = self[name] = next((run.event for run in self._runs if name in run.output), -1)
+        return found
+
+
+def _is_outdated(run: Run, shown_last: Mapping[str, int]) -> bool:
     """Whether a later run shows how what a status was asked of stands."""
     asked = _NAME_OF_ONE.findall(run.key) if _ASKS_STATUS.search(run.key) else []
-    return bool(asked) and any(one.event > run.event and asked[-1] in one.output for one in runs)
+    return bool(asked) and shown_last[asked[-1]] > run.event
 
 
 # Numbers without their meaning.
@@ -186,7 +189,7 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
 def _ended_alike(run: Run, other: Run) -> bool:
     """Whether two runs of one kind ended the same way and printed the same, numbers aside."""
     printed, others = (_NUMBER.sub("#", one.output[:_MAX_COMPARED_CHARS]) for one in (run, other))
-    return run.outcome is other.outcome and (printed == others or run.key.startswith(ASKS_A_SERVER))
+    return run.outcome is other.outcome and (printed == others or run.asks_a_server)
 
 
 _MAX_COMPARED_CHARS = 2_000
@@ -194,8 +197,8 @@ _MAX_COMPARED_CHARS = 2_000
 
 def _kind(run: Run) -> str:
     """What is the same for runs that do the same; what a server is given again and again differs in numbers."""
-    if run.key.startswith(ASKS_A_SERVER):
-        return _NUMBER.sub("#", shown(acting_part(run.command)))
+    if run.asks_a_server:
+        return _NUMBER.sub("#", acting_line(run.command))
     # What is searched for in its output is a part of what a command shows, and none of what a check checks.
     is_searched = not is_test(run.command) and "| grep" in run.command
     return " ".join(run.command.split()) if is_searched else run.key
@@ -204,9 +207,9 @@ def _kind(run: Run) -> str:
 def _as_one(group: Sequence[Run]) -> Run:
     """The newest of runs of one kind, without the numbers in which they differ."""
     newest = group[-1]
-    if len(group) == 1 or not newest.key.startswith(ASKS_A_SERVER):
+    if len(group) == 1 or not newest.asks_a_server:
         return newest
-    pieces = zip(*(_NUMBER.split(shown(acting_part(run.command))) for run in group), strict=True)
+    pieces = zip(*(_NUMBER.split(acting_line(run.command)) for run in group), strict=True)
     return replace(newest, command="".join(ELLIPSIS if len({*same}) > 1 else same[0] for same in pieces))
 
 

@@ -42,7 +42,7 @@ from compactor_cli.digest.commands import (
     code_is_of_another,
     shown,
 )
-from compactor_cli.digest.error_lines import conflicting_files, erring_files, failed_tests
+from compactor_cli.digest.error_lines import FAILED_NAME, conflicting_files, erring_files, failed_tests, names_of_tests
 from compactor_cli.digest.events import Event, EventKind, FileAction
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.noise import is_import
@@ -57,7 +57,7 @@ _MAX_STEPS_TO_OTHER_WAY = 3
 _MAX_LATER = 300
 # An error of this many events ago is still what the work is about.
 _RECENT_EVENTS = 40
-# What is said of an error follows it closely.
+# What is written about an error follows it closely.
 _MAX_EXPLAINING = 6
 
 _SLIPS = pattern(
@@ -89,7 +89,7 @@ class ErrorRecord:
     after this one failed.
     ``files``: those in which its run named errors and that were not changed since.
     ``between``: what was installed, built or made between it and the run that passed, where no edit was.
-    ``records``: of error, change, run. ``explained``: what the assistant said of one that was let be.
+    ``records``: of error, change, run. ``explained``: what the assistant wrote of one that was let be.
     ``is_in_part``: its tests passed later, and the run was not repeated as a whole.
     """
 
@@ -201,7 +201,7 @@ _EXPLAINS = pattern(
 
 
 def _explained(events: Sequence[Event], run: Run) -> str:
-    """What the assistant said of an error next, where that lets it be."""
+    """What the assistant wrote of an error next, where that lets it be."""
     texts = (one.text for one in events[run.event + 1 : run.event + _MAX_EXPLAINING] if one.kind is EventKind.ASSISTANT)
     found = (one for text in islice(texts, 1) for one in sentences(text) if _EXPLAINS.search(one))
     return next((one for one in found if not GUESS.search(one)), "")
@@ -282,8 +282,8 @@ _Reader = Callable[[str], _Output]
 def _failure(line: str) -> tuple[frozenset[str], tuple[str, ...]]:
     """The tests that an error line names, and what else it says, without numbers of lines."""
     parts = (part.strip(f" {ELLIPSIS}") for part in _AT_LINE.sub("", line).split(" · "))
-    messages = tuple(part for part in parts if part and not _TEST_NAME.match(part))
-    return frozenset(_names_of_tests(line)), messages
+    messages = tuple(part for part in parts if part and not FAILED_NAME.match(part))
+    return frozenset(names_of_tests(line)), messages
 
 
 def fails_alike(run: Run, other: Run) -> bool:
@@ -518,17 +518,11 @@ def fails_later(run: Run, errors: Sequence[ErrorRecord], number_of_events: int) 
     """Whether a later run fails that contains a run, or whose failing test its command names."""
     later = [one for one in errors if one.event > run.event and is_open(one, number_of_events)]
     return any(
-        contains(one.command, run.key) or any(map(run.command.__contains__, _names_of_tests(one.line))) for one in later
+        contains(one.command, run.key) or any(map(run.command.__contains__, names_of_tests(one.line))) for one in later
     )
 
 
-def _names_of_tests(line: str) -> list[str]:
-    """The tests that an error line names, without how a runner says that they failed."""
-    return [name or other for name, other in _TEST_NAME.findall(line)]
-
-
-_TEST_NAME = pattern(r"(?:--- FAIL: |FAILED \S*::)(\w+)|(?:\(fail\) |FAIL +\S+ > |● |✖ )(.+?)(?= · |$)")
-# Where a run of tests ended early: what did not run is not said.
+# Where a run of tests ended early: what did not run is not listed.
 _CUT_SHORT = pattern(r"panic: |! stopping after ")
 # By name, or by how the name begins.
 _CHOSEN_TESTS = pattern(r"::([^\s\"'\[]+)|\s--?(?:run|k|t)[ =]+[\"']?([^\s\"']+)")

@@ -34,7 +34,7 @@ from compactor_cli.read.streams import zstd
 # What is carried of each kind, newest kept: a state stays small however often it is renewed.
 _MAX_ITEMS = 400
 _MAX_CHARS = 100_000
-# What a line of a file or an output is worth, of a summary's text, against what was said.
+# What a line of a file or an output is worth, of a summary's text, against a message.
 _CARRIED_FACTOR = 0.5
 
 

@@ -40,7 +40,7 @@ _FILE_TOOLS = (ToolKind.EDIT, ToolKind.READ)
 
 
 class Label(NamedTuple):
-    """What the lines of an event stand under; empty for what was said."""
+    """What the lines of an event stand under; empty for a message."""
 
     text: str
     is_file: bool = False

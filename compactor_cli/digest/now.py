@@ -12,7 +12,7 @@ from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.causes import concluded
 from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.choices import last_proposal, last_question
-from compactor_cli.digest.commands import ASKS_A_SERVER, CommandOutcome, acting_part, shown
+from compactor_cli.digest.commands import CommandOutcome, acting_line
 from compactor_cli.digest.edits import editor_step
 from compactor_cli.digest.events import (
     REPORTING_TOOLS,
@@ -495,9 +495,9 @@ def _steps(calls: Iterable[tuple[int, Event]], analysis: Analysis) -> Iterator[t
             if is_edit and result and is_undone(call, result):
                 ended = f"{words.failed}{words.colon}{opening(result.text, _MAX_CALL_CHARS)}"
             text = _call_words(call) + (f" {words.within} {', '.join(edited[number])}" if number in edited else "")
-            if run and run.key.startswith(ASKS_A_SERVER):
+            if run and run.asks_a_server:
                 # One step for many that differ in what they sent.
-                text = f"`{opening(_ID.sub(ELLIPSIS, shown(acting_part(run.command))), _MAX_CALL_CHARS)}`"
+                text = f"`{opening(_ID.sub(ELLIPSIS, acting_line(run.command)), _MAX_CALL_CHARS)}`"
             yield f"{text} → {ended}" if ended else text, call.record, is_act
 
 

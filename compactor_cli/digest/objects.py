@@ -19,7 +19,7 @@ _MAX_FLOAT_CHARS = 10
 _MAX_LINES = 200
 _MAX_BRIEF = 6
 _MAX_OBJECT_CHARS, MAX_LIST_CHARS = 240, 400
-# A smaller number is said by chance.
+# A smaller number stands in a text by chance.
 _SMALL = 100
 # What a row of a longer list is worth that nobody speaks of.
 UNSAID_FACTOR = 0.4
@@ -127,7 +127,7 @@ class Mentions:
         return self.says(f"{key.replace('_', ' ')} {text}" if is_small else text)
 
     def says(self, text: str) -> bool:
-        """Whether all words of a text were said."""
+        """Whether all words of a text stand in the messages."""
         found, times = raw_terms(text), self.analysis.table.spoken.times
         return bool(found) and all(times.get(word) or word in self._later for word in found)
 
@@ -208,7 +208,7 @@ def _lists(nodes: Sequence[_Node]) -> Iterable[list[int]]:
 def rows_of(
     nodes: Sequence[_Node], mentions: Mentions, given: str, chars: int, weigh: Callable[[Sequence[str]], list[float]]
 ) -> Iterator[_Row]:
-    """What is shown of an answer: a short list whole, of a longer one each row by what is said of it.
+    """What is shown of an answer: a short list whole, of a longer one each row by what describes it.
 
     ``weigh``: what the rows are worth by whether they are meant.
     """

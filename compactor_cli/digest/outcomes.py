@@ -122,7 +122,7 @@ def outcomes(
 
 
 def _closing_words(events: Sequence[Event], position: int) -> str:
-    """What a turn's last message says, or where a tool asks the user by it, what was said before that."""
+    """What a turn's last message says, or where a tool asks the user by it, the message before that."""
     if position + 1 < len(events) and position >= 0 and events[position + 1].is_answer:
         before = events[position - 1] if position else None
         is_reply = before is not None and before.kind is EventKind.ASSISTANT and before.turn == events[position].turn

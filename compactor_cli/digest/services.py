@@ -193,7 +193,7 @@ class _Reader:
         self.known.add(key)
 
     def _objects(self, base: Statement, outcome: str, answer: str) -> Iterator[Statement]:
-        """The objects of an answer, each by what is said of it, then the rest of its members."""
+        """The objects of an answer, each by what describes it, then the rest of its members."""
         call = self.analysis.events[base.event]
         given = ", ".join(v for _, v in parameters(call.arguments) if 0 < len(v) <= _MAX_VALUE_CHARS and "\n" not in v)
         label = f"{call.name}({given})" if is_lookup(call.name) else call.name
@@ -224,7 +224,7 @@ class _Reader:
 
 
 class _Newer:
-    """What newer calls show: what an older one has in common with them need not be said again."""
+    """What newer calls show: what an older one has in common with them need not be repeated."""
 
     def __init__(self) -> None:
         # By tool: what those that went well were called with, and the arguments of the next call.

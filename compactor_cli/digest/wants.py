@@ -1,4 +1,4 @@
-"""The user's own words: every message verbatim, and what was said when a tool call was turned down or stopped."""
+"""The user's own words: every message verbatim, and the words by which a tool call was turned down or stopped."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _COMMAND_ALONE = pattern(r"/\S*(?:\s+\S+){0,2}\s*")
 class UserMessage:
     """One message of the user: its words, its record, its turn, and whether it is a few words only.
 
-    ``replies_to``: what the assistant said just before a short one; ``asked``: the record of that. ``is_refusal``: they
+    ``replies_to``: the assistant's message just before a short one; ``asked``: the record of that. ``is_refusal``: they
     turned a call down or stopped it; ``stopped``: that call, where a record has it (the words may be empty then), and
     where it stands among the events; ``resumed``: the record of a later call that made the same or another change, or
     of the user's yes to a later plan, where the call showed one (``is_plan``).
@@ -93,7 +93,7 @@ class UserMessage:
 
     @property
     def stands_alone(self) -> bool:
-        """Whether it asks for something by itself: no answer, no remark, nothing said in passing."""
+        """Whether it asks for something by itself: no answer, no remark, nothing in passing."""
         is_whole = len(self.text.split()) >= _MIN_WORDS and _REQUEST.search(self.text) is not None
         is_reply = self.is_short and (self.replies_to.endswith(QUESTION_MARKS) or not is_whole)
         is_reply |= not is_whole and _LEANS.match(self.text) is not None
@@ -107,12 +107,12 @@ class UserMessage:
 
 
 def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tuple[UserMessage, ...]:
-    """What the user said, in order, refusals of calls included; of equal messages the newest."""
+    """The user's messages, in order, refusals of calls included; of equal messages the newest."""
     found: dict[str, UserMessage] = {}
     before: Event | None = None
     is_at_work = False
-    unanswered = ""  # the key of what the user said just before
-    unserved, is_begun = "", False  # and where nothing was said or edited since; whether anything was looked up
+    unanswered = ""  # the key of the message just before
+    unserved, is_begun = "", False  # and where no message or edit came since; whether anything was looked up
     spoken: list[str] = []
     silent: dict[str, tuple[int, str]] = {}  # the calls stopped just before without a word, by key
     for event in events:
@@ -152,7 +152,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
             if stopped and not text:
                 silent[f"\n{stopped}"] = event.call, stopped
             elif not is_refusal:
-                for key in silent:  # what is said next is the reason
+                for key in silent:  # the next message is the reason
                     found.pop(key, None)
                 silent = {}
             unanswered = f"{text}\n"
@@ -519,7 +519,7 @@ def _unquoted(analysis: Analysis, items: Sequence[Item]) -> list[UserMessage]:
 
 
 def is_in_history(message: UserMessage, analysis: Analysis) -> bool:
-    """Whether a message stands where it was said among what happened, as in a dialogue."""
+    """Whether a message stands where it was written among what happened, as in a dialogue."""
     return analysis.is_dialogue and message.record >= 0 and not message.is_refusal
 
 

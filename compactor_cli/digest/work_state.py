@@ -450,13 +450,13 @@ def _ahead(runs: Sequence[Run], branch_record: int) -> str:
     for run in reversed(runs):
         if run.result_record == branch_record and "git status" in run.key and (found := _AHEAD.search(run.output)):
             return found[1] or found[2]
-        if run.result_record == branch_record or _MOVES_COMMITS.search(run.key):
+        if run.result_record == branch_record or _MOVES_BRANCH.search(run.key):
             break
     return ""
 
 
 _AHEAD = pattern(r"^## \S+ \[([^\]\n]+)\]|^Your branch is ((?:ahead|behind)\b[^\n,]*?by \d+ commits?)", re.MULTILINE)
-_MOVES_COMMITS = pattern(r"\bgit (?:-C \S+ )?(?:commit|push|rebase|reset|merge|pull|fetch|checkout|switch)\b")
+_MOVES_BRANCH = pattern(r"\bgit (?:-C \S+ )?(?:commit|push|rebase|reset|merge|pull|fetch|checkout|switch)\b")
 
 
 def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[int]:

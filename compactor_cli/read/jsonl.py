@@ -72,6 +72,11 @@ def utf8(text: str) -> bytes:
         raise InputError(f"a text holds half a character: {error}", next_step=advice) from error
 
 
+def from_utf8(data: bytes) -> str:
+    """UTF-8 as a text; `utf8` undoes it, also where the bytes are not all UTF-8."""
+    return data.decode("utf-8", "surrogateescape")
+
+
 def parse_record(raw: bytes) -> Any:
     """The value of a record: of a line, of an element of an array, or of a member of an object (``"key": value``)."""
     try:

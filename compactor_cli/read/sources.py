@@ -17,7 +17,7 @@ from compactor_cli.read.streams import STDIN
 
 DEFAULT_INCLUDE = ("*.jsonl", "*.jsonl.gz", "*.jsonl.zst")
 # By these two together an archive is known, whatever it is called: its originals are no inputs.
-_MANIFEST = "MANIFEST.jsonl"
+MANIFEST = "MANIFEST.jsonl"
 _SHARD = re.compile(r"[0-9a-f]{2}")
 
 
@@ -133,7 +133,7 @@ def _entries(folder: str, prefix: str, walk: Walk, skip: Collection[tuple[int, i
         yield prefix.rstrip("/") or ".", _Fate.TAKEN
         return
     names = {entry.name for entry in entries}
-    if prefix and _MANIFEST in names and any(map(_SHARD.fullmatch, names)):
+    if prefix and MANIFEST in names and any(map(_SHARD.fullmatch, names)):
         yield prefix.rstrip("/"), _Fate.PASSED_OVER
         return
     for entry in entries:

@@ -19,7 +19,7 @@ from compactor_cli.model.errors import CompactError, InputError, UnknownShape, U
 from compactor_cli.model.report import Outcome, TranscriptReport
 from compactor_cli.model.transcript import Record
 from compactor_cli.model.value import dataclass
-from compactor_cli.read.jsonl import OnInvalid, encoded, parse, read_records, records_in, utf8
+from compactor_cli.read.jsonl import OnInvalid, encoded, from_utf8, parse, read_records, records_in, utf8
 from compactor_cli.read.streams import ContentHash, content_sha256, open_stream, unreadable
 from compactor_cli.run.jobs import Job, Outputs, RunConfig, row_maker
 from compactor_cli.run.outputs import InputTally, open_target
@@ -86,7 +86,7 @@ class CellMaker:
         """
         if isinstance(value, str):
             cell = self.compact(utf8(value))
-            return cell.text.decode("utf-8", "surrogateescape"), cell
+            return from_utf8(cell.text), cell
         if isinstance(value, bytes):
             cell = self.compact(value)
             return cell.text, cell
@@ -159,7 +159,7 @@ def compact_inside(value: Any, keys: Sequence[str], cells: CellMaker) -> tuple[A
             return cells.compact_any(value)
         if isinstance(value, str | bytes):
             raw, cell = compact_within(utf8(value) if isinstance(value, str) else value, keys, cells)
-            return (raw.decode("utf-8", "surrogateescape") if isinstance(value, str) else raw), cell
+            return (from_utf8(raw) if isinstance(value, str) else raw), cell
     except InputError as error:
         if cells.rows.redacts:  # nobody could look through it for secrets
             raise
