@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.causes import concluded, finds_cause, supposes, turns_away
+from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
 from compactor_cli.digest.choices import asks_the_user, is_option, offered
-from compactor_cli.digest.commands import sent_words
+from compactor_cli.digest.commands import CommandOutcome, sent_words
 from compactor_cli.digest.corrections import over_since, standing
 from compactor_cli.digest.events import (
     REPORTING_TOOLS,
@@ -424,6 +425,8 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
     undone = {call for call, result in edits.items() if is_undone(events[call], result)}
     made = edits.keys() - undone
     looks = {run.event for run in analysis.runs if run.is_look}
+    # What a check printed that passed tells no more than that it did.
+    passed = {run.event for run in analysis.runs if run.outcome is CommandOutcome.OK and is_test(run.command)}
     under_way = UnderWay(analysis, islice(reversed(scores.table.lines.numbers), _MAX_COMPARED))
     replaced: dict[int, list[str]] = {}
     for one in analysis.operations:
@@ -447,7 +450,7 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         is_of_it = base.event in undone or event.call in made
         is_reason = event.text.lstrip().startswith(text) and not text.endswith(":")
         is_of_it = is_of_it or (event.call in undone and not is_reason)
-        is_of_it = is_of_it or text in found_by(base.event)
+        is_of_it = is_of_it or text in found_by(base.event) or (event.call in passed and not names(text, focus))
         if is_steering or is_of_it or event.refusal is not None or text == event.name or text in label.text:
             continue
         is_result = event.kind is EventKind.RESULT

@@ -29,8 +29,8 @@ COST_POWER = 0.75
 # A statement opens an item (list mark, records) unless its event has one already.
 ITEM_TOKENS = 6
 OUTPUT_WORD_FACTOR = 0.5
-# Lines of one answer: this many at first, then, and where tokens are left over; more read as a heap of pieces.
-MAX_OUTPUTS = (3, 10, 16)
+# Lines of one answer: this many at first, and this many where tokens are left over; more read as a heap of pieces.
+MIN_OUTPUTS, MAX_OUTPUTS = 3, 10
 # What a statement that names the focus is worth for that alone, and the share of the budget such statements may take.
 FOCUS_VALUE, FOCUS_RATIO = 60.0, 0.6
 # The newest text from this length on is quoted whole where it takes no more of the budget than this share.
@@ -150,9 +150,8 @@ class Choice:
         """
         run = _Round(choice=self, left=budget_tokens, focus_left=budget_tokens * FOCUS_RATIO)
         run.quote_newest(int(budget_tokens * WHOLE_RATIO))
-        run.take(self.heap.copy(), MAX_OUTPUTS[0])
-        for most in MAX_OUTPUTS[1:]:
-            run.take(run.rest(), most)
+        run.take(self.heap.copy(), MIN_OUTPUTS)
+        run.take(run.rest(), MAX_OUTPUTS)
         run.fill()
         self.is_exhausted = not run.is_short
         return sorted((self.candidates[number] for number in run.taken), key=order)
@@ -211,30 +210,20 @@ class _Round:
         """Takes what else was spoken where tokens are left, then lines of output, the newest first.
 
         Known words may make a new sentence. What was only looked at is taken for what it tells, unless all of it fits.
-        What is left after that goes to any lines of the newest answers: heaps of lines tell more than nothing.
         """
         if self.left <= ITEM_TOKENS:
             return
         candidates, is_looked = self.choice.candidates, self.choice.is_looked
         is_short = sum(compress(self.choice.chars, is_looked)) <= 4 * self.looked_left
-        offered = [i for i, one in enumerate(candidates) if one.place >= 0 and not _is_amid_code(one)]
+        offered = (i for i, one in enumerate(candidates) if one.place >= 0 and not _is_amid_code(one))
         telling = (i for i in offered if is_short or not is_looked[i])
         known = {_without_numbers(candidates[number]) for number in self.taken}
-        newest_first = sorted(telling, key=lambda i: (candidates[i].form in _LINES, -candidates[i].event))
-        self._fill_with(newest_first, MAX_OUTPUTS[-1], known)
-        if self.left > ITEM_TOKENS:
-            lines = (i for i in offered if candidates[i].form in _LINES)
-            in_order = sorted(lines, key=lambda i: (-candidates[i].event, candidates[i].place))
-            self._fill_with(in_order, len(candidates), known)
-
-    def _fill_with(self, numbers: Iterable[int], max_outputs: int, known: set[str]) -> None:
-        """Takes these in turn where they say what is not ``known`` yet, at most this many lines of one answer."""
-        for number in numbers:
+        for number in sorted(telling, key=lambda i: (candidates[i].form in _LINES, -candidates[i].event)):
             if self.left <= ITEM_TOKENS:
                 return
-            one = self.choice.candidates[number]
+            one = candidates[number]
             is_new = _without_numbers(one) not in known and one.text not in self.choice.shown
-            if is_new and self.outputs[self.choice.items[number]] < max_outputs and self._has_room(number):
+            if is_new and self.outputs[self.choice.items[number]] < MAX_OUTPUTS and self._has_room(number):
                 known.add(_without_numbers(one))
                 self._enter(number, 0)
 

@@ -18,6 +18,7 @@ from compactor_cli.digest.events import EventKind
 from compactor_cli.digest.facts import remembered_commands
 from compactor_cli.digest.files import FileState
 from compactor_cli.digest.history import (
+    ENDED,
     HIERARCHY_RATIO,
     asked_line,
     history_items,
@@ -228,7 +229,8 @@ class _Writer:
         known = {statement.text for statement in new}
         # The output of a command is old where it ran again.
         again = {self.analysis.labels[run.event].text for run in self.analysis.runs}
-        old = (one for one in self.analysis.remembered if one.text not in known and one.label not in again)
+        remembered = (one for one in self.analysis.remembered if one.text not in known)
+        old = (one for one in remembered if one.label.partition(ENDED)[0] not in again)
         return [*old, *new]
 
     def _with_history(self, sections: Sections, chosen: Sequence[Statement], lines: dict[int, Item]) -> Sections:

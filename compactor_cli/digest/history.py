@@ -300,19 +300,26 @@ def _seen(group: Sequence[Statement], analysis: Analysis | None) -> str:
 
 
 def _runs_apart(statements: Iterable[Statement], analysis: Analysis) -> dict[int, int]:
-    """Of commands that these statements show several runs of, where each call stands, by the event of a statement."""
+    """Of commands that these statements show several runs of, or one that failed, where each call stands, by the event
+    of a statement."""
+    failed = {run.event for run in analysis.runs if run.outcome is CommandOutcome.FAILED}
     shown: dict[str, dict[int, int]] = {}
     for one in (one for one in statements if one.event >= 0 and one.label.startswith("`")):
         event = analysis.events[one.event]
         # What a command sent is none of what it printed.
         if event.kind is not EventKind.CALL or one.form is StatementForm.OUTPUT:
             shown.setdefault(one.label, {})[one.event] = event.call if event.call >= 0 else one.event
-    return {event: call for calls in shown.values() if len({*calls.values()}) > 1 for event, call in calls.items()}
+    apart = (calls for calls in shown.values() if len({*calls.values()}) > 1 or not failed.isdisjoint(calls.values()))
+    return {event: call for calls in apart for event, call in calls.items()}
+
+
+# Between a command and how it ended.
+ENDED = " → "
 
 
 def _endings(analysis: Analysis) -> dict[int, str]:
     words = analysis.words
-    named = {CommandOutcome.OK: f" → {words.ok}", CommandOutcome.FAILED: f" → {words.failed}"}
+    named = {CommandOutcome.OK: f"{ENDED}{words.ok}", CommandOutcome.FAILED: f"{ENDED}{words.failed}"}
     return {run.event: named[run.outcome] for run in analysis.runs if run.outcome in named and not run.is_look}
 
 

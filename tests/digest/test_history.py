@@ -536,15 +536,15 @@ def test_of_a_patch_the_lines_that_it_takes_away_are_no_facts_and_its_file_names
     assert not any("drift_seconds = 2" in text for text in candidates)
 
 
-def test_of_each_file_that_was_only_looked_at_some_lines_are_shown_before_a_heap_of_one() -> None:
+def test_of_each_file_that_was_only_looked_at_some_lines_are_shown_and_no_heap_of_one() -> None:
     looks = [
         ran(f"cat {name}.py", "\n".join(f"load_{name}_{number}({name}_{number}.level)" for number in range(60)))
         for name in ("store", "gauge")
     ]
     named = user(" ".join(f"store_{number}" for number in range(60)))
     found = read(user("why?"), *(one for look in looks for one in look), named, says("On."), named, says("So."))
-    texts_of_lines = [one.text for one in chosen(found, 500) if one.text.startswith("load_")]
-    assert sum("load_gauge_" in text for text in texts_of_lines) == 16
+    for budget_tokens in (500, 5_000):
+        assert sum("load_gauge_" in one.text for one in chosen(found, budget_tokens)) == 10
 
 
 def test_what_several_runs_of_a_command_printed_stands_apart_with_how_each_ended() -> None:
@@ -644,3 +644,13 @@ def test_the_end_of_a_sentence_around_code_does_not_stand_alone() -> None:
     shown = rendered(digest(conversation(*session), 2_000).summary)
     assert "`wheel.turn()` is old and slow." in shown
     assert "without additional work" not in shown
+
+
+def test_what_a_check_printed_that_passed_is_left_out_and_one_that_failed_says_so() -> None:
+    lines = "gauge_table of the harbour was read\ngauge_table of the river was read"
+    passed, failed = ran("make test", f"{lines}\nok"), ran("make test", f"{lines}\nharbour_drift failed", is_error=True)
+    named = user("what of harbour_drift and of the gauge_table?"), says("So."), user("thanks")
+    shown = texts(digest(conversation(user("test it"), passed, named), 3_000), Section.HISTORY)
+    assert not any("gauge_table of" in text for text in shown)
+    shown = texts(digest(conversation(user("test it"), failed, named), 3_000), Section.HISTORY)
+    assert any(text.startswith("`make test` → failed: ") for text in shown)
