@@ -10,10 +10,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compactor_cli.digest.causes import finds_cause
-from compactor_cli.digest.checks import is_test
+from compactor_cli.digest.checks import TEST_FILE, is_test
 from compactor_cli.digest.choices import last_question
 from compactor_cli.digest.commands import CommandOutcome
 from compactor_cli.digest.edits import PROSE
@@ -122,7 +122,8 @@ def edited_names(operations: Sequence[FileOperation]) -> EditedNames:
         # What is written of code in a document changes none.
         for old, new in () if one.path.endswith(PROSE) else one.replaced:
             before, after = set(old.split("\n")), set(new.split("\n"))
-            gone = _IDENTIFIER.findall("\n".join(before - after - written))
+            # A test that is written anew leaves the names that it uses as they are.
+            gone = _IDENTIFIER.findall("" if TEST_FILE.search(one.path) else "\n".join(before - after - written))
             written |= after
             changed = "\n".join(before ^ after)
             replaced = dict.fromkeys(gone, one.event) | replaced
@@ -277,9 +278,9 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
     """
     found: dict[int, frozenset[int]] = {}
 
-    def doubt(numbers: Iterable[int], words: str, *, claims_only: bool = False) -> None:
+    def doubt(numbers: Iterable[int], words: str, may_be: Callable[[str], Any] = bool) -> None:
         for number in numbers:
-            if doubted := _doubted(events[number].text, words, claims_only=claims_only):
+            if doubted := _doubted(events[number].text, words, may_be):
                 found[number] = found.get(number, frozenset()) | doubted
 
     explained, closings = list[int](), list[int]()
@@ -289,7 +290,7 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
             if event.turn != turn and _OBJECTS.search(asked) and _OWNS_TO_ERROR.match(event.text):
                 # What was wrong, it says in its own words.
                 owned = " ".join(sentences(event.text)[:_MAX_OWNING_SENTENCES])
-                doubt(_meant(events, explained, asked), f"{asked} {owned}")
+                doubt(_meant(events, explained, asked), f"{asked} {owned}", _explains)
             if len(event.text) >= _REASONED_CHARS:
                 explained = [*explained, number][-_MAX_EXPLAINED:]
             spoken, turn = number, event.turn
@@ -306,7 +307,7 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
             elif spoken >= 0:
                 closings, words = [*closings, spoken][-_MAX_EXPLAINED:], event.text[:_MAX_CORRECTION_CHARS]
                 failed = _failed(words, closings, events)
-                doubt(failed, words, claims_only=not _ASKS_IF_SURE.search(words))
+                doubt(failed, words, bool if _ASKS_IF_SURE.search(words) else _CLAIMS.search)
                 for closing in failed:
                     for at, places in _findings_of_turn(events, closing):
                         found[at] = found.get(at, frozenset()) | places
@@ -349,11 +350,12 @@ def _findings_of_turn(events: Sequence[Event], closing: int) -> Iterator[tuple[i
                 yield at, places
 
 
-def _doubted(text: str, words: str, *, claims_only: bool) -> frozenset[int]:
-    """The places of the statements, or claims, that have most in common with a doubt; all where none has enough."""
+def _doubted(text: str, words: str, may_be: Callable[[str], Any]) -> frozenset[int]:
+    """The places of the statements, of those that ``may_be`` meant, that have most in common with a doubt; all of them
+    where none has enough."""
     doubted = _stems(words)
-    pieces = enumerate(piece for piece, _, _ in statements_of(text))
-    meant = {place: piece for place, piece in pieces if not claims_only or _CLAIMS.search(piece)}
+    pieces = enumerate(statements_of(text))
+    meant = {place: piece for place, (piece, form, _) in pieces if form is not StatementForm.CODE and may_be(piece)}
     # A word within a name counts twice.
     shared = {
         place: len(_stems(piece) & doubted) + len(_stems(" ".join(_NAMED.findall(piece))) & doubted)
@@ -363,6 +365,17 @@ def _doubted(text: str, words: str, *, claims_only: bool) -> frozenset[int]:
     return frozenset(place for place, number in shared.items() if most < _MIN_SHARED or number * 2 > most)
 
 
+def _explains(piece: str) -> bool:
+    """Whether a statement says more than which files are meant, or what was edited, which stays so."""
+    return _TELLS_OF_EDIT.match(piece) is None and len(_WORD.findall(_CODE_SPAN.sub("", piece))) >= _MIN_EXPLAINING
+
+
+_TELLS_OF_EDIT = pattern(
+    r"\W*(?:I(?:'ve| have)? )?(?:also )?(?:added|changed|created|deleted|extracted|moved|removed|renamed|replaced"
+    r"|updated|wrote)\b",
+    re.IGNORECASE,
+)
+_CODE_SPAN, _WORD, _MIN_EXPLAINING = re.compile(r"`[^`\n]*`"), re.compile(r"[^\W\d_]+"), 3
 # What says that something works.
 _CLAIMS = pattern(
     r"\b(?:now|will|works?|ready|done|fixed|clean|correctly|properly|pass(?:es|ed)?|perfect|complete)\b|[✅✓]",

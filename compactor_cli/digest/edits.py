@@ -30,7 +30,7 @@ _BLOCK = pattern(
 )
 _EDITS = ("edits", "replacements", "ReplacementChunks")
 _MAX_LINE_CHARS = 110
-_MAX_LINES = 3
+_MAX_LINES, MAX_SHOWN_LINES = 3, 4
 _MAX_NAMED_CHARS = 40_000
 # What these endings name is prose: no check looks at it, and its headings are no comments.
 PROSE = (".md", ".mdx", ".markdown", ".txt", ".rst", ".adoc")
@@ -100,7 +100,7 @@ def _constant(node: ast.expr, given: Mapping[str, str]) -> str | None:
 
 
 def written_lines(changes: Iterable[tuple[str, str]], source: str) -> tuple[str, ...]:
-    """The longest of the new lines that read alone, code before prose, as they stand in a text; the longest last.
+    """The most telling of the new lines that read alone, as they stand in a text, in their order.
 
     An entry of a list is without its mark.
     """
@@ -110,7 +110,21 @@ def written_lines(changes: Iterable[tuple[str, str]], source: str) -> tuple[str,
     known = [line for line in dict.fromkeys(new) if 0 < len(line) <= _MAX_LINE_CHARS and line in source]
     known = [line for line in known if not is_noise(line)]
     telling = [line for line in known if not is_scrap(line.removeprefix("return ").rstrip(","))]
-    return tuple(sorted(telling, key=lambda line: (any(mark in line for mark in "=(){};"), len(line)))[-_MAX_LINES:])
+    most = sorted(telling, key=line_worth)[-_MAX_LINES:]
+    return tuple(line for line in telling if line in most)
+
+
+def shown_lines(older: Sequence[str], newest: Sequence[str]) -> tuple[str, ...]:
+    """The newest lines after the most telling of the older ones, `MAX_SHOWN_LINES` at most."""
+    lines = dict.fromkeys((*older, *newest))
+    left_out = sorted(lines.keys() - {*newest}, key=lambda line: (*line_worth(line), line))
+    left_out = left_out[: max(0, len(lines) - MAX_SHOWN_LINES)]
+    return tuple(line for line in lines if line not in left_out)
+
+
+def line_worth(line: str) -> tuple[bool, int]:
+    """How telling a written line is: code before prose, the longest before others."""
+    return any(mark in line for mark in "=(){};"), len(line)
 
 
 _LIST_MARK = pattern(r"^[-+*] +")

@@ -193,10 +193,22 @@ def _named_places(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _one_of_each_file(places: Iterable[str]) -> list[str]:
-    """The places of errors, first one in each file: there is something to fix in all of them."""
+    """The places of errors, first one in each file: there is something to fix in all of them.
+
+    What two programs report of a file that each names from its own folder (``../app/test/a.ts``, ``test/a.ts``) counts
+    once.
+    """
     by_file: dict[str, list[str]] = {}
+    reported: dict[str, str] = {}
     for line in places:
-        by_file.setdefault(re.split("[:(]", line.strip(), maxsplit=1)[0], []).append(line)
+        whole = line.strip()
+        path = re.split("[:(]", whole, maxsplit=1)[0]
+        name = whole[path.rfind("/") + 1 :]
+        known = f"/{reported.get(name, '')}"
+        if name in reported and (known.endswith(f"/{whole}") or f"/{whole}".endswith(known)):
+            continue
+        reported[name] = whole
+        by_file.setdefault(path, []).append(line)
     return [line for row in zip_longest(*by_file.values()) for line in row if line]
 
 

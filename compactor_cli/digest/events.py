@@ -41,7 +41,7 @@ from compactor_cli.formats.client_signs import (
     is_demonstration,
     is_unmarked_refusal,
     named_directory,
-    path_stripper,
+    path_stripper_of,
     reply_to_report,
     reported_words,
     subagent_parts,
@@ -129,7 +129,7 @@ def events(
     commands. Left out are thinking, which clients do not send again, and a demonstration, which is of another task.
     """
     directory = working_directory(transcript)
-    reader = _EventReader(strip=path_stripper(directory), directory=directory, is_act=is_act)
+    reader = _EventReader(strip=path_stripper_of(transcript), directory=directory, is_act=is_act)
     for index in indices:
         message, record = transcript.messages[index], transcript.records[index]
         if not is_demonstration(record.value):
@@ -149,7 +149,7 @@ def unsaid_thoughts(
     Agents may call one tool after another without a word. What other thoughts came to, the messages of their turn hold.
     What a tool to think with was given is a thought like any other.
     """
-    strip = path_stripper(working_directory(transcript))
+    strip = path_stripper_of(transcript)
     records = [event.record for event in events]
     spoken = {event.turn: event.record for event in events if event.kind is EventKind.ASSISTANT}
     found: list[tuple[int, Event]] = []

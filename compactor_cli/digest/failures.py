@@ -142,6 +142,7 @@ def find_errors(
     """Every error of a command that does something, in order; what calls of services came to stands in Facts."""
     acting = [run for run in runs if not run.is_look]
     changes = [one for one in operations if not (one.action is FileAction.READ or one.is_try)]
+    tries = [one for one in operations if one.is_try and one.action is not FileAction.READ]
     newest: dict[tuple[str, str], ErrorRecord] = {}
     first_seen: dict[str, int] = {}
 
@@ -176,6 +177,11 @@ def find_errors(
             line = places_line(run.output, found.fixes, is_in=is_fixed) or found.line
             found = replace(found, line=line, tried=tuple(others))
             if is_fixed:
+                if not (found.fixes or found.other_way):
+                    # What was put right was the script that failed.
+                    own = (one for one in after(run, tries) if one.name in run.command)
+                    scripts = dict.fromkeys(one.path for one in own if one.record < found.records[-1])
+                    found = replace(found, fixes=tuple(scripts))
                 is_in_part = bool(without) and not any(_is_gone(run, one, read) for one in without)
                 edits = [one for one in after(run, changes) if one.path in found.fixes]
                 fixing = fixing_line(found.line, edits, found.records[-1])

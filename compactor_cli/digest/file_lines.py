@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.files import MAX_SHOWN_LINES, Content, FileState, contents, is_throwaway
+from compactor_cli.digest.edits import MAX_SHOWN_LINES, line_worth
+from compactor_cli.digest.files import Content, FileState, contents, is_throwaway
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.noise import DEFINERS, MODIFIER
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, records_of, water_level
@@ -136,7 +137,8 @@ def _item(state: FileState, words: FixedWords, names: int = 0, lines: int = 0) -
     added = f"{words.colon}{' · '.join(parts)}" if parts else ""
     # What a commit holds is stated by its subject.
     is_shown = not (state.commit or state.is_deleted or is_throwaway(state.path))
-    line = " · ".join(f"`{one}`" for one in state.lines[-lines:]) if lines and is_shown else ""
+    most = sorted(state.lines, key=line_worth)[-lines:] if lines and is_shown else []
+    line = " · ".join(f"`{one}`" for one in state.lines if one in most)
     line = f"{words.colon if not added else ' · '}{line}" if line else ""
     # What another name was moved to is given there.
     status = state_text(state, words)

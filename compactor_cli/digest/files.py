@@ -21,6 +21,7 @@ from compactor_cli.digest.edits import (
     is_renamed,
     patch_of,
     reported_files,
+    shown_lines,
     viewed_file,
     written_lines,
     written_text,
@@ -459,7 +460,7 @@ def _apply(state: FileState, operation: FileOperation) -> None:
     replaced = [pair for pair in operation.replaced if pair[0] or operation.action is FileAction.CREATE]
     standing = (line for line in state.lines if not any(_overwrites(line, *pair) for pair in replaced))
     standing = (line for line in standing if renamed.isdisjoint(re.findall(r"\w+", line)))
-    state.lines = tuple(dict.fromkeys((*standing, *operation.lines)))[-MAX_SHOWN_LINES:]
+    state.lines = shown_lines(tuple(standing), operation.lines)
     is_undone = operation.only_undoes and not (state.edits or state.is_created)
     state.is_reverted = operation.action is FileAction.REVERT or is_undone
     if state.is_reverted:
@@ -595,5 +596,5 @@ _SEARCHING = frozenset(
 )
 _MAX_PATH_CHARS = 200
 _NOT_PATHS = frozenset({".", "/", "-", "/dev/null", "nul"})
-_MAX_ADDED, MAX_SHOWN_LINES = 40, 4
+_MAX_ADDED = 40
 _PENDING_EVENTS = 8

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 _MOST_CHARS = 80
-_LOOKUP_KEYS = ("pattern", "query", "q", "url", "regex", "prompt", "description", "subject")
+_LOOKUP_KEYS = ("pattern", "query", "q", "url", "regex", "description", "prompt", "subject")
 _FILE_TOOLS = (ToolKind.EDIT, ToolKind.READ)
 
 
@@ -93,7 +93,7 @@ def _tool_label(call: Event) -> str:
     text = (
         shown(command_of(call.arguments)) if is_command else argument(call.arguments, _LOOKUP_KEYS).partition("\n")[0]
     )
-    text = head(text, _MOST_CHARS)
+    text = head(text, _MOST_CHARS).rstrip(": ")
     return (f"`{text}`" if text else call.name) if is_command else f"{call.name} {text}".strip()
 
 

@@ -36,6 +36,7 @@ def _narration() -> re.Pattern[str]:
         r"|fix(?:ing)?|appl(?:y|ying)|implement(?:ing)?|writ(?:e|ing)|commit(?:ting)?|push(?:ing)?|fetch(?:ing)?"
         r"|starting|the (?:next|last|remaining)|one (?:more|remaining|last))"
         r"\b(?:[^.!?]|\.(?=\w)){0,240}[.:!]*(?: let me(?:[^.]|\.(?=\w))*[.:]?)?$"
+        rf"|^{_OPENS}(?:i|we)(?:'ve| have)? (?:found|located) (?:it|them|(?:the|our|an?) \w+(?: \w+)?)[.!]*$"
         rf"|^{_OPENS}i (?:can |now )*(?:see|understand|have)\b(?! that)[^.!?:`\d]{{0,60}}[.:!]*$"
         r"|^(?:[^\uff0c\u3002]{0,12}\uff0c)?(?:让我|我来|我先|我再|我去|我看一?下|现在我|接下来|下面我|首先)|^(?:では|次に)",
         re.IGNORECASE,

@@ -47,6 +47,23 @@ def own_words(text: str, *, is_first: bool = False) -> str:
     return "\n".join([*shown, lines[-1]] if is_sentence or not shown else shown)
 
 
+def without_screens(text: str) -> str:
+    """A text, of whose paragraphs those that were copied from a screen go as far as the first line of it."""
+    return "\n\n".join(map(_without_screen, text.split("\n\n")))
+
+
+def _without_screen(paragraph: str) -> str:
+    lines = paragraph.split("\n")
+    width = max(map(len, lines))
+    filled = [place for place, line in enumerate(lines) if len(line) == width and line.endswith(" ")]
+    is_screen = len(filled) >= _LINES_OF_SCREEN and 2 * len(filled) >= len(lines)
+    return " ".join([*map(str.strip, lines[: filled[0] + 1]), ELLIPSIS]) if is_screen else paragraph
+
+
+# So many lines that are filled up with blanks to one width are no words that somebody types.
+_LINES_OF_SCREEN = 4
+
+
 def is_pasted(text: str) -> bool:
     """Whether a text of several lines is an output that shows an error.
 

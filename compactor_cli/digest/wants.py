@@ -13,7 +13,7 @@ from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, 
 from compactor_cli.digest.language import FixedWords, dense_share, extends, is_nearly
 from compactor_cli.digest.names import call_words
 from compactor_cli.digest.noise import is_courtesy, is_noise
-from compactor_cli.digest.pasted import is_pasted, own_words, without_data
+from compactor_cli.digest.pasted import is_pasted, own_words, without_data, without_screens
 from compactor_cli.digest.statements import (
     COLONS,
     ELLIPSIS,
@@ -123,7 +123,8 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
             silent = {}
         is_refusal = event.kind is EventKind.RESULT and event.is_refusal
         is_spoken = is_refusal or event.kind is EventKind.USER
-        text = verbatim((event.refusal or "") if is_refusal else event.text) if is_spoken else ""
+        own = (event.refusal or "") if is_refusal else event.text
+        text = verbatim(without_screens(own) if found else own) if is_spoken else ""
         stopped = call_words(events[event.call], _MAX_CALL_CHARS) if is_refusal and event.call >= 0 else ""
         if text or stopped:
             message = UserMessage(
@@ -448,7 +449,9 @@ def wants_items(
     rules = dict.fromkeys(item for item in rules_of(analysis) if item.text not in quoted_text)
     ruled = chosen(rules, int(budget_tokens * _RULES_RATIO), token_cache)
     budget_tokens -= sum(map(token_cache.item, ruled))
-    return (*ruled, *_quotes(messages, budget_tokens, analysis, token_cache))
+    quotes = tuple(_quotes(messages, budget_tokens, analysis, token_cache))
+    quoted_text = "\n".join(item.text for item in quotes)
+    return (*(item for item in ruled if item.text not in quoted_text), *quotes)
 
 
 def with_question(message: UserMessage, answer: str, words: FixedWords) -> str:
@@ -532,8 +535,14 @@ def _user_item(message: UserMessage, text: str, analysis: Analysis) -> Item:
         return Item(text=text, records=records_of((message.record, message.resumed)))
     ended, records = outcome_of(message, analysis)
     named = f" ({message.points_at})" if message.points_at else ""
+    if message.is_short and message.replies_to and _POINTS_BACK.match(text):
+        text = with_question(message, text, words)
     text = f"{text}{named}{stop_before(message, words)}{ended}"
     return Item(text=text, records=records_of((message.record, *records)))
+
+
+# How a few words begin that say nothing without what they reply to.
+_POINTS_BACK = pattern(r"\W*(?:no|nope|not|that|this|it|those|these|wait|instead)\b", re.IGNORECASE)
 
 
 def stop_before(message: UserMessage, words: FixedWords) -> str:

@@ -12,7 +12,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -154,6 +154,20 @@ def working_directory(transcript: Transcript) -> str:
     return other_directory(transcript) or _first_directory(transcript)
 
 
+def path_stripper_of(transcript: Transcript) -> Callable[[str], str]:
+    """A function that takes the working directory's prefix off every path in a text, and that of the same tree in the
+    home of somebody else who went on with the session."""
+    own = working_directory(transcript)
+    first: dict[tuple[str, ...], str] = {}
+    for record in transcript.records:
+        if directory := named_directory(record.value):
+            first.setdefault(_home(directory), directory)
+    homes = {home: directory for home, directory in first.items() if not _HOMES.isdisjoint(home)}
+    others = [directory for home, directory in homes.items() if home != _home(own) and _home(own) in homes]
+    strippers = [*map(path_stripper, (own, *others))]
+    return lambda text: reduce(lambda found, strip: strip(found), strippers, text)
+
+
 def other_directory(transcript: Transcript) -> str:
     """The directory outside of the session's first one in which the work is done: another work tree that most of its
     calls name, or to which the session moved and stayed; empty where there is none."""
@@ -183,8 +197,11 @@ def _moved_to(transcript: Transcript, first: str) -> str:
     return last if _STAYED * times[last] >= times.total() else ""
 
 
-def _home(directory: str) -> list[str]:
-    return re.split(r"[\\/]", directory)[:3]
+def _home(directory: str) -> tuple[str, ...]:
+    return tuple(re.split(r"[\\/]", directory)[:3])
+
+
+_HOMES = frozenset(("Users", "home"))
 
 
 _MIN_NAMED = 8

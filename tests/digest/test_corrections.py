@@ -431,3 +431,26 @@ def test_what_an_edit_was_announced_by_is_not_dated_by_it() -> None:
     )
     edit = call("Edit", "x", file_path="src/export.py", old_string="day = 1", new_string="hours = local_hours(day)")
     assert f"{aim.text} [" in shown(aim, edit, answer("ok", "x"), *AFTER, says("They are renamed."))
+
+
+def test_what_was_edited_and_how_it_is_called_are_no_explanation_that_a_doubt_takes_back() -> None:
+    made = says(
+        "Done, the readings of the gauges are stamped with the harbour now. What changed:\n\n"
+        "- Added `with_harbour(reading)` to stamp the harbour on a reading\n- `src/store.py` and `src/clock.py`\n\n"
+        "```\nreading = with_harbour(read(gauge), harbour)\n```\n"
+        "Every reading of a gauge names its harbour from now on when `with_harbour` was called."
+    )
+    doubt = user("I don't see any call of with_harbour, so no reading of a gauge is stamped with its harbour")
+    assert doubted(made, doubt, says("You're right. Let me look where the readings are made.")) == [
+        "Every reading of a gauge names its harbour from now on when `with_harbour` was called."
+    ]
+
+
+def test_a_name_that_only_a_test_stopped_using_says_nothing_of_a_statement_about_the_work() -> None:
+    known = says("I see that `gaugeName` is passed by hand to each of the logs of the harbour in several places.")
+    for path, is_marked in (("src/log.go", True), ("src/log_test.go", False)):
+        edit = (
+            call("Edit", "e", file_path=path, old_string="gaugeName = 1", new_string="gauge_of = 1"),
+            answer("ok", "e"),
+        )
+        assert ("(files edited since)" in shown(known, edit, says("Edited."), *AFTER)) is is_marked

@@ -111,7 +111,14 @@ def test_the_lines_that_are_shown_of_a_file_have_no_signs_of_differences() -> No
     first = "--- a.py\n+++ a.py\n@@ -1 +1,2 @@\n-x\n+low = min(levels)\n"
     both = f"{first}--- b.md\n+++ b.md\n@@ -1 +1 @@\n-y\n+- Levels are read twice"
     session = conversation(user("mend it"), diffed(both))  # type: ignore[arg-type]
-    assert texts(digest(session), Section.FILES) == ["a.py — edited: `Levels are read twice` · `low = min(levels)`"]
+    assert texts(digest(session), Section.FILES) == ["a.py — edited: `low = min(levels)` · `Levels are read twice`"]
     bare = "*** Begin Patch\n*** Update File: a.py\n-x\n+low = min(levels)\n*** End Patch"
     (one,) = file_operations(events_of(call("apply_patch", "p", input=bare), answer("Done!", "p")))
     assert one.replaced == (("x", "low = min(levels)"),)
+
+
+def test_the_lines_that_are_shown_of_a_file_stand_in_its_order() -> None:
+    new = "def low(levels):\n    if not levels:\n        raise ValueError('no levels')\n    tide = min(levels)"
+    edit = call("Edit", "e", file_path="a.py", old_string="pass", new_string=new), answer("ok", "e")
+    (text,) = texts(digest(conversation(user("mend it"), edit), 1_500), Section.FILES)
+    assert text.index("def low(levels):") < text.index("raise ValueError") < text.index("tide = min(levels)")

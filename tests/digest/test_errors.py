@@ -7,6 +7,7 @@ from conversation import answer, call, conversation, digest, events_of, ran, say
 
 from compactor_cli.digest.checks import contains, is_test
 from compactor_cli.digest.commands import runs
+from compactor_cli.digest.error_lines import error_line
 from compactor_cli.digest.failures import ErrorRecord, Status, find_errors
 from compactor_cli.digest.files import file_operations
 from compactor_cli.model.summary import Section
@@ -1049,3 +1050,20 @@ def test_a_run_of_which_only_the_failed_test_passed_since_is_open() -> None:
     alone = ran("go test -run TestTide ./...", "ok  \ttide\t0.1s")
     unfinished, _ = shown(failed, EDIT, alone)
     assert "Failed, not run as a whole since: `make test`" in unfinished
+
+
+def test_an_error_of_a_script_for_a_try_is_fixed_by_what_was_changed_in_the_script() -> None:
+    def write(text: str) -> tuple[Message, Message]:
+        return call("Write", "w", file_path="/tmp/try_it.py", content=text), answer("ok", "w")
+
+    runs = (ran("python /tmp/try_it.py", output, is_error="Error" in output) for output in ("E\nKeyError: x", "done"))
+    work = [write("read()"), next(runs), write("look()"), next(runs)]
+    (error,) = errors(*work)
+    assert (error.status, error.fixes) == (Status.FIXED, ("/tmp/try_it.py",))
+
+
+def test_an_error_that_two_programs_report_from_their_folders_is_stated_once() -> None:
+    report = "test/tide.ts(3,5): error TS2345: not a number\n../app/test/tide.ts(3,5): error TS2345: not a number"
+    other = "../sea/test/tide.ts(3,5): error TS2345: not a number"
+    assert error_line(report).count("TS2345") == 1
+    assert error_line(f"{report.splitlines()[1]}\n{other}").count("TS2345") == 2

@@ -9,7 +9,7 @@ import pytest
 from conversation import answer, call, conversation, events_of, ran, says, summary, user
 
 from compactor_cli.digest.cleaning import unfolded, without_gutters
-from compactor_cli.digest.events import EventKind, ToolKind, command_of, events, tool_kind
+from compactor_cli.digest.events import EventKind, ToolKind, argument, command_of, events, tool_kind
 from compactor_cli.formats.client_signs import path_stripper, working_directory
 from compactor_cli.model.transcript import Message, Role, Text, ToolCall, ToolResult
 
@@ -400,3 +400,14 @@ def test_what_a_client_instructs_in_the_midst_of_a_conversation_is_no_event() ->
         (EventKind.USER, 1),
         (EventKind.ASSISTANT, 3),
     ]
+
+
+def test_paths_are_relative_to_the_same_tree_in_the_home_of_somebody_who_went_on_with_the_session() -> None:
+    transcript = conversation(*[call("Read", str(n), file_path=f"{home}/src/a.py") for n, home in enumerate(HOMES)])
+    named = zip(transcript.records, HOMES, strict=True)
+    records = tuple(replace(record, value={"cwd": home}) for record, home in named)
+    found = events(replace(transcript, records=records), range(len(HOMES)))
+    assert [argument(event.arguments, ("file_path",)) for event in found] == ["src/a.py", "src/a.py", "/tmp/x/src/a.py"]
+
+
+HOMES = ("/Users/ann/sea", "/home/bob/work/sea", "/tmp/x")

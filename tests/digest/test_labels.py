@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from conversation import call, events_of
 from digest_events import event
 
 from compactor_cli.digest.events import EventKind, ToolKind
@@ -44,3 +45,9 @@ def test_a_short_name_is_the_shortest_ending_of_its_own() -> None:
         "main.py": "main.py",
         "/etc/hosts": "hosts",
     }
+
+
+def test_a_task_that_was_given_to_another_agent_is_named_by_its_description() -> None:
+    given = {"prompt": "Find how the levels are read. Look for:\n1. readers", "description": "Explore readers"}
+    assert Labels(events_of(call("Task", "t", **given)))[0].text == "Task Explore readers"
+    assert Labels(events_of(call("Task", "t", prompt=given["prompt"])))[0].text.endswith("Look for")

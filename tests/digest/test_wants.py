@@ -614,3 +614,41 @@ def test_of_a_long_plan_the_commands_by_which_it_is_checked_stay() -> None:
     now = texts(digest(conversation(user(plan), ran("ls", "a"), says("I begin.")), 500), Section.TASK)[0]
     assert "`make lint` is clean" in now
     assert "`make test-all` passes" in now
+
+
+LATER = tuple(
+    message
+    for page in ("tides", "moons", "gauges", "winds")
+    for message in (
+        user(f"then write the page of the {page} and link it from the first page"),
+        call("Write", page, file_path=f"docs/{page}.md", content=f"# The {page} of the harbour"),
+        answer("ok", page),
+        says(f"The page of the {page} is linked."),
+    )
+)
+
+
+def test_of_what_was_copied_from_a_screen_the_first_line_stands_before_the_users_own_words() -> None:
+    screen = "\n".join(
+        f"{f'+ {number} - **Tide {number}**: the store of the harbour reads it':<70}" for number in range(9)
+    )
+    asked = user(f"{screen}\n\nremove that, we only say that tides are not read")
+    one = digest(conversation(user("write the changelog"), says("Written."), asked, says("Removed."), *LATER), 3_000)
+    text = rendered(one.summary)
+    assert "+ 0 - **Tide 0**: the store of the harbour reads it …\n  remove that, we only say that tides" in text
+    assert "Tide 1" not in text
+
+
+def test_a_few_words_that_point_back_stand_after_what_they_reply_to() -> None:
+    work = says("The blocks are `#8abeb7` now."), user("no, the block should stay as is")
+    one = digest(conversation(user("color the links"), *work, says("Put back."), *LATER), 3_000)
+    assert any(
+        text.startswith("The blocks are `#8abeb7` now. → ") and "no, the block should stay as is" in text
+        for text in texts(one, Section.USER)
+    )
+
+
+def test_a_rule_stands_once_where_its_whole_message_is_quoted() -> None:
+    long = f"it broke when I started it again. Themes must NEVER break the start.\n{'the trace of it goes on ' * 20}"
+    one = digest(conversation(user("write themes"), says("Done."), user(long), says("Mended."), user("go on")), 3_000)
+    assert sum("NEVER" in text for text in texts(one, Section.USER)) == 1
