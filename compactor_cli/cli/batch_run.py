@@ -31,6 +31,7 @@ from compactor_cli.read.streams import Slice, reads_within
 from compactor_cli.run import shards as sharding
 from compactor_cli.run.jobs import FinishedPolicy, RunConfig
 from compactor_cli.run.model_run import ModelConfig, ModelRun, check_setup
+from compactor_cli.run.outputs import check_free
 from compactor_cli.run.provider import DEFAULT_ROUNDS, NAME, BatchJobLog, Missing, Provider, call_template
 from compactor_cli.run.shards import Shard, ShardMetrics, ShardResult, summed
 
@@ -81,6 +82,7 @@ def run(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOptions) 
     if run_options.redact_output:
         console.warn("--redact-output: rows that hold secrets do not stay byte for byte; the inputs keep them")
     shards = planned(operands, run_options, batch)
+    check_free(run_options.written_besides, {path for shard in shards for path in (shard.input, shard.output)})
     models = model_config(run_options, settings) if run_options.model else None
     if models:
         # Machines of a cluster may have keys in environments of their own.
@@ -122,9 +124,8 @@ def run(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOptions) 
 
 def planned(operands: Sequence[str], run_options: RunOptions, batch: BatchOptions) -> tuple[Shard, ...]:
     """The shards of all inputs; of a share, its own."""
-    skip = tuple(filter(None, (run_options.output_dir, run_options.archive_dir)))
     include = run_options.include or sharding.INCLUDE
-    walk = dataclasses.replace(run_options.walk, include=include, candidates=(), skip=skip)
+    walk = dataclasses.replace(run_options.walk, include=include, candidates=())
     sources = find_sources(
         operands,
         recursive=run_options.recursive,

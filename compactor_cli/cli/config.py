@@ -350,11 +350,17 @@ class RunOptions(DeclaredOptions):
     def walk(self) -> Walk:
         """How trees are read: by the globs that are named, else sessions and whatever document is a transcript."""
         exclude = (*self.exclude, *(_NEVER_READ if self.hidden else ()))
+        skip = tuple(filter(None, (self.output_dir, self.archive_dir, *self.written_besides)))
         if self.include:
-            return Walk(include=self.include, exclude=exclude, hidden=self.hidden)
+            return Walk(include=self.include, exclude=exclude, skip=skip, hidden=self.hidden)
         from compactor_cli.formats.registry import DOCUMENTS
 
-        return Walk(candidates=DOCUMENTS, exclude=exclude, hidden=self.hidden)
+        return Walk(candidates=DOCUMENTS, exclude=exclude, skip=skip, hidden=self.hidden)
+
+    @property
+    def written_besides(self) -> tuple[str, ...]:
+        """The files that are written besides the result: a report, a page and the like."""
+        return tuple(path for name in BEGINNINGS if (path := getattr(self, name)))
 
     @property
     def level(self) -> int:

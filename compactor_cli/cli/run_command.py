@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, holds_temporaries, lock, make_folders, system_errors
 from compactor_cli.cli import views
-from compactor_cli.cli.config import BEGINNINGS, Configuration, RunOptions, check, check_written, configure
+from compactor_cli.cli.config import Configuration, RunOptions, check, check_written, configure
 from compactor_cli.cli.console import Console, Level, Progress, counted, is_terminal, wants_color
 from compactor_cli.cli.run_report import PROMETHEUS, RunReport, output_file, print_models
 from compactor_cli.cli.views import PageFile, ResultLines, diff_view, plan_view, result_view, warn_of_fallbacks
@@ -28,7 +28,7 @@ from compactor_cli.read.jsonl import OnInvalid
 from compactor_cli.read.sources import find_sources, home_folder, is_folder
 from compactor_cli.read.streams import STDIN, Compression, reads_within
 from compactor_cli.run.jobs import PASSED_OVER, AfterFailure, Hooks, Job, Originals, Outputs, Purpose, RunConfig
-from compactor_cli.run.outputs import STDOUT, Destination, Target, TargetKind, first_used, plan_targets
+from compactor_cli.run.outputs import STDOUT, Destination, Target, TargetKind, check_free, plan_targets
 from compactor_cli.run.rows import NOTE_NAME, LazyDigest, View, note_of
 from compactor_cli.run.runner import UnchangedCache, run_batch, seen_file
 
@@ -213,7 +213,7 @@ def _jobs(operands: Sequence[str], run_options: RunOptions, console: Console) ->
     sources = find_sources(
         operands or (() if run_options.files_from else (STDIN,)),
         recursive=run_options.recursive,
-        walk=replace(run_options.walk, skip=tuple(filter(None, (run_options.output_dir, run_options.archive_dir)))),
+        walk=run_options.walk,
         files_from=run_options.files_from,
         null_separated=run_options.null,
         passed_over=passed_over.append,
@@ -242,13 +242,13 @@ def _jobs(operands: Sequence[str], run_options: RunOptions, console: Console) ->
 
 
 def _check_apart(jobs: Sequence[Job], run_options: RunOptions, run_report: RunReport) -> None:
-    """Raise UsageError where a report, a page or the like would be written over an input or a result."""
+    """Raise UsageError where a report, a page or the like would be written over an input, a result or one another."""
     used = {path for job in jobs for path in (job.source.path, job.target.path)} - {STDOUT}
-    if path := first_used((getattr(run_options, name) for name in BEGINNINGS), used):
+    try:
+        check_free(run_options.written_besides, used)
+    except UsageError:
         run_report.report, run_report.listeners = "", []  # nor is it said there that the run failed
-        raise UsageError(
-            "is an input or a result, and nothing else is written to it", place=path, next_step="name another file"
-        )
+        raise
 
 
 def _nothing_found(operands: Sequence[str], passed_over: int) -> UsageError:

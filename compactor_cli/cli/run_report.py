@@ -23,7 +23,7 @@ from compactor_cli.archive.store import moment
 from compactor_cli.cli.config import RunOptions
 from compactor_cli.cli.console import Console, counted
 from compactor_cli.model import report as events
-from compactor_cli.model.errors import InvariantError, UsageError
+from compactor_cli.model.errors import CompactError, InvariantError, UsageError
 from compactor_cli.model.report import Event, InputReport, Outcome, RunEnded, TranscriptEnded, TranscriptReport, totals
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.value import dataclass
@@ -64,7 +64,7 @@ class RunReport:
     metrics: Metrics | None = None
 
     def open_events(self, run_options: RunOptions, console: Console, stack: ExitStack) -> None:
-        """Begin to write events, where they are asked for. Raises UsageError if they cannot be written."""
+        """Make listeners of what is asked for. Raises UsageError for a descriptor that is not open."""
         if run_options.metrics:
             self.metrics = Metrics(run_options.metrics)
             self.listeners.append(self.metrics)
@@ -84,10 +84,23 @@ class RunReport:
         self.emit(events.InputEnded(report=report))
 
     def close(self, exit_code: int, error: str) -> None:
-        """The run is over: emit that, and write the report as JSON by the schema ``report``, an input a line."""
-        self.emit(RunEnded(inputs=self.inputs, exit_code=exit_code, error=error, model=self.model))
-        if not self.report:
-            return
+        """The run is over: emit that, and write the report as JSON by the schema ``report``, an input a line.
+
+        What one of them cannot write is said in those after it, and raised.
+        """
+        failure: CompactError | None = None
+        for listener in self.listeners:
+            try:
+                listener(RunEnded(inputs=self.inputs, exit_code=exit_code, error=error, model=self.model))
+            except CompactError as raised:
+                failure = failure or raised
+                exit_code, error = exit_code or raised.exit_code, error or str(raised)
+        if self.report:
+            self._write(exit_code, error)
+        if failure:
+            raise failure
+
+    def _write(self, exit_code: int, error: str) -> None:
         from compactor_cli.run.documents import faults
 
         finished = time.time()
@@ -138,39 +151,48 @@ _INPUT = (
 class EventFile(AbstractContextManager["EventFile"]):
     """Writes to a file (after what is in it) or to an open descriptor, a whole line at a time.
 
-    ``fd:3`` names a descriptor, ``-`` standard output. Where that fails, the run goes on: nothing more is written, and
+    ``fd:3`` names a descriptor, ``-`` standard output. The first event makes the file, or raises UsageError: by then it
+    is known to be no input and no result. Where writing fails later, the run goes on: nothing more is written, and
     ``console`` warns of it in the end. Use as a context manager.
     """
 
     def __init__(self, where: str, console: Console) -> None:
-        """Raises UsageError if it cannot be written."""
+        """Raises UsageError for a descriptor that is not open."""
+        self._where = where
         self._console = console
         self._trouble = ""
         self._lock = threading.Lock()
         # What was paid, by transcript while it is worked on, then by input.
         self._costs_usd: defaultdict[str, float] = defaultdict(float)
         self._paid_usd: defaultdict[str, float] = defaultdict(float)
+        self._number = _DESCRIPTOR.fullmatch("fd:1" if where == STDOUT else where)
+        # No file that is opened until then may get its number.
+        self._descriptor = self._opened() if self._number else -1
+
+    def _opened(self) -> int:
         try:
-            if found := _DESCRIPTOR.fullmatch("fd:1" if where == STDOUT else where):
+            if self._number:
                 # One of its own, not passed on to other programs.
-                self._descriptor = os.dup(int(found[1]))
-                os.write(self._descriptor, b"")
-            else:
-                how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-                self._descriptor = os.open(where, how, PRIVATE_FILE_MODE)
+                descriptor = os.dup(int(self._number[1]))
+                os.write(descriptor, b"")
+                return descriptor
+            return os.open(self._where, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE_FILE_MODE)
         except (OSError, OverflowError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "no such descriptor"
+            what = f"events cannot be written there ({reason})"
             advice = "name a file, or an open descriptor: --events fd:3 3> events.jsonl"
-            raise UsageError(f"events cannot be written there ({reason})", next_step=advice, place=where) from error
+            raise UsageError(what, next_step=advice, place=self._where) from error
 
     def __exit__(self, *raised: object) -> None:
         if self._trouble:
             self._console.warn(f"the events could not be written ({self._trouble}): the last ones are missing")
-        os.close(self._descriptor)
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
 
     def __call__(self, event: Event) -> None:
-        """Write its lines."""
+        """Write its lines. Raises UsageError where the file cannot be made."""
         with self._lock:
+            self._descriptor = self._opened() if self._descriptor < 0 else self._descriptor
             try:
                 for line in self._lines(event):
                     data = json.dumps(line).encode() + b"\n"

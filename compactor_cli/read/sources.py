@@ -40,8 +40,8 @@ class InputSource:
 class Walk:
     """How trees are read. Globs with ``/`` match the path inside the tree, others the last name.
 
-    ``candidates``: what else is taken, see `InputSource.is_candidate`. ``skip`` names folders that are left out
-    wherever they are met (the archive, the output folder). ``hidden``: whether hidden files and folders are read.
+    ``candidates``: what else is taken, see `InputSource.is_candidate`. ``skip`` names folders and files that are left
+    out wherever they are met (the archive, the output folder, the report). ``hidden``: whether hidden ones are read.
     """
 
     include: tuple[str, ...] = DEFAULT_INCLUDE
@@ -142,9 +142,10 @@ def _entries(folder: str, prefix: str, walk: Walk, skip: Collection[tuple[int, i
             continue
         if entry.name.startswith(".") and not walk.hidden:
             yield name, _Fate.PASSED_OVER
+        elif skip and _key(entry.path) in skip:
+            continue
         elif entry.is_dir(follow_symlinks=False):
-            if not skip or _key(entry.path) not in skip:
-                yield from _entries(entry.path, f"{name}/", walk, skip)
+            yield from _entries(entry.path, f"{name}/", walk, skip)
         elif entry.is_file(follow_symlinks=False):
             other = _Fate.CANDIDATE if _matches(name, walk.candidates) else _Fate.PASSED_OVER
             yield name, _Fate.TAKEN if _matches(name, walk.include) else other

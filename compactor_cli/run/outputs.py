@@ -149,11 +149,15 @@ def _check_apart(sources: Sequence[InputSource], targets: Sequence[Target]) -> N
         taken[key] = source.path
 
 
-def first_used(paths: Iterable[str], used: Iterable[str]) -> str:
-    """The first of the files that is one of those in use (inputs, targets), by any name; empty: none is."""
+def check_free(paths: Iterable[str], used: Iterable[str]) -> None:
+    """Raise `UsageError` if one of these files is one in use (an input, a target) or one before it, by any name."""
     files = [path for path in paths if path not in ("", STDOUT) and not is_special(path)]
     taken = {_identity(path) for path in used} if files else set()
-    return next((path for path in files if _identity(path) in taken), "")
+    for path in files:
+        if (key := _identity(path)) in taken:
+            what = "is an input, a result or another option's file, and nothing else is written to it"
+            raise UsageError(what, place=path, next_step="name another file")
+        taken.add(key)
 
 
 def _identity(path: str) -> object:

@@ -231,10 +231,20 @@ def test_a_report_never_takes_the_place_of_a_transcript(option: str, work: Path,
     assert not list(work.glob(".transcripts"))
 
 
-def test_a_report_never_takes_the_place_of_the_result(work: Path, compact: Run) -> None:
-    ran = compact("-t", "1500", "session.jsonl", "-o", "new.jsonl", "--report", "new.jsonl")
-    assert (ran.code, (work / "new.jsonl").exists()) == (2, False)
-    assert "new.jsonl: is an input or a result" in ran.err
+@pytest.mark.parametrize("option", ASIDE[:-1])
+def test_a_report_never_takes_the_place_of_the_result_or_of_another_one(option: str, work: Path, compact: Run) -> None:
+    other = "--report=new" if "metrics" in option else "--metrics=new"
+    for more in (("-o", "new"), ("-o", "out.jsonl", other)):
+        ran = compact("-t", "1500", "session.jsonl", f"{option}new", *more)
+        assert (ran.code, sorted(path.name for path in work.iterdir())) == (2, ["rows.jsonl", "session.jsonl"])
+        assert "new: is an input, a result or another option's file" in ran.err
+
+
+def test_a_tree_may_hold_the_report_of_the_last_run_over_it(work: Path, compact: Run) -> None:
+    for _ in range(2):
+        aside = ("--report", "last.json", "--events", "events.jsonl", "--metrics", "metrics.json")
+        assert compact("-i", "-r", ".", "--min-age", "0", "-t", "1500", *aside).code == 0
+        assert len(json.loads((work / "last.json").read_text())["inputs"]) == 2
 
 
 def test_what_an_earlier_run_reported_is_replaced(work: Path, compact: Run) -> None:

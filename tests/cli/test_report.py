@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from cli_cases import Run, session_bytes
 
 
@@ -51,6 +52,14 @@ def test_a_report_of_a_run_that_never_began_is_whole(work: Path, compact: Run) -
     compact("nowhere", "-t", "nonsense", "--report", "report.json")
     report = _report(work)
     assert (report["exit_code"], report["inputs"], report["totals"]["inputs"]["total"]) == (2, [], 0)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_report_says_that_the_metrics_could_not_be_written(work: Path, compact: Run) -> None:
+    ran = compact("-t", "1500", "rows.jsonl", "-o", "out.jsonl", "--report", "report.json", "--metrics", "/dev/full")
+    report = _report(work)
+    assert ran.code == report["exit_code"] == 3
+    assert "/dev/full: the disk is full" in report["error"]
 
 
 def test_metrics_that_are_asked_for_are_in_the_report_too(work: Path, compact: Run) -> None:

@@ -53,6 +53,17 @@ def test_a_run_goes_on_where_another_one_stopped(work: Path, batch: Batch) -> No
     assert batch("torn.jsonl", "rows.jsonl", *RUN, "-f", "--report", "-")[1].count('"shards": 2') == 1
 
 
+def test_a_report_takes_the_place_of_no_output(work: Path, batch: Batch) -> None:
+    (work / "rows.jsonl").write_bytes(dataset(1))
+    assert batch("rows.jsonl", *RUN)[0] == 0
+    before = (work / "out/rows.jsonl").read_bytes()
+    (work / "out/rows.jsonl").unlink()
+    code, _, said = batch("rows.jsonl", *RUN, "--report", "out/rows.jsonl")
+    assert (code, "out/rows.jsonl: is an input, a result" in said) == (2, True)
+    assert batch("rows.jsonl", *RUN)[0] == 0
+    assert (work / "out/rows.jsonl").read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
