@@ -50,6 +50,7 @@ def _run(main: str) -> NoReturn:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
     gc.set_threshold(*GC_THRESHOLDS)
+    _take_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Names of files may hold bytes, and texts characters, that the terminal's encoding has not.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -61,8 +62,7 @@ def _run(main: str) -> NoReturn:
         from compactor_cli.cli import program
 
         code: int = getattr(program, main)(sys.argv[1:])
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except Stopped as stop:
         _die(stop.number)
     except KeyboardInterrupt:
@@ -72,6 +72,16 @@ def _run(main: str) -> NoReturn:
     # All of it goes with the process: to look for rings once more takes longer than a small file.
     gc.freeze()
     sys.exit(code)
+
+
+def _take_closed_streams() -> None:
+    """Take the number of each standard stream that is closed: a file that got it would get what is meant for it.
+
+    To read from it, or to print on it, stays an error; messages go nowhere.
+    """
+    for name, mode, flags in (("stdin", "r", os.O_WRONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode, encoding="utf-8"))
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import groupby, islice
 from operator import itemgetter
@@ -20,6 +20,7 @@ from threading import Lock
 from typing import Any
 
 from compactor_cli import __version__
+from compactor_cli.read.streams import STDIN, unreadable
 
 # The newest is offered to a client that speaks none of these.
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -171,7 +172,14 @@ def serve_standard_streams(archive_dir: str = "") -> None:
             while view:
                 view = view[out.write(view) :]
 
-        Server(write, archive_dir).serve(sys.stdin.buffer)
+        Server(write, archive_dir).serve(_requests())
+
+
+def _requests() -> Iterator[bytes]:
+    try:
+        yield from sys.stdin.buffer
+    except OSError as error:
+        raise unreadable(error, STDIN) from error
 
 
 def _json(value: Any) -> str:

@@ -227,6 +227,8 @@ def output_error(error: OSError, path: str) -> OutputError:
         return OutputError("the disk is full", place=path, next_step="free some space, then run again")
     if error.errno in _FORBIDDEN:
         return OutputError("no permission to write it", place=path, next_step="check owner and mode of its folder")
+    if error.errno == errno.EBADF:
+        return OutputError("is closed", place=path, next_step="open it: > FILE")
     if error.errno == errno.ENOENT:
         return OutputError("its folder does not exist", place=path, next_step="make the folder, or use another name")
     advice = "nothing was replaced unless it is complete; check the file system, then run again"

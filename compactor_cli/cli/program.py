@@ -6,6 +6,7 @@ code 1; this does not.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -60,14 +61,16 @@ def invoke(command: click.Command, program: str, arguments: Sequence[str]) -> in
         _say(program, text)
         return USAGE
     except Exception as error:
-        return _failed(program, error, arguments)
+        code = _failed(program, error, arguments)
+        with suppress(Exception):
+            _flush()  # or it fails again at exit
+        return code
 
 
 def _flush() -> None:
     """Put out what is left for standard output; where that fails, nothing is left to fail again at exit."""
     try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except OSError as error:
         with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 -- no Path at start-up
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
@@ -90,9 +93,12 @@ def _failed(program: str, error: Exception, arguments: Sequence[str]) -> int:
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         check = "owner and mode of it and of its folder" if isinstance(error, PermissionError) else "the file system"
-        _say(program, f"{where}{(error.strerror or str(error)).lower()}: the sources are as they were; check {check}")
-        with suppress(CompactError, BrokenPipeError):
-            _flush()  # or it fails again at exit
+        text = f"{where}{(error.strerror or str(error)).lower()}: the sources are as they were; check {check}"
+        if not where and error.errno in (errno.EBADF, errno.ENOSPC):  # what a tool prints: files are named
+            from compactor_cli.archive.atomic import output_error
+
+            text = str(output_error(error, "standard output"))
+        _say(program, text)
         return CompactError.exit_code
     is_shown = "-vv" in arguments or program != "compact"  # few of the tools have that option
     if is_shown:
@@ -301,8 +307,7 @@ compact --help shows everything.
 
 def _run(operands: tuple[str, ...], **given_options: Any) -> int:
     given = {name: value for name, value in given_options.items() if value is not None and value != ()}
-    is_typed = sys.stdin is not None and sys.stdin.isatty()
-    if is_typed and not operands and not {"files_from", "last"} & given.keys():
+    if sys.stdin.isatty() and not operands and not {"files_from", "last"} & given.keys():
         sys.stderr.write(SHORT_USAGE)
         return USAGE
     from compactor_cli.cli.run_command import run

@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, holds_temporaries, lock, make_folders, system_errors
@@ -64,9 +64,9 @@ def run(operands: Sequence[str], given: Mapping[str, Any], *, only_look: bool = 
             is_seen = is_terminal(sys.stdout)
             run_options = RunOptions(**configuration.options, stdout_is_terminal=is_seen, only_look=only_look)
             check(run_options, configuration.named)
+            if run_options.stdout_is_taken or STDOUT in run_options.written_besides:
+                _check_stdout()
             run_report.report, run_report.settings = run_options.report, configuration.settings
-            if sys.stdout is None and run_options.stdout_is_taken:
-                raise UsageError("standard output is closed", next_step="name a file with -o")
             console = Console("compact", run_options.level, run_options.color)
             run_report.open_events(run_options, console, stack)
             if run_options.last:
@@ -83,6 +83,14 @@ def run(operands: Sequence[str], given: Mapping[str, Any], *, only_look: bool = 
             raise
         run_report.close(code, "")
     return code
+
+
+def _check_stdout() -> None:
+    """Raise UsageError if standard output is closed, or open to be read alone."""
+    import fcntl
+
+    if fcntl.fcntl(sys.stdout.fileno(), fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+        raise UsageError("standard output is closed", next_step="name a file with -o")
 
 
 def _run(
@@ -355,10 +363,10 @@ def _outputs(
     if run_options.plan_out:
         from compactor_cli.run.documents import header_line
 
-        outputs.save = _private(run_options.plan_out, stack).write
+        outputs.save = _private(run_options.plan_out, stack)
         outputs.save(header_line(run_config.settings))
     if run_options.summary_rows:
-        outputs.training_rows = _private(run_options.summary_rows, stack).write
+        outputs.training_rows = _private(run_options.summary_rows, stack)
     return outputs
 
 
@@ -370,9 +378,15 @@ def remember_archive(event: Event, /) -> None:
         remember(Path(event.report.archive).parents[1])
 
 
-def _private(path: str, stack: ExitStack) -> IO[bytes]:
-    """A file for what comes out of transcripts: a new one is the user's alone, as sessions are."""
-    return stack.enter_context(output_file(path, mode=PRIVATE_FILE_MODE))
+def _private(path: str, stack: ExitStack) -> Callable[[bytes], object]:
+    """Writes to a file what comes out of transcripts: a new one is the user's alone, as sessions are."""
+    file = stack.enter_context(output_file(path, mode=PRIVATE_FILE_MODE))
+
+    def write(data: bytes) -> None:
+        with system_errors("standard output" if path == STDOUT else path):
+            file.write(data)
+
+    return write
 
 
 def run_config_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -123,11 +124,59 @@ def test_what_the_terminal_cannot_show_is_shown_as_escapes(handler: str, work: P
     assert done.stdout.startswith(b"--- bad\\udcff.jsonl")
 
 
-def test_a_closed_standard_output_is_a_usage_error(work: Path) -> None:
-    shell = ["sh", "-c", '"$@" >&-', "sh", *command("-t", "1500", "session.jsonl")]
-    done = subprocess.run(shell, stderr=subprocess.PIPE, timeout=60)
+def _with_streams(streams: str, *arguments: str, entry: str = "compact") -> subprocess.CompletedProcess[bytes]:
+    """Run it with its standard streams as a shell is told to open them."""
+    shell = ["bash", "-c", f'"$@" {streams}', "bash", *command(*arguments, entry=entry)]
+    return subprocess.run(shell, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+
+
+@pytest.mark.parametrize("streams", [">&-", "<&- >&-", ">&- 2>&-", "1</dev/null"])
+@pytest.mark.parametrize("aside", [(), ("-i", "--report", "-"), ("-i", "--metrics", "-")])
+def test_a_closed_standard_output_is_a_usage_error(streams: str, aside: tuple[str, ...], work: Path) -> None:
+    done = _with_streams(streams, "-t", "1500", "session.jsonl", *aside)
     assert done.returncode == 2
-    assert b"-o" in done.stderr
+    assert b"-o" in done.stderr or "2>&-" in streams
+    assert (work / "session.jsonl").read_bytes() == session_bytes()
+
+
+@pytest.mark.parametrize("streams", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_no_file_gets_what_is_meant_for_a_closed_stream(streams: str, work: Path) -> None:
+    assert _with_streams(streams, "-i", "-v", "-t", "1500", "session.jsonl").returncode == 0
+    assert _with_streams(streams, "undo", "session.jsonl", entry="compactor").returncode == 0
+    assert (work / "session.jsonl").read_bytes() == session_bytes()
+
+
+PRINTING = (
+    "sessions / digest session.jsonl / stats session.jsonl / stats --json session.jsonl / expand HASH"
+    " / expand --raw HASH / search problem / dropped session.jsonl / restore session.jsonl / archive list"
+    " / archive stats / view session.jsonl / verify session.jsonl / eval rows.jsonl / cache stats / presets"
+    " / presets suna / tool-schema / formats / schema / schema report / completion bash / --help / --version"
+)
+
+
+@pytest.mark.parametrize("streams", [">&-", "> /dev/full"])
+def test_a_tool_that_cannot_print_says_so(streams: str, work: Path, compact: Run) -> None:
+    assert compact("-i", "-t", "1500", "session.jsonl").code == 0
+    (stored,) = work.glob(".transcripts/??/*.jsonl.zst")
+    for line in PRINTING.replace("HASH", stored.name[:16]).split(" / "):
+        done = _with_streams(streams, *line.split(), entry="compactor")
+        assert done.returncode == 3, line
+        assert re.fullmatch(rb"(compactor: standard output: (is closed|the disk is full): .*\n)+", done.stderr), line
+
+
+@pytest.mark.parametrize("arguments", [("-i", "--metrics", "-"), ("-i", "--report", "-"), ("--plan-out", "-")])
+def test_what_cannot_be_printed_besides_the_result_is_exit_3(arguments: tuple[str, ...], work: Path) -> None:
+    done = _with_streams("> /dev/full", "-t", "1500", "session.jsonl", *arguments)
+    assert done.returncode == 3
+    assert {line[:16] for line in done.stderr.split(b"compact: ")[1:]} == {b"standard output:"[:16]}
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [("compact", "-t", "9k"), ("compactor", "mcp"), ("compact", "--files-from", "-")])
+def test_a_closed_standard_input_is_an_error(arguments: tuple[str, ...], home: Path) -> None:
+    done = _with_streams("<&-", *arguments[1:], entry=arguments[0])
+    assert (done.returncode in (2, 3), b"Traceback" in done.stderr) == (True, False)
+    assert b"standard input" in done.stderr
 
 
 @pytest.mark.parametrize("entry", ["compact", "compactor"])
