@@ -36,7 +36,17 @@ from compactor_cli.model.value import dataclass
 from compactor_cli.read import streams
 from compactor_cli.read.jsonl import OnInvalid, read_records, records_in
 from compactor_cli.read.sources import MANIFEST, is_folder, state_folder
-from compactor_cli.read.streams import BUFFER_BYTES, STDIN, Look, compression_named, open_stream, packing, unreadable
+from compactor_cli.read.streams import (
+    BUFFER_BYTES,
+    STDIN,
+    Compression,
+    ContentHash,
+    Look,
+    compression_named,
+    open_stream,
+    packing,
+    unreadable,
+)
 
 MIN_PREFIX_CHARS = 8
 _SHOWN = 5
@@ -197,8 +207,8 @@ def listed(archives: Iterable[Path]) -> Iterator[Listed]:
 
 
 def original_of(path: str, archives: Iterable[Path]) -> FoundOriginal:
-    """What the compaction replaced that wrote this file; else what was archived when this path was last compacted in
-    its place, or at all; else the whole of what its newest summary was made from.
+    """What the compaction replaced that wrote this file; else what `undo` put back in its place; else what was archived
+    when this path was last compacted in its place, or at all; else the whole of what its newest summary was made from.
 
     Raises `InputError` if these archives do not know.
     """
@@ -208,8 +218,15 @@ def original_of(path: str, archives: Iterable[Path]) -> FoundOriginal:
     names = _names(path)
     of_path = [item for item in listed(folders) if store.source_path(item.entry.source) in names and item.path.exists()]
     if of_path:
-        # What `undo` took back is no original. Two of the same second stand in their order.
-        newest = max(reversed(of_path), key=lambda item: (item.entry.written_sha256 != "", item.entry.compacted_at))
+        hashes = _beginnings(path, (item.entry.bytes for item in of_path))
+
+        def rank(item: Listed) -> tuple[int, bool, str]:
+            """What the file begins with is its original. What `undo` took back is none."""
+            entry = item.entry
+            is_here = hashes.get(entry.bytes) == entry.sha256
+            return entry.bytes if is_here else 0, entry.written_sha256 != "", entry.compacted_at
+
+        newest = max(reversed(of_path), key=rank)  # two of the same second stand in their order
         return FoundOriginal(sha256=newest.entry.sha256, path=newest.path)
     if newest_marker := next(reversed(markers_in(path)), "") if Path(path).is_file() else "":
         with suppress(InputError):
@@ -218,6 +235,18 @@ def original_of(path: str, archives: Iterable[Path]) -> FoundOriginal:
             return FoundOriginal(sha256=store.stored_sha256(whole.name), path=whole)
     advice = "compactor archive list shows what there is; name another archive with --archive-dir"
     raise InputError(f"no archive holds an original of it ({WHEN_ARCHIVED})", place=path, next_step=advice)
+
+
+def _beginnings(path: str, sizes: Iterable[int]) -> dict[int, str]:
+    """The SHA-256 of the beginnings of a file of these sizes; of a packed one, of all that is in it."""
+    with suppress(CompactError, OSError), open_stream(path) as stream:
+        if stream.compression is Compression.NONE:
+            return prefix_hashes(stream.file.fileno(), sizes)
+        whole = ContentHash()
+        while piece := stream.reader.read1(BUFFER_BYTES):
+            whole(piece)
+        return {whole.size_bytes: whole.sha256}
+    return {}
 
 
 def _names(path: str) -> set[str]:

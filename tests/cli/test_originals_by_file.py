@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import pty
@@ -130,6 +131,22 @@ def test_of_a_file_that_was_put_back_the_original_comes_back_and_not_what_was_un
     compact("-i", "-t", "1500", "session.jsonl")
     assert compactor("undo", "session.jsonl").code == 0
     assert compactor("restore", "session.jsonl").out == session_bytes()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_after_as_many_undos_as_compactions_the_first_original_comes_back(
+    packed: bool, work: Path, compact: Run, compactor: Run
+) -> None:
+    name = "session.jsonl.gz" if packed else "session.jsonl"
+    (work / name).write_bytes(gzip.compress(session_bytes()) if packed else session_bytes())
+    for target in ("3k", "1500"):
+        assert compact("-i", "-t", target, name).code == 0
+    for _ in range(2):
+        assert compactor("undo", name).code == 0
+        assert compactor("restore", name).out == session_bytes()
+    if not packed:  # the session goes on
+        (work / name).write_bytes(session_bytes() + session_bytes(1))
+        assert compactor("restore", name).out == session_bytes()
 
 
 def test_the_original_of_a_dataset_that_was_written_elsewhere_is_all_of_it(
