@@ -28,11 +28,12 @@ import orjson
 from compactor_cli.archive import atomic, store
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, Existing, atomic_writer, check_unchanged
 from compactor_cli.archive.store import WHEN_ARCHIVED, Archive, ManifestEntry, content, stored_blobs
-from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.formats.detect import open_transcripts, transcripts_of
 from compactor_cli.model.errors import CompactError, InputError, OutputError, UnknownShape, Unreadable, UsageError
-from compactor_cli.model.marker import Reference, find_marker, parse_id, parse_ranges, record_id
+from compactor_cli.model.marker import SHOWN_HASH_CHARS, Reference, find_marker, parse_id, parse_ranges, record_id
 from compactor_cli.model.transcript import Message, Record, Transcript
 from compactor_cli.model.value import dataclass
+from compactor_cli.plan.trigger import previous_marker
 from compactor_cli.read import streams
 from compactor_cli.read.jsonl import OnInvalid, read_records, records_in
 from compactor_cli.read.sources import MANIFEST, is_folder, state_folder
@@ -210,9 +211,15 @@ def original_of(path: str, archives: Iterable[Path]) -> FoundOriginal:
     """What the compaction replaced that wrote this file; else what `undo` put back in its place; else what was archived
     when this path was last compacted in its place, or at all; else the whole of what its newest summary was made from.
 
-    Raises `InputError` if these archives do not know.
+    Raises `InputError` if these archives do not know, and for a file that was joined from several compacted ones.
     """
     folders = tuple(archives)
+    found = _original_of(path, folders)
+    _check_one_original(path, found, folders)
+    return found
+
+
+def _original_of(path: str, folders: Sequence[Path]) -> FoundOriginal:
     with suppress(CompactError):
         return find_compacted(path, folders).original
     names = _names(path)
@@ -230,11 +237,44 @@ def original_of(path: str, archives: Iterable[Path]) -> FoundOriginal:
         return FoundOriginal(sha256=newest.entry.sha256, path=newest.path)
     if newest_marker := next(reversed(markers_in(path)), "") if Path(path).is_file() else "":
         with suppress(InputError):
-            # A conversation of a dataset is named by itself; its file was made from all of them.
-            whole = find(folders, newest_marker).path
-            return FoundOriginal(sha256=store.stored_sha256(whole.name), path=whole)
+            return _whole(find(folders, newest_marker))
     advice = "compactor archive list shows what there is; name another archive with --archive-dir"
     raise InputError(f"no archive holds an original of it ({WHEN_ARCHIVED})", place=path, next_step=advice)
+
+
+def _check_one_original(path: str, found: FoundOriginal, folders: Sequence[Path]) -> None:
+    """Raise `InputError` if conversations of the file were made from another original, which this one does not hold."""
+    known = _hashes_in(found)
+    originals = [found]
+    with suppress(CompactError):
+        # Any record may quote a marker: that of the newest summary counts.
+        for transcript in transcripts_of(path) if markers_in(path).keys() - known else ():
+            marker = previous_marker(transcript)
+            if marker and marker.transcript not in known:
+                known.add(marker.transcript)
+                with suppress(InputError):
+                    originals.append(_whole(find(folders, marker.transcript)))
+                    known |= _hashes_in(originals[-1])
+    if len(originals) == 1:
+        return
+    sources = {item.entry.sha256: item.entry.source for item in listed(folders) if item.entry.written_sha256}
+    names = [f"{sources.get(item.sha256, '?')} ({item.sha256[:SHOWN_HASH_CHARS]})" for item in originals]
+    what = f"holds conversations of {len(names)} compacted files: {', '.join(names[:_SHOWN])}"
+    raise InputError(what, place=path, next_step="fetch each original by its hash: compactor restore HASH")
+
+
+def _whole(found: FoundOriginal) -> FoundOriginal:
+    """The file that a conversation of a dataset, which is named by itself, is a part of."""
+    return FoundOriginal(sha256=store.stored_sha256(found.path.name), path=found.path)
+
+
+def _hashes_in(original: FoundOriginal) -> set[str]:
+    """What markers may call an original, its compacted conversations, and what those were made from."""
+    found = {original.sha256[:SHOWN_HASH_CHARS], *markers_in(original.path, store.stored_opener)}
+    sidecar = original.path.with_name(original.sha256 + store.SIDECAR_ENDING)
+    with suppress(CompactError):
+        found |= {part.sha256[:SHOWN_HASH_CHARS] for part in store.read_parts(sidecar)}
+    return found
 
 
 def _beginnings(path: str, sizes: Iterable[int]) -> dict[int, str]:
@@ -254,11 +294,11 @@ def _names(path: str) -> set[str]:
     return {str(Path(path).absolute()), os.path.realpath(path)}
 
 
-def markers_in(path: str | Path) -> dict[str, None]:
+def markers_in(path: str | Path, opener: streams.Opener | None = None) -> dict[str, None]:
     """The hashes (16 digits) that summaries in this file name, in their order. Empty where it cannot be read."""
     found: dict[str, None] = {}
     tail = b""
-    with suppress(CompactError, OSError), open_stream(str(path)) as stream:
+    with suppress(CompactError, OSError), open_stream(str(path), opener=opener) as stream:
         while piece := stream.reader.read1(BUFFER_BYTES):
             window = tail + piece
             found.update(dict.fromkeys(name.decode() for name in _MARKER.findall(window)))

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import pty
+import re
 import subprocess
 from pathlib import Path
 
@@ -147,6 +148,30 @@ def test_after_as_many_undos_as_compactions_the_first_original_comes_back(
     if not packed:  # the session goes on
         (work / name).write_bytes(session_bytes() + session_bytes(1))
         assert compactor("restore", name).out == session_bytes()
+
+
+@pytest.mark.parametrize("order", ["rows.jsonl more.jsonl", "more.jsonl rows.jsonl"])
+def test_of_datasets_that_were_joined_both_originals_are_named(
+    order: str, work: Path, compact: Run, compactor: Run
+) -> None:
+    (work / "more.jsonl").write_bytes(dataset_bytes(3).replace(b"problem", b"question"))
+    for name in ("rows.jsonl", "more.jsonl"):
+        assert compact("-i", "-t", "500", name).code == 0
+    (work / "all.jsonl").write_bytes(b"".join((work / name).read_bytes() for name in order.split()))
+    ran = compactor("restore", "all.jsonl", "-o", "back.jsonl")
+    assert (ran.code, (work / "back.jsonl").exists()) == (3, False)
+    found = dict(re.findall(r"([a-z]+\.jsonl) \(([0-9a-f]{16})\)", ran.err))
+    assert list(found) == order.split()
+    assert compactor("restore", found["more.jsonl"]).out == dataset_bytes(3).replace(b"problem", b"question")
+    assert compactor("dropped", "all.jsonl").code == 3
+
+
+def test_rows_that_were_compacted_before_are_of_the_newest_original(work: Path, compact: Run, compactor: Run) -> None:
+    assert compact("-i", "-t", "500", "rows.jsonl").code == 0
+    once = (work / "rows.jsonl").read_bytes()
+    assert compact("-i", "-t", "450", "rows.jsonl").code == 0
+    assert b"transcript=" in (work / "rows.jsonl").read_bytes() != once
+    assert compactor("restore", "rows.jsonl").out == once
 
 
 def test_the_original_of_a_dataset_that_was_written_elsewhere_is_all_of_it(
