@@ -227,7 +227,7 @@ class ResultLines:
         # Of an empty input no plan and no difference is shown.
         has_result = purpose is Purpose.ACT or self._options.shows_result or not report.counts
         name = shown_name(report.path)
-        _print_problems(name, report, self._settings.trigger, purpose, console)
+        _print_problems(name, report, self._settings, purpose, console)
         if report.outcome is Outcome.SKIPPED and report.reason == "live":
             console.done(f"{name}: skipped, it was changed just now: --min-age 0 takes it anyway")
         elif report.outcome is Outcome.SKIPPED:
@@ -271,7 +271,7 @@ def _tokens(count: int, reason: str) -> str:
     return f"{'at most ' if reason.startswith('at most ') else ''}{count:,} tokens"
 
 
-def _print_problems(name: str, report: InputReport, trigger: Trigger, purpose: Purpose, console: Console) -> None:
+def _print_problems(name: str, report: InputReport, settings: Settings, purpose: Purpose, console: Console) -> None:
     if report.error:
         advice = f": {report.next_step}" if report.next_step else ""
         console.error(report.error + advice)
@@ -292,9 +292,11 @@ def _print_problems(name: str, report: InputReport, trigger: Trigger, purpose: P
             console.note(f"{where}: {note}")
         if item.outcome is Outcome.UNCHANGED and item.tier not in ("", Tier.NONE):
             # A warning from the second tier on, where the window is the one that the run is about.
-            is_named = trigger.window_tokens or trigger.window_model
+            is_named = settings.trigger.window_tokens or settings.trigger.window_model
             line = f"{item.tokens_before:,} tokens fill {item.tokens_before / item.window_tokens:.0%} of the window"
-            start = f"; compaction starts at {trigger.compact_ratio:.0%}" if is_named else ""
+            start = f"; compaction starts at {settings.trigger.compact_ratio:.0%}" if is_named else ""
+            if settings.target != Size():
+                start = f"; the target of {item.target_tokens:,} decides"
             report_it = console.warn if is_named and item.tier != Tier.LOG else console.note
             report_it(f"{where}: {line} of {item.window_tokens:,}{start}")
     if report.not_carried and purpose is Purpose.ACT:

@@ -87,6 +87,8 @@ def decide(
         reason = f"{tokens:,} tokens {'>=' if compacts else '<'} {start:,}, where compaction starts"
     else:
         compacts, reason = True, f"{tokens:,} tokens, more than head, tail and summary need"
+    if 0 < whole_window <= trigger.output_tokens:
+        window = 0  # the answer takes all of it: nothing is left that could fill
     tier = tier_of(trigger, tokens, window)
     return TriggerDecision(
         way=way, compacts=compacts, reason=reason, target_tokens=limit, tier=tier, window_tokens=window
@@ -95,14 +97,14 @@ def decide(
 
 def left_alone_tokens(settings: Settings, model: str) -> int:
     """A transcript of up to this many tokens is not compacted and has no tier; 0 where only its exact size decides."""
-    trigger = settings.trigger
-    if settings.target.tokens:
-        return settings.target.tokens
+    trigger, target = settings.trigger, settings.target
     named_window = usable_tokens(trigger, named_window_tokens(trigger))
-    if settings.target.ratio or trigger.start is not Start.AUTO or trigger.at_phase:
+    if not target.tokens and (target.ratio or trigger.start is not Start.AUTO or trigger.at_phase):
         return 0
     window = named_window or usable_tokens(trigger, window_tokens(model))
-    if named_window or trigger.threshold_tokens:
+    if target.tokens:
+        start = target.tokens + 1
+    elif named_window or trigger.threshold_tokens:
         start = starting_tokens(trigger, named_window)
     else:
         # Nothing but the settings' sizes starts a compaction: what is no larger than the tail is all tail.

@@ -68,6 +68,14 @@ def test_a_window_that_fills_is_stated_before_compaction_starts(
     assert Path("out.jsonl").read_bytes() == path.read_bytes()
 
 
+def test_next_to_a_target_no_window_is_said_to_start_a_compaction(work: Path, compact: Run) -> None:
+    size = tokens_of(compact, work / "session.jsonl")
+    ran = compact("-w", size // 2, "-t", "50k", "-o", "out.jsonl", "session.jsonl")
+    assert f"of the window of {size // 2:,}; the target of 50,000 decides" in ran.err
+    none = compact("-w", "8k", "--preset", "suna", "-t", "1500", "-n", "session.jsonl")
+    assert "window" not in none.out.decode()
+
+
 def test_the_end_of_a_phase_is_what_compaction_waits_for(work: Path, compact: Run) -> None:
     path = work / "session.jsonl"
     waiting = compact("--set", "at-phase=true", "-t", "1500", "-n", path)

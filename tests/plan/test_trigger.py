@@ -72,6 +72,12 @@ def test_a_window_without_room_is_refused_where_it_would_decide(taken: dict[str,
     assert not decided(50, target=Size(tokens=50), window_tokens=100, **taken).compacts
 
 
+def test_a_window_without_room_next_to_a_target_is_not_said_to_be_full() -> None:
+    trigger = Trigger(window_tokens=8_000, output_tokens=64_000)
+    found = decide(Settings(trigger=trigger, target=Size(tokens=4_000)), tokens=12_000, base_tokens=12_000, model="")
+    assert (found.target_tokens, found.window_tokens, found.tier) == (4_000, 0, Tier.NONE)
+
+
 def test_the_window_of_a_named_model_counts_and_must_be_known() -> None:
     assert not decided(100_000, window_model="gpt-4o").compacts
     assert decided(110_000, window_model="gpt-4o").compacts
@@ -114,6 +120,7 @@ def test_where_only_the_exact_size_can_tell_nothing_is_left_alone_unseen() -> No
 
 def test_a_size_that_is_named_or_the_tail_that_stays_is_left_alone() -> None:
     assert left_alone_tokens(Settings(target=Size(tokens=70)), "gpt-4o") == 70
+    assert left_alone_tokens(Settings(target=Size(tokens=70), trigger=Trigger(window_tokens=10)), "gpt-4o") < 10
     assert left_alone_tokens(Settings(keep=Keep(tail_tokens=900)), "gpt-4o") == 900
 
 
