@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import asdict, replace
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 
 WINDOW_SECONDS = 60.0
+# How often who waits looks at what the requests before it took.
+_LOOK_SECONDS = 1.0
 Sleep = Callable[[float], Awaitable[None]]
 Clock = Callable[[], float]
 
@@ -46,8 +48,9 @@ async def sleep_seconds(seconds: float) -> None:
 class RateLimiter:
     """Lets requests through, first come first served, so that no minute holds more than the limits allow.
 
-    Any 60 seconds in a row are such a minute. A single request that is larger than the tokens of a minute waits
-    until nothing else is in the minute, then goes. Belongs to one event loop.
+    Any 60 seconds in a row are such a minute. A request counts with the most that it may take until it is known what
+    it took. A single one that is larger than the tokens of a minute waits until nothing else is in the minute, then
+    goes. Belongs to one event loop.
     """
 
     def __init__(
@@ -56,14 +59,18 @@ class RateLimiter:
         self._rate_limits = rate_limits or RateLimits()
         self._clock = clock
         self._sleep = sleep
-        self._sent: deque[tuple[float, int]] = deque()
+        self._sent: OrderedDict[int, tuple[float, int]] = OrderedDict()  # when, and with how many tokens
         self._tokens = 0
+        self._count = 0
         self._paused_until = 0.0
         self._gates: tuple[asyncio.Semaphore, asyncio.Lock] | None = None
 
     @asynccontextmanager
-    async def acquire(self, tokens: int) -> AsyncIterator[None]:
-        """One request of about ``tokens`` (prompt and reply); it may be sent within the block."""
+    async def acquire(self, tokens: int) -> AsyncIterator[int]:
+        """One request of at most ``tokens`` (prompt and reply); it may be sent within the block, and `took` less.
+
+        The value is its number.
+        """
         if self._gates is None:
             import asyncio
 
@@ -72,10 +79,19 @@ class RateLimiter:
         async with places:
             async with queue:  # its waiters are served in order, so a large request is not overtaken for ever
                 while (seconds := max(self._paused_until - self._clock(), self._window_seconds(tokens))) > 0:
-                    await self._sleep(seconds)
-                self._sent.append((self._clock(), tokens))
+                    await self._sleep(min(seconds, _LOOK_SECONDS))
+                self._count += 1
+                number = self._count
+                self._sent[number] = self._clock(), tokens
                 self._tokens += tokens
-            yield
+            yield number
+
+    def took(self, number: int, tokens: int) -> None:
+        """The request of this number took these tokens, and no more."""
+        if number in self._sent:
+            sent, before = self._sent[number]
+            self._sent[number] = sent, tokens
+            self._tokens += tokens - before
 
     def pause(self, seconds: float) -> None:
         """Send nothing for this long: the provider named the time to come back."""
@@ -84,11 +100,11 @@ class RateLimiter:
     def _window_seconds(self, tokens: int) -> float:
         """How long until enough of the last minute is over."""
         now = self._clock()
-        while self._sent and self._sent[0][0] <= now - WINDOW_SECONDS:
-            self._tokens -= self._sent.popleft()[1]
+        while self._sent and next(iter(self._sent.values()))[0] <= now - WINDOW_SECONDS:
+            self._tokens -= self._sent.popitem(last=False)[1][1]
         rate_limits, count, sum_tokens = self._rate_limits, len(self._sent), self._tokens
         seconds = 0.0
-        for sent, its_tokens in self._sent:
+        for sent, its_tokens in self._sent.values():
             too_many = rate_limits.requests_per_minute and count >= rate_limits.requests_per_minute
             too_much = rate_limits.tokens_per_minute and sum_tokens + tokens > rate_limits.tokens_per_minute
             if not (too_many or too_much):

@@ -173,7 +173,7 @@ class ModelClient:
         return reply
 
     async def _send(self, call: Call, server: str) -> Reply:
-        async with self._rate_limiter.acquire(call.expected_input_tokens + call.max_tokens):
+        async with self._rate_limiter.acquire(call.expected_input_tokens + call.max_tokens) as number:
             reservation = await self._reserved(call, server)
             started = time.monotonic()
             try:
@@ -182,6 +182,8 @@ class ModelClient:
                 is_sent = isinstance(failure, model_calls.TimedOut | model_calls.Broken)
                 is_charged = is_sent or not isinstance(failure, Exception)
                 self.spend.failed(reservation, Charge.POSSIBLE if is_charged else Charge.NONE)
+                if not is_charged:
+                    self._rate_limiter.took(number, 0)
                 if isinstance(failure, Passing) and not self._is_far_off(failure):
                     self._rate_limiter.pause(failure.retry_after_seconds)
                 if isinstance(failure, model_calls.Unusable):
@@ -189,6 +191,8 @@ class ModelClient:
                 self._report(call, Answered.FAILED, started, error=getattr(failure, "reason", type(failure).__name__))
                 raise
             self.spend.settle(reservation, reply)
+            if reply.input_tokens:  # the provider said so
+                self._rate_limiter.took(number, reply.input_tokens + reply.output_tokens)
             self._report(call, Answered.BY_MODEL, started, reply)
             return reply
 

@@ -274,10 +274,14 @@ class Gate:
         self._rate_limiter = rate_limiter or RateLimiter(replace(rate_limits, concurrency=1 << 20))  # no limit
         self._spend = Spend(limits)
 
-    async def acquire(self, tokens: int) -> None:
-        """Returns when a request of this many tokens may be sent."""
-        async with self._rate_limiter.acquire(tokens):
-            return
+    async def acquire(self, tokens: int) -> int:
+        """Returns when a request of this many tokens may be sent: its number."""
+        async with self._rate_limiter.acquire(tokens) as number:
+            return number
+
+    async def took(self, number: int, tokens: int) -> None:
+        """As `RateLimiter.took`."""
+        self._rate_limiter.took(number, tokens)
 
     async def pause(self, seconds: float) -> None:
         """Nobody sends anything for this long."""
@@ -303,11 +307,14 @@ class SharedRateLimiter(RateLimiter):
         self._gate = gate
 
     @asynccontextmanager
-    async def acquire(self, tokens: int) -> AsyncIterator[None]:
-        """One request, when both allow it."""
+    async def acquire(self, tokens: int) -> AsyncIterator[int]:
+        """One request, when both allow it; its number at the gate."""
         async with super().acquire(tokens):
-            await self._gate.acquire.remote(tokens)
-            yield
+            yield await self._gate.acquire.remote(tokens)
+
+    def took(self, number: int, tokens: int) -> None:
+        """Told to the gate."""
+        self._gate.took.remote(number, tokens)
 
     def pause(self, seconds: float) -> None:
         """The provider said when to come back, and meant everyone."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compactor_cli.llm.limits import RateLimiter, RateLimits
+from compactor_cli.llm.model_calls import Call, ChatMessage, Passing, RateLimited, Reply, Speaker, TimedOut
+from compactor_cli.llm.model_client import ModelClient, Retries
 
 
 class Time:
@@ -64,6 +67,42 @@ def test_without_limits_nothing_waits() -> None:
 def test_a_pause_holds_all_that_come_after() -> None:
     log = sent(RateLimits(concurrency=1), [1, 1, 1], pause=(0, 30))
     assert [at for at, _ in log] == [50, 80, 80]
+
+
+def test_what_a_request_did_not_take_is_there_for_the_next() -> None:
+    time = Time()
+    rate_limiter = RateLimiter(RateLimits(tokens_per_minute=1_000), clock=time, sleep=time.sleep)
+    log: list[float] = []
+
+    async def one() -> None:
+        async with rate_limiter.acquire(900) as number:
+            log.append(time.now)
+            await asyncio.sleep(0)  # the others begin to wait
+            await asyncio.sleep(0)
+            rate_limiter.took(number, 40)
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*(one() for _ in range(3)))
+
+    asyncio.run(all_of_them())
+    assert log[-1] - log[0] < 10
+
+
+@pytest.mark.parametrize(("failure", "waits"), [(RateLimited("no"), False), (TimedOut("no"), True)])
+def test_a_request_that_was_turned_down_leaves_its_tokens_to_the_next(failure: Passing, waits: bool) -> None:
+    time, failures = Time(), [failure]
+    call = Call(model="m", messages=(ChatMessage(speaker=Speaker.USER, text="hello"),), max_tokens=100)
+
+    async def complete(call: Call) -> Reply:
+        if failures:
+            raise failures.pop()
+        return Reply(text="done", model="m")
+
+    rate_limiter = RateLimiter(RateLimits(tokens_per_minute=110), clock=time, sleep=time.sleep)
+    client = ModelClient(complete=complete, rate_limiter=rate_limiter, sleep=time.sleep, retries=Retries(seed=1))
+    asyncio.run(client.ask(call))
+    # What timed out may have been worked on.
+    assert (time.now - 50 >= 60) is waits
 
 
 def test_no_more_than_the_limit_at_once() -> None:
