@@ -33,7 +33,7 @@ from compactor_cli.read import streams
 from compactor_cli.read.jsonl import OnInvalid, RecordReader, parse, records_in
 from compactor_cli.read.sources import InputSource
 from compactor_cli.read.streams import DEFAULT_LIMITS, STDIN, Compression, ReadLimits, Slice, open_stream, shown_name
-from compactor_cli.run.outputs import ArchiveOnChange, InputTally, Output, Target, TargetKind
+from compactor_cli.run.outputs import ArchiveOnChange, InputTally, Output, Target, TargetKind, check_writable
 from compactor_cli.run.rows import FinishedRow, Review, RowMaker, SessionNote, View, mapped, note_of
 
 if TYPE_CHECKING:
@@ -275,12 +275,15 @@ def _rows(
         maker.example = partial(training_row, template=run_config.settings.template)
     path, emit = job.source.path, outputs.emit
     announced: set[str] = set()  # each plan is emitted once, and before its transcript's end
-    if emit and run_config.model_run:
+    if run_config.model_run:
 
         def planned(transcript: Transcript, plan: Plan) -> None:  # from any thread
-            if transcript.sha256 not in announced:
+            if emit and transcript.sha256 not in announced:
                 announced.add(transcript.sha256)
                 emit(Planned(path=path, report=planned_report(transcript, plan)))
+            if plan.changes and run_config.purpose is Purpose.ACT:
+                # Before a model is paid for what cannot be written.
+                check_writable(job.target, run_config.archive_of(job) if run_config.archives(job) else None)
 
         maker.planned = planned
     maker.only_plans = run_config.purpose is Purpose.PLAN

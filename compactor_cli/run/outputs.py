@@ -5,6 +5,7 @@ What is written takes effect only after its original is archived.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -182,6 +183,20 @@ def check_replaceable(path: str, existing: Existing) -> None:
         raise OutputError(f"has {status.st_nlink} hard links", place=path, next_step=advice)
     if not status.st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(path, os.W_OK):
         raise OutputError("is read-only", place=path, next_step="use -f to replace it anyway")
+
+
+def check_writable(target: Target, archive: Path | None) -> None:
+    """Raise `OutputError` if the system already refuses what will be written in place of a file, and in the archive."""
+    places = [archive] if archive else []
+    if target.kind is TargetKind.IN_PLACE:
+        check_replaceable(target.path, target.existing)
+        places.append(followed(target.path).parent)
+    elif target.kind is TargetKind.APPEND:
+        places.append(followed(target.path))
+    for place in places:
+        there = next(path for path in (place, *place.absolute().parents) if path.exists())
+        if not os.access(there, os.W_OK):
+            raise atomic.output_error(PermissionError(errno.EACCES, ""), str(place))
 
 
 @contextmanager

@@ -22,6 +22,8 @@ from llm_server.client import LlmServer
 from compactor_cli.llm.model import ModelOptions
 from compactor_cli.run.model_run import ModelConfig, check_setup
 
+SAMPLES = Path(__file__).parents[2] / "samples"
+
 
 @pytest.fixture
 def home(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -52,6 +54,30 @@ def test_a_model_writes_the_summary_and_the_report_counts(work: Path, compact: R
     assert report()["model"] | {"requests": 0, "cache_hits": 1} == report()["model"]
     compact(*model_options(llm_server), "--set", "cache=false", "session.jsonl")
     assert len(llm_server.requests()) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("session.jsonl", ("-i",)),
+        ("rows.jsonl", ("-i", "--archive-dir", "kept/archive")),
+        ("claude.jsonl", ("--append",)),
+    ],
+)
+def test_no_model_is_paid_for_what_cannot_be_written(
+    name: str, option: tuple[str, ...], work: Path, compact: Run, llm_server: LlmServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (work / "claude.jsonl").write_bytes((SAMPLES / "claude-code.jsonl").read_bytes())
+    source = (work / name).read_bytes()
+    allowed = os.access
+    forbidden = work / name if option == ("--append",) else work
+    # As for somebody else than root.
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != forbidden and allowed(path, mode))
+    ran = compact(*model_options(llm_server), *option, name)
+    assert (ran.code, llm_server.requests()) == (3, [])
+    assert "no permission to write it" in ran.err
+    assert (work / name).read_bytes() == source
+    assert compact("-t", "50k", *option, name).code == 0  # what needs nothing may be read-only
 
 
 def test_a_provider_that_is_dead_for_all_inputs_is_stated_in_the_last_line(
