@@ -11,6 +11,7 @@ import io
 import os
 import signal
 import sys
+from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -51,6 +52,10 @@ def _run(main: str) -> NoReturn:
             signal.signal(number, _stop)
     gc.set_threshold(*GC_THRESHOLDS)
     _take_closed_streams()
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        # Where whoever shares it set it not to wait, a pause of the writer is taken for the end of the input.
+        with suppress(OSError):
+            os.set_blocking(stream.fileno(), True)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Names of files may hold bytes, and texts characters, that the terminal's encoding has not.
         sys.stdout.reconfigure(errors="backslashreplace")

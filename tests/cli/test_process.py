@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -42,6 +43,26 @@ def test_what_came_through_a_pipe_is_archived_on_demand(home: Path, spawn: Run) 
 def test_nothing_through_a_pipe(home: Path, spawn: Run) -> None:
     ran = spawn(stdin=b"")
     assert (ran.code, ran.out, ran.err) == (0, b"", "")
+
+
+def test_pipes_that_were_set_not_to_wait_lose_nothing(home: Path, spawn: Run) -> None:
+    rows = dataset_bytes(40)  # more than a pipe holds
+    theirs, ours = os.pipe()
+    read, written = os.pipe()
+    for end in (theirs, written):
+        os.set_blocking(end, False)
+    with subprocess.Popen(command("-t", "100k"), stdin=theirs, stdout=written, stderr=subprocess.PIPE) as process:
+        os.close(theirs)
+        os.close(written)
+        os.write(ours, rows[:1_000])
+        time.sleep(1)  # until it waits
+        writer = threading.Thread(target=lambda: (Path(f"/dev/fd/{ours}").write_bytes(rows[1_000:]), os.close(ours)))
+        writer.start()
+        time.sleep(1)
+        with os.fdopen(read, "rb") as pipe:
+            assert pipe.read() == rows
+        writer.join()
+        assert process.wait(60) == 0
 
 
 def test_errors_in_a_pipe_name_standard_input(home: Path, spawn: Run) -> None:
