@@ -7,7 +7,7 @@ numbers, lone surrogates, bytes that are not UTF-8, and JSON documents that span
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum, StrEnum
 from itertools import chain
 from typing import Any, Final, NamedTuple
@@ -171,6 +171,7 @@ class RecordReader(Iterator[Record]):
         self._max_bytes = max_bytes
         self.on_invalid = on_invalid
         self.invalid_count = 0
+        self.is_waiting: Callable[[], bool] = bool  # whether to take a line takes waiting for the writer of a pipe
         rest = iter(lines)
         blanks: list[bytes] = []
         self._first_number, first = 0, b""
@@ -299,7 +300,9 @@ def read_records(
 
 def records_in(stream: Stream, on_invalid: OnInvalid = OnInvalid.FAIL, path: str = "") -> RecordReader:
     """The records of an open input, within its limits, as `read_records`; ``path`` replaces its own in messages."""
-    return read_records(stream.lines(), path or stream.path, on_invalid, stream.limits.line_bytes)
+    records = read_records(stream.lines(), path or stream.path, on_invalid, stream.limits.line_bytes)
+    records.is_waiting = stream.is_waiting
+    return records
 
 
 def _lines(lines: Iterator[bytes], number: int, line: bytes) -> Iterator[RawLine]:

@@ -349,6 +349,23 @@ class Stream:
         self.reader.close()
         self.file.close()
 
+    def is_waiting(self) -> bool:
+        """Whether the next line is still to be written, as far as is known: of a pipe that is not packed."""
+        if self.look is not None or self.compression is not Compression.NONE:
+            return False
+        import select
+
+        poll = select.poll()
+        poll.register(self.file, select.POLLIN)
+        if poll.poll(0):
+            return False
+        raw = cast("_Watched", self.reader.raw)
+        raw.is_shut = True
+        try:
+            return b"\n" not in self.reader.peek(1)
+        finally:
+            raw.is_shut = False
+
     def lines(self) -> Iterator[bytes]:
         """The lines, each with its line feed. Raises `Unreadable`, with its number, for one beyond the limit."""
         most = self.limits.line_bytes
@@ -462,11 +479,14 @@ class _Watched(io.RawIOBase):
         self._source = source
         self._path = path
         self._observers = tuple(observers)
+        self.is_shut = False  # nothing is read, so that what was read before is seen
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+    def readinto(self, buffer: memoryview) -> int | None:  # type: ignore[override]
+        if self.is_shut:
+            return None
         try:
             count = self._source.readinto(buffer) or 0
         except OSError as error:

@@ -384,8 +384,8 @@ class Output:
     """The target of one input.
 
     Appended, everything is held until `finish`. In place, nothing is begun before something changes, and a file
-    that stays as it is is not touched. On standard output the newest transcript is held back until `finish`, so
-    that an input of one transcript is archived before a byte of it is out.
+    that stays as it is is not touched. On standard output the first transcript is held back until the second or
+    `finish`, so that an input of one transcript is archived before a byte of it is out.
     """
 
     def __init__(self, target: Target, stream: Stream, on_change: ArchiveOnChange) -> None:
@@ -397,6 +397,7 @@ class Output:
         self._file: IO[bytes] | None = None
         self._held: list[bytes] = []
         self._held_bytes = 0
+        self._is_empty = True
 
     def __enter__(self) -> Self:
         if self._target.kind not in (TargetKind.IN_PLACE, TargetKind.APPEND):
@@ -408,14 +409,17 @@ class Output:
 
     def write(self, data: bytes, changed: bool) -> None:
         """The next transcript."""
-        if self._target.kind is TargetKind.STDOUT:
-            self._release()
+        is_first, self._is_empty = self._is_empty, False
         self._held.append(data)
         self._held_bytes += len(data)
         if self._target.kind is TargetKind.IN_PLACE and (changed or self._held_bytes > HELD_BYTES):
             self._open()
         if self._target.kind is not TargetKind.STDOUT:
             self._release()
+        elif not is_first:
+            self._release()
+            if self._file is sys.stdout.buffer:  # not packed: whoever reads it may work on it
+                self._file.flush()
 
     def finish(self, altered: bool) -> str:
         """Everything was given and archived: let it take effect. The path written, empty if none was.

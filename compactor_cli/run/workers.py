@@ -269,9 +269,15 @@ class ParallelRows:
         return finished
 
     def _tasks(self) -> Iterator[list[RawLine]]:
+        """Lines for a worker, none where the results of others are rather waited for than the next line."""
         task: list[RawLine] = []
         size_bytes = 0
-        while line := self._records.take_line():
+        while True:
+            while self._held and self._records.is_waiting():
+                yield task
+                task, size_bytes = [], 0
+            if (line := self._records.take_line()) is None:
+                break
             self._held.append(line)
             task.append(line)
             size_bytes += len(line.body)

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -63,6 +64,24 @@ def test_pipes_that_were_set_not_to_wait_lose_nothing(home: Path, spawn: Run) ->
             assert pipe.read() == rows
         writer.join()
         assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_row_that_is_done_does_not_wait_for_what_is_still_to_be_written(processes: str, home: Path) -> None:
+    rows = dataset_bytes(6).splitlines(keepends=True)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command("-t", "100k", "-j", processes), bufsize=0, **pipes) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"".join(rows[:4]))
+        # Where a row ends is known when the next one begins.
+        done, found = b"".join(rows[:3]), b""
+        while len(found) < len(done) and select.select([process.stdout], [], [], 30)[0]:
+            found += process.stdout.read(1 << 16)
+        assert found == done
+        process.stdin.write(b"".join(rows[4:]))
+        process.stdin.close()
+        assert found + process.stdout.read() == b"".join(rows)
 
 
 def test_errors_in_a_pipe_name_standard_input(home: Path, spawn: Run) -> None:
