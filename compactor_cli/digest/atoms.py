@@ -174,11 +174,14 @@ def chunks_by_line(lines: Iterable[str]) -> Iterator[list[bytes]]:
 def _without_separators(text: str) -> bytes:
     """In UTF-8, with blanks for what no atom but a URL holds; a closing tag names no path.
 
-    A line break that is written as an escape is one, and no letter of the word after it.
+    A line break, or a sign, that is written as an escape is one, and no letter of the word after it.
     """
     if "\\" in text:
-        text = text.replace("\\n", " ").replace("\\t", " ")
+        text = _ESCAPED.sub(" ", text.replace("\\n", " ").replace("\\t", " ").replace("\\u003c", "<"))
     return text.replace("</", " <").encode("utf-8", "replace").translate(_CHUNK_TABLE)
+
+
+_ESCAPED = re.compile(r"\\u[0-9a-fA-F]{4}|\\U[0-9a-fA-F]{8}")
 
 
 def find_atoms(text: str) -> tuple[Atom, ...]:

@@ -227,12 +227,16 @@ def _reports(events: Sequence[Event], chars: int) -> dict[int, str]:
         if chars > 0 and (text := _report_words(events[number])):
             found[number] = text
             chars -= len(text)
-    # What stands in several is the client's word about a subagent; so is a call of the subagent in JSON.
+    # What stands in several is the client's word about a subagent, fences aside; so is a call of the subagent in JSON.
     times = Counter(chain.from_iterable(set(text.split("\n")) for text in found.values()))
     return {
-        number: "\n".join(line for line in text.split("\n") if times[line] == 1 and '{"' not in line)
+        number: "\n".join(line for line in text.split("\n") if _is_own(line, times[line]))
         for number, text in reversed(found.items())
     }
+
+
+def _is_own(line: str, times: int) -> bool:
+    return line.startswith("```") or (times == 1 and '{"' not in line)
 
 
 def _sent(events: Sequence[Event]) -> dict[int, str]:

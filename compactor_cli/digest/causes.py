@@ -260,7 +260,7 @@ _ENTRY = pattern(r"\d{1,2}[.)] ")
 # What it is about to look at, for whatever reason.
 _ANNOUNCES = pattern(
     r"\W*(?:now |first )?(?:I(?:['’]ll| will|['’]m going to)|let me|let['’]s) "
-    r"(?:use|look|check|read|start|run|inspect|verify|confirm|test|try)\b",
+    r"(?:use|look|check|read|start|run|inspect|verify|confirm|test|try|trace|find|see|understand)\b",
     re.IGNORECASE,
 )
 # What stands above ways to go on, of which none is taken yet.

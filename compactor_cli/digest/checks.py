@@ -101,7 +101,9 @@ _SHOWS = pattern(r"-[vqsx]+|-r\w+|--(?:verbose|quiet|no-header|tb=\w+|durations=
 def _read(words: tuple[str, ...]) -> tuple[tuple[str, ...], bool, frozenset[str], tuple[str, ...]]:
     """The program of a command with its subcommand, whether an option selects some tests, which add, and the rest."""
     depth = (3 if words[0] == "mise" else 2) if words[0] in RUNNERS else 1
-    rest = tuple(word for word in words[depth:] if not word.startswith("-"))
+    pairs = zip(words[depth - 1 :], words[depth:], strict=False)
+    # What stands after an option that selects is its value.
+    rest = tuple(word for before, word in pairs if not (word.startswith("-") or _TAKES_VALUE.fullmatch(before)))
     return words[:depth], selects_some(words), frozenset(filter(_ADDS.match, words)), rest
 
 
@@ -115,6 +117,7 @@ RUNNERS = frozenset(
 _SELECTS = pattern(
     r"(?:-k|-run|--run|-t|-short|--(?:grep|filter|last-failed|lf|deselect|ignore|exclude|shard|testNamePattern|abort))(?:=|$)"
 )
+_TAKES_VALUE = pattern(r"-(?:k|run|t)|--(?:run|grep|filter|deselect|ignore|exclude|shard|testNamePattern)")
 _ADDS = pattern(
     r"--?(?:build-)?tags\b|--(?:all-)?features\b|--all-targets\b|--workspace\b"
     # And those by which a run fails that would pass.

@@ -30,7 +30,19 @@ def options_of(text: str) -> Mapping[str, str]:
     return found if len(found) > 1 else {}
 
 
-def heads_options(text: str) -> str:
+def question_of_options(text: str, question: str) -> str:
+    """What the options that a message lists last are for: the line above them, where it says so; else its question."""
+    above = _heads_options(text)
+    if len(above.split()) >= _MIN_HEADING_WORDS:
+        return above
+    # "Thoughts?" is asked of what the options are for.
+    return f"{above} {question}".strip() if len(question.split()) == 1 else question
+
+
+_MIN_HEADING_WORDS = 4
+
+
+def _heads_options(text: str) -> str:
     """The line above the options that a message lists last, where it introduces them; empty where it does not."""
     starts = [found.start() for found in _OPTION.finditer(text) if found["key"].lower() in ("1", "a")]
     above = plain_line(text[: starts[-1]].rstrip().rpartition("\n")[2]) if starts else ""

@@ -261,13 +261,18 @@ def _changes(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[int,
 _MAX_COMPARED_LINES = 120
 
 
+_ASSIGNS = pattern(r"\s*(?:(?:export|local|readonly|declare(?: -\w)?) )?\w+=.*[^({\[:\s]\s*")
+
+
 def _enclosing(above: Sequence[str], indent: int) -> str:
     """The last definition among lines that is set in less than a line below them; empty where there is none."""
     for line in reversed(above):
         depth = len(line) - len(line.lstrip())
         if not line.strip() or depth >= indent:
             continue
-        if found := next(_defined(line, names_headings=False), ""):
+        # What is given a value on one line has nothing in it.
+        found = "" if _ASSIGNS.fullmatch(line) else next(_defined(line, names_headings=False), "")
+        if found:
             return found
         if line.strip()[0] in "})]":
             break

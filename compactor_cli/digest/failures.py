@@ -214,7 +214,7 @@ def _explained(events: Sequence[Event], run: Run) -> str:
 
 
 GUESS = pattern(
-    r"\b(?:might|may|could|probably|likely|possibl[ey]|perhaps|seems?|suggests?|I (?:think|suspect))\b|\?$",
+    r"\b(?:might|may|could|probably|likely|possibl[ey]|perhaps|maybe|seems?|suggests?|I (?:think|suspect))\b|\?$",
     re.IGNORECASE,
 )
 

@@ -173,7 +173,9 @@ def _opening_line(
     elif quoted is not None:
         return replace(quoted, text=asked_line(quoted, words))
     elif turn.asked:
-        asked = f"{words.request}{words.colon}{opening(turn.asked, NAME_CHARS)}"
+        named = opening(turn.asked, NAME_CHARS)
+        cut = f" {ELLIPSIS}" if len(named) < len(one_line(turn.asked)) and not named.endswith(ELLIPSIS) else ""
+        asked = f"{words.request}{words.colon}{named}{cut}"
     else:
         return None
     named = f"{asked} ({message.points_at})" if message and message.points_at else asked

@@ -31,6 +31,7 @@ class FixedWords:
 
     request = _Word("Asked", "请求", "依頼")
     asked_before = _Word("Asked earlier", "较早的请求", "以前の依頼")
+    added = _Word("Added meanwhile", "其间补充", "その間の追記")
     earlier = _Word("Before that", "在此之前", "その前")
     replying = _Word("In reply to", "回应的是", "返答の対象")
     stood = _Word("Where it stands", "当时的进展", "その時点の状況")

@@ -27,7 +27,7 @@ from compactor_cli.digest.events import (
 from compactor_cli.digest.files import contents, is_search, patched_files
 from compactor_cli.digest.salience import FILE_KINDS, KINDS, Lines
 from compactor_cli.digest.shell import shell_operations
-from compactor_cli.digest.statements import TokenCache, head, opening
+from compactor_cli.digest.statements import ELLIPSIS, TokenCache, head, opening
 from compactor_cli.model.summary import Item
 
 if TYPE_CHECKING:
@@ -93,7 +93,8 @@ def _tool_label(call: Event) -> str:
     text = (
         shown(command_of(call.arguments)) if is_command else argument(call.arguments, _LOOKUP_KEYS).partition("\n")[0]
     )
-    text = head(text, _MOST_CHARS).rstrip(": ")
+    cut = head(text, _MOST_CHARS)
+    text = f"{cut} {ELLIPSIS}" if len(cut) < len(text) else text.rstrip(": ")
     return (f"`{text}`" if text else call.name) if is_command else f"{call.name} {text}".strip()
 
 

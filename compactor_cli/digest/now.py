@@ -111,6 +111,12 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         return Item(text=f"{words.replying}{words.colon}{text}", records=records_of((newest.asked,)))
 
     label = words.asked_before if _is_past(newest, analysis) else words.request
+    standing = standing_requests(newest, analysis)
+    if standing and newest.interrupts and _ADDS.match(newest.text):
+        # What was only added while the agent worked belongs to what it worked on.
+        yield _quoted(label, standing[0], budget_tokens * 2 // 3, analysis, token_cache)
+        yield _quoted(words.added, newest, budget_tokens // 3, analysis, token_cache)
+        return
     first = _quoted(label, newest, budget_tokens, analysis, token_cache)
     yield first
     if plan := _approved_since(newest, analysis):
@@ -130,12 +136,15 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         reply = gist or replied
     if reply:
         yield replying(reply)
-    standing = standing_requests(newest, analysis)
     left = budget_tokens - token_cache.item(first)
     for number, one in enumerate(standing):
         item = _quoted(words.earlier, one, left // (len(standing) - number), analysis, token_cache)
         left -= token_cache.item(item)
         yield item
+
+
+# How somebody begins who tells an agent at work something that it may need.
+_ADDS = re.compile(r"\W*(?:note|fyi|btw|by the way|hint|heads[ -]up|for (?:info|reference|context))\b", re.IGNORECASE)
 
 
 def _approved_since(newest: UserMessage, analysis: Analysis) -> Item | None:

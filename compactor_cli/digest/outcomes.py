@@ -131,13 +131,15 @@ def _closing_words(events: Sequence[Event], position: int) -> str:
 
 
 def _is_answered(work: _Work, events: Sequence[Event]) -> bool:
-    """Whether the user asked something and was answered in words alone.
+    """Whether the user asked something, or for a look at it, and was answered in words alone.
 
     A request may be a question, too: of "can you …?" only a no is the answer.
     """
     closing = events[work.closing].text if work.closing >= 0 else ""
-    is_in_words = closing and not (work.runs or work.changes or work.filed)
-    asked = _QUESTION.search(work.asked) if is_in_words and _ends_with(events, work.closing) else None
+    is_in_words = closing and not (work.runs or work.changes or work.filed) and _ends_with(events, work.closing)
+    if is_in_words and len(closing) >= _MIN_REPLY_CHARS and _ASKS_TO_LOOK.match(work.asked):
+        return True
+    asked = _QUESTION.search(work.asked) if is_in_words else None
     if closing.rstrip().endswith(QUESTION_MARKS) and len(closing) < _MIN_REPLY_CHARS:
         return False  # it asks back; more words answer, and offer something
     return asked is not None and (bool(asked["answered"]) or _IS_NO.match(closing) is not None)
@@ -146,6 +148,14 @@ def _is_answered(work: _Work, events: Sequence[Event]) -> bool:
 _QUESTION = pattern(
     r"(?:^|[.!?\n])[ \w,]{0,12}?\b(?:(?P<answered>is|are|was|were|do|does|did|has|have|why|what|how|which|where|when"
     r"|who)|can|could|would|will|should)\b[^.!?\n]*[?？]\s*$",
+    re.IGNORECASE,
+)
+# A sentence that asks for nothing but a look at something.
+_ASKS_TO_LOOK = pattern(
+    r"\W*(?:(?:ok(?:ay)?|so|now|please|first|(?:can|could|would) you(?: please)?)\b[\s,]*)*"
+    r"(?:(?:take|have) a look|look (?:at|into|through)|review|explain|analy[sz]e|investigate|describe|summari[sz]e"
+    r"|compare)\b(?!.*\b(?:and|then) (?:\w+ )?(?:fix|add|change|update|implement|make|address|write|create)\b)"
+    r"[^.!?\n]*[.!?]?\s*\Z",
     re.IGNORECASE,
 )
 _IS_NO = pattern(r"\W*(?:no\b|not yet|I (?:can'?t|cannot|am unable)|unfortunately|sorry)", re.IGNORECASE)

@@ -17,10 +17,10 @@ from compactor_cli.digest.choices import (
     QUESTION_WORDS,
     asks,
     chosen_options,
-    heads_options,
     last_proposal,
     last_question,
     options_of,
+    question_of_options,
     replies_to_each,
 )
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, argument, is_lookup, is_service_call
@@ -168,10 +168,11 @@ def _is_typed_anew(event: Event, after: Sequence[Event]) -> bool:
 
 
 def _asks_back(event: Event, since: Sequence[Event]) -> bool:
-    """Whether the user stops with a question what he agreed to, before anything of it was done."""
+    """Whether the user stops with a question what he agreed to, before anything of it was done, or agrees anew."""
     is_done = any(one.kind is EventKind.RESULT and one.call >= 0 and not one.is_refusal for one in since)
     is_stopped = all(one.kind is EventKind.CALL or one.is_refusal for one in since[-1:])
-    return is_stopped and not is_done and any(mark in event.text for mark in QUESTION_MARKS)
+    asks_back = any(mark in event.text for mark in QUESTION_MARKS)
+    return is_stopped and not is_done and (asks_back or (not since and begins_with_assent(event.text)))
 
 
 def _replace(found: dict[str, Decision], key: str, decision: Decision) -> None:
@@ -280,9 +281,8 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
         return
     chosen = chosen_options(whole, options)
     answers = chosen or is_yes_or_no(whole)
-    if chosen and len(question.split()) == 1:
-        # "Thoughts?" is asked of what the options are for.
-        question = " ".join(filter(None, (heads_options(before.text), question)))
+    if chosen and question:
+        question = question_of_options(before.text, question)
     asks_back = not event.is_answer and any(mark in whole for mark in QUESTION_MARKS)
     if not answers and (asks_back or event.text.partition("\n")[0].rstrip().endswith(COLONS)):
         return  # he asks back, or shows something

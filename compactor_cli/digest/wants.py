@@ -8,7 +8,14 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.choices import MAX_LOOKED_BACK, asks, last_question, last_words, pointed_at
+from compactor_cli.digest.choices import (
+    MAX_LOOKED_BACK,
+    asks,
+    last_question,
+    last_words,
+    pointed_at,
+    question_of_options,
+)
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, results_of
 from compactor_cli.digest.language import FixedWords, dense_share, extends, is_nearly
 from compactor_cli.digest.names import call_words
@@ -143,6 +150,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
             may_reply = event.is_answer or (len(text) <= _MAX_REPLY_CHARS and not _COMMAND_ALONE.fullmatch(text))
             if before is not None:
                 answered = last_question(before.text) or (last_words(before.text) if message.is_short else "")
+                answered = question_of_options(before.text, answered) if message.points_at and answered else answered
                 message = replace(message, replies_to=answered if may_reply else "", asked=before.record)
             if unanswered and text.startswith(unanswered.strip()[:-1]):
                 found.pop(unanswered, None)  # it is typed anew
@@ -450,8 +458,7 @@ def wants_items(
     ruled = chosen(rules, int(budget_tokens * _RULES_RATIO), token_cache)
     budget_tokens -= sum(map(token_cache.item, ruled))
     quotes = tuple(_quotes(messages, budget_tokens, analysis, token_cache))
-    quoted_text = "\n".join(item.text for item in quotes)
-    return (*(item for item in ruled if item.text not in quoted_text), *quotes)
+    return (*(item for item in ruled if not any(item.text in one.text for one in quotes)), *quotes)
 
 
 def with_question(message: UserMessage, answer: str, words: FixedWords) -> str:
@@ -537,8 +544,7 @@ def _user_item(message: UserMessage, text: str, analysis: Analysis) -> Item:
     named = f" ({message.points_at})" if message.points_at else ""
     if message.is_short and message.replies_to and _POINTS_BACK.match(text):
         text = with_question(message, text, words)
-    text = f"{text}{named}{stop_before(message, words)}{ended}"
-    return Item(text=text, records=records_of((message.record, *records)))
+    return Item(text=f"{text}{named}{stop_before(message, words)}{ended}", records=records_of((message.record, *records)))
 
 
 # How a few words begin that say nothing without what they reply to.

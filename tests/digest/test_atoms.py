@@ -55,5 +55,12 @@ def test_half_an_address_of_mail_is_no_name() -> None:
     assert atom_texts("write to ada.king1815@example.com about user_id") == {"user_id"}
 
 
+def test_a_sign_that_is_written_as_an_escape_is_no_letter_of_a_name() -> None:
+    assert atom_texts("\\u003cp\\u003eThe \\u0026amp of read_tide\\u003c/picture\\u003e in C:\\users\\low_tide") == {
+        "read_tide",
+        "low_tide",
+    }
+
+
 def test_a_line_break_that_is_written_as_an_escape_is_no_letter_of_a_name() -> None:
     assert atom_texts(r'fmt.Println("\nPressKey\treadLine loadItems")') == {"PressKey", "readLine", "loadItems"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, texts, user
 
-from compactor_cli.digest.edits import added_names
+from compactor_cli.digest.edits import added_names, definitions_around
 from compactor_cli.digest.files import contents, file_operations
 from compactor_cli.model.summary import Section
 
@@ -122,3 +122,8 @@ def test_the_lines_that_are_shown_of_a_file_stand_in_its_order() -> None:
     edit = call("Edit", "e", file_path="a.py", old_string="pass", new_string=new), answer("ok", "e")
     (text,) = texts(digest(conversation(user("mend it"), edit), 1_500), Section.FILES)
     assert text.index("def low(levels):") < text.index("raise ValueError") < text.index("tide = min(levels)")
+
+
+def test_a_line_that_gives_a_variable_a_value_encloses_nothing() -> None:
+    text = "ROOT=$(pwd)\nif [ -f x ]; then\n    run one\nfi\n"
+    assert list(definitions_around("    run one\n", "    run two\n", text)) == []

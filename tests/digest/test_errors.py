@@ -1067,3 +1067,8 @@ def test_an_error_that_two_programs_report_from_their_folders_is_stated_once() -
     other = "../sea/test/tide.ts(3,5): error TS2345: not a number"
     assert error_line(report).count("TS2345") == 1
     assert error_line(f"{report.splitlines()[1]}\n{other}").count("TS2345") == 2
+
+
+def test_a_selected_test_is_contained_in_a_run_of_its_whole_package() -> None:
+    assert contains("go test ./tide/ -v", "go test ./tide/ -run TestLow -v")
+    assert not contains("go test ./moon/ -v", "go test ./tide/ -run TestLow -v")

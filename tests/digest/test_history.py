@@ -654,3 +654,24 @@ def test_what_a_check_printed_that_passed_is_left_out_and_one_that_failed_says_s
     assert not any("gauge_table of" in text for text in shown)
     shown = texts(digest(conversation(user("test it"), failed, named), 3_000), Section.HISTORY)
     assert any(text.startswith("`make test` → failed: ") for text in shown)
+
+
+def test_a_request_that_is_named_by_its_beginning_says_that_it_goes_on() -> None:
+    asked = "do they have pages of their own for wishes in these places? or can we make one of them ourselves?"
+    told, edit = says("They have some. " * 20), call("Edit", "e", file_path="a.py", old_string="a", new_string="b")
+    session = conversation(user(asked), told, user("write one of them"), edit, answer("ok", "e"), says("Written."))
+    assert "Asked: do they have pages of their own for wishes in these places? … →" in rendered(
+        digest(session, 2_000).summary
+    )
+
+
+def test_code_in_two_reports_of_other_agents_stays_code() -> None:
+    def report(number: int) -> tuple[Message, Message]:
+        text = f"## Form {number}\n\n```yaml\nvalue: |\n  # Thanks for form {number}\n  Read it first {number}.\n```\n"
+        return call("Task", f"t{number}", description="look"), answer(
+            text + f"Form {number} is short. " * 30, f"t{number}"
+        )
+
+    found = read(user("what forms are there?"), report(1), report(2), says("Two forms."))
+    heads = {one.lead for one in candidates_of(found, 2_000)}
+    assert not any("Thanks for form" in lead for lead in heads)

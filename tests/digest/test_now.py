@@ -638,3 +638,11 @@ def test_of_a_file_that_is_read_in_parts_the_newest_step_names_the_part() -> Non
     second = call("Read", "s", file_path="clock.py", offset=500, limit=500), answer("y = 2", "s")
     one = digest(conversation(user("read clock.py, 500 lines at a time"), *first, *second), 900)
     assert texts(one, Section.TASK)[-1].endswith("Read clock.py (limit 500) · Read clock.py (offset 500, limit 500)")
+
+
+def test_a_note_while_the_agent_works_is_added_to_what_it_works_on() -> None:
+    look = call("Read", "r", file_path="src/tide.py"), answer("def low(): ...", "r")
+    note = user("note: the other clock seems to work")
+    lines = texts(digest(conversation(user("find out why the clock is late"), look, note, look), 900), Section.TASK)
+    assert lines[0].startswith("Asked: find out why the clock is late")
+    assert lines[1] == "Added meanwhile: note: the other clock seems to work"

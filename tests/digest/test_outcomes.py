@@ -280,3 +280,10 @@ def test_a_file_that_was_deleted_again_is_nothing_that_came_of_a_request() -> No
     new = (call("Write", "n", file_path="trial.py", content="x = 1"), answer("ok", "n"))
     assert wanted(STORE, new, ran("rm trial.py", "")) == " → edited store.py"
     assert wanted(STORE, ran("rm old.py", "")) == " → edited store.py, deleted old.py"
+
+
+def test_a_request_for_a_look_is_answered_by_the_reply_and_not_by_what_a_yes_to_its_offer_set_going() -> None:
+    told = says(f"The comments are of the clock. {'It reads the tide too late. ' * 7}Want me to fix it?")
+    edit = call("Edit", "e", file_path="src/clock.py", old_string="a", new_string="b"), answer("ok", "e")
+    session = conversation(user("can you take a look at the comments?"), told, user("yes"), edit, says("Fixed."))
+    assert "can you take a look at the comments? → replied" in rendered(digest(session, 2_000).summary)

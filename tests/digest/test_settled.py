@@ -553,7 +553,7 @@ def test_a_question_of_one_word_is_asked_of_what_the_options_are_for() -> None:
         digest(conversation(user("lock the store"), says(offer), user("B)"), says("It gives up.")), 2_000),
         Section.DECISIONS,
     )
-    assert shown[0].startswith('When the store is locked already: Thoughts? → "B)": Give up at once')
+    assert shown[0].startswith('When the store is locked already: → "B)": Give up at once')
 
 
 def test_replies_with_numbers_on_one_line_stand_each_with_its_question() -> None:
@@ -596,3 +596,21 @@ def test_all_choices_come_before_what_any_of_them_says() -> None:
 def test_by_which_workflow_the_agent_works_is_no_decision() -> None:
     assert decided(says("I'll use the GitHub workflow here because this is a triage of the open requests.")) == []
     assert decided(says("I'll use the older store here because two writers of the gauges would clash.")) != []
+
+
+def test_what_was_agreed_to_and_asked_anew_before_anything_was_done_is_not_settled() -> None:
+    offer = says("Both pages can be written now. Want me to create both of the pages of the harbour?")
+    anew = user("ok let's create the first page, and do the research for the second one again")
+    session = conversation(user("plan the pages"), offer, user("ok, lets"), anew, says("I write the first page."))
+    assert not any("Want me to create both" in text for text in texts(digest(session, 2_000), Section.DECISIONS))
+
+
+def test_options_that_are_taken_by_number_answer_the_question_above_them_and_not_one_below() -> None:
+    offer = says(
+        "What would be more useful to show? A few options:\n\n1. The check of the strategy\n2. The logic of the hook\n"
+        "3. The state before a prompt\n\nWhat do you use it for, to see why nothing was stored, or to check it?"
+    )
+    session = conversation(user("does it help?"), offer, user("yeah 2 and 3"), says("I look at the hook."))
+    (text,) = (text for text in texts(digest(session, 2_000), Section.DECISIONS) if "yeah 2 and 3" in text)
+    assert text.startswith("What would be more useful to show? A few options:")
+    assert "What do you use it for" not in text
