@@ -53,8 +53,7 @@ SHORT_WORDS, SHORT_WORDS_OF_CHAT = 8, 4
 _CHARS_PER_WORD = 8
 # A longer message says itself what it is about.
 _MAX_REPLY_CHARS = 80
-_MAX_CALL_CHARS = 100
-_MIN_QUOTE_CHARS = 160
+_MAX_CALL_CHARS, _MIN_QUOTE_CHARS = 100, 160
 # The characters at the start by which a question or a turn is known.
 NAME_CHARS = 70
 # What rules may take of the section, and the length from which a message may not be quoted whole.
@@ -544,7 +543,8 @@ def _user_item(message: UserMessage, text: str, analysis: Analysis) -> Item:
     named = f" ({message.points_at})" if message.points_at else ""
     if message.is_short and message.replies_to and _POINTS_BACK.match(text):
         text = with_question(message, text, words)
-    return Item(text=f"{text}{named}{stop_before(message, words)}{ended}", records=records_of((message.record, *records)))
+    text = f"{text}{named}{stop_before(message, words)}{ended}"
+    return Item(text=text, records=records_of((message.record, *records)))
 
 
 # How a few words begin that say nothing without what they reply to.
