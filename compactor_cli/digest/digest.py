@@ -29,13 +29,14 @@ from compactor_cli.digest.history import (
 from compactor_cli.digest.lists import whole_lists
 from compactor_cli.digest.loss import loss
 from compactor_cli.digest.memory import UNCOMMITTED_BY_GIT, Memory, file_row, lasting_part, serialise
+from compactor_cli.digest.messages import is_rule, lasting
 from compactor_cli.digest.names import name_items, named_in
 from compactor_cli.digest.open import remembered_errors
 from compactor_cli.digest.sections import DROP_ORDER, HEADING_TOKENS, build_sections, names_tokens, texts_of
 from compactor_cli.digest.services import dialogue_statements
 from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import Statement, TokenCache
-from compactor_cli.digest.wants import is_rule, lasting, outcome_of, stop_before
+from compactor_cli.digest.wants import outcome_of, stop_before
 from compactor_cli.digest.work_state import WorkState
 from compactor_cli.model.settings import HIERARCHICAL
 from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary

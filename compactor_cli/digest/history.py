@@ -15,8 +15,8 @@ from compactor_cli.digest.commands import CommandOutcome
 from compactor_cli.digest.corrections import GIVES_VERDICT, TELLS_WHAT_IS_OPEN, standing
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
 from compactor_cli.digest.language import FixedWords, terms
+from compactor_cli.digest.messages import UserMessage, without_preface
 from compactor_cli.digest.names import short_names
-from compactor_cli.digest.pasted import without_preface
 from compactor_cli.digest.services import call_text
 from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import (
@@ -36,7 +36,7 @@ from compactor_cli.digest.statements import (
     records_of,
     statements_of,
 )
-from compactor_cli.digest.wants import NAME_CHARS, UserMessage, joined, newest_request, stop_before, with_question
+from compactor_cli.digest.wants import NAME_CHARS, joined, newest_request, stop_before, with_question
 from compactor_cli.group.exchanges import topics
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass

@@ -29,9 +29,9 @@ from compactor_cli.digest.files import is_undone
 from compactor_cli.digest.history import cut_lists, running_text
 from compactor_cli.digest.language import FixedWords, apart, terms
 from compactor_cli.digest.lists import thinned
+from compactor_cli.digest.messages import UserMessage, is_remark, without_preface
 from compactor_cli.digest.names import call_words
 from compactor_cli.digest.noise import is_courtesy, is_narration, is_noise, is_passing
-from compactor_cli.digest.pasted import without_preface
 from compactor_cli.digest.settled import begins_with_assent, is_assent
 from compactor_cli.digest.statements import (
     ELLIPSIS,
@@ -49,7 +49,7 @@ from compactor_cli.digest.statements import (
     tail,
     without_end,
 )
-from compactor_cli.digest.wants import UserMessage, condensed, is_remark, newest_request, outcome_of, stop_before
+from compactor_cli.digest.wants import condensed, newest_request, outcome_of, stop_before
 from compactor_cli.group.todos import State
 from compactor_cli.model.summary import Item
 

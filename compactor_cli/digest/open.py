@@ -21,6 +21,7 @@ from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, 
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open, same_part
 from compactor_cli.digest.files import WRITING, FileOperation
 from compactor_cli.digest.language import FixedWords, terms
+from compactor_cli.digest.messages import UserMessage
 from compactor_cli.digest.settled import is_yes_or_no
 from compactor_cli.digest.shell import scripts_run
 from compactor_cli.digest.statements import (
@@ -35,7 +36,7 @@ from compactor_cli.digest.statements import (
     records_of,
     sentences,
 )
-from compactor_cli.digest.wants import UserMessage, newest_request
+from compactor_cli.digest.wants import newest_request
 from compactor_cli.formats.client_signs import ATTACHMENTS, background_id
 from compactor_cli.group.todos import State as State
 from compactor_cli.group.todos import Todo as Todo

@@ -21,7 +21,7 @@ from compactor_cli.digest.events import (
     short_name,
 )
 from compactor_cli.digest.files import FileOperation, attempted
-from compactor_cli.digest.wants import UserMessage
+from compactor_cli.digest.messages import UserMessage
 
 
 def stops_in_force(

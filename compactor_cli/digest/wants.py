@@ -1,30 +1,31 @@
-"""The user's own words: every message verbatim, and the words by which a tool call was turned down or stopped."""
+"""What the user wants: every message verbatim, and the words by which a tool call was turned down or stopped."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.choices import (
-    MAX_LOOKED_BACK,
-    asks,
-    last_question,
-    last_words,
-    pointed_at,
-    question_of_options,
+from compactor_cli.digest.choices import asks
+from compactor_cli.digest.events import Event, EventKind, FileAction, results_of
+from compactor_cli.digest.language import FixedWords
+from compactor_cli.digest.messages import (
+    ALL_WORK,
+    ASKS_FOR,
+    LEADS,
+    MAX_REPLY_CHARS,
+    UserMessage,
+    is_pasted,
+    is_remark,
+    is_rule,
+    lasting,
+    without_data,
 )
-from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, results_of
-from compactor_cli.digest.language import FixedWords, dense_share, extends, is_nearly
-from compactor_cli.digest.names import call_words
 from compactor_cli.digest.noise import is_courtesy, is_noise
-from compactor_cli.digest.pasted import is_pasted, own_words, without_data, without_screens
 from compactor_cli.digest.statements import (
     COLONS,
     ELLIPSIS,
-    QUESTION_MARKS,
     Statement,
     StatementForm,
     TokenCache,
@@ -35,227 +36,25 @@ from compactor_cli.digest.statements import (
     records_of,
     sentences,
     statements_of,
-    verbatim,
     water_level,
 )
 from compactor_cli.formats.client_signs import PROJECT_FILE
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
-from compactor_cli.model.value import dataclass
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
 
 
-# A message of fewer words is a reply: it is read with what it replies to. Where a conversation has no calls, most
-# messages are short and hold the names and numbers that matter.
-SHORT_WORDS, SHORT_WORDS_OF_CHAT = 8, 4
-_CHARS_PER_WORD = 8
-# A longer message says itself what it is about.
-_MAX_REPLY_CHARS = 80
-_MAX_CALL_CHARS, _MIN_QUOTE_CHARS = 100, 160
+_MIN_QUOTE_CHARS, _SAME_CHARS = 160, 12
 # The characters at the start by which a question or a turn is known.
 NAME_CHARS = 70
 # What rules may take of the section, and the length from which a message may not be quoted whole.
 _RULES_RATIO, _LONG_CHARS = 0.2, 400
-# A longer message has other matters too.
-_MAX_LASTING_CHARS, _FIRST = 1_200, 9.0
+# What being the first adds to the rank of a message.
+_FIRST = 9.0
 # What the requests of a long message may take of its room.
 _ASKED_RATIO = 0.8
-_SAME_CHARS = 12
-# A request of fewer words needs those before it.
-_MIN_WORDS = 3
-_COMMAND_ALONE = pattern(r"/\S*(?:\s+\S+){0,2}\s*")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserMessage:
-    """One message of the user: its words, its record, its turn, and whether it is a few words only.
-
-    ``replies_to``: the assistant's message just before a short one; ``asked``: the record of that. ``is_refusal``: they
-    turned a call down or stopped it; ``stopped``: that call, where a record has it (the words may be empty then), and
-    where it stands among the events; ``resumed``: the record of a later call that made the same or another change, or
-    of the user's yes to a later plan, where the call showed one (``is_plan``).
-    ``after_stop``: the calls that were stopped without a word just before it, by where they stand.
-    ``points_at``: the entries of an earlier list that it names by their number. ``is_answer``: a tool had
-    asked for these words.
-    """
-
-    text: str
-    record: int
-    turn: int
-    is_short: bool = False
-    replies_to: str = ""
-    asked: int = -1
-    is_refusal: bool = False
-    stopped: str = ""
-    call: int = -1
-    resumed: int = -1
-    is_plan: bool = False
-    after_stop: tuple[tuple[int, str], ...] = ()
-    points_at: str = ""
-    interrupts: bool = False
-    is_answer: bool = False
-
-    @property
-    def stands_alone(self) -> bool:
-        """Whether it asks for something by itself: no answer, no remark, nothing in passing."""
-        is_whole = len(self.text.split()) >= _MIN_WORDS and _REQUEST.search(self.text) is not None
-        is_reply = self.is_short and (self.replies_to.endswith(QUESTION_MARKS) or not is_whole)
-        is_reply |= not is_whole and _LEANS.match(self.text) is not None
-        is_reply = self.is_answer or (is_reply and not self.text.startswith("/"))
-        return not (self.stopped or self.interrupts or is_reply)
-
-    @property
-    def requests(self) -> tuple[str, ...]:
-        """Its sentences that ask for something, without the please that one begins with."""
-        return tuple(PLEASE.sub("", one) for one in sentences(self.text) if _REQUEST.search(one))
-
-
-def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tuple[UserMessage, ...]:
-    """The user's messages, in order, refusals of calls included; of equal messages the newest."""
-    found: dict[str, UserMessage] = {}
-    before: Event | None = None
-    is_at_work = False
-    unanswered = ""  # the key of the message just before
-    unserved, is_begun = "", False  # and where no message or edit came since; whether anything was looked up
-    spoken: list[str] = []
-    silent: dict[str, tuple[int, str]] = {}  # the calls stopped just before without a word, by key
-    for event in events:
-        if event.kind is EventKind.ASSISTANT:
-            spoken = [*spoken, event.text][-MAX_LOOKED_BACK:]
-        is_answered = event.call >= 0 and not (event.is_refusal or event.is_error)
-        if event.kind is EventKind.ASSISTANT or is_answered:
-            silent = {}
-        is_refusal = event.kind is EventKind.RESULT and event.is_refusal
-        is_spoken = is_refusal or event.kind is EventKind.USER
-        own = (event.refusal or "") if is_refusal else event.text
-        text = verbatim(without_screens(own) if found else own) if is_spoken else ""
-        stopped = call_words(events[event.call], _MAX_CALL_CHARS) if is_refusal and event.call >= 0 else ""
-        if text or stopped:
-            message = UserMessage(
-                text=own_words(text, is_first=not found),
-                record=event.record,
-                turn=event.turn,
-                is_short=not is_refusal and is_short(text, short_words),
-                is_refusal=is_refusal,
-                stopped=stopped,
-                call=event.call if stopped else -1,
-                after_stop=() if is_refusal else tuple(silent.values()),
-                points_at=pointed_at(text, spoken),
-                interrupts=(is_at_work or event.interjects) and not is_refusal,
-                is_answer=event.is_answer,
-            )
-            may_reply = event.is_answer or (len(text) <= _MAX_REPLY_CHARS and not _COMMAND_ALONE.fullmatch(text))
-            if before is not None:
-                answered = last_question(before.text) or (last_words(before.text) if message.is_short else "")
-                answered = question_of_options(before.text, answered) if message.points_at and answered else answered
-                message = replace(message, replies_to=answered if may_reply else "", asked=before.record)
-            if unanswered and text.startswith(unanswered.strip()[:-1]):
-                found.pop(unanswered, None)  # it is typed anew
-            if not is_refusal and (extends(text, unserved) or (is_begun and is_nearly(text, unserved))):
-                found.pop(unserved, None)
-            found.pop(f"{text}\n{stopped}", None)
-            found[f"{text}\n{stopped}"] = message
-            if stopped and not text:
-                silent[f"\n{stopped}"] = event.call, stopped
-            elif not is_refusal:
-                for key in silent:  # the next message is the reason
-                    found.pop(key, None)
-                silent = {}
-            unanswered = f"{text}\n"
-            unserved, is_begun = "" if is_refusal else unanswered, False
-        elif event.kind is EventKind.ASSISTANT or event.tool is ToolKind.EDIT:
-            unserved = ""
-        is_begun = is_begun or event.kind is EventKind.CALL
-        if event.kind is not EventKind.RESULT or event.call >= 0:  # not what a client sends in the user's name
-            before = event if event.kind is EventKind.ASSISTANT else None
-            unanswered = unanswered if is_spoken else ""
-            is_at_work = event.kind in (EventKind.CALL, EventKind.RESULT)
-    return tuple(sorted(found.values(), key=lambda message: message.record))
-
-
-# "and on Windows too"
-_LEANS = pattern(r"\W*(?:and|also|but|plus)\b", re.IGNORECASE)
-PLEASE = pattern(r"\A\W*please\b\W*", re.IGNORECASE)
-_REMARK = pattern(
-    r"\W*(?:(?:oh|ah|no|ok(?:ay)?|(?:that(?:'s| is) )?(?:great|perfect|cool|nice|awesome)|got it|all good)\b[\s,.!]*)*"
-    r"(?:(?:thanks?|thank you|thx|w?h?oops|my bad|sorry|never ?mind|nvm|(?:good)?bye|see you|good ?night|cheers)\b"
-    r"|that(?:'s| is) (?:all|it)\b|谢谢|再见|ありがと)",
-    re.IGNORECASE,
-)
-
-
-def is_remark(text: str) -> bool:
-    """Whether a message thanks, excuses itself or takes leave, and asks nothing, or only whether the agent goes on."""
-    if _REMARK.match(text) is None:
-        return _NUDGE.fullmatch(text) is not None
-    asked = (one[found.end() :] if (found := _REMARK.match(one)) else one for one in sentences(text))
-    return not any(map(_REQUEST.search, asked))
-
-
-_NUDGE = pattern(
-    r"\W*(?:(?:hey|hello|hi|so|ok)\W+)*(?:(?:are )?you (?:still )?(?:good|ok|there|stuck|working|done)(?: there| yet)?"
-    r"|still (?:there|working|running)|hello|ping)\W*",
-    re.IGNORECASE,
-)
-_ADDRESS = pattern(r"https?://\S+")
-
-
-def is_short(text: str, short_words: int = SHORT_WORDS) -> bool:
-    """Whether a text has fewer words (Chinese and Japanese: as many characters), what only points aside."""
-    text = _ADDRESS.sub("", text)
-    weight = len(text) * (1 + dense_share(text))
-    return len(text.split()) < short_words and weight < _CHARS_PER_WORD * short_words
-
-
-# How a sentence begins that asks for something, and what makes a rule of one.
-_VERBS = (
-    "add|fix|make|write|implement|create|change|update|remove|delete|rename|move|use|run|check|test|find|look|explain"
-    "|investigate|show|tell|review|refactor|replace|keep|build|generate|convert|analy[sz]e|summari[sz]e|commit|push"
-    "|deploy|install|verify|compare|try|give|set|put|extract|merge|split|document|improve|handle|support|list|help"
-    "|address|ensure|make sure|avoid|stop|leave|start|continue|go|read|return|print|answer|do"
-)
-_REQUEST = pattern(
-    rf"^\W*(?:\d+[.)]\s*)?(?:(?:and|then|also|so|but|now|ok(?:ay)?|first|next|finally)[, ]+)*(?:(?:{_VERBS})\b"
-    r"|please\b|(?:can|could|would|will) (?:you|we)\b|let'?s\b|i(?:'d| would) like\b|i (?:want|need)\b"
-    r"|(?:we|you|it) (?:should|must|need|have to)\b)|\bplease\b|[?\uff1f]\W*$|请|帮我|ください",
-    re.IGNORECASE,
-)
-_RULE = pattern(
-    r"\b(?:NEVER|MUST(?:N'T)?|DO NOT|DON'T|ALWAYS)\b|^\W*(?:[Nn]ever|[Dd]o not|[Dd]on't|[Aa]lways|[Mm]ust not)\b"
-    r"|\b(?:must|should) (?:never|always)\b|\bmust not\b|绝不|必须|禁止|不得"
-)
-
-
-def is_rule(sentence: str) -> bool:
-    """Whether a sentence forbids something, or demands it always."""
-    return _RULE.search(sentence) is not None
-
-
-# What counts for all work to come, and what objects to the work under way.
-_LIMIT = pattern(
-    r"\b(?:only|never|always|don'?t|do not|anything else|nothing else|prefer|from (?:now|here) on|going forward)\b"
-    r"|不要|别|只能|必须|今后|以后|しないで|だけ|今後",
-    re.IGNORECASE,
-)
-_LEADS = r"\A\W*(?:(?:so+|ok(?:ay)?|hm+|and|but|oh|ah|yes|yeah)\b\W*)*"
-_OBJECTION = pattern(
-    rf"{_LEADS}(?:no|wait|why|stop|actually|wrong)\b"
-    r"|\b(?:instead|rather|revert|undo|actually|not (?:what|like|that|worth)|wtf|should(?:n'?t| not)|I think(?! so)"
-    r"|to+ (?:much|many|big|long)|remember|make sure|ensure|keep|skip|without|(?:we|there) should)\b|不对",
-    re.IGNORECASE,
-)
-
-
-def lasting(text: str) -> int:
-    """How far the words of a message reach: 2 for all work to come (a limit), 1 beyond the step (an objection), 0."""
-    if len(text) > _MAX_LASTING_CHARS:
-        return 0
-    return _ALL_WORK if _LIMIT.search(text) else 1 if _OBJECTION.search(text) else 0
-
-
-_ALL_WORK = 2
 
 
 def _only_asks(message: UserMessage, analysis: Analysis) -> bool:
@@ -268,7 +67,7 @@ def _only_asks(message: UserMessage, analysis: Analysis) -> bool:
 
 
 # "Could we keep both?": what somebody would like, in a question.
-_PROPOSES = pattern(rf"{_LEADS}(?:can|could|should|shall|would|how about|what (?:if|about))\b(?! you\b)", re.IGNORECASE)
+_PROPOSES = pattern(rf"{LEADS}(?:can|could|should|shall|would|how about|what (?:if|about))\b(?! you\b)", re.IGNORECASE)
 
 
 _RULE_CHARS = range(12, 240)
@@ -325,7 +124,7 @@ def condensed(
             elif is_of_checks and "`" in piece:
                 checks.append(pieces[-1])
     spoken = [one for one in pieces if one.form in (StatementForm.SENTENCE, StatementForm.ITEM)]
-    asked = checks + [one for binds in (is_rule, lasting, _REQUEST.search) for one in spoken if binds(one.text)]
+    asked = checks + [one for binds in (is_rule, lasting, ASKS_FOR.search) for one in spoken if binds(one.text)]
     if len(spoken) < _MIN_PIECES:
         return _by_clauses(text, tokens, token_cache) or cut
     # The headings of a plan are its steps: all of them in few words come before any one in many.
@@ -474,7 +273,7 @@ def _quotes(
     room = budget_tokens - sum(token_cache.item(_user_item(message, ELLIPSIS, analysis)) for message in kept)
     costs = {message: token_cache.text(message.text[: budget_tokens * 12 + 200]) for message in kept}
     # What counts for all work to come is cut last.
-    whole = {message: cost for message, cost in costs.items() if lasting(message.text) == _ALL_WORK}
+    whole = {message: cost for message, cost in costs.items() if lasting(message.text) == ALL_WORK}
     if 2 * sum(whole.values()) > room:
         whole = {}
     rest = (cost for message, cost in costs.items() if message not in whole)
@@ -516,12 +315,12 @@ def _unquoted(analysis: Analysis, items: Sequence[Item]) -> list[UserMessage]:
 
     def is_quoted(m: UserMessage) -> bool:
         is_own = m is newest or (m.record, m.text[:_SAME_CHARS]) in own
-        if is_own and len(m.text) > _MAX_REPLY_CHARS:
+        if is_own and len(m.text) > MAX_REPLY_CHARS:
             return True
         if m.stopped:
             return False
         # A long answer is quoted after its question as far as it settles that.
-        text = opening(m.text, _MAX_REPLY_CHARS).rstrip(ELLIPSIS) if m.is_answer else m.text
+        text = opening(m.text, MAX_REPLY_CHARS).rstrip(ELLIPSIS) if m.is_answer else m.text
         return is_own or is_in_history(m, analysis) or text in texts
 
     return [message for message in analysis.messages if not is_quoted(message)]

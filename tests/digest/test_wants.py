@@ -25,9 +25,9 @@ from hypothesis import strategies as st
 
 from compactor_cli.digest.analysis import analyse
 from compactor_cli.digest.choices import pointed_at
-from compactor_cli.digest.pasted import own_words
+from compactor_cli.digest.messages import is_remark, own_words, user_messages
 from compactor_cli.digest.statements import water_level
-from compactor_cli.digest.wants import condensed, is_remark, user_messages, wants_items
+from compactor_cli.digest.wants import condensed, wants_items
 from compactor_cli.model.summary import Item, Section
 from compactor_cli.model.transcript import Message
 

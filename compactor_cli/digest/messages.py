@@ -1,0 +1,347 @@
+"""The user's messages: their words without what was pasted, what they reply to, what they ask, how far they reach."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from compactor_cli.digest.choices import MAX_LOOKED_BACK, last_question, last_words, pointed_at, question_of_options
+from compactor_cli.digest.error_lines import ERROR_PATTERN
+from compactor_cli.digest.events import Event, EventKind, ToolKind
+from compactor_cli.digest.language import dense_share, extends, is_nearly
+from compactor_cli.digest.names import call_words
+from compactor_cli.digest.statements import ELLIPSIS, QUESTION_MARKS, sentences, verbatim
+from compactor_cli.model.patterns import pattern
+from compactor_cli.model.value import dataclass
+
+# A message of fewer words is a reply: it is read with what it replies to. Where a conversation has no calls, most
+# messages are short and hold the names and numbers that matter.
+SHORT_WORDS, SHORT_WORDS_OF_CHAT = 8, 4
+_CHARS_PER_WORD = 8
+# A longer message says itself what it is about.
+MAX_REPLY_CHARS = 80
+_MAX_CALL_CHARS = 100
+# A longer message has other matters too.
+_MAX_LASTING_CHARS = 1_200
+# A request of fewer words needs those before it.
+_MIN_WORDS = 3
+_COMMAND_ALONE = pattern(r"/\S*(?:\s+\S+){0,2}\s*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserMessage:
+    """One message of the user: its words, its record, its turn, and whether it is a few words only.
+
+    ``replies_to``: the assistant's message just before a short one; ``asked``: the record of that. ``is_refusal``: they
+    turned a call down or stopped it; ``stopped``: that call, where a record has it (the words may be empty then), and
+    where it stands among the events; ``resumed``: the record of a later call that made the same or another change, or
+    of the user's yes to a later plan, where the call showed one (``is_plan``).
+    ``after_stop``: the calls that were stopped without a word just before it, by where they stand.
+    ``points_at``: the entries of an earlier list that it names by their number. ``is_answer``: a tool had
+    asked for these words.
+    """
+
+    text: str
+    record: int
+    turn: int
+    is_short: bool = False
+    replies_to: str = ""
+    asked: int = -1
+    is_refusal: bool = False
+    stopped: str = ""
+    call: int = -1
+    resumed: int = -1
+    is_plan: bool = False
+    after_stop: tuple[tuple[int, str], ...] = ()
+    points_at: str = ""
+    interrupts: bool = False
+    is_answer: bool = False
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it asks for something by itself: no answer, no remark, nothing in passing."""
+        is_whole = len(self.text.split()) >= _MIN_WORDS and ASKS_FOR.search(self.text) is not None
+        is_reply = self.is_short and (self.replies_to.endswith(QUESTION_MARKS) or not is_whole)
+        is_reply |= not is_whole and _LEANS.match(self.text) is not None
+        is_reply = self.is_answer or (is_reply and not self.text.startswith("/"))
+        return not (self.stopped or self.interrupts or is_reply)
+
+    @property
+    def requests(self) -> tuple[str, ...]:
+        """Its sentences that ask for something, without the please that one begins with."""
+        return tuple(PLEASE.sub("", one) for one in sentences(self.text) if ASKS_FOR.search(one))
+
+
+def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tuple[UserMessage, ...]:
+    """The user's messages, in order, refusals of calls included; of equal messages the newest."""
+    found: dict[str, UserMessage] = {}
+    before: Event | None = None
+    is_at_work = False
+    unanswered = ""  # the key of the message just before
+    unserved, is_begun = "", False  # and where no message or edit came since; whether anything was looked up
+    spoken: list[str] = []
+    silent: dict[str, tuple[int, str]] = {}  # the calls stopped just before without a word, by key
+    for event in events:
+        if event.kind is EventKind.ASSISTANT:
+            spoken = [*spoken, event.text][-MAX_LOOKED_BACK:]
+        is_answered = event.call >= 0 and not (event.is_refusal or event.is_error)
+        if event.kind is EventKind.ASSISTANT or is_answered:
+            silent = {}
+        is_refusal = event.kind is EventKind.RESULT and event.is_refusal
+        is_spoken = is_refusal or event.kind is EventKind.USER
+        own = (event.refusal or "") if is_refusal else event.text
+        text = verbatim(without_screens(own) if found else own) if is_spoken else ""
+        stopped = call_words(events[event.call], _MAX_CALL_CHARS) if is_refusal and event.call >= 0 else ""
+        if text or stopped:
+            message = UserMessage(
+                text=own_words(text, is_first=not found),
+                record=event.record,
+                turn=event.turn,
+                is_short=not is_refusal and is_short(text, short_words),
+                is_refusal=is_refusal,
+                stopped=stopped,
+                call=event.call if stopped else -1,
+                after_stop=() if is_refusal else tuple(silent.values()),
+                points_at=pointed_at(text, spoken),
+                interrupts=(is_at_work or event.interjects) and not is_refusal,
+                is_answer=event.is_answer,
+            )
+            may_reply = event.is_answer or (len(text) <= MAX_REPLY_CHARS and not _COMMAND_ALONE.fullmatch(text))
+            if before is not None:
+                replies_to = _replied_to(message, before) if may_reply else ""
+                message = replace(message, replies_to=replies_to, asked=before.record)
+            if unanswered and text.startswith(unanswered.strip()[:-1]):
+                found.pop(unanswered, None)  # it is typed anew
+            if not is_refusal and (extends(text, unserved) or (is_begun and is_nearly(text, unserved))):
+                found.pop(unserved, None)
+            found.pop(f"{text}\n{stopped}", None)
+            found[f"{text}\n{stopped}"] = message
+            if stopped and not text:
+                silent[f"\n{stopped}"] = event.call, stopped
+            elif not is_refusal:
+                for key in silent:  # the next message is the reason
+                    found.pop(key, None)
+                silent = {}
+            unanswered = f"{text}\n"
+            unserved, is_begun = "" if is_refusal else unanswered, False
+        elif event.kind is EventKind.ASSISTANT or event.tool is ToolKind.EDIT:
+            unserved = ""
+        is_begun = is_begun or event.kind is EventKind.CALL
+        if event.kind is not EventKind.RESULT or event.call >= 0:  # not what a client sends in the user's name
+            before = event if event.kind is EventKind.ASSISTANT else None
+            unanswered = unanswered if is_spoken else ""
+            is_at_work = event.kind in (EventKind.CALL, EventKind.RESULT)
+    return tuple(sorted(found.values(), key=lambda message: message.record))
+
+
+def _replied_to(message: UserMessage, before: Event) -> str:
+    """What a message answers of the assistant's message before it."""
+    question = last_question(before.text) or (last_words(before.text) if message.is_short else "")
+    return question_of_options(before.text, question) if message.points_at and question else question
+
+
+# "and on Windows too"
+_LEANS = pattern(r"\W*(?:and|also|but|plus)\b", re.IGNORECASE)
+PLEASE = pattern(r"\A\W*please\b\W*", re.IGNORECASE)
+_REMARK = pattern(
+    r"\W*(?:(?:oh|ah|no|ok(?:ay)?|(?:that(?:'s| is) )?(?:great|perfect|cool|nice|awesome)|got it|all good)\b[\s,.!]*)*"
+    r"(?:(?:thanks?|thank you|thx|w?h?oops|my bad|sorry|never ?mind|nvm|(?:good)?bye|see you|good ?night|cheers)\b"
+    r"|that(?:'s| is) (?:all|it)\b|谢谢|再见|ありがと)",
+    re.IGNORECASE,
+)
+
+
+def is_remark(text: str) -> bool:
+    """Whether a message thanks, excuses itself or takes leave, and asks nothing, or only whether the agent goes on."""
+    if _REMARK.match(text) is None:
+        return _NUDGE.fullmatch(text) is not None
+    asked = (one[found.end() :] if (found := _REMARK.match(one)) else one for one in sentences(text))
+    return not any(map(ASKS_FOR.search, asked))
+
+
+_NUDGE = pattern(
+    r"\W*(?:(?:hey|hello|hi|so|ok)\W+)*(?:(?:are )?you (?:still )?(?:good|ok|there|stuck|working|done)(?: there| yet)?"
+    r"|still (?:there|working|running)|hello|ping)\W*",
+    re.IGNORECASE,
+)
+_ADDRESS = pattern(r"https?://\S+")
+
+
+def is_short(text: str, short_words: int = SHORT_WORDS) -> bool:
+    """Whether a text has fewer words (Chinese and Japanese: as many characters), what only points aside."""
+    text = _ADDRESS.sub("", text)
+    weight = len(text) * (1 + dense_share(text))
+    return len(text.split()) < short_words and weight < _CHARS_PER_WORD * short_words
+
+
+# How a sentence begins that asks for something, and what makes a rule of one.
+_VERBS = (
+    "add|fix|make|write|implement|create|change|update|remove|delete|rename|move|use|run|check|test|find|look|explain"
+    "|investigate|show|tell|review|refactor|replace|keep|build|generate|convert|analy[sz]e|summari[sz]e|commit|push"
+    "|deploy|install|verify|compare|try|give|set|put|extract|merge|split|document|improve|handle|support|list|help"
+    "|address|ensure|make sure|avoid|stop|leave|start|continue|go|read|return|print|answer|do"
+)
+ASKS_FOR = pattern(
+    rf"^\W*(?:\d+[.)]\s*)?(?:(?:and|then|also|so|but|now|ok(?:ay)?|first|next|finally)[, ]+)*(?:(?:{_VERBS})\b"
+    r"|please\b|(?:can|could|would|will) (?:you|we)\b|let'?s\b|i(?:'d| would) like\b|i (?:want|need)\b"
+    r"|(?:we|you|it) (?:should|must|need|have to)\b)|\bplease\b|[?\uff1f]\W*$|请|帮我|ください",
+    re.IGNORECASE,
+)
+_RULE = pattern(
+    r"\b(?:NEVER|MUST(?:N'T)?|DO NOT|DON'T|ALWAYS)\b|^\W*(?:[Nn]ever|[Dd]o not|[Dd]on't|[Aa]lways|[Mm]ust not)\b"
+    r"|\b(?:must|should) (?:never|always)\b|\bmust not\b|绝不|必须|禁止|不得"
+)
+
+
+def is_rule(sentence: str) -> bool:
+    """Whether a sentence forbids something, or demands it always."""
+    return _RULE.search(sentence) is not None
+
+
+# What counts for all work to come, and what objects to the work under way.
+_LIMIT = pattern(
+    r"\b(?:only|never|always|don'?t|do not|anything else|nothing else|prefer|from (?:now|here) on|going forward)\b"
+    r"|不要|别|只能|必须|今后|以后|しないで|だけ|今後",
+    re.IGNORECASE,
+)
+LEADS = r"\A\W*(?:(?:so+|ok(?:ay)?|hm+|and|but|oh|ah|yes|yeah)\b\W*)*"
+_OBJECTION = pattern(
+    rf"{LEADS}(?:no|wait|why|stop|actually|wrong)\b"
+    r"|\b(?:instead|rather|revert|undo|actually|not (?:what|like|that|worth)|wtf|should(?:n'?t| not)|I think(?! so)"
+    r"|to+ (?:much|many|big|long)|remember|make sure|ensure|keep|skip|without|(?:we|there) should)\b|不对",
+    re.IGNORECASE,
+)
+
+
+def lasting(text: str) -> int:
+    """How far the words of a message reach: 2 for all work to come (a limit), 1 beyond the step (an objection), 0."""
+    if len(text) > _MAX_LASTING_CHARS:
+        return 0
+    return ALL_WORK if _LIMIT.search(text) else 1 if _OBJECTION.search(text) else 0
+
+
+ALL_WORK = 2
+
+
+# A line with this many names of members is data, and so are this many lines of one each, or of brackets, in a row.
+_MEMBERS_OF_DATA, _LINES_OF_DATA = 3, 6
+_DATA_LINE = pattern(r'\s*(?:"[^"]*"\s*(?::|,?$)|[\[\]{}]+,?$)')
+# What somebody says before an object, in the line in which it begins.
+_BEFORE_DATA = pattern(r'(\w[^{}"]*\s[^{}"]*?)\s*\{"')
+# A line that is nothing but where a picture lies, as a terminal writes one that was dropped on it.
+_PICTURE = pattern(r"\W*(?:~|[A-Z]:)?[/\\].*\.(?:png|jpe?g|gif|webp|bmp|heic)\W*", re.IGNORECASE)
+# From this length and number of lines on, a message that does not list requests was pasted for the most part.
+_PASTED_CHARS, _PASTED_LINES, _MIN_STRUCTURE = 1_500, 12, 6
+_STRUCTURE = pattern(r"^[ \t]*(?:#{1,6} |[-*•] |\d+[.)] )", re.MULTILINE)
+# What is quoted of it: how it begins, the first errors, and how it ends, if that is a sentence.
+_OPENING_CHARS, _MAX_ERRORS, _ENDING_CHARS = 400, 3, 300
+
+
+def own_words(text: str, *, is_first: bool = False) -> str:
+    """A long message as it begins and ends, with the first errors in it; what stands between was pasted.
+
+    Guarantee: a plan (headings, lists), a message of less than 1,500 characters or 12 lines, and the first one stay as
+    they are.
+    """
+    is_short = len(text) < _PASTED_CHARS or text.count("\n") < _PASTED_LINES
+    if is_short or is_first or len(_STRUCTURE.findall(text)) >= _MIN_STRUCTURE:
+        return text
+    text = _PASSING.sub("", without_data(text)).strip() or text
+    lines = [line for line in text.split("\n") if line.strip()]
+    chars, shown, errors = 0, list[str](), 0
+    for line in lines[:-1]:
+        is_error = errors < _MAX_ERRORS and line not in shown and _is_error(line)
+        if chars < _OPENING_CHARS or is_error:
+            shown.append(line if len(line) <= _OPENING_CHARS else f"{line[:_OPENING_CHARS]} {ELLIPSIS}")
+        elif not shown[-1].endswith(ELLIPSIS):
+            shown[-1] += f" {ELLIPSIS}"
+        errors += is_error
+        chars += len(line)
+    is_sentence = len(lines[-1]) <= _ENDING_CHARS and _SENTENCE.match(lines[-1])
+    return "\n".join([*shown, lines[-1]] if is_sentence or not shown else shown)
+
+
+def without_screens(text: str) -> str:
+    """A text, of whose paragraphs those that were copied from a screen go as far as the first line of it."""
+    return "\n\n".join(map(_without_screen, text.split("\n\n")))
+
+
+def _without_screen(paragraph: str) -> str:
+    lines = paragraph.split("\n")
+    width = max(map(len, lines))
+    filled = [place for place, line in enumerate(lines) if len(line) == width and line.endswith(" ")]
+    is_screen = len(filled) >= _LINES_OF_SCREEN and 2 * len(filled) >= len(lines)
+    return " ".join([*map(str.strip, lines[: filled[0] + 1]), ELLIPSIS]) if is_screen else paragraph
+
+
+# So many lines that are filled up with blanks to one width are no words that somebody types.
+_LINES_OF_SCREEN = 4
+
+
+def is_pasted(text: str) -> bool:
+    """Whether a text of several lines is an output that shows an error.
+
+    It neither begins nor ends with a line that somebody says.
+    """
+    lines = [line for line in text.split("\n") if line.strip()]
+    is_output = len(lines) >= _LINES_OF_OUTPUT and not any(map(_SPEECH.search, (lines[0], lines[-1])))
+    return is_output and any(map(_is_error, lines))
+
+
+_LINES_OF_OUTPUT = 3
+_SPEECH = pattern(
+    r"[?？]\W*$|\b(?:I|we|you|let'?s|can|please|this|that|it|why|how|what|when|but|yes|ok|also)\b|[^\x00-\x7f]{4}",
+    re.IGNORECASE,
+)
+
+
+# What a runner of tests writes of those that run and pass.
+_PASSING = pattern(r"^(?:=== (?:RUN|PAUSE|CONT|NAME)\b|\s*--- PASS:|.* PASSED\b).*\n", re.MULTILINE)
+_SENTENCE = pattern(r"\w[\w',]*(?: [\w`'\",/.-]+){2,}.*[.?!\w]\s*$")
+
+
+# How somebody begins who tells an agent what it is, or what it is given, before the request; and what heads that.
+_PREFACE = pattern(
+    r"\s*(?:you are\b|you're an?\b|act as\b|your (?:role|job) is\b|we(?:'re| are) (?:currently )?(?:solving|working)\b"
+    r"|I(?:'ve| have) uploaded\b|<\w+>\n)[^.!?]*(?:[.!?:]+(?=\s)|\n)",
+    re.IGNORECASE,
+)
+_HEADS_REQUEST = pattern(
+    r"^\W*(?:[\w' ]{0,40}\b)?(?:task|issue|problem|request|question|query)(?:[ _](?:text|description|statement))?\W*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_MAX_PREFACE_CHARS = 1_500
+
+
+def without_preface(text: str) -> str:
+    """A request without what it says before that of the agent and its role; the text where nothing else is in it."""
+    if not _PREFACE.match(text):
+        return text
+    headed = _HEADS_REQUEST.search(text, 0, _MAX_PREFACE_CHARS)
+    rest = text[headed.end() :] if headed else text
+    while found := _PREFACE.match(rest):
+        rest = rest[found.end() :]
+    return rest.strip() or text
+
+
+def without_data(text: str) -> str:
+    """A text with an ellipsis for the lines of data that were pasted into it, and without paths of pictures."""
+    lines: list[str] = []
+    for may_be, found in groupby(text.split("\n"), key=lambda line: _DATA_LINE.match(line) is not None):
+        run = [line for line in found if not _PICTURE.fullmatch(line)]
+        is_data = may_be and len(run) >= _LINES_OF_DATA
+        for line in run:
+            is_plain = line.count('":') < _MEMBERS_OF_DATA
+            opens = None if is_plain else _BEFORE_DATA.match(line)
+            if not is_data and (is_plain or opens):
+                lines.append(f"{opens[1].rstrip()} {ELLIPSIS}" if opens else line)
+            elif lines and not lines[-1].endswith(ELLIPSIS):
+                lines[-1] += f" {ELLIPSIS}"
+    return "\n".join(lines)
+
+
+def _is_error(line: str) -> bool:
+    """Whether a line says in what would be quoted of it that something went wrong."""
+    return ERROR_PATTERN.search(line[:_OPENING_CHARS]) is not None
