@@ -235,6 +235,23 @@ def pointed_at(words: str, spoken: Sequence[str]) -> str:
     return ""
 
 
+def parts_pointed_at(words: str, text: str) -> str:
+    """The parts of a text under the entries of its newest list that a message points at; empty where it has none."""
+    found = _POINTS.search(words)
+    entries = {one["key"].lower(): one for one in _OPTION.finditer(text)}
+    keys = _keys(found) if found else []
+    if not keys or not all(key in entries for key in keys):
+        return ""
+    starts = sorted(one.start() for one in entries.values())
+    stops = dict(zip(starts, (*starts[1:], None), strict=True))
+    parts = (text[entries[key].start() : stops[entries[key].start()]] for key in keys)
+    return "\n".join(_RULE_LINE.split(part, maxsplit=1)[0].strip() for part in parts)
+
+
+# What stands below it is of no entry any more.
+_RULE_LINE = pattern(r"^\s*(?:-{3,}|\*{3,}|_{3,})\s*$", re.MULTILINE)
+
+
 def _keys(found: re.Match[str]) -> list[str]:
     return re.findall(r"\b(?:[a-h]|\d+)\b", (found["keys"] or found["bare"] or "").lower())
 

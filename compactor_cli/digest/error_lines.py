@@ -122,6 +122,16 @@ def conflicting_files(line: str) -> tuple[str, ...]:
     return tuple(line.removeprefix(MERGE_CONFLICT).split(", ")) if line.startswith(MERGE_CONFLICT) else ()
 
 
+def conflict_region(text: str) -> str:
+    """The last region of a conflict in a text of a file, its lines as one; empty where it has none, or a long one."""
+    found = _REGION.findall(text)
+    region = " · ".join(line.strip() for line in found[-1].split("\n") if line.strip()) if found else ""
+    return region if len(region) <= _MAX_REGION_CHARS and "`" not in region else ""
+
+
+_REGION, _MAX_REGION_CHARS = pattern(r"^<{7} .*\n(?:.*\n)*?>{7} .*$", re.MULTILINE), 500
+
+
 # A frame of a stack, a test or package that passed, and what a program logs of what it does.
 _SAYS_LITTLE = pattern(
     r" \+0x[0-9a-f]+$|^\s*(?:--- (?:PASS|SKIP): .*/|ok\s|[✓✔√] )|\b(?:INFO|DEBUG|TRACE)\b|\blevel=(?:info|debug)\b"

@@ -411,6 +411,9 @@ def _judged(
         between = [one for one in between if _is_about(run, one)]
     else:
         between = [one for one in between if not _is_of_another_test(run, one)]
+    if conflicts := conflicting_files(run.line):
+        # A file that merged by itself may be edited for something else.
+        between = [one for one in between if any(path.endswith(one.name) for path in conflicts)]
     # No edit of the work fixes what is done elsewhere, unless its error names the file: a hook of a commit does.
     is_elsewhere = changes_world(run.command) and not any(one.name in run.line for one in between)
     fixes = () if is_elsewhere else tuple(dict.fromkeys(one.target or one.path for one in between))

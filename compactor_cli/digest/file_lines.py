@@ -132,8 +132,8 @@ def _item(state: FileState, words: FixedWords, names: int = 0, lines: int = 0) -
     parts = [f"+ {', '.join(newest)}{more}"] if newest else []
     if names and state.removed:
         parts.append(f"− {', '.join(list(state.removed)[-names:])}")
-    if names and state.within:
-        parts.append(f"{words.within} {', '.join(list(state.within)[-names:])}")
+    if names and (within := [name for name in state.within if name not in state.removed]):
+        parts.append(f"{words.within} {', '.join(within[-names:])}")
     added = f"{words.colon}{' · '.join(parts)}" if parts else ""
     # What a commit holds is stated by its subject.
     is_shown = not (state.commit or state.is_deleted or is_throwaway(state.path))

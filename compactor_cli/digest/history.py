@@ -283,7 +283,7 @@ def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | N
     endings = _endings(analysis) if analysis and runs else {}
     items = [
         _item(
-            f"{_seen(group, analysis)}{short.get(label, label)}{endings.get(at, '') if label else ''}",
+            f"{_seen(group, analysis)}{short.get(label, label)}{endings.get(at, '') if group[0].event in runs else ''}",
             group,
             depth,
             marks,

@@ -11,7 +11,7 @@ from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.causes import concluded
 from compactor_cli.digest.choice import Choice
-from compactor_cli.digest.choices import last_proposal, last_question
+from compactor_cli.digest.choices import last_proposal, last_question, parts_pointed_at
 from compactor_cli.digest.commands import CommandOutcome, acting_line
 from compactor_cli.digest.edits import editor_step
 from compactor_cli.digest.events import (
@@ -126,7 +126,9 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
     if newest.points_at:
         # The entry that it names, and not what else the list holds.
         asked = f" {ELLIPSIS} {newest.replies_to}" if newest.replies_to.endswith(QUESTION_MARKS) else ""
-        reply = f"{newest.points_at}{asked}"
+        room = budget_tokens - token_cache.item(first) - token_cache.item(replying(asked))
+        entries = _entries(newest, before, room, analysis, token_cache)
+        reply = entries if newest.replies_to in entries else f"{entries}{asked}"
     elif replied := _replied_to(newest, before, analysis):
         # What a few words agree to, or a few words ask for, stands in the whole of what was proposed.
         says_little = analysis.is_dialogue or newest.is_short or len(replied) < _MIN_TELLING_CHARS
@@ -141,6 +143,14 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         item = _quoted(words.earlier, one, left // (len(standing) - number), analysis, token_cache)
         left -= token_cache.item(item)
         yield item
+
+
+def _entries(newest: UserMessage, before: str, budget_tokens: int, analysis: Analysis, token_cache: TokenCache) -> str:
+    """The entries of a list that the newest message points at, each with what stands under it, where it fits."""
+    whole = parts_pointed_at(newest.text, before)
+    gist = _gist(whole, budget_tokens, analysis, token_cache, is_answered=True) if whole else ""
+    has_more = len(gist) > len(newest.points_at) + _MIN_TELLING_CHARS
+    return gist if has_more else newest.points_at
 
 
 # How somebody begins who tells an agent at work something that it may need.
@@ -248,7 +258,7 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     """The assistant's last message (its end, if it asks), the steps since, calls nobody answered."""
     words = analysis.words
     newest, (last, is_since) = newest_request(analysis), _last_telling(analysis)
-    steps, acts = _steps_since(analysis, last)
+    steps, acts, is_cut = _steps_since(analysis, last)
     if analysis.is_dialogue:
         steps = []  # Facts has them, with what came of them
     is_waiting = last is not None and analysis.events[-1].record <= last.record and last_question(last.text) != ""
@@ -270,7 +280,7 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
         yield plan
     # Where they do not all fit, the newest say where work stopped.
     left = budget_tokens - token_cache.text(state)
-    shown_steps = (_since_item(steps[at:], words) for at in range(len(steps)))
+    shown_steps = (_since_item(steps[at:], words, is_cut=is_cut or at > 0) for at in range(len(steps)))
     if fitting := next((item for item in shown_steps if token_cache.item(item) <= left), None):
         yield fitting
     for number in analysis.work.without_result[-2:]:
@@ -441,16 +451,17 @@ def _asked_record(analysis: Analysis) -> int:
     return max((*spoken, *(message.record for message in analysis.messages)), default=-1)
 
 
-def _since_item(steps: Sequence[tuple[int, str]], words: FixedWords) -> Item:
-    text = f"{words.since}{words.colon}{' · '.join(text for _, text in steps)}"
+def _since_item(steps: Sequence[tuple[int, str]], words: FixedWords, *, is_cut: bool) -> Item:
+    begins = f"{ELLIPSIS} " if is_cut else ""
+    text = f"{words.since}{words.colon}{begins}{' · '.join(text for _, text in steps)}"
     return Item(text=text, records=records_of(record for record, _ in steps))
 
 
-def _steps_since(analysis: Analysis, last: Event | None) -> tuple[list[tuple[int, str]], int]:
+def _steps_since(analysis: Analysis, last: Event | None) -> tuple[list[tuple[int, str]], int, bool]:
     """The newest calls, remarks and thoughts after the last message and after the request: where work stopped.
 
     Each with its record. What only looked is left out first, and what was announced before something was done. And how
-    many acted among them: edits, and commands that do not only look.
+    many acted among them: edits, and commands that do not only look; whether others are left out that do not only look.
     """
     words, since = analysis.words, max(last.record if last else -1, _asked_record(analysis))
     spoken = [event for event in analysis.events if event.kind is EventKind.ASSISTANT]
@@ -480,7 +491,8 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[list[tuple[int
     # A thought stands before the calls of its record.
     steps = sorted(done, key=lambda text: (done[text][0], not text.startswith(('"', words.thought))))
     newest = {*sorted(steps, key=lambda text: (done[text][1], -done[text][0]))[:_MAX_STEPS]}
-    return [(done[text][0], text) for text in steps if text in newest], acts
+    is_cut = not all(text in newest or done[text][1] for text in steps)
+    return [(done[text][0], text) for text in steps if text in newest], acts, is_cut
 
 
 def _steps(calls: Iterable[tuple[int, Event]], analysis: Analysis) -> Iterator[tuple[str, int, bool | None]]:

@@ -16,7 +16,7 @@ from compactor_cli.digest.checks import COMPILER_PLACE, TEST_FILE, brief, contai
 from compactor_cli.digest.choices import asks, chosen_options, last_question, options_of
 from compactor_cli.digest.commands import Run, acting_part, command_key, shown
 from compactor_cli.digest.edits import PROSE, renamed_since
-from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflicting_files
+from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflict_region, conflicting_files
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, command_of
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open, same_part
 from compactor_cli.digest.files import WRITING, FileOperation
@@ -498,6 +498,9 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         edited = ", ".join(path for path in conflicts if path in error.fixes)
         state = f"{left} — {words.unresolved}" if left else f"{edited} — {words.edited}{words.comma}{words.unconcluded}"
         state += f"{words.stop}{words.edited}{words.colon}{edited}" if left and edited else ""
+        seen = (event.text for event in reversed(analysis.events[error.event + 1 :]) if event.kind is EventKind.RESULT)
+        if left and (region := next(filter(None, map(conflict_region, seen)), "")):
+            state += f"{words.stop}`{region}`"
         return Item(text=f"{where}{MERGE_CONFLICT}{state}", records=records_of(error.records))
     explained = words.quoted(opening(error.explained, _MAX_ENTRY_CHARS)) if error.explained else ""
     if error.status is Status.FAILING:

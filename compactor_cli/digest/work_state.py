@@ -462,13 +462,20 @@ _MOVES_BRANCH = pattern(r"\bgit (?:-C \S+ )?(?:commit|push|rebase|reset|merge|pu
 def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[int]:
     """The runs that execute, build or format the code of the work, or check it, before changes of what they cover.
 
-    Tests that were written since make no run of the code itself older.
+    Tests that were written since make no run of the code itself older; what git brought into the work tree does.
     """
+    brought = max((run.event for run in runs if _BRINGS.search(run.key) and _BROUGHT.search(run.output)), default=-1)
     for run in runs:
         checks = is_test(run.command)
         is_run = checks or _EXECUTES.search(unquoted(run.command))
-        if is_run and any(checks or not OF_TESTS.search(one.path) for one in covered_since(run, changes)):
+        if not is_run:
+            continue
+        if run.event < brought or any(checks or not OF_TESTS.search(one.path) for one in covered_since(run, changes)):
             yield run.event
+
+
+_BRINGS = pattern(r"\bgit (?:-C \S+ )?(?:merge|pull|rebase|cherry-pick|revert|am|stash (?:pop|apply))\b")
+_BROUGHT = pattern(r"^(?:Auto-merging |CONFLICT |Fast-forward\b|Merge made by |Updating [0-9a-f]{7})", re.MULTILINE)
 
 
 _EXECUTES = pattern(

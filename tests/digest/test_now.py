@@ -646,3 +646,26 @@ def test_a_note_while_the_agent_works_is_added_to_what_it_works_on() -> None:
     lines = texts(digest(conversation(user("find out why the clock is late"), look, note, look), 900), Section.TASK)
     assert lines[0].startswith("Asked: find out why the clock is late")
     assert lines[1] == "Added meanwhile: note: the other clock seems to work"
+
+
+def test_of_an_option_that_is_chosen_by_its_number_what_stands_under_it_is_quoted() -> None:
+    offer = says(
+        "## Option 1: Ask once\n- A prompt that waits\n\n## Option 2: Inform, do not ask\nShow a notice:\n"
+        "\n- Only shown where nothing is stored yet\n- The metrics stay enabled\n\n## Option 3: Nothing\n- Only docs\n"
+    )
+    session = conversation(user("how do we ask for metrics?"), offer, user("let's implement option 2"))
+    lines = texts(digest(session, 900), Section.TASK)
+    assert any("Only shown where nothing is stored yet" in line and "Only docs" not in line for line in lines)
+
+
+def test_steps_that_are_left_out_before_the_newest_are_not_told_as_if_they_were_not() -> None:
+    def edit(number: int) -> tuple[Message, Message]:
+        given = {"file_path": f"src/page_{number}.py", "old_string": "a", "new_string": "b"}
+        return call("Edit", f"e{number}", **given), answer("ok", f"e{number}")
+
+    def since(count: int) -> str:
+        lines = texts(digest(conversation(user("link the pages"), *map(edit, range(count))), 900), Section.TASK)
+        return next(line for line in lines if line.startswith("since then: "))
+
+    assert since(9).startswith("since then: … Edit src/page_")
+    assert since(2).startswith("since then: Edit src/page_0.py")

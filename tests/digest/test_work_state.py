@@ -474,3 +474,27 @@ def test_what_was_changed_before_the_session_did_anything_is_told_from_its_own_c
         "Not committed: clock.py, store.py",
         "Found changed, not committed: tide.py",
     ]
+
+
+def test_a_check_is_older_than_what_a_merge_brought_and_not_than_one_that_brought_nothing() -> None:
+    def facts(output: str) -> list[str]:
+        session = conversation(user("merge it"), ran("make test", "12 passed"), ran("git merge origin/main", output))
+        return [text for text in texts(digest(session, 900), Section.COMMANDS) if "make test" in text]
+
+    assert "before the newest edits" in facts("Auto-merging tide.py\nMerge made by the 'ort' strategy.")[0]
+    assert "before the newest edits" not in facts("Already up to date.")[0]
+
+
+def test_the_region_of_a_conflict_that_was_seen_stands_with_it_and_only_its_own_file_fixes_it() -> None:
+    merge = ran("git merge origin/main", "Auto-merging b.py\nCONFLICT (content): Merge conflict in a.py", is_error=True)
+    region = "low = 1\n<<<<<<< HEAD\nhigh = 2\n=======\nhigh = 3\n>>>>>>> origin/main\n"
+    look = call("Read", "r", file_path="a.py"), answer(region, "r")
+    (text,) = texts(digest(conversation(user("merge it"), merge, look), 900), Section.PLAN)
+    assert "`<<<<<<< HEAD · high = 2 · ======= · high = 3 · >>>>>>> origin/main`" in text
+    edits = [
+        (call("Edit", name, file_path=name, old_string="a", new_string="b"), answer("ok", name))
+        for name in ("a.py", "b.py")
+    ]
+    ended = ran("git commit -m merge", "[main 1234abc] merge")
+    one = digest(conversation(user("merge it"), merge, *edits, ended), 900)
+    assert any(text.endswith("fixed by a.py") for text in texts(one, Section.ERRORS))
