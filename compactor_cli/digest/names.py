@@ -59,8 +59,16 @@ class Labels(dict[int, Label]):
         call = self._events[event.call] if is_answer else event
         path = _path(call, event) if call.kind is EventKind.CALL else ""
         text = event.name if call.kind is not EventKind.CALL else path or _tool_label(call)
+        if is_answer and not path and _NOTHING.match(event.text):
+            # Where nothing was found says more than that it was not.
+            where = argument(call.arguments, _SCOPE_KEYS)
+            text += f" ({where})" if where else ""
         label = self[number] = Label(text, is_file=bool(path))
         return label
+
+
+_NOTHING = re.compile(r"No (?:matches|files) found\b|Found 0 matches\b")
+_SCOPE_KEYS = ("glob", "include", "type", "path")
 
 
 def short_names(paths: Iterable[str]) -> dict[str, str]:

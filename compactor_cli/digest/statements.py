@@ -161,8 +161,8 @@ def plain_line(line: str) -> str:
         # Of the rule under a table's head nothing stays.
         cells = [cell.strip() for cell in text.strip("|").split("|")]
         return " | ".join(cell for cell in cells if cell.strip(":-"))
-    if text.startswith('"'):
-        return _JSON_MEMBER.sub(lambda found: f"{found[1]}: {found[2] or found[3] or ''}".strip(), text)
+    if text.startswith('"') and (member := _JSON_MEMBER.fullmatch(text)):
+        return f"{member[1]}: {member[2] or member[3] or ''}".strip()
     return text
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conversation import call, events_of
+from conversation import answer, call, events_of
 from digest_events import event
 
 from compactor_cli.digest.events import EventKind, ToolKind
@@ -51,3 +51,10 @@ def test_a_task_that_was_given_to_another_agent_is_named_by_its_description() ->
     given = {"prompt": "Find how the levels are read. Look for:\n1. readers", "description": "Explore readers"}
     assert Labels(events_of(call("Task", "t", **given)))[0].text == "Task Explore readers"
     assert Labels(events_of(call("Task", "t", prompt=given["prompt"])))[0].text.endswith("Look for")
+
+
+def test_a_search_that_found_nothing_is_named_with_where_it_looked() -> None:
+    look = call("Grep", "g", pattern="drift", glob="*_test.go"), answer("No matches found", "g")
+    assert Labels(events_of(*look))[1].text == "Grep drift (*_test.go)"
+    look = call("Grep", "g", pattern="drift", glob="*_test.go"), answer("a_test.go:3: drift = 1", "g")
+    assert Labels(events_of(*look))[1].text == "Grep drift"

@@ -32,6 +32,8 @@ def test_cuts_make_no_new_names(text: str, size: int) -> None:
         ("|---|:--:|", ""),
         ("```python", ""),
         ("2 ** 3 ** 4", "2 ** 3 ** 4"),
+        ('"port": 8080,', "port: 8080"),
+        ('"It holds `"port": 8080,` now"', '"It holds `"port": 8080,` now"'),
     ],
 )
 def test_markup_goes_and_code_stays(line: str, plain: str) -> None:
