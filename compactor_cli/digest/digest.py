@@ -52,7 +52,7 @@ _MIN_NAMED_TOKENS = 600
 # What the lines of turns that made something may take of the history.
 _MADE_RATIO = 0.3
 # What lines of what was only looked at may take of the summary, and at most: they can be read again.
-_LOOKED_RATIO, _MAX_LOOKED_TOKENS = 0.4, 4_000
+_LOOKED_RATIO, _MAX_LOOKED_TOKENS = 0.5, 4_000
 # How many times its share the index of names may take of what nothing else needs.
 _NAMES_FACTOR = 2
 # Of work, a list of no more than a third of this is quoted whole or not at all.

@@ -268,6 +268,7 @@ def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | N
     What several runs of one command printed stands in one item for each, with how it ended.
     """
     groups: dict[tuple[int, str], list[Statement]] = {}
+    ended: set[tuple[int, str]] = set()
     statements = tuple(statements)
     runs = _runs_apart(statements, analysis) if analysis else {}
     for statement in statements:
@@ -275,15 +276,17 @@ def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | N
         is_written = analysis is not None and analysis.events[statement.event].kind is EventKind.CALL
         apart = {StatementForm.OUTPUT: -1, StatementForm.LOOKED: -2 - is_written}
         key = (apart.get(statement.form, origin(statement)), statement.label)
-        if statement.event in runs:
+        # What was thought of a run did not end as it did.
+        if statement.event in runs and statement.label.startswith("`"):
             key = (runs[statement.event], statement.label)
+            ended.add(key)
         groups.setdefault(key, []).append(statement)
     short = short_names(label for _, label in groups if label and "/" in label and " " not in label)
     marks = _marks(groups.values(), analysis) if analysis else {}
     endings = _endings(analysis) if analysis and runs else {}
     items = [
         _item(
-            f"{_seen(group, analysis)}{short.get(label, label)}{endings.get(at, '') if group[0].event in runs else ''}",
+            f"{_seen(group, analysis)}{short.get(label, label)}{endings.get(at, '') if (at, label) in ended else ''}",
             group,
             depth,
             marks,

@@ -675,3 +675,13 @@ def test_code_in_two_reports_of_other_agents_stays_code() -> None:
     found = read(user("what forms are there?"), report(1), report(2), says("Two forms."))
     heads = {one.lead for one in candidates_of(found, 2_000)}
     assert not any("Thanks for form" in lead for lead in heads)
+
+
+def test_what_was_thought_of_a_failed_run_and_what_a_command_sent_do_not_end_as_it_did() -> None:
+    reason = "The drift of harbour_clock is read before the gauge_table is there, so that it is always zero."
+    failed = ran("make test", "harbour_drift failed\ngauge_table was not there", is_error=True)
+    commit = ran('git commit -m "Read the gauge_table before harbour_clock"', "[main 12ab34c] Read the gauge_table")
+    found = conversation(user("test it"), failed, thinks(reason), *ran("make test", "1 failed"), commit, user("on"))
+    lines = texts(digest(found, 3_000), Section.HISTORY)
+    assert not any(line.startswith("thought → ") for line in lines)
+    assert not any(line.startswith("`git commit` → ok: Read the gauge_table before") for line in lines)
