@@ -13,7 +13,7 @@ from typing import Any
 from compactor_cli.digest.causes import Cause, find_causes
 from compactor_cli.digest.checks import changes_code, is_test
 from compactor_cli.digest.choice import Worth
-from compactor_cli.digest.commands import Run, changes_world, runs
+from compactor_cli.digest.commands import CommandOutcome, Run, changes_world, runs
 from compactor_cli.digest.corrections import EditedNames, edited_names, overturned, taken_out, without_withdrawn
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, events, unsaid_thoughts
 from compactor_cli.digest.failures import ErrorRecord, find_errors
@@ -52,7 +52,8 @@ class Analysis:
     ``thoughts``: see `unsaid_thoughts`. ``progress``: see `progress_among`. ``own_summaries``: the records of such
     summaries. ``finals``: positions of the messages that end a turn; ``taken_back``: of those that were overturned,
     with the places of the statements.
-    ``outcomes``: what came of the user's messages, by turn.
+    ``outcomes``: what came of the user's messages, by turn. ``ended``: how the runs that do more than look did, by the
+    positions of their calls.
     ``remembered``: statements of records that are gone. ``is_dialogue``: a conversation without work on files or
     commands; calls in it are those of a service. ``focus``: names in lower case.
     ``place``: the other directory in which most of the work is done, if any.
@@ -81,6 +82,7 @@ class Analysis:
     code_changed_at: int
     files: tuple[FileState, ...]
     runs: tuple[Run, ...]
+    ended: Mapping[int, CommandOutcome]
     errors: tuple[ErrorRecord, ...]
     causes: tuple[Cause, ...]
     decisions: tuple[Decision, ...]
@@ -197,7 +199,6 @@ def _analysed(
     kept, directory = events(request.transcript, request.kept), working_directory(request.transcript)
     operations = with_scripts(file_operations(found, directory), found, directory)
     ran = runs(found)
-    plan = plan_state(found, memory.plan_state())
     files = replay(operations, memory.file_states())
     messages = stops_in_force(messages, found, operations, ran, directory)
     turns, words = turns_of(found), words_of(language)
@@ -219,12 +220,13 @@ def _analysed(
         scores=scores,
         worth=Worth(scores),
         messages=messages,
-        plan=checked(plan, messages, found, operations, work.commits, words),
+        plan=checked(plan_state(found, memory.plan_state()), messages, found, operations, work.commits, words),
         operations=operations,
         is_gone=overwritten(found, operations),
         code_changed_at=max((one.event for one in operations if changes_code(one)), default=-1),
         files=files,
         runs=ran,
+        ended={run.event: run.outcome for run in ran if not run.is_look},
         errors=find_errors(found, ran, operations),
         causes=find_causes(found, ran, operations, taken_back),
         decisions=(

@@ -177,7 +177,9 @@ def _without_separators(text: str) -> bytes:
     A line break, or a sign, that is written as an escape is one, and no letter of the word after it.
     """
     if "\\" in text:
-        text = _ESCAPED.sub(" ", text.replace("\\n", " ").replace("\\t", " ").replace("\\u003c", "<"))
+        text = text.replace("\\n", " ").replace("\\t", " ").replace("\\u003c", "<")
+        if "\\u" in text or "\\U" in text:
+            text = _ESCAPED.sub(" ", text)
     return text.replace("</", " <").encode("utf-8", "replace").translate(_CHUNK_TABLE)
 
 

@@ -283,16 +283,11 @@ def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | N
         groups.setdefault(key, []).append(statement)
     short = short_names(label for _, label in groups if label and "/" in label and " " not in label)
     marks = _marks(groups.values(), analysis) if analysis else {}
-    endings = _endings(analysis) if analysis and runs else {}
-    items = [
-        _item(
-            f"{_seen(group, analysis)}{short.get(label, label)}{endings.get(at, '') if (at, label) in ended else ''}",
-            group,
-            depth,
-            marks,
-        )
-        for (at, label), group in groups.items()
-    ]
+    items: list[Item] = []
+    for (at, label), group in groups.items():
+        ending = _ending(at, analysis) if analysis and (at, label) in ended else ""
+        shown = f"{_seen(group, analysis)}{short.get(label, label)}{ending}"
+        items.append(_item(shown, group, depth, marks))
     return [item for item in items if item.text]
 
 
@@ -307,25 +302,30 @@ def _seen(group: Sequence[Statement], analysis: Analysis | None) -> str:
 def _runs_apart(statements: Iterable[Statement], analysis: Analysis) -> dict[int, int]:
     """Of commands that these statements show several runs of, or one that failed, where each call stands, by the event
     of a statement."""
-    failed = {run.event for run in analysis.runs if run.outcome is CommandOutcome.FAILED}
     shown: dict[str, dict[int, int]] = {}
     for one in (one for one in statements if one.event >= 0 and one.label.startswith("`")):
         event = analysis.events[one.event]
         # What a command sent is none of what it printed.
         if event.kind is not EventKind.CALL or one.form is StatementForm.OUTPUT:
             shown.setdefault(one.label, {})[one.event] = event.call if event.call >= 0 else one.event
-    apart = (calls for calls in shown.values() if len({*calls.values()}) > 1 or not failed.isdisjoint(calls.values()))
-    return {event: call for calls in apart for event, call in calls.items()}
+    failed = CommandOutcome.FAILED
+    return {
+        event: call
+        for calls in shown.values()
+        if len({*calls.values()}) > 1 or any(analysis.ended.get(call) is failed for call in calls.values())
+        for event, call in calls.items()
+    }
 
 
 # Between a command and how it ended.
 ENDED = " → "
 
 
-def _endings(analysis: Analysis) -> dict[int, str]:
-    words = analysis.words
-    named = {CommandOutcome.OK: f"{ENDED}{words.ok}", CommandOutcome.FAILED: f"{ENDED}{words.failed}"}
-    return {run.event: named[run.outcome] for run in analysis.runs if run.outcome in named and not run.is_look}
+def _ending(call: int, analysis: Analysis) -> str:
+    """How the run at a call ended, after an arrow; empty where it only looked, or does not show it."""
+    words = {CommandOutcome.OK: analysis.words.ok, CommandOutcome.FAILED: analysis.words.failed}
+    word = words.get(analysis.ended.get(call, CommandOutcome.UNKNOWN), "")
+    return f"{ENDED}{word}" if word else ""
 
 
 class Mark(NamedTuple):

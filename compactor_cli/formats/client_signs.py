@@ -12,7 +12,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache, lru_cache, reduce
+from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -157,15 +157,14 @@ def working_directory(transcript: Transcript) -> str:
 def path_stripper_of(transcript: Transcript) -> Callable[[str], str]:
     """A function that takes the working directory's prefix off every path in a text, and that of the same tree in the
     home of somebody else who went on with the session."""
-    own = working_directory(transcript)
-    first: dict[tuple[str, ...], str] = {}
-    for record in transcript.records:
-        if directory := named_directory(record.value):
-            first.setdefault(_home(directory), directory)
-    homes = {home: directory for home, directory in first.items() if not _HOMES.isdisjoint(home)}
-    others = [directory for home, directory in homes.items() if home != _home(own) and _home(own) in homes]
-    strippers = [*map(path_stripper, (own, *others))]
-    return lambda text: reduce(lambda found, strip: strip(found), strippers, text)
+    own = path_stripper(directory := working_directory(transcript))
+    last = next(filter(None, (named_directory(record.value) for record in reversed(transcript.records))), directory)
+    is_other = _home(last) != _home(directory) and not any(_HOMES.isdisjoint(_home(one)) for one in (last, directory))
+    if not is_other:
+        return own
+    named = (named_directory(record.value) for record in transcript.records)
+    other = path_stripper(next(one for one in named if _home(one) == _home(last)))
+    return lambda text: other(own(text))
 
 
 def other_directory(transcript: Transcript) -> str:
