@@ -14,6 +14,7 @@ from compactor_cli.digest import candidates, noise, statements
 @pytest.mark.parametrize(
     "text",
     [
+        "Exit code 1",
         *("", "});", "|---|---|", "==========", "A" * 200, "-rw-r--r--  1 tide tide  2327 Sep 10 10:02 gauge.py"),
         *("[File: /harbour/gauge.py (90 lines total)]", "(40 more lines above)", "<returncode>0</returncode>"),
     ],
