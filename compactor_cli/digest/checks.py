@@ -114,10 +114,9 @@ RUNNERS = frozenset(
 
 
 # Options that choose some of the tests, or give up; and those without which less is run or asked for.
-_SELECTS = pattern(
-    r"(?:-k|-run|--run|-t|-short|--(?:grep|filter|last-failed|lf|deselect|ignore|exclude|shard|testNamePattern|abort))(?:=|$)"
-)
-_TAKES_VALUE = pattern(r"-(?:k|run|t)|--(?:run|grep|filter|deselect|ignore|exclude|shard|testNamePattern)")
+_SELECTING = r"-k|-run|-t|--(?:run|grep|filter|deselect|ignore|exclude|shard|testNamePattern)"
+_TAKES_VALUE = pattern(_SELECTING)
+_SELECTS = pattern(rf"(?:{_SELECTING}|-short|--(?:last-failed|lf|abort))(?:=|$)")
 _ADDS = pattern(
     r"--?(?:build-)?tags\b|--(?:all-)?features\b|--all-targets\b|--workspace\b"
     # And those by which a run fails that would pass.

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from compactor_cli.formats.client_signs import AROUND_OUTPUT
+from compactor_cli.formats.client_signs import AROUND_OUTPUT, exit_code
 
 _MIN_CHARS = 6
 # A word of this many characters is data, and so are this many marks in a row.
 _RUN_CHARS = 80
 _MAX_MARKS = 12
-_MAX_NARRATION_CHARS, _MAX_PASSING_CHARS = 300, 140
+_MAX_NARRATION_CHARS, _MAX_PASSING_CHARS, _EXIT_CHARS = 300, 140, 18
 
 # What opens a sentence without a word on the work.
 _OPENS = (
@@ -160,7 +160,6 @@ def may_have(text: str, parts: Iterable[str]) -> bool:
     return any(map(text.lower().__contains__, parts))
 
 
-_EXIT_CODE, _EXIT_CHARS = re.compile(r"exit (?:code|status):? \d+", re.IGNORECASE), 18
 # A run of 80 and more without a blank that is neither a path nor an address: encoded or minified data.
 _ENCODED = re.compile(rf"[A-Za-z0-9+/=_-]{{{_RUN_CHARS},}}|(?:\\x[0-9a-f]{{2}}){{8}}")
 # The navigation of a page: links with little between them, as its first characters show.
@@ -176,7 +175,7 @@ def is_noise(text: str) -> bool:
     """Whether a text carries no information to a reader: brackets, rules, what tools add, encoded data."""
     if len(text) < _MIN_CHARS or (text.endswith("()") and " " not in text) or AROUND_OUTPUT.match(text):
         return True
-    if len(text) < _EXIT_CHARS and _EXIT_CODE.fullmatch(text):
+    if len(text) < _EXIT_CHARS and exit_code().fullmatch(text):
         return True  # the outcome of the command says so
     is_ascii, shape = text.isascii(), text.encode("ascii", "ignore").translate(_SHAPES, _BLANKS)
     letters, has_letter = shape.count(b"a") + shape.count(b"0"), b"a" in shape

@@ -112,7 +112,7 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
 
     label = words.asked_before if _is_past(newest, analysis) else words.request
     standing = standing_requests(newest, analysis)
-    if standing and newest.interrupts and _ADDS.match(newest.text):
+    if standing and newest.interrupts and _NOTES.match(newest.text):
         # What was only added while the agent worked belongs to what it worked on.
         yield _quoted(label, standing[0], budget_tokens * 2 // 3, analysis, token_cache)
         yield _quoted(words.added, newest, budget_tokens // 3, analysis, token_cache)
@@ -154,7 +154,7 @@ def _entries(newest: UserMessage, before: str, budget_tokens: int, analysis: Ana
 
 
 # How somebody begins who tells an agent at work something that it may need.
-_ADDS = re.compile(r"\W*(?:note|fyi|btw|by the way|hint|heads[ -]up|for (?:info|reference|context))\b", re.IGNORECASE)
+_NOTES = re.compile(r"\W*(?:note|fyi|btw|by the way|hint|heads[ -]up|for (?:info|reference|context))\b", re.IGNORECASE)
 
 
 def _approved_since(newest: UserMessage, analysis: Analysis) -> Item | None:

@@ -498,8 +498,9 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         edited = ", ".join(path for path in conflicts if path in error.fixes)
         state = f"{left} — {words.unresolved}" if left else f"{edited} — {words.edited}{words.comma}{words.unconcluded}"
         state += f"{words.stop}{words.edited}{words.colon}{edited}" if left and edited else ""
-        seen = (event.text for event in reversed(analysis.events[error.event + 1 :]) if event.kind is EventKind.RESULT)
-        if left and (region := next(filter(None, map(conflict_region, seen)), "")):
+        newest_first = range(len(analysis.events) - 1, error.event, -1)
+        looks = (at for at in newest_first if (label := analysis.labels[at]).is_file and label.text in left)
+        if region := next(filter(None, (conflict_region(analysis.events[at].text) for at in looks)), ""):
             state += f"{words.stop}`{region}`"
         return Item(text=f"{where}{MERGE_CONFLICT}{state}", records=records_of(error.records))
     explained = words.quoted(opening(error.explained, _MAX_ENTRY_CHARS)) if error.explained else ""

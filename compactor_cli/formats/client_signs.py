@@ -158,7 +158,7 @@ def path_stripper_of(transcript: Transcript) -> Callable[[str], str]:
     """A function that takes the working directory's prefix off every path in a text, and that of the same tree in the
     home of somebody else who went on with the session."""
     own = path_stripper(directory := working_directory(transcript))
-    last = next(filter(None, (named_directory(record.value) for record in reversed(transcript.records))), directory)
+    last = _last_directory(transcript) or directory
     is_other = _home(last) != _home(directory) and not any(_HOMES.isdisjoint(_home(one)) for one in (last, directory))
     if not is_other:
         return own
@@ -186,14 +186,17 @@ def _named_by_calls(transcript: Transcript, first: str) -> str:
 
 
 def _moved_to(transcript: Transcript, first: str) -> str:
-    named = (named_directory(record.value) for record in reversed(transcript.records))
-    last = next(filter(None, named), first)
+    last = _last_directory(transcript) or first
     if f"{last}/".startswith(f"{first}/") or f"{first}/".startswith(f"{last}/"):
         return ""
     if _home(last) != _home(first):
         return ""  # the same tree on another machine
     times = Counter(filter(None, (named_directory(record.value) for record in transcript.records)))
     return last if _STAYED * times[last] >= times.total() else ""
+
+
+def _last_directory(transcript: Transcript) -> str:
+    return next(filter(None, (named_directory(record.value) for record in reversed(transcript.records))), "")
 
 
 def _home(directory: str) -> tuple[str, ...]:

@@ -491,6 +491,9 @@ def test_the_region_of_a_conflict_that_was_seen_stands_with_it_and_only_its_own_
     look = call("Read", "r", file_path="a.py"), answer(region, "r")
     (text,) = texts(digest(conversation(user("merge it"), merge, look), 900), Section.PLAN)
     assert "`<<<<<<< HEAD · high = 2 · ======= · high = 3 · >>>>>>> origin/main`" in text
+    other = call("Read", "o", file_path="notes.md"), answer(region, "o")
+    (text,) = texts(digest(conversation(user("merge it"), merge, other), 900), Section.PLAN)
+    assert "<<<<<<<" not in text
     edits = [
         (call("Edit", name, file_path=name, old_string="a", new_string="b"), answer("ok", name))
         for name in ("a.py", "b.py")
