@@ -255,7 +255,7 @@ def _check_apart(jobs: Sequence[Job], run_options: RunOptions, run_report: RunRe
     try:
         check_free(run_options.written_besides, used)
     except UsageError:
-        run_report.report, run_report.listeners = "", []  # nor is it said there that the run failed
+        run_report.report, run_report.listeners = "", []  # nor does it stand there that the run failed
         raise
 
 

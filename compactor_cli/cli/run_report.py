@@ -86,7 +86,7 @@ class RunReport:
     def close(self, exit_code: int, error: str) -> None:
         """The run is over: emit that, and write the report as JSON by the schema ``report``, an input a line.
 
-        What one of them cannot write is said in those after it, and raised.
+        What one of them cannot write stands in those after it, and is raised.
         """
         failure: CompactError | None = None
         for listener in self.listeners:

@@ -350,7 +350,7 @@ class _EventReader:
         )
 
     def _replied(self, index: int, call: int, result: ToolResult) -> None:
-        """What the user answered to a call that asked, each answer after its question, or said to one that reported."""
+        """What the user answered to a call that asked, each answer after its question, or to one that reported."""
         questions, refused = self.asked[call], refusal(result)
         if refused is not None or result.is_error:
             replies: tuple[str, ...] = (refused or "",)

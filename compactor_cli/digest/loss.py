@@ -1,4 +1,4 @@
-"""Loss: what the covered records said that a text does not, by kind, and the share that it kept."""
+"""Loss: what the covered records hold that a text does not, by kind, and the share that it kept."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ _MOST_NAMES = 200
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
     """Something that is no longer there. ``score``: how likely it is needed, 0 to 1; ``record``: of the transcript,
-    counted from 0, where it was last said or shown; -1: only an earlier summary knew of it.
+    counted from 0, where it was last named or shown; -1: only an earlier summary knew of it.
     """
 
     kind: str

@@ -63,7 +63,7 @@ _MIN_AGREED_TERMS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """A sentence that decides, a question with the user's answer, or a plan with what the user said to it.
+    """A sentence that decides, a question with the user's answer, or a plan with what the user answered.
 
     ``weight``: how surely it decides, from 2 on (4: the user chose). ``detail``: what the chosen option says.
     ``given_up``: the options not taken, or those that the user leaves to the agent (``leaves_open``). ``turn``: of
@@ -124,7 +124,7 @@ def proposes(sentence: str) -> bool:
 def decisions(
     events: Sequence[Event], taken_back: Collection[int] = (), words: FixedWords | None = None
 ) -> tuple[Decision, ...]:
-    """What was decided, in order: sentences of the assistant, its questions and plans with what the user said to them.
+    """What was decided, in order: sentences of the assistant, its questions and plans with what the user answered.
 
     ``taken_back``: positions of messages whose sentences settle nothing (see `overturned`).
     """
@@ -182,7 +182,7 @@ def _replace(found: dict[str, Decision], key: str, decision: Decision) -> None:
 
 
 def _judged_plan(call: Event, after: Sequence[Event], words: FixedWords) -> Iterator[Decision]:
-    """A plan that a call showed, with what the user said to it: at the call, or next where he only stopped it."""
+    """A plan that a call showed, with what the user answered: at the call, or next where he only stopped it."""
     plan, result = argument(call.arguments, ("plan",)), after[0]
     if not plan.strip() or (result.is_error and not result.is_refusal):
         return
@@ -461,7 +461,7 @@ _ASSENT = pattern(
 
 
 def is_pending(record: int, analysis: Analysis) -> bool:
-    """Whether nobody has said or done anything since a message; over a service, look-ups and questions aside."""
+    """Whether nobody has written or done anything since a message; over a service, look-ups and questions aside."""
     since = [event for event in (*analysis.events, *analysis.kept) if event.record > record]
     if analysis.is_dialogue and any(map(is_service_call, analysis.events)):
         return not any(e.kind is EventKind.USER or (is_service_call(e) and not is_lookup(e.name)) for e in since)

@@ -485,7 +485,7 @@ _EXECUTES = pattern(
 
 
 def _unpushed(commits: Sequence[Commit], runs: Sequence[Run], before: WorkState) -> tuple[Commit, ...]:
-    """The commits after the newest push, or after git said that nothing is left to push of their branch.
+    """The commits after the newest push, or after git reported that nothing is left to push of their branch.
 
     None where neither was seen: nobody may want it.
     """

@@ -201,7 +201,7 @@ def interjections(values: Sequence[Value]) -> frozenset[int]:
     """The prompts that were queued while the model worked and delivered to it, where no other record holds them.
 
     A prompt that was dequeued is a message of its own; of one that was delivered in the middle of a turn newer clients
-    write an attachment. One that was taken back was not said.
+    write an attachment. One that was taken back was not sent.
     """
     waiting: list[int] = []
     delivered: set[int] = set()

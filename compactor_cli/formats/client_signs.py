@@ -140,7 +140,7 @@ _OF_SUBAGENT = re.compile(rb'"isSidechain": ?true|"type": ?"agent_progress"|"par
 
 
 def subagent_parts(record: Record) -> tuple[Part, ...]:
-    """What a subagent said, called and got, where a record that no model is shown tells of it."""
+    """What a subagent wrote, called and got, where a record that no model is shown tells of it."""
     if not _OF_SUBAGENT.search(record.raw):
         return ()
     value = parse(record.raw)
@@ -397,7 +397,7 @@ def short_name(name: str) -> str:
 
 
 def written_call(text: str) -> tuple[str, ToolCall] | None:
-    """The words and the call in what an agent said that calls no tool by name; None where no call is written there."""
+    """The words and the call in what an agent wrote that calls no tool by name; None where no call is written there."""
     if found := _WRITTEN_FUNCTION.search(text):
         given: dict[str, Any] = {key: value.strip("\n") for key, value in _WRITTEN_PARAMETER.findall(found[2])}
         return text[: found.start()].rstrip(), ToolCall(id="", name=found[1], arguments=given)
@@ -463,7 +463,7 @@ def reply_to_report(result: str) -> str:
 
 
 def is_unmarked_refusal(value: Any, text: str) -> bool:
-    """Whether a record gives as the result of a call, and without a sign, what the user said when turning it down.
+    """Whether a record gives as the result of a call, and without a sign, what the user wrote when turning it down.
 
     Claude Code 2 does so: an error of the call itself it begins with the exit code, or puts into an element.
     """

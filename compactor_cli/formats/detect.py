@@ -361,7 +361,7 @@ class _Session:
         return any(parent in (value.get("uuid"), value.get("id")) for value in values)
 
     def _is_begun(self) -> bool:
-        """Whether anything was said. Several first lines in a row are one beginning (a forked session, a prompt)."""
+        """Whether a message came. Several first lines in a row are one beginning (a forked session, a prompt)."""
         return any(message.role not in (Role.META, Role.SYSTEM) for message in self.dialect.read(self.records))
 
     def _key_of(self, value: Any) -> str:

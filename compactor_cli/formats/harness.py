@@ -169,7 +169,7 @@ def user_text(message: Message) -> str:
 
 
 def refusal(result: ToolResult) -> str | None:
-    """What the person said when turning down the call that this answers: empty if nothing; None: it was not refused."""
+    """What the user wrote when turning down the call that this answers: empty if nothing; None: it was not refused."""
     if not result.text.lstrip().startswith(_speaker("").refusals):
         return None
     found = _REASON.search(result.text)

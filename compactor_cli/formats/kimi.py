@@ -34,7 +34,7 @@ _STEP_EVENTS = ("content.part", "tool.call", "step.end")
 class Folded:
     """The client's own folding of a session's events. A step that was interrupted stays open until the next one
     begins; it leaves nothing if it wrote nothing, and its calls without results are answered by the client. What is
-    said while calls run comes after their results.
+    written while calls run comes after their results.
 
     ``history`` has for each of its messages the first record. A message that no record holds is there under another
     record: the result of a call that was broken off under its step, what the client writes next to a summary of

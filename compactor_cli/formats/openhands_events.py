@@ -61,7 +61,7 @@ def _own_id(number: Any) -> str:
 
 
 def _event_pieces(event: Value, place: JsonPath) -> list[LocatedPart]:
-    """What the user or the agent said and the call it made, or a tool's answer."""
+    """What the user or the agent wrote and the call it made, or a tool's answer."""
     if _role(event) is Role.META:
         return []
     if not _is_action(event):

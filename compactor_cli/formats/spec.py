@@ -272,7 +272,7 @@ class SpecDialect(RecordDialect):
         return next((time for path in paths if (time := time_of(lookup(value, path)))), "")
 
     def _role(self, value: Mapping[str, Any], found: Sequence[Part], first: Any, roles: Sequence[_RoleRule]) -> Role:
-        """What the first rule says that applies; META where none does, and where nothing is said."""
+        """What the first rule says that applies; META where none does, and where there are no words."""
         if not found and self._spec["message"].get("empty") == "meta":
             return Role.META
         for applies, rule in roles:

@@ -303,7 +303,7 @@ class Cline(RecordDialect):
         return 3 if any(text.lstrip().startswith(_DETAILS) or _CLINE_RESULT.match(text) for text in texts) else 0
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record; what the user said in an answer is a text after the other parts."""
+        """One message per record; what the user wrote in an answer is a text after the other parts."""
         found: list[Message] = []
         asked: list[ToolCall] = []
         for message in map(_cline_message, (record.value for record in records)):
@@ -359,7 +359,7 @@ def _cline_message(value: Any) -> Message:
             embedded += (Text(text=words) for _, words in _QUOTED.findall(text) if words)
     parts = (*(block.part for block in read), *embedded)
     if role is not Role.ASSISTANT:
-        # The user, if anything but answers and the client's own words is said.
+        # The user, if there is anything but answers and the client's own words.
         texts = (part.text.lstrip() for part in parts if isinstance(part, Text))
         has_words = any(text and not text.startswith(_CLINE_OWN) for text in texts)
         has_others = any(not isinstance(part, Text | ToolResult) for part in parts)

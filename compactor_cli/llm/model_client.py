@@ -191,7 +191,7 @@ class ModelClient:
                 self._report(call, Answered.FAILED, started, error=getattr(failure, "reason", type(failure).__name__))
                 raise
             self.spend.settle(reservation, reply)
-            if reply.input_tokens:  # the provider said so
+            if reply.input_tokens:  # the provider counted
                 self._rate_limiter.took(number, reply.input_tokens + reply.output_tokens)
             self._report(call, Answered.BY_MODEL, started, reply)
             return reply

@@ -317,7 +317,7 @@ class SharedRateLimiter(RateLimiter):
         self._gate.took.remote(number, tokens)
 
     def pause(self, seconds: float) -> None:
-        """The provider said when to come back, and meant everyone."""
+        """The provider named when to come back, and meant everyone."""
         self._gate.pause.remote(seconds)
 
 
