@@ -125,6 +125,18 @@ def marker_for(transcript: Transcript, covered: Sequence[int], *, tokens: int, e
     )
 
 
+def with_unread(messages: Sequence[Message], covered: Sequence[int]) -> tuple[int, ...]:
+    """Covered records, and those that the newest summary before their end stands for, where nobody but its client can
+    read it: clients keep such a summary encrypted. Ascending; from the last summary on whose text is there.
+    """
+    summaries = [(i, found.text) for i in range(covered[-1] + 1) if (found := messages[i].summary)]
+    if not summaries or summaries[-1][1].strip():
+        return tuple(covered)
+    start = next((i for i, text in reversed(summaries) if text.strip()), 0)
+    gone = (i for i in range(start, summaries[-1][0]) if messages[i].superseded and not messages[i].is_meta)
+    return tuple(sorted({*covered, *gone}))
+
+
 def kept_outside(transcript: Transcript, plan: Plan) -> str:
     """The records that stay between covered ones, in words; empty where none do."""
     covered = plan.indices(Action.COVER)
@@ -201,7 +213,7 @@ class CompactionWork:
         tokens = self.plan.tokens_before
         if previous:
             tokens = base_tokens(self.transcript, count_messages(self.counter, self.transcript.messages))
-        covered = self.plan.indices(Action.COVER)
+        covered = with_unread(self.transcript.messages, self.plan.indices(Action.COVER))
         marker = marker_for(self.transcript, covered, tokens=tokens, end=end_hash(trial))
         is_apart = self.settings.keep.by not in UNBROKEN
         marker = replace(marker, kept_outside=kept_outside(self.transcript, self.plan)) if is_apart else marker

@@ -15,7 +15,7 @@ from compactor_cli.archive.store import Archive
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.digest import Digest
 from compactor_cli.digest.loss import Dropped, dropped
-from compactor_cli.engine import marker_for
+from compactor_cli.engine import marker_for, with_unread
 from compactor_cli.formats.clients import sent, sent_messages
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.group.exchanges import group
@@ -133,7 +133,10 @@ def digest_session(
         remember(archive.folder)
     if not covered:
         return done
-    budget, count = limit.budget(sum(tokens[i] for i in covered), settings, counter)
+    covered = with_unread(transcript.messages, covered)
+    unread = tuple(replace(m, superseded=False) for i in covered if (m := transcript.messages[i]).superseded)
+    covered_tokens = sum(tokens[i] for i in covered) + sum(count_messages(counter, unread))
+    budget, count = limit.budget(covered_tokens, settings, counter)
     template = load_template(settings.template).sized(budget)
     # It stands in no output yet: its end is open.
     marker = marker_for(transcript, covered, tokens=base_tokens(transcript, tokens))

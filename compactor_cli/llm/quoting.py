@@ -192,6 +192,7 @@ def earlier(request: Request, policy: Previous, load_original: LoadOriginal) -> 
     it was kept. Summaries further inside stay among the records.
     """
     messages = request.transcript.messages
+    covered = frozenset(request.covered)
     opening: list[int] = []
     texts: list[str] = []
     for index in request.covered:
@@ -212,7 +213,8 @@ def earlier(request: Request, policy: Previous, load_original: LoadOriginal) -> 
             old = tuple(_archived(marker, load_original, _MOST_GENERATIONS))
         else:
             # Before a client's own boundary, in the same file.
-            before = tuple(i for i in range(opening[-1]) if messages[i].superseded and not messages[i].is_meta)
+            gone = (i for i in range(opening[-1]) if messages[i].superseded and not messages[i].is_meta)
+            before = tuple(i for i in gone if i not in covered)
             old = (Strand(transcript=request.transcript, indices=before, prefix="s"),) if before else ()
         if old:
             return Earlier(strands=(*old, own))

@@ -13,8 +13,10 @@ from agent_cases import SAMPLES, Toolbox
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from compactor_cli import compact
 from compactor_cli.agents.session_digest import SizeLimit, digest_session, read_session
 from compactor_cli.archive.store import Archive
+from compactor_cli.formats.codex import PREFIX
 from compactor_cli.model.settings import Settings, settings_from
 from compactor_cli.plan.tokens import counter_for
 
@@ -174,3 +176,40 @@ def test_what_a_subagent_did_in_records_that_no_client_sends_is_in_the_digest(tm
     whole = settings_from({"keep_tail": 0}, Settings(), "test")
     text = digest_session(read_session(str(path)), whole, limit=SizeLimit(tokens=600)).summary
     assert "tide.py — created" in text
+
+
+def _codex_session(path: Path, replacement: dict[str, Any]) -> Path:
+    """A session of Codex in which the client replaced the beginning."""
+    asked, reply = "Build the lighthouse map.", "The lamps are sorted by height, because sailors look for the tallest."
+    later = ["Now print it.", *(f"Page {number} of the map is printed on blue paper." for number in range(80))]
+
+    def item(role: str, text: str) -> dict[str, Any]:
+        kind = "output_text" if role == "assistant" else "input_text"
+        return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+
+    lines: list[tuple[str, dict[str, Any]]] = [
+        ("session_meta", {"id": "S", "cwd": "/w", "originator": "o", "cli_version": "0.169.0"}),
+        *(("response_item", one) for one in (item("user", asked), item("assistant", reply))),
+        ("compacted", {"message": "", "replacement_history": [item("user", asked), replacement]}),
+        *(("response_item", item("assistant" if at else "user", text)) for at, text in enumerate(later)),
+    ]
+    stamp = "2026-03-01T10:00:00.000Z"
+    values = ({"timestamp": stamp, "type": kind, "payload": payload} for kind, payload in lines)
+    path.write_text("".join(f"{json.dumps(value)}\n" for value in values))
+    return path
+
+
+def test_records_whose_summary_only_the_client_can_read_are_summed_up(compactor: Toolbox, tmp_path: Path) -> None:
+    secret = {"type": "compaction", "encrypted_content": "gAAAA" * 40}
+    path = _codex_session(tmp_path / "opaque.jsonl", secret)
+    assert "because sailors look for the tallest" in compactor("digest", path)[1]
+    assert "because sailors look for the tallest" in compact(path, target="50%", keep_tail="1messages").summary
+    told = {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": f"{PREFIX}\nA map is built."}],
+    }
+    path = _codex_session(tmp_path / "told.jsonl", told)
+    out = compactor("digest", path)[1]
+    assert "A map is built." in out
+    assert "because sailors look for the tallest" not in out
