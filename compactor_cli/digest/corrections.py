@@ -54,6 +54,13 @@ _OWNS_TO_ERROR = pattern(
     r"|I got (?:that|this|it) wrong|my mistake|that was (?:wrong|incorrect))",
     re.IGNORECASE,
 )
+# How it owns that not one statement but its whole account does not hold.
+_OWNS_ACCOUNT = pattern(
+    r"\bmy (?:\w+ ){0,2}(?:account|analysis|diagnosis|explanation|reasoning|story|theory|timeline|understanding)"
+    r" (?:\w+ ){0,2}(?:wrong|incorrect|mistaken|flawed|off)\b"
+    r"|\bcorrect my (?:\w+ ){0,2}(?:account|analysis|explanation|timeline|understanding)\b",
+    re.IGNORECASE,
+)
 _ASKS_IF_SURE = pattern(r"\bare (?:you|we) (?:really )?sure\b", re.IGNORECASE)
 # How the user says that something does not work, or doubts that it does.
 _FAILURE = pattern(
@@ -290,7 +297,9 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
             if event.turn != turn and _OBJECTS.search(asked) and _OWNS_TO_ERROR.match(event.text):
                 # What was wrong, it says in its own words.
                 owned = " ".join(sentences(event.text)[:_MAX_OWNING_SENTENCES])
-                doubt(_meant(events, explained, asked), f"{asked} {owned}", _explains)
+                meant = _meant(events, explained, asked)
+                found |= _accounts_owned(events, explained, meant) if _OWNS_ACCOUNT.search(owned) else {}
+                doubt(meant, f"{asked} {owned}", _explains)
             if len(event.text) >= _REASONED_CHARS:
                 explained = [*explained, number][-_MAX_EXPLAINED:]
             spoken, turn = number, event.turn
@@ -307,7 +316,7 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
             elif spoken >= 0:
                 closings, words = [*closings, spoken][-_MAX_EXPLAINED:], event.text[:_MAX_CORRECTION_CHARS]
                 failed = _failed(words, closings, events)
-                doubt(failed, words, bool if _ASKS_IF_SURE.search(words) else _CLAIMS.search)
+                doubt(failed, words, bool if _ASKS_IF_SURE.search(words) else _claims)
                 for closing in failed:
                     for at, places in _findings_of_turn(events, closing):
                         found[at] = found.get(at, frozenset()) | places
@@ -376,7 +385,14 @@ _TELLS_OF_EDIT = pattern(
     re.IGNORECASE,
 )
 _CODE_SPAN, _WORD, _MIN_EXPLAINING = re.compile(r"`[^`\n]*`"), re.compile(r"[^\W\d_]+"), 3
-# What says that something works.
+
+
+def _claims(piece: str) -> bool:
+    """Whether a statement says that something works; what the user is asked to do does not."""
+    return _CLAIMS.search(piece) is not None and _ASKS_THE_USER.match(piece) is None
+
+
+_ASKS_THE_USER = pattern(r"\W*(?:please|let me know|go ahead|you can (?:now )?(?:try|test|run))\b", re.IGNORECASE)
 _CLAIMS = pattern(
     r"\b(?:now|will|works?|ready|done|fixed|clean|correctly|properly|pass(?:es|ed)?|perfect|complete)\b|[✅✓]",
     re.IGNORECASE,
@@ -405,6 +421,22 @@ def _meant(events: Sequence[Event], explained: Sequence[int], words: str) -> lis
     if not quoted and explained and (is_long or 2 * shared[explained[-1]] >= shared[best]):
         best = explained[-1]
     return [best] if shared.get(best, 0) >= _SHARED_WORDS else []
+
+
+def _accounts_owned(
+    events: Sequence[Event], explained: Sequence[int], meant: Sequence[int]
+) -> dict[int, frozenset[int]]:
+    """All that was explained in the message that is meant, and in others that tell the same, with half of its words."""
+    found: dict[int, frozenset[int]] = {}
+    words = {word for at in meant for word in terms(events[at].text)}
+    for at in explained if words else ():
+        if at in meant or 2 * len(words.intersection(terms(events[at].text))) >= len(words):
+            pieces = enumerate(statements_of(events[at].text))
+            explains = (
+                place for place, (text, form, _) in pieces if form is not StatementForm.CODE and _explains(text)
+            )
+            found[at] = frozenset(explains)
+    return found
 
 
 def _quotable(text: str) -> Iterator[Sequence[str]]:

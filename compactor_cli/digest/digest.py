@@ -31,11 +31,19 @@ from compactor_cli.digest.loss import loss
 from compactor_cli.digest.memory import UNCOMMITTED_BY_GIT, Memory, file_row, lasting_part, serialise
 from compactor_cli.digest.messages import is_rule, lasting
 from compactor_cli.digest.names import name_items, named_in
+from compactor_cli.digest.now import now_items
 from compactor_cli.digest.open import remembered_errors
-from compactor_cli.digest.sections import DROP_ORDER, HEADING_TOKENS, build_sections, names_tokens, texts_of
+from compactor_cli.digest.sections import (
+    DROP_ORDER,
+    HEADING_TOKENS,
+    SMALL_TOKENS,
+    build_sections,
+    names_tokens,
+    texts_of,
+)
 from compactor_cli.digest.services import dialogue_statements
 from compactor_cli.digest.settled import is_assent
-from compactor_cli.digest.statements import Statement, TokenCache
+from compactor_cli.digest.statements import ELLIPSIS, Statement, TokenCache
 from compactor_cli.digest.wants import outcome_of, stop_before
 from compactor_cli.digest.work_state import WorkState
 from compactor_cli.model.settings import HIERARCHICAL
@@ -55,6 +63,8 @@ _MADE_RATIO = 0.3
 _LOOKED_RATIO, _MAX_LOOKED_TOKENS = 0.5, 4_000
 # How many times its share the index of names may take of what nothing else needs.
 _NAMES_FACTOR = 2
+# From here on, tokens that nothing else needs go to a request that was cut.
+_MIN_SPARE_TOKENS = 40
 # Of work, a list of no more than a third of this is quoted whole or not at all.
 _LIST_CHARS = 900
 _SAME_CHARS = 16
@@ -195,10 +205,25 @@ class _Writer:
         room = left - index_tokens - sum(map(self.token_cache.item, lines.values()))
         best, tokens = self._best(choice, sections, lines, room, left - index_tokens // 2)
         self.remembered = self._to_remember(candidates)
+        best, tokens = self._with_whole_request(best, tokens, share)
         unused = self.request.budget_tokens - tokens - HEADING_TOKENS
         # Where statements leave room, the index takes more.
         most = min(unused, _NAMES_FACTOR * share)
         return {**best, Section.NAMES: name_items(self.analysis, texts_of(best), most, self.token_cache)}
+
+    def _with_whole_request(self, sections: Sections, tokens: int, reserved: int) -> tuple[Sections, int]:
+        """More of what was asked last, where nothing else needs the room; and the tokens of the whole.
+
+        Not in a small summary: the least that is planned may be more than its target has room for.
+        """
+        stated, budget = sections.get(Section.TASK, ()), self.request.budget_tokens
+        spare = budget - tokens - reserved - HEADING_TOKENS
+        if budget <= SMALL_TOKENS or spare < _MIN_SPARE_TOKENS or not any(ELLIPSIS in item.text for item in stated):
+            return sections, tokens
+        room = sum(map(self.token_cache.item, stated)) + spare
+        longer = {**sections, Section.TASK: now_items(self.analysis, room, self.token_cache)}
+        more = self._tokens(longer)
+        return (longer, more) if tokens < more <= tokens + spare else (sections, tokens)
 
     def _not_carried(self, offered: Iterable[Statement], sections: Sections) -> list[Statement]:
         """Without the statements of other clients' summaries that are carried whole or list the user's words."""

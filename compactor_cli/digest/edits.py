@@ -180,9 +180,10 @@ def _definition() -> re.Pattern[str]:
     )
 
 
-def added_names(changes: Iterable[tuple[str, str]], path: str = "") -> Iterator[str]:
+def added_names(changes: Iterable[tuple[str, str]], path: str = "", *, with_locals: bool = False) -> Iterator[str]:
     """The names that changes define and that what they replace did not, as ``name`` or ``name()``; headings of prose;
-    and what is renamed, as ``old → new``.
+    and what is renamed, as ``old → new``. Values within a function only where a change defines nothing else, unless
+    they are asked for.
 
     What begins like a heading is a comment in code.
     """
@@ -190,9 +191,11 @@ def added_names(changes: Iterable[tuple[str, str]], path: str = "") -> Iterator[
     for old, new in changes:
         if is_renamed(old, new):
             yield f"{old} → {new}"
-        before = set(_defined(old[:_MAX_NAMED_CHARS], names_headings))
-        new_names = dict.fromkeys(_defined(new[:_MAX_NAMED_CHARS], names_headings))
-        yield from (name for name in new_names if name not in before)
+        before = {name for name, _ in _defined(old[:_MAX_NAMED_CHARS], names_headings)}
+        new_names = dict(_defined(new[:_MAX_NAMED_CHARS], names_headings))
+        added = {name: is_local for name, is_local in new_names.items() if name not in before}
+        only_local = with_locals or all(added.values())
+        yield from (name for name, is_local in added.items() if only_local or not is_local)
 
 
 def is_renamed(old: str, new: str) -> bool:
@@ -224,13 +227,14 @@ def renamed_since(operations: Sequence[FileOperation]) -> dict[str, dict[str, st
 _CALLED = re.compile(r"(?<!def )(?<!func )(?<!function )\b([A-Za-z_$]\w{2,})(?=\()")
 
 
-def _defined(text: str, names_headings: bool) -> Iterator[str]:
+def _defined(text: str, names_headings: bool) -> Iterator[tuple[str, bool]]:
+    """The names that a text defines, each with whether it is a value within something."""
     for found in _definition().finditer(text):
         if name := found["name"]:
             is_call = bool(found["call"]) and found["kind"] not in ("class", "type", "struct", "interface")
-            yield f"{name}()" if is_call else name
+            yield (f"{name}()" if is_call else name), found["kind"] == "const" and found[0][0].isspace()
         elif name := found["set"] or (names_headings and found["head"]):
-            yield name
+            yield name, False
 
 
 def definitions_around(old: str, new: str, text: str) -> Iterator[str]:
@@ -271,9 +275,9 @@ def _enclosing(above: Sequence[str], indent: int) -> str:
         if not line.strip() or depth >= indent:
             continue
         # What is given a value on one line has nothing in it.
-        found = "" if _ASSIGNS.fullmatch(line) else next(_defined(line, names_headings=False), "")
+        found = None if _ASSIGNS.fullmatch(line) else next(_defined(line, names_headings=False), None)
         if found:
-            return found
+            return found[0]
         if line.strip()[0] in "})]":
             break
         # What neither opens nor closes a block is text.

@@ -55,6 +55,8 @@ from compactor_cli.model.value import dataclass
 _MAX_STEPS_TO_OTHER_WAY = 3
 # Runs that are looked through for one that passes: time stays linear in very long sessions.
 _MAX_LATER = 300
+# Runs before one that are compared with it.
+_MAX_BEFORE = 20
 # An error of this many events ago is still what the work is about.
 _RECENT_EVENTS = 40
 # What is written about an error follows it closely.
@@ -175,6 +177,7 @@ def find_errors(
             others = dict.fromkeys(one.path for one in tried if not (one.is_in_passing or one.path in found.fixes))
             is_fixed = found.status is Status.FIXED
             line = places_line(run.output, found.fixes, is_in=is_fixed) or found.line
+            line = _without_printed(line, run, (*without, *acting[max(0, number - _MAX_BEFORE) : number]))
             found = replace(found, line=line, tried=tuple(others))
             if is_fixed:
                 if not (found.fixes or found.other_way):
@@ -188,13 +191,21 @@ def find_errors(
                 newest[run.key, run.line] = replace(found, fixing=fixing, is_in_part=is_in_part)
                 continue
             newest |= partly
-            is_past = bool(since) and _is_tried_again(run, later)
+            is_past = _is_tried_again(run, later, is_edited=bool(since))
             if not (is_past or any(_fails_otherwise(run, one, read) for one in without)):
                 # What a test prints in this form may be what it logged.
                 named = () if failed_tests(run.output) else erring_files(run.output).items()
                 files = tuple(file for file, line in named if not any(is_about(path, line) for path in found.fixes))
                 newest[run.key, run.line] = replace(found, explained=_explained(events, run), files=files)
     return tuple(sorted((error for error in newest.values() if error.line), key=lambda error: error.event))
+
+
+def _without_printed(line: str, run: Run, others: Sequence[Run]) -> str:
+    """An error line without what other runs of the same print that pass, if more is left: tests provoke errors too."""
+    outputs = [one.output for one in others if one.outcome is CommandOutcome.OK and _runs(one, run)]
+    parts = [(part, part.strip(f" {ELLIPSIS}")) for part in line.split(" · ")]
+    own = [(part, bare) for part, bare in parts if not any(bare in output for output in outputs)]
+    return " · ".join(part for part, _ in own) if any(bare for _, bare in own) else line
 
 
 # What the assistant says of an error that is none of the work's, or needs nothing.
@@ -227,7 +238,7 @@ def never_ran(run: Run) -> bool:
 
 _NEVER_RAN = pattern(
     r"command not found|\bno task \S|[Mm]issing script|No rule to make target|[Uu]n(?:known|recognized) (?:sub)?command"
-    r"|\(eval\):\d+: (?:permission denied|no such file)"
+    r"|\(eval\):\d+: (?:permission denied|no such file)|[Cc]an(?:'t|not) find a (?:root directory|config)"
 )
 # Above the packages that could not be set up for that.
 _NO_FOLDER, _MAX_HEAD_CHARS = pattern(r"^stat \S+: directory not found$", re.MULTILINE), 400
@@ -324,11 +335,23 @@ def _fails_otherwise(run: Run, other: Run, read: _Reader) -> bool:
     return other.outcome is CommandOutcome.FAILED and shows_all and _is_gone(run, other, read)
 
 
-def _is_tried_again(run: Run, later: Sequence[Run]) -> bool:
-    """Whether what was to be handed to others failed again, of whatever: after edits the last try says what is open."""
-    programs = _programs(acting_part(run.command)) if _is_outward(run.command) else ()
-    failed = (one for one in later if programs and one.outcome is CommandOutcome.FAILED)
-    return any(set(programs).issubset(_programs(acting_part(one.command))) for one in failed)
+def _is_tried_again(run: Run, later: Sequence[Run], *, is_edited: bool) -> bool:
+    """Whether what was to be handed to others failed again, of whatever: the last try says what is open, after edits or
+    where it is the same to the letter."""
+    if not _is_outward(run.command):
+        return False
+    programs, words = set(_programs(acting_part(run.command))), _from_outward(run.command)
+    failed = [one for one in later if one.outcome is CommandOutcome.FAILED]
+    return any(
+        (is_edited and bool(programs) and programs.issubset(_programs(acting_part(one.command))))
+        or (words and one.command.endswith(words))
+        for one in failed
+    )
+
+
+def _from_outward(command: str) -> str:
+    found = _OUTWARD.search(command)
+    return command[found.start() :] if found else ""
 
 
 def _runs(other: Run, run: Run) -> bool:

@@ -440,7 +440,7 @@ def _apply(state: FileState, operation: FileOperation) -> None:
     elif operation.action is FileAction.EDIT:
         state.edits += (not operation.only_undoes) - operation.undoes
     is_anew = operation.action is FileAction.CREATE
-    gone = [*added_names(((new, old) for old, new in operation.replaced), operation.path)]
+    gone = [*added_names([pair[::-1] for pair in operation.replaced], operation.path, with_locals=True)]
     for name in gone:
         state.within.pop(name, None)
         if name not in state.added and name.endswith("()") and not (is_anew or operation.path.endswith(PROSE)):
@@ -455,7 +455,7 @@ def _apply(state: FileState, operation: FileOperation) -> None:
             state.added[name] = None
     for name in operation.within:
         state.within.pop(name, None)
-        if name not in state.added:
+        if not (name in state.added or name in gone):
             state.within[name] = None
     replaced = [pair for pair in operation.replaced if pair[0] or operation.action is FileAction.CREATE]
     standing = (line for line in state.lines if not any(_overwrites(line, *pair) for pair in replaced))

@@ -117,11 +117,11 @@ def condensed(
     is_of_checks = False
     for place, (piece, form, is_heading) in enumerate(_with_leads(text)):
         is_of_checks = _HEADS_CHECKS.search(piece) is not None if is_heading else is_of_checks
-        if not (is_noise(piece) or is_courtesy(piece)):
+        if form is StatementForm.CODE or not (is_noise(piece) or is_courtesy(piece)):
             pieces.append(Statement(text=piece, event=0, place=place, form=form))
             if is_heading:
                 outline.append(pieces[-1])
-            elif is_of_checks and "`" in piece:
+            elif is_of_checks and ("`" in piece or form is StatementForm.ITEM):
                 checks.append(pieces[-1])
     spoken = [one for one in pieces if one.form in (StatementForm.SENTENCE, StatementForm.ITEM)]
     asked = checks + [one for binds in (is_rule, lasting, ASKS_FOR.search) for one in spoken if binds(one.text)]
@@ -140,7 +140,8 @@ def condensed(
     shown_text = " ".join(one.text for one in first)
     left = tokens - token_cache.text(shown_text) - 2 * len(first)
     rest = [one for one in pieces if one.form is not StatementForm.CODE and one not in first]
-    rest = more(rest, shown_text, left)
+    code = _whole_blocks(pieces, left // 2, token_cache)
+    rest = [*code, *more(rest, shown_text, left - _cost(code, token_cache))]
     taken = sorted({*first, *rest}, key=lambda one: one.place)
     is_cut = taken and any(one.place > taken[-1].place for one in pieces)
     return f"{joined(taken)} {ELLIPSIS}" if is_cut else joined(taken)
@@ -168,6 +169,17 @@ def _by_clauses(text: str, tokens: int, token_cache: TokenCache) -> str:
 
 _CLAUSE_END = pattern(r"(?<=[,;:.!?])\s+|\n+|\s+(?=(?:and|but|or|so|then|because|which|while|if|when)\s)")
 _MIN_PIECES, _MIN_CLAUSES_CHARS = 3, 24
+
+
+def _whole_blocks(pieces: Sequence[Statement], tokens: int, token_cache: TokenCache) -> list[Statement]:
+    """The blocks of code that fit as a whole: lines out of one are nothing to run."""
+    found = list[Statement]()
+    for form, block in groupby(pieces, key=lambda one: one.form):
+        lines = [*block]
+        if form is StatementForm.CODE and (cost := _cost(lines, token_cache)) <= tokens:
+            found += lines
+            tokens -= cost
+    return found
 
 
 def _cost(pieces: Iterable[Statement], token_cache: TokenCache) -> int:

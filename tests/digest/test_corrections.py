@@ -454,3 +454,20 @@ def test_a_name_that_only_a_test_stopped_using_says_nothing_of_a_statement_about
             answer("ok", "e"),
         )
         assert ("(files edited since)" in shown(known, edit, says("Edited."), *AFTER)) is is_marked
+
+
+def test_an_account_that_the_assistant_owns_to_be_wrong_is_in_doubt_wherever_it_was_told() -> None:
+    told = (
+        "The branch of the gauge stays after a reset, since the store moves it to the new harbour. That is how the old "
+        "lines came into the second report: the store found them under the new harbour and took them for its own."
+    )
+    asked = user("the branch of the gauge was deleted with the first report of the store, no?")
+    owned = says("You're right to question that - let me correct my understanding. Then my timeline is wrong.")
+    first = says(f"Here is what happened. {told}")
+    assert len(doubted(first, user("so it comes back?"), says(f"No. {told}"), asked, owned)) == 3
+    assert len(doubted(first, user("so it comes back?"), says(f"No. {told}"), asked, says("You're right."))) == 1
+
+
+def test_what_the_user_was_asked_to_try_is_not_in_doubt_when_it_fails() -> None:
+    asks = says("The report is fixed now.\n\nPlease try it once more, this will show which of the two harbours it is.")
+    assert doubted(asks, user("it still shows two reports of the harbour")) == ["The report is fixed now."]

@@ -1017,7 +1017,9 @@ def test_a_commit_that_failed_is_done_by_a_later_commit_alone() -> None:
     assert shown(EDIT, failed, staged)[0][0].endswith("husky - pre-commit script failed (code 1) — failed")
     other = ran("git add a.py && git commit -m 'Store UTC'", "error: agent returned an error", is_error=True)
     assert [text for text in shown(failed, EDIT, staged, other)[0] if "husky" in text] == []
-    assert any("husky" in text for text in shown(EDIT, failed, staged, other)[0])
+    assert [text for text in shown(EDIT, failed, staged, other)[0] if "husky" in text] == []
+    another = ran("git add b.json && git commit -m 'Add b'", "error: agent returned an error", is_error=True)
+    assert any("husky" in text for text in shown(EDIT, failed, staged, another)[0])
     looks = ran("ls", "a.py") * 30
     done = ran("git commit -F note.txt", "[utc 4f1c2aa] Store UTC\n 1 file changed, 1 insertion(+)")
     open_ones, fixed = shown(EDIT, failed, staged, *looks, done)
@@ -1072,3 +1074,14 @@ def test_an_error_that_two_programs_report_from_their_folders_is_stated_once() -
 def test_a_selected_test_is_contained_in_a_run_of_its_whole_package() -> None:
     assert contains("go test ./tide/ -v", "go test ./tide/ -run TestLow -v")
     assert not contains("go test ./moon/ -v", "go test ./tide/ -run TestLow -v")
+
+
+def test_what_a_test_that_passes_prints_in_the_form_of_errors_is_none_of_a_failing_run() -> None:
+    logged = "error: All fail\n(pass) the limiter reports what failed\n"
+    failed = ran(
+        "bun test", f"{logged}error: expect(received).toBe(expected)\n(fail) the gauge is merged\n1 fail", is_error=True
+    )
+    passed = ran("bun test", f"{logged}(pass) the gauge is merged\n0 fail")
+    own = "`bun test`: (fail) the gauge is merged · error: expect(received).toBe(expected)"
+    assert shown(failed, EDIT, passed)[1] == [f"{own} → fixed by src/a.py"]
+    assert shown(passed, EDIT, failed)[0] == [f"{own} — failing when last run"]

@@ -532,3 +532,23 @@ def test_who_calls_a_name_that_was_put_for_another_since_is_open_until_it_is_edi
     assert is_open()
     assert not is_open(mended, answer("ok", "3"))
     assert not is_open(ran("go test ./...", "ok  \ttide\t0.1s"))
+
+
+def shown_files(*messages: Message) -> list[str]:
+    return [item.text for item in file_items(replay(file_operations(events_of(*messages))), 400, token_cache(), EN)]
+
+
+def test_values_within_a_function_are_named_only_where_an_edit_defines_nothing_else() -> None:
+    created = "export function merge() {\n  const left = 1\n  const right = 2\n}\n"
+    wrote = call("Write", "1", file_path="merge.ts", content=created), answer("File created", "1")
+    edit = call("Edit", "2", file_path="merge.ts", old_string="= 2\n", new_string="= 2\n  const sum = left\n")
+    assert shown_files(*wrote)[0] == "merge.ts — created: + merge()"
+    assert shown_files(*wrote, edit, answer("ok", "2"))[0].startswith("merge.ts — created, edited: + merge(), sum")
+
+
+def test_a_value_that_an_edit_took_out_is_not_named_as_what_it_stands_in() -> None:
+    there = "function run() {\n  const found = merge(\n    pairs,\n  )\n}\n"
+    looked = call("Read", "1", file_path="run.ts"), answer(there, "1")
+    taken = "  const found = merge(\n    pairs,\n  )\n"
+    edit = call("Edit", "2", file_path="run.ts", old_string=taken, new_string="  merge(\n    others,\n  )\n")
+    assert "found" not in shown_files(*looked, edit, answer("ok", "2"))[0]

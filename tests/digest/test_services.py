@@ -142,7 +142,13 @@ def test_of_the_fields_of_options_those_that_differ_stand_and_what_is_left_out_i
         for n, cabin in ((1, "economy"), (2, "business"))
     )
     asks = says(f"These are free:\n\n{listed}\n\nShall I book both of them for you?")
-    reply = now(told(asks, user("Yes, please do that."), tokens=260)).partition("In reply to: ")[2]
+    before = [
+        says(
+            f"The harbour of island {n} is closed in winter, because the ferries wait there for repairs of their hulls."
+        )
+        for n in range(9)
+    ]
+    reply = now(told(*before, asks, user("Yes, please do that."), tokens=260)).partition("In reply to: ")[2]
     assert "HAT101 · Cabin: economy · $110 … 2. Flight 2 · HAT102 · Cabin: business · $210 …" in reply
 
 

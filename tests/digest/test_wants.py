@@ -9,6 +9,7 @@ from conversation import (
     answer,
     call,
     conversation,
+    count,
     digest,
     events_of,
     items,
@@ -110,7 +111,7 @@ def test_a_call_that_was_stopped_again_is_stated_once() -> None:
 
 
 def test_of_a_long_message_a_line_that_leads_what_is_quoted_stands_before_it() -> None:
-    listed = "\n".join(f"    {number} + the gauge of harbour {number} counts its lines twice" for number in range(40))
+    listed = "\n".join(f"    {number} + the gauge of harbour {number} counts its lines twice" for number in range(90))
     one = digest(conversation(user(f"again, this is not right:\n\n{listed}"), says("I see."), BUILD), 700)
     assert texts(one, Section.TASK)[0].startswith("Asked: again, this is not right: ")
 
@@ -239,7 +240,7 @@ def test_a_bug_is_told_on_from_its_title_and_not_by_whichever_sentences_are_shor
     title = "Naming a gauge by its harbour and number drops the second zero of every reading that the feed sends."
     cause = "The reader strips zeros from both ends of the text. The easy way is to strip them in front only."
     rules = "1. Look into the code first.\n2. Write one command.\n3. Then fix it.\n4. Check every change again. "
-    one = digest(conversation(user(f"<report>\n{title}\n{cause}\n</report>\n{rules * 8}"), says("I look.")), 420)
+    one = digest(conversation(user(f"<report>\n{title}\n{cause}\n</report>\n{rules * 24}"), says("I look.")), 420)
     request = texts(one, Section.TASK)[0]
     assert f"{title} {cause}" in request
 
@@ -335,7 +336,7 @@ def test_a_limit_that_the_user_set_early_is_kept_before_newer_words() -> None:
 
 
 def test_of_a_message_with_pasted_data_the_words_around_it_are_quoted() -> None:
-    data = '{"type":"message","role":"assistant","content":[{"type":"call","id":"' + "7f3a" * 400 + '"}]}'
+    data = '{"type":"message","role":"assistant","content":[{"type":"call","id":"' + "7f3a" * 1600 + '"}]}'
     pasted = f"we need to tackle this bug:\n{data}\nthe reason is that a reading stands between call and answer"
     session = conversation(user(LONG), says("ok"), user(pasted), BUILD)
     shown = " ".join(texts(digest(session, 900), Section.TASK))
@@ -652,3 +653,23 @@ def test_a_rule_stands_once_where_its_whole_message_is_quoted() -> None:
     long = f"it broke when I started it again. Themes must NEVER break the start.\n{'the trace of it goes on ' * 20}"
     one = digest(conversation(user("write themes"), says("Done."), user(long), says("Mended."), user("go on")), 3_000)
     assert sum("NEVER" in text for text in texts(one, Section.USER)) == 1
+
+
+def test_a_request_that_is_cut_has_what_nothing_else_needs_and_its_code_as_a_whole() -> None:
+    code = "gauge = Gauge(\n    harbour=2,\n)\nprint(gauge.level())"
+    rules = " ".join(f"Rule {number}: look at the page of harbour {number} before any edit." for number in range(60))
+    report = f"The level is wrong:\n\n```python\n{code}\n```\n\nFix it. {rules}"
+    one = digest(conversation(user(report), says("I look.")), 800)
+    (request, *_) = texts(one, Section.TASK)
+    assert "gauge = Gauge( ·     harbour=2, · ) · print(gauge.level())" in request
+    assert count(rendered(one.summary)) > 720
+
+
+def test_all_that_is_to_be_verified_stands_before_the_details_of_a_long_plan() -> None:
+    steps = "\n".join(
+        f"- Step {number} reads the page of harbour {number} and writes its level." for number in range(50)
+    )
+    checks = "1. `make test` passes\n2. Open a report of two harbours and look for lines that stand twice"
+    plan = f"Implement this plan:\n\n## Steps\n\n{steps}\n\n## Verification\n\n{checks}\n"
+    request = texts(digest(conversation(user(plan), says("I look."), BUILD), 600), Section.TASK)[0]
+    assert "look for lines that stand twice" in request
