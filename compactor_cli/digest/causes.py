@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
 from itertools import chain
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.checks import OF_TESTS, changes_code
@@ -18,6 +19,9 @@ from compactor_cli.digest.noise import is_narration, may_have
 from compactor_cli.digest.statements import COLONS, ELLIPSIS, GAP, sentences
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
+
+if TYPE_CHECKING:
+    from compactor_cli.digest.analysis import Analysis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,12 @@ class Cause:
     names: frozenset[str]
     edited: tuple[str, ...] = ()
     fixing: str = ""
+
+
+def is_unfixed(cause: Cause, analysis: Analysis) -> bool:
+    """Whether something was found to be wrong since the newest request, and nothing was edited for it."""
+    is_newest = analysis.events[cause.event].turn == analysis.events[-1].turn
+    return is_newest and not (cause.edited or analysis.is_dialogue)
 
 
 _FINDS_CAUSE = pattern(

@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from itertools import chain, pairwise, takewhile, zip_longest
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.causes import Cause
+from compactor_cli.digest.causes import Cause, is_unfixed
 from compactor_cli.digest.checklists import done_since
 from compactor_cli.digest.checks import COMPILER_PLACE, TEST_FILE, brief, contains, is_test
 from compactor_cli.digest.choices import asks, chosen_options, last_question, options_of
@@ -317,6 +317,7 @@ def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     return chosen(
         (
             *unfixed[:newest],
+            *(_cause_item(cause, analysis) for cause in reversed(analysis.causes) if is_unfixed(cause, analysis)),
             *undone,
             *unfixed[newest:],
             *_unfinished(analysis),
@@ -566,7 +567,7 @@ def fixed_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache)
     offers = chain.from_iterable(
         filter(None, pair)
         for pair in zip_longest(
-            (_cause_item(cause, analysis) for cause in reversed(analysis.causes)),
+            (_cause_item(one, analysis) for one in reversed(analysis.causes) if not is_unfixed(one, analysis)),
             (_error_item(error, analysis) for error in ranked),
         )
     )
