@@ -245,6 +245,7 @@ _MIN_EXPLAINING_CHARS = 200
 def _cause_in(pieces: Sequence[str]) -> str:
     """The sentence that finds a cause with those after it, and the one that names the fix; empty without one."""
     finds = (i for i, one in enumerate(pieces) if finds_cause(one) and not _ANNOUNCES.match(one))
+    finds = (i for i in finds if not _OWN_STEP.search(pieces[i]))
     at = next((i for i in finds if not _UNSURE.search(pieces[i])), -1)
     if at < 0 or all(one.endswith(COLONS) for one in pieces[at : at + 2]):
         return ""  # or a heading
@@ -267,6 +268,8 @@ def _cause_in(pieces: Sequence[str]) -> str:
 
 
 _ENTRY = pattern(r"\d{1,2}[.)] ")
+# How something was run, which no edit fixes.
+_OWN_STEP = pattern(r"\b(?:because|since|as) I (?:ran|started|called|invoked|used|passed|was running)\b", re.IGNORECASE)
 # What it is about to look at, for whatever reason.
 _ANNOUNCES = pattern(
     r"\W*(?:now |first )?(?:I(?:['’]ll| will|['’]m going to)|let me|let['’]s) "

@@ -11,6 +11,7 @@ from itertools import islice
 from compactor_cli.digest.checks import OF_TESTS, chain_parts, contains, covered_since, is_test, selects_some
 from compactor_cli.digest.commands import CONCLUDES, CommandOutcome, Run
 from compactor_cli.digest.commits import Commit, after_rebases, earlier_hashes, find_commits, held_by
+from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.error_lines import conflicting_files
 from compactor_cli.digest.events import Event, EventKind, FileAction, results_of
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
@@ -464,7 +465,7 @@ def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[in
 
     Tests that were written since make no run of the code itself older; what git brought into the work tree does.
     """
-    brought = max((run.event for run in runs if _BRINGS.search(run.key) and _BROUGHT.search(run.output)), default=-1)
+    brought = max((run.event for run in runs if _BRINGS.search(run.key) and _brings_code(run.output)), default=-1)
     for run in runs:
         checks = is_test(run.command)
         is_run = checks or _EXECUTES.search(unquoted(run.command))
@@ -476,6 +477,16 @@ def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[in
 
 _BRINGS = pattern(r"\bgit (?:-C \S+ )?(?:merge|pull|rebase|cherry-pick|revert|am|stash (?:pop|apply))\b")
 _BROUGHT = pattern(r"^(?:Auto-merging |CONFLICT |Fast-forward\b|Merge made by |Updating [0-9a-f]{7})", re.MULTILINE)
+
+
+_CHANGED_FILE = pattern(r"^ (\S+) +\| +\d+", re.MULTILINE)
+
+
+def _brings_code(output: str) -> bool:
+    """Whether git says that it brought something into the work tree, and lists not only prose."""
+    changed = _CHANGED_FILE.findall(output)
+    is_prose = bool(changed) and all(path.endswith(PROSE) for path in changed)
+    return not is_prose and _BROUGHT.search(output) is not None
 
 
 _EXECUTES = pattern(

@@ -1086,3 +1086,18 @@ def test_what_a_test_that_passes_prints_in_the_form_of_errors_is_none_of_a_faili
     own = "`bun test`: (fail) the gauge is merged · error: expect(received).toBe(expected)"
     assert shown(failed, EDIT, passed)[1] == [f"{own} → fixed by src/a.py"]
     assert shown(passed, EDIT, failed)[0] == [f"{own} — failing when last run"]
+
+
+def test_all_that_was_edited_before_the_tests_passed_is_their_fix_though_they_name_their_own_file() -> None:
+    printed = "gauge.test.ts:8:3 - error: expect(received).toBe(expected)\n(fail) the gauge is merged\n1 fail"
+    edits = (*edit("src/gauge.ts", "merge()"), *edit("tests/gauge.test.ts", "toBe(2)"))
+    failed, passed = ran("bun test", printed, is_error=True), ran("bun test", "(pass) the gauge is merged\n0 fail")
+    (line,) = shown(failed, edits, passed)[1]
+    assert line.partition(" → ")[2].startswith("fixed by tests/gauge.test.ts, src/gauge.ts")
+
+
+def test_what_was_run_in_a_wrong_way_is_no_fault_that_an_edit_mends() -> None:
+    said = says(
+        "The gauge test failed because I ran it with `read_level` still building. It was found in no other run."
+    )
+    assert causes(said, edit("src/gauge.py", "read_level()")) == []

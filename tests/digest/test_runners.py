@@ -262,4 +262,4 @@ def test_a_test_that_passes_in_another_run_is_no_open_error() -> None:
     again = ran("bun test src/clock.test.ts", passed)
     one = digest(conversation(user("mend the clock"), failed, edit, again, says("Done.")), 3_000)
     assert not [text for text in texts(one, Section.PLAN) if "failing" in text]
-    assert any("has no drift" in text and "passed later" in text for text in texts(one, Section.ERRORS))
+    assert any("has no drift" in text and "fixed by src/clock.ts" in text for text in texts(one, Section.ERRORS))

@@ -483,6 +483,9 @@ def test_a_check_is_older_than_what_a_merge_brought_and_not_than_one_that_brough
 
     assert "before the newest edits" in facts("Auto-merging tide.py\nMerge made by the 'ort' strategy.")[0]
     assert "before the newest edits" not in facts("Already up to date.")[0]
+    fast = "Updating 08982b5..f1558ec\nFast-forward\n {} | 33 +++\n 1 file changed, 33 insertions(+)"
+    assert "before the newest edits" in facts(fast.format("lib/tide.py"))[0]
+    assert "before the newest edits" not in facts(fast.format("docs/tide.mdx"))[0]
 
 
 def test_the_region_of_a_conflict_that_was_seen_stands_with_it_and_only_its_own_file_fixes_it() -> None:
