@@ -492,7 +492,7 @@ def _stopped_half_way(arguments: list[str], output: Path, files: int, number: in
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "files"), [(signal.SIGKILL, 200), (signal.SIGINT, 40)])
+@pytest.mark.parametrize(("number", "files"), [(signal.SIGKILL, 60), (signal.SIGINT, 24)])
 def test_a_run_that_was_stopped_pays_nothing_twice(
     work: Path, spawn: Run, llm_server: LlmServer, number: signal.Signals, files: int
 ) -> None:

@@ -130,7 +130,7 @@ def test_every_command_that_reads_transcripts_stops_at_an_endless_line(
 
 
 def test_the_limits_of_a_batch_are_options_of_its_own(work: Path, compactor: Run) -> None:
-    (work / "bomb.jsonl.gz").write_bytes(gzip.compress(dataset_bytes(200)))
+    (work / "bomb.jsonl.gz").write_bytes(gzip.compress(dataset_bytes(30)))
     assert (
         "more than 50K" in compactor("batch", "--set", "max-unpacked=50K", "--output-dir", "out", "bomb.jsonl.gz").err
     )
