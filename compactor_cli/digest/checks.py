@@ -195,9 +195,19 @@ def after(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation]
 
 
 def covered_since(run: Run, changes: Sequence[FileOperation]) -> Iterator[FileOperation]:
-    """The changes after a check that it may look at: not at the sources of another language alone."""
+    """The changes after a check that it may look at: none of another language, or of an app next to its package."""
     languages = languages_checked(run)
-    return (change for change in after(run, changes) if may_look_at(languages, change))
+    package = _PACKAGE.search(run.command)
+    is_known = package and any(package[1] in change.path.split("/")[:-1] for change in changes)
+    for change in after(run, changes):
+        app = _APP.search(change.path) if is_known else None
+        if may_look_at(languages, change) and not (app and package and app[1] != package[1]):
+            yield change
+
+
+# `pnpm --filter @acme/clock test` is of the package in `packages/clock`; no package needs one of `apps`.
+_PACKAGE = pattern(r" (?:--filter|-F|-w|--workspace|workspace)[ =][\"']?(?:@[\w-]+/)?([\w-]+)[\"']?(?= )")
+_APP = pattern(r"(?:^|/)apps/([^/]+)/")
 
 
 def may_look_at(languages: Collection[str], change: FileOperation) -> bool:

@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.digest.events import Event, ToolKind, argument, command_of, objects
+from compactor_cli.digest.events import Event, FileAction, ToolKind, argument, command_of, objects
 from compactor_cli.digest.noise import MODIFIER, is_noise, is_scrap
 from compactor_cli.digest.shell import python_script
 from compactor_cli.model.patterns import pattern
@@ -33,6 +33,7 @@ _MAX_LINE_CHARS = 110
 _MAX_LINES, MAX_SHOWN_LINES = 3, 4
 _MAX_NAMED_CHARS = 40_000
 # What these endings name is prose: no check looks at it, and its headings are no comments.
+WRITING = (FileAction.EDIT, FileAction.CREATE)
 PROSE = (".md", ".mdx", ".markdown", ".txt", ".rst", ".adoc")
 
 
@@ -349,3 +350,25 @@ def changed_lines(replaced: Iterable[tuple[str, str]]) -> Iterator[tuple[bool, s
 
 # A shorter line may stand in many places.
 _MIN_CHANGED_CHARS = 10
+
+
+def debugging_lines(operations: Iterable[FileOperation]) -> dict[str, tuple[str, int]]:
+    """Files with a line that edits wrote to debug and that still stands, each with the first and its record."""
+    standing: dict[str, dict[str, int]] = {}
+    for one in operations:
+        found = standing.setdefault(one.path, {})
+        if one.action in (FileAction.DELETE, FileAction.REVERT) or one.path.endswith(PROSE):
+            found.clear()
+        for old, new in one.replaced if one.action in WRITING else ():
+            before, after = ({line.strip() for line in text.split("\n")} for text in (old, new))
+            for line in before - after if old else {*found} - after:
+                found.pop(line, None)
+            found |= {line: one.record for line in sorted(after - before) if _DEBUGS.search(line)}
+    return {path: next(iter(found.items())) for path, found in standing.items() if found}
+
+
+_DEBUGS = pattern(
+    r"(?://|#|/\*)\s*(?:debug(?:ging)?|temp(?:orary)?(?: debug\w*| log\w*)|todo:? remove)\b"
+    r"|\b(?:console\.(?:log|debug|error)|print|printf|println!?|log)\(f?[\"'`]\[?(?:debug|dbg)\b",
+    re.IGNORECASE,
+)

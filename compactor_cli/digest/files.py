@@ -13,6 +13,7 @@ from operator import itemgetter
 from compactor_cli.digest.commands import failed_with_code
 from compactor_cli.digest.edits import (
     PROSE,
+    WRITING,
     added_names,
     changed_lines,
     changes_of,
@@ -481,7 +482,6 @@ def is_throwaway(path: str) -> bool:
 
 
 _RANGES = ("offset", "limit", "view_range", "start_line", "end_line", "line_range", "n_lines", "line_offset")
-WRITING = (FileAction.EDIT, FileAction.CREATE)
 # What is shorter, like a bracket, stands in many lines that an edit of it does not mean.
 _MIN_REPLACED_CHARS = 4
 _MAX_PARTS = 6

@@ -15,11 +15,11 @@ from compactor_cli.digest.checklists import done_since
 from compactor_cli.digest.checks import COMPILER_PLACE, TEST_FILE, brief, contains, is_test
 from compactor_cli.digest.choices import asks, chosen_options, last_question, options_of
 from compactor_cli.digest.commands import Run, acting_part, command_key, shown
-from compactor_cli.digest.edits import PROSE, renamed_since
+from compactor_cli.digest.edits import WRITING, debugging_lines, renamed_since
 from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflict_region, conflicting_files
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, command_of
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open, same_part
-from compactor_cli.digest.files import WRITING, FileOperation
+from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.messages import UserMessage
 from compactor_cli.digest.settled import is_yes_or_no
@@ -295,6 +295,8 @@ def skill_items(found: Attached, room_tokens: int, token_cache: TokenCache, word
 
 
 _MAX_PATHS = 4
+# From here on there is room for twice as many.
+_ROOM_TOKENS = 400
 # Checks of the same age, lines of such, and the newest of the edits after them that are listed.
 _MAX_STALE, _MAX_STALE_PATHS = 3, 2
 _MAX_ENTRY_CHARS, _MAX_COMMAND_CHARS, _MIN_LINE_CHARS = 120, 90, 60
@@ -304,6 +306,8 @@ def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     """What is not finished: what failed last, to-dos, other errors, edits not committed or tested; then steps done."""
     undone, done = plan_items(analysis.plan, budget_tokens, token_cache, analysis.words)
     open_errors = [error for error in reversed(analysis.errors) if is_open(error, len(analysis.events))]
+    named = {_brief(error) for error in open_errors if not _ONLY_COUNTS.fullmatch(error.line)}
+    open_errors = [one for one in open_errors if not (_ONLY_COUNTS.fullmatch(one.line) and _brief(one) in named)]
     # In few tokens the beginning of an error is worth more than none.
     most = max(_MIN_LINE_CHARS, 2 * (budget_tokens - _MIN_LINE_CHARS))
     unfixed: list[Item] = []
@@ -320,7 +324,7 @@ def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
             *(_cause_item(cause, analysis) for cause in reversed(analysis.causes) if is_unfixed(cause, analysis)),
             *undone,
             *unfixed[newest:],
-            *_unfinished(analysis),
+            *_unfinished(analysis, 2 * _MAX_PATHS if budget_tokens >= _ROOM_TOKENS else _MAX_PATHS),
             *_offer(analysis),
             *_carried_errors(analysis),
             *done,
@@ -330,17 +334,9 @@ def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     )
 
 
-def _unfinished(analysis: Analysis) -> Iterator[Item]:
+def _unfinished(analysis: Analysis, paths: int) -> Iterator[Item]:
+    """What was done in part; ``paths``: how many files a line names."""
     words, work = analysis.words, analysis.work
-    by_paths: dict[str, list[Run]] = {}
-    for run, since in work.stale:
-        paths = _listed([*dict.fromkeys(one.path for one in reversed(since))], _MAX_STALE_PATHS)
-        by_paths.setdefault(paths, []).append(run)
-    for paths, runs in list(by_paths.items())[:_MAX_STALE]:
-        older = runs[:_MAX_STALE]
-        checks = words.comma.join(f"`{brief(run.key, _MAX_COMMAND_CHARS)}`" for run in older)
-        records = records_of(run.result_record for run in older)
-        yield Item(text=f"{words.stale} {paths}{words.colon}{checks}", records=records)
     lines: list[tuple[str, str, Iterable[int]]] = []
     in_part = {error.command: error.records for error in analysis.errors if error.is_in_part}
     for command, records in [*in_part.items()][-1:]:
@@ -349,7 +345,7 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
     for what, is_found in ((words.uncommitted, False), (words.found_changed, True)):
         files = [path for path in work.uncommitted if (path in work.found_changed) is is_found]
         changed = [f"{path}{moved.get(path, '')}" for path in files]
-        listed = f"{_listed(changed, 2 * _MAX_PATHS)}{_rest_by_folder(changed[2 * _MAX_PATHS :])}"
+        listed = f"{_listed(changed, paths)}{_rest_by_folder(changed[paths:])}"
         lines += [(what, listed, [work.uncommitted[path] for path in files])] if files else []
     tested = any(run.event > analysis.code_changed_at and is_test(run.command) for run in analysis.runs)
     renamed = {} if tested else renamed_since(analysis.operations)
@@ -359,7 +355,7 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
             lines.append((words.old_names, f"{state.path} ({pairs})", state.records[-1:]))
     if untried := _tests_not_run(analysis):
         lines.append((words.untried, _listed([*untried], _MAX_PATHS), untried.values()))
-    if debugging := _debugging_lines(analysis.operations):
+    if debugging := debugging_lines(analysis.operations):
         named = words.comma.join(
             f"{path} (`{opening(line, _MAX_LINE_CHARS)}`)" for path, (line, _) in debugging.items()
         )
@@ -376,6 +372,15 @@ def _unfinished(analysis: Analysis) -> Iterator[Item]:
         stashed = " — ".join((_listed(work.stashed, 2 * _MAX_PATHS), *why))
         lines.append((words.stashed, stashed, (work.stash_record,)))
     yield from (Item(text=f"{what}{words.colon}{text}", records=records_of(records)) for what, text, records in lines)
+    by_paths: dict[str, list[Run]] = {}
+    for run, since in work.stale:
+        edited = _listed([*dict.fromkeys(one.path for one in reversed(since))], _MAX_STALE_PATHS)
+        by_paths.setdefault(edited, []).append(run)
+    for edited, runs in list(by_paths.items())[:_MAX_STALE]:
+        older = runs[:_MAX_STALE]
+        checks = words.comma.join(f"`{brief(run.key, _MAX_COMMAND_CHARS)}`" for run in older)
+        records = records_of(run.result_record for run in older)
+        yield Item(text=f"{words.stale} {edited}{words.colon}{checks}", records=records)
 
 
 def _tests_not_run(analysis: Analysis) -> dict[str, int]:
@@ -400,26 +405,6 @@ _RUNS_TESTS = pattern(
 )
 
 
-def _debugging_lines(operations: Iterable[FileOperation]) -> dict[str, tuple[str, int]]:
-    """Files with a line that edits wrote to debug and that still stands, each with the first and its record."""
-    standing: dict[str, dict[str, int]] = {}
-    for one in operations:
-        found = standing.setdefault(one.path, {})
-        if one.action in (FileAction.DELETE, FileAction.REVERT) or one.path.endswith(PROSE):
-            found.clear()
-        for old, new in one.replaced if one.action in WRITING else ():
-            before, after = ({line.strip() for line in text.split("\n")} for text in (old, new))
-            for line in before - after if old else {*found} - after:
-                found.pop(line, None)
-            found |= {line: one.record for line in sorted(after - before) if _DEBUGS.search(line)}
-    return {path: next(iter(found.items())) for path, found in standing.items() if found}
-
-
-_DEBUGS = pattern(
-    r"(?://|#|/\*)\s*(?:debug(?:ging)?|temp(?:orary)?(?: debug\w*| log\w*)|todo:? remove)\b"
-    r"|\b(?:console\.(?:log|debug|error)|print|printf|println!?|log)\(f?[\"'`]\[?(?:debug|dbg)\b",
-    re.IGNORECASE,
-)
 _MAX_LINE_CHARS = 60
 
 
@@ -487,9 +472,12 @@ def _rest_by_folder(names: Sequence[str]) -> str:
 _MAX_FOLDERS = 4
 
 
+def _brief(error: ErrorRecord) -> str:
+    return brief(acting_part(error.command), _MAX_COMMAND_CHARS)
+
+
 def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
-    words = analysis.words
-    command = brief(acting_part(error.command), _MAX_COMMAND_CHARS)
+    words, command = analysis.words, _brief(error)
     if error.status is not Status.FIXED and _ONLY_FAILED.fullmatch(error.line):
         # What failed may stand in the part of the output that was not shown.
         command = opening(shown(error.command), _MAX_COMMAND_CHARS)
@@ -547,6 +535,8 @@ def _taken_whole(error: ErrorRecord, analysis: Analysis) -> dict[str, str]:
 
 _TAKES_SIDE = pattern(r"\b(git (?:-C \S+ )?checkout --(?:ours|theirs))((?: [\w./@+-]+)+)")
 # What was wrong stands in another line, or nowhere: once it is fixed, that it failed is worth no line.
+# How many failed, and not which.
+_ONLY_COUNTS = pattern(r"[\w :]*\b\d+ (?:failed|failures?|errors?)\b[\w ,.()]*")
 _ONLY_FAILED = pattern(r"FAIL(?:ED)?(?:\s+\S+)?(?:\s+\[\w+ failed\])?")
 
 

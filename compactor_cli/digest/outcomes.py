@@ -52,11 +52,12 @@ class _Work:
     """What was done for a request: its runs, the changes of files, and where the assistant's last message stands.
 
     ``filed``: what calls of services filed in a tracker, each with the record that shows it. ``is_limit``: the words
-    only limit the work under way. ``is_added``: they add to it.
+    only limit the work under way; ``is_aside``: they only ask something, and it goes on. ``is_added``: they add to it.
     """
 
     asked: str = ""
     is_limit: bool = False
+    is_aside: bool = False
     is_added: bool = False
     filed: list[tuple[str, int]] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
@@ -102,8 +103,8 @@ def outcomes(
         is_shown = not is_refused and (rest.changes or not made)
         more = list(_shown(rest, words, is_newest=not next_reply)) if is_shown else []
         parts = [text for text, _ in (*dict(made).items(), *more)]
-        if work.is_limit:
-            parts, closing = [], ""
+        if work.is_limit or work.is_aside:
+            parts, closing = [], closing if work.is_aside else ""
         if parts:
             found[turn] = RequestOutcome(
                 text=words.comma.join(parts),
@@ -116,7 +117,7 @@ def outcomes(
             reply_record = records_of([events[work.closing].record])
             found[turn] = RequestOutcome(text=reply_text, records=reply_record, is_made=False)
         if not is_answered:  # a yes after an answer is to the request before the question
-            after = work if is_assent(work.asked) or work.is_limit or work.is_added else None
+            after = work if is_assent(work.asked) or work.is_limit or work.is_aside or work.is_added else None
         next_reply = work.asked
     return found
 
@@ -234,6 +235,8 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
             is_at_work = number > 0 and events[number - 1].kind in (EventKind.CALL, EventKind.RESULT)
             is_at_work |= event.interjects
             work.is_limit = is_at_work and _FORBIDS.match(event.text) is not None
+            asked = _QUESTION.fullmatch(event.text.strip()) if is_at_work else None
+            work.is_aside = asked is not None and bool(asked["answered"])
             work.is_added = event.interjects or (is_at_work and _ADDS.match(event.text) is not None)
             work.asked = "\n".join(filter(None, (work.asked, event.text)))
         elif event.kind is EventKind.ASSISTANT:

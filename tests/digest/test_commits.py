@@ -186,14 +186,14 @@ def test_of_many_files_that_are_not_committed_the_others_are_counted_by_folder()
     written = [(call("Write", name, file_path=name, content="x"), answer("ok", name)) for name in names]
     (line,) = is_open(COMMIT, *written)
     assert line.startswith("Not committed: tests/one.py, src/tide/part9.py")
-    assert line.endswith("… +3: src/tide 3")
+    assert line.endswith("… +7: src/tide 7")
 
 
 def test_what_git_lists_from_a_folder_below_is_named_from_the_root_and_all_of_it_counts() -> None:
     names = [f"src/part{number}.py" for number in range(12)]
     status = ran("cd apps/web && git status --short", "\n".join(f" D ../../{name}" for name in names))
     (line,) = is_open(COMMIT, status)
-    assert line == f"Not committed: src/{{{', '.join(f'part{number}.py' for number in range(8))} …}} +4: src 4"
+    assert line == f"Not committed: src/{{{', '.join(f'part{number}.py' for number in range(4))} …}} +8: src 8"
 
 
 def test_a_commit_that_tells_nothing_of_itself_is_the_one_that_a_log_shows() -> None:

@@ -287,3 +287,13 @@ def test_a_request_for_a_look_is_answered_by_the_reply_and_not_by_what_a_yes_to_
     edit = call("Edit", "e", file_path="src/clock.py", old_string="a", new_string="b"), answer("ok", "e")
     session = conversation(user("can you take a look at the comments?"), told, user("yes"), edit, says("Fixed."))
     assert "can you take a look at the comments? → replied" in rendered(digest(session, 2_000).summary)
+
+
+def test_what_goes_on_after_a_question_that_was_asked_meanwhile_came_of_the_request_before_it() -> None:
+    first = call("Edit", "1", file_path="store.py", old_string="a", new_string="b"), answer("ok", "1")
+    more = call("Edit", "2", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "2")
+    asked = user("Why is the first migration changed and no new one added?")
+    one = digest(conversation(user("store the times in UTC"), first, asked, more, says("Now I test it.")), 3_000)
+    now = texts(one, Section.TASK)
+    assert now[0] == "Asked: Why is the first migration changed and no new one added?"
+    assert any("store the times in UTC → edited clock.py, store.py" in text for text in now)

@@ -504,3 +504,22 @@ def test_the_region_of_a_conflict_that_was_seen_stands_with_it_and_only_its_own_
     ended = ran("git commit -m merge", "[main 1234abc] merge")
     one = digest(conversation(user("merge it"), merge, *edits, ended), 900)
     assert any(text.endswith("fixed by a.py") for text in texts(one, Section.ERRORS))
+
+
+def test_a_check_of_a_package_is_not_older_than_edits_of_an_app() -> None:
+    def edited(path: str) -> tuple[Message, ...]:
+        return call("Edit", path, file_path=path, old_string="a", new_string="b"), answer("ok", path)
+
+    package, app = edited("packages/tide/level.ts"), edited("apps/web/page.ts")
+    checked = ran("pnpm --filter @acme/tide test", "12 passed")
+    assert not any("Passed before" in text for text in is_open(package, checked, app))
+    assert any("Passed before" in text for text in is_open(package, checked, package))
+    # What is no folder that is known may be the name of the app.
+    assert any("Passed before" in text for text in is_open(ran("pnpm --filter @acme/site test", "12 passed"), app))
+
+
+def test_of_runs_of_a_check_the_one_that_names_what_failed_stands_for_the_one_that_counts_it() -> None:
+    counted = ran("npm test | tail -3", "Test Suites: 2 failed, 23 passed, 25 total", is_error=True)
+    named = ran('npm test | grep -E "FAIL|●"', "FAIL gauge.spec.ts\n  ● Gauge › reads › the level\n")
+    (line,) = [text for text in is_open(STORE, counted, named) if "npm test" in text]
+    assert "Gauge › reads › the level" in line
