@@ -196,13 +196,23 @@ def after(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation]
 
 def covered_since(run: Run, changes: Sequence[FileOperation]) -> Iterator[FileOperation]:
     """The changes after a check that it may look at: none of another language, or of an app next to its package."""
-    languages = languages_checked(run)
-    package = _PACKAGE.search(run.command)
-    is_known = package and any(package[1] in change.path.split("/")[:-1] for change in changes)
+    languages, package = languages_checked(run), _package(run, changes)
     for change in after(run, changes):
-        app = _APP.search(change.path) if is_known else None
-        if may_look_at(languages, change) and not (app and package and app[1] != package[1]):
+        app = _APP.search(change.path) if package else None
+        if may_look_at(languages, change) and not (app and app[1] != package):
             yield change
+
+
+def is_of_another_package(run: Run, changes: Sequence[FileOperation]) -> bool:
+    """Whether a check is of one package, and none of these changes is in its folder."""
+    package = _PACKAGE.search(run.command)
+    return package is not None and bool(changes) and not _package(run, changes)
+
+
+def _package(run: Run, changes: Sequence[FileOperation]) -> str:
+    """The package that a check is of, where that is the folder of one of the changes; else empty."""
+    found = _PACKAGE.search(run.command)
+    return found[1] if found and any(found[1] in one.path.split("/")[:-1] for one in changes) else ""
 
 
 # `pnpm --filter @acme/clock test` is of the package in `packages/clock`; no package needs one of `apps`.

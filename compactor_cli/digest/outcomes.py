@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from itertools import dropwhile, islice
+from itertools import dropwhile, islice, pairwise
 
-from compactor_cli.digest.checks import brief, covered_since, is_test
+from compactor_cli.digest.checks import brief, covered_since, is_of_another_package, is_test
 from compactor_cli.digest.choices import asks
 from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.commits import Commit
@@ -52,13 +52,15 @@ class _Work:
     """What was done for a request: its runs, the changes of files, and where the assistant's last message stands.
 
     ``filed``: what calls of services filed in a tracker, each with the record that shows it. ``is_limit``: the words
-    only limit the work under way; ``is_aside``: they only ask something, and it goes on. ``is_added``: they add to it.
+    only limit the work under way; ``is_aside``: they only ask something, and it goes on. ``is_added``: they add to it;
+    ``is_next``: what is to be done once it is committed.
     """
 
     asked: str = ""
     is_limit: bool = False
     is_aside: bool = False
     is_added: bool = False
+    is_next: bool = False
     filed: list[tuple[str, int]] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     changes: list[FileOperation] = field(default_factory=list)
@@ -83,6 +85,7 @@ def outcomes(
     made_by = {event: commit for commit in commits for event in (*commit.amends, commit.event)}
     telling = [run for run in runs if run.event in made_by or run.changes_world or is_test(run.command)]
     by_turn = _by_turn(events, telling, operations)
+    _give_back(by_turn, made_by)
     found: dict[int, RequestOutcome] = {}
     after: _Work | None = None  # what was done after a yes, for the request before it
     reply = next_reply = ""
@@ -120,6 +123,17 @@ def outcomes(
             after = work if is_assent(work.asked) or work.is_limit or work.is_aside or work.is_added else None
         next_reply = work.asked
     return found
+
+
+def _give_back(by_turn: Mapping[int, _Work], commits: Mapping[int, Commit]) -> None:
+    """What was done up to the commit that a request waits for came of the request before it."""
+    for before, work in pairwise(by_turn.values()):
+        if work.is_next:
+            committed = next((run.event for run in work.runs if run.event in commits), -1)
+            before.runs += [run for run in work.runs if run.event <= committed]
+            before.changes += [one for one in work.changes if one.event <= committed]
+            work.runs = [run for run in work.runs if run.event > committed]
+            work.changes = [one for one in work.changes if one.event > committed]
 
 
 def _closing_words(events: Sequence[Event], position: int) -> str:
@@ -222,6 +236,9 @@ _FORBIDS = pattern(
 )
 
 
+_NEXT = pattern(
+    r"\b(?:once|after|when) (?:you(?:'ve| have)?|that(?:'s| is)|this is) (?:\w+ )?committ?(?:ed|ing)?\b", re.IGNORECASE
+)
 _ADDS = pattern(
     r"\W*(?:also|and|plus|additionally|forgot|one more|by the way|btw)\b|\W*(?:另外|还有|あと|それと)", re.IGNORECASE
 )
@@ -237,7 +254,9 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
             work.is_limit = is_at_work and _FORBIDS.match(event.text) is not None
             asked = _QUESTION.fullmatch(event.text.strip()) if is_at_work else None
             work.is_aside = asked is not None and bool(asked["answered"])
-            work.is_added = event.interjects or (is_at_work and _ADDS.match(event.text) is not None)
+            work.is_next = is_at_work and _NEXT.search(event.text) is not None
+            is_added = event.interjects or (is_at_work and _ADDS.match(event.text) is not None)
+            work.is_added = is_added and not work.is_next
             work.asked = "\n".join(filter(None, (work.asked, event.text)))
         elif event.kind is EventKind.ASSISTANT:
             work.closing = number
@@ -280,6 +299,7 @@ def _shown(work: _Work, words: FixedWords, *, is_newest: bool) -> Iterator[tuple
     """
     known = [run for run in work.runs if run.outcome is not CommandOutcome.UNKNOWN and not never_ran(run)]
     checks = [run for run in known if is_test(run.command)]
+    checks = [run for run in checks if not is_of_another_package(run, work.changes)]
     after = {run.key: run for run in checks if not any(covered_since(run, work.changes))}
     if work.changes:
         names = list(dict.fromkeys(one.name for one in reversed(work.changes)))

@@ -297,3 +297,24 @@ def test_what_goes_on_after_a_question_that_was_asked_meanwhile_came_of_the_requ
     now = texts(one, Section.TASK)
     assert now[0] == "Asked: Why is the first migration changed and no new one added?"
     assert any("store the times in UTC → edited clock.py, store.py" in text for text in now)
+
+
+def test_what_is_asked_for_once_something_is_committed_has_none_of_that_commit() -> None:
+    edits = [
+        (call("Edit", name, file_path=name, old_string="a", new_string="b"), answer("ok", name))
+        for name in ("store.py", "clock.py", "page.py")
+    ]
+    commit = ran('git commit -am "Store UTC"', "[main 4f1c2aa] Store UTC\n 2 files changed")
+    asked = user("also, the page fails in the browser, look into it once you have committed these fixes")
+    one = digest(conversation(user("store UTC"), edits[0], asked, edits[1], commit, edits[2], says("Fixed.")), 3_000)
+    now = texts(one, Section.TASK)
+    assert now[0] == f"Asked: {asked.text} → edited page.py"
+    assert 'store UTC → 4f1c2aa "Store UTC"' in rendered(one.summary)
+
+
+def test_a_check_of_a_package_in_which_nothing_was_edited_shows_nothing_of_the_edits() -> None:
+    edit = call("Edit", "1", file_path="apps/api/store.ts", old_string="a", new_string="b"), answer("ok", "1")
+    for package, shown in (("web", False), ("api", True)):
+        checked = ran(f"pnpm --filter {package} exec tsc --noEmit", "")
+        now = texts(digest(conversation(user("store UTC"), edit, checked, says("Done.")), 3_000), Section.TASK)
+        assert ("tsc" in now[0]) is shown
