@@ -394,13 +394,14 @@ def _passed_in(run: Run, tests: Collection[str], read: _Reader) -> frozenset[str
 def _is_about(run: Run, change: FileOperation) -> bool:
     """Whether a change may have to do with a failure: of what a compiler found, it is in a file or has a word of it."""
     found = () if _failure(run.line)[0] else places_in(run.output)
-    if not found or any(change.name in line for line in found):
+    if not found or change.name in _MANIFESTS or any(change.name in line for line in found):
         return True
     words = {word for line in found for word in _WORD.findall(COMPILER_PLACE.split(line)[-1])}
     return not words.isdisjoint(_WORD.findall("\n".join(map("\n".join, change.replaced))))
 
 
 _WORD = pattern(r"[^\W\d]\w{2,}")
+_MANIFESTS = ("package.json", "pyproject.toml", "requirements.txt", "go.mod", "Cargo.toml")  # what is installed
 
 
 def _is_of_another_test(run: Run, change: FileOperation) -> bool:

@@ -326,6 +326,26 @@ _PIECE_END = re.compile(
 )
 
 
+def _with_labels(text: str) -> list[str]:
+    """The lines that are not blank; outside of code, a label and the sentence below it as one: `Cause:` is no lead."""
+    lines: list[str] = []
+    fenced, label = False, ""
+    for raw in text.split("\n"):
+        line = raw.strip()
+        fenced ^= line.startswith("```")
+        if label and line and not (line.startswith(_NO_SENTENCE) or line.endswith(COLONS) or _ITEM.match(raw)):
+            lines[-1] = f"{label} {line}"
+        elif line:
+            lines.append(raw)
+        is_label = line.endswith(COLONS) and not fenced and _LABEL.fullmatch(line)
+        label = raw.rstrip() if is_label else "" if line else label
+    return lines
+
+
+_NO_SENTENCE = ("#", "|", "`", "*", ">", "(")
+_LABEL = re.compile(r"\w+(?: \w+){0,2}[:\uff1a]")
+
+
 def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
     """The statements of a spoken text in order, with their form and what they stand under.
 
@@ -335,7 +355,7 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
     fenced, heading, is_bold, columns = False, "", False, ""
     above: list[tuple[int, str]] = []  # what leads lines of a larger indent than this, the innermost last
     headings: list[tuple[int, str]] = []  # each with its level, the innermost last
-    lines = [raw for raw in text.split("\n") if raw.strip()]
+    lines = _with_labels(text)
     for raw, below in zip_longest(lines, lines[1:], fillvalue=""):
         line = raw.strip()
         if fenced and not line.startswith("```"):

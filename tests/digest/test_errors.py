@@ -1101,3 +1101,11 @@ def test_what_was_run_in_a_wrong_way_is_no_fault_that_an_edit_mends() -> None:
         "The gauge test failed because I ran it with `read_level` still building. It was found in no other run."
     )
     assert causes(said, edit("src/gauge.py", "read_level()")) == []
+
+
+def test_a_version_that_was_changed_before_the_build_passed_is_its_fix_and_not_the_install_after_it() -> None:
+    failed = ran("npm run build", "vite.config.ts(5,13): error TS2769: No overload matches this call.", is_error=True)
+    pinned, installed = edit("package.json", "vite 5"), ran("npm install", "changed 3 packages")
+    assert shown(failed, *pinned, installed, ran("npm run build", "built in 2s"))[1][0].endswith(
+        "→ fixed by package.json"
+    )

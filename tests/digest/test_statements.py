@@ -336,3 +336,13 @@ def test_that_a_package_passed_and_what_a_program_logs_of_what_it_does_is_progre
     logged = "2026/02/03 15:31:41 INFO tide saved component=clock"
     failed = "2026/02/03 15:31:42 ERROR tide lost component=clock"
     assert noise.progress_among([passed, logged, failed, "ok then, the clock is right"]) == {passed, logged}
+
+
+def test_a_label_and_the_sentence_below_it_are_one() -> None:
+    told = "Root cause:\n\nThe store reads the clock twice.\n\nConditions:\n- at night\n\n```\nelse:\nrun()\n```"
+    assert [text for text, _, _ in statements.statements_of(told)] == [
+        "Root cause: The store reads the clock twice.",
+        "at night",
+        "else:",
+        "run()",
+    ]
