@@ -134,7 +134,8 @@ def analyse(request: Request) -> Analysis:
     scores = score(table, focus=request.focus)
     user_words = user_messages(found, SHORT_WORDS if scores.coding >= _CODING else SHORT_WORDS_OF_CHAT)
     theirs = [event for event in summaries if event.record not in own_records]
-    carried = (*memory.users, *(_listed_by_client(theirs[-1], request) if theirs else ()))
+    listed = tuple(_listed_by_client(theirs[-1], request)) if theirs else ()
+    carried = (*memory.users, *listed)
     # A list of a client's summary quotes messages, or how they begin, in quotation marks; what the kept records say is
     # there.
     kept = (messages[index].text for index in request.kept if messages[index].role is Role.USER)
@@ -144,7 +145,10 @@ def analyse(request: Request) -> Analysis:
     texts = dict.fromkeys(whole[_beginning(text)] for text in carried)
     unquoted = [text for text in texts if _beginning(text) not in quoted]
     # Before all records, in their order.
-    earlier = (UserMessage(text=text, record=at - len(unquoted), turn=-1) for at, text in enumerate(unquoted))
+    earlier = (
+        UserMessage(text=text, record=at - len(unquoted), turn=-1, is_listed=text in listed)
+        for at, text in enumerate(unquoted)
+    )
     return _analysed(
         request,
         found,

@@ -40,7 +40,7 @@ class UserMessage:
     of the user's yes to a later plan, where the call showed one (``is_plan``).
     ``after_stop``: the calls that were stopped without a word just before it, by where they stand.
     ``points_at``: the entries of an earlier list that it names by their number. ``is_answer``: a tool had
-    asked for these words.
+    asked for these words; ``is_listed``: a client's summary lists them, and not what came of them.
     """
 
     text: str
@@ -58,6 +58,7 @@ class UserMessage:
     points_at: str = ""
     interrupts: bool = False
     is_answer: bool = False
+    is_listed: bool = False
 
     @property
     def stands_alone(self) -> bool:

@@ -354,6 +354,8 @@ def _user_item(message: UserMessage, text: str, analysis: Analysis) -> Item:
     named = f" ({message.points_at})" if message.points_at else ""
     if message.is_short and message.replies_to and _POINTS_BACK.match(text):
         text = with_question(message, text, words)
+    elif message.is_listed:
+        text = f"{words.asked_before}{words.colon}{text}"
     text = f"{text}{named}{stop_before(message, words)}{ended}"
     return Item(text=text, records=records_of((message.record, *records)))
 

@@ -257,7 +257,7 @@ class TestUpdate:
             part.section: [item.text for item in part.items]
             for part in Digest().summarise(replace(asked, read_client=read_client)).summary.sections
         }
-        assert found[Section.USER] == [first]
+        assert found[Section.USER] == [f"Asked earlier: {first}"]
         assert f"Before that: {second}" in found[Section.TASK]
 
     def test_a_clients_summary_that_is_carried_whole_repeats_no_message_and_marks_what_was_under_way(self) -> None:
