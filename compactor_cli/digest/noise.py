@@ -162,6 +162,9 @@ def may_have(text: str, parts: Iterable[str]) -> bool:
 
 # A run of 80 and more without a blank that is neither a path nor an address: encoded or minified data.
 _ENCODED = re.compile(rf"[A-Za-z0-9+/=_-]{{{_RUN_CHARS},}}|(?:\\x[0-9a-f]{{2}}){{8}}")
+# The path of a drawing (SVG): numbers in a row with nothing but letters and signs between them.
+_MIN_POINTS = 6
+_DRAWING = re.compile(rf"(?:[A-Za-z]?[ ,]?-?\d*\.?\d+){{{2 * _MIN_POINTS},}}")
 # The navigation of a page: links with little between them, as its first characters show.
 _LINK, _MIN_LINKS, _LINKS_CHARS = re.compile(r"\[[^\]\n]*\]\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)"), 3, 2_000
 _MARKS_IN_A_ROW = re.compile(rf"(?:[^\s\w]\s*){{{_MAX_MARKS}}}")
@@ -182,6 +185,8 @@ def is_noise(text: str) -> bool:
     if not is_ascii and (letters * 5 < len(text) * 2 or not has_letter):
         letters, has_letter = sum(map(str.isalnum, text)), any(map(str.isalpha, text))
     if letters * 5 < len(text) * 2 or not has_letter:
+        return True
+    if text.count(".") >= _MIN_POINTS and _DRAWING.search(text):
         return True
     if text.count("](", 0, _LINKS_CHARS) >= _MIN_LINKS:
         words = _LINK.sub("", text[:_LINKS_CHARS])
