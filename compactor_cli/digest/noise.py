@@ -16,6 +16,7 @@ _MAX_NARRATION_CHARS, _MAX_PASSING_CHARS, _EXIT_CHARS = 300, 140, 18
 
 # What opens a sentence without a word on the work.
 _OPENS = (
+    r"(?:[◆▶►▸→] )?"
     r"(?:(?:ok(?:ay)?|good|great|perfect|now|so|alright|excellent|first|next|then|also|done|right|sure|wait|hm+|actually"
     r"|found it|got it|(?:good|great|excellent) (?:question|catch|points?|idea)"
     r"|(?:task|fix|step|change|phase|part) #?\w{1,2}(?: \([^)]*\))?)(?: ?[,.!:—–-]+)?\s+)*"
@@ -34,7 +35,8 @@ def _narration() -> re.Pattern[str]:
         r"|(?:now|next|then),? (?:remov|delet|replac|renam|creat|mov|extract|verify|build|handl|rewrit)(?:e|ing)?"
         r"|time to|going to|updat(?:e|ing)|add(?:ing)?|check(?:ing)?|run(?:ning)?|look(?:ing)?|read(?:ing)?"
         r"|fix(?:ing)?|appl(?:y|ying)|implement(?:ing)?|writ(?:e|ing)|commit(?:ting)?|push(?:ing)?|fetch(?:ing)?"
-        r"|starting|the (?:next|last|remaining)|one (?:more|remaining|last))"
+        r"|spawning|launching|dispatching|starting|the (?:next|last|remaining)"
+        r"|one (?:more|remaining|last))"
         r"\b(?:[^.!?]|\.(?=\w)){0,240}[.:!]*(?: let me(?:[^.]|\.(?=\w))*[.:]?)?$"
         rf"|^{_OPENS}(?:i|we)(?:'ve| have)? (?:found|located) (?:it|them|(?:the|our|an?) \w+(?: \w+)?)[.!]*$"
         rf"|^{_OPENS}i (?:can |now )*(?:see|understand|have)\b(?! that)[^.!?:`\d]{{0,60}}[.:!]*$"

@@ -669,3 +669,9 @@ def test_steps_that_are_left_out_before_the_newest_are_not_told_as_if_they_were_
 
     assert since(9).startswith("since then: … Edit src/page_")
     assert since(2).startswith("since then: Edit src/page_0.py")
+
+
+def test_that_an_agent_is_being_started_is_over_once_it_has_answered() -> None:
+    started = says("◆ Spawning researcher...")
+    session = conversation(user("plan phase 14"), started, call("Task", "1", prompt="look"), answer("done", "1"), BUILD)
+    assert "Spawning" not in " ".join(texts(digest(session, 900), Section.TASK))
