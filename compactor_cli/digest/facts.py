@@ -59,6 +59,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         if not (is_gone(run) or never_ran(run) or _PRINTS_CODES.search(run.command))
         if not (_is_deleted_branch(run, analysis.runs) or _is_of_removed(run, removed))
         if run.changes_world or is_test(run.command) or not _is_outdated(run, shown_last)
+        if run.changes_world or is_test(run.command) or not _ONLY_CODE.fullmatch(run.line)
         if run.changes_world or not analysis.edited.names_deleted(run.command, run.event)
         if not _is_shown_elsewhere(run, stated, analysis.work.branch)
         if not fails_later(run, analysis.errors, len(analysis.events))
@@ -147,6 +148,8 @@ def _is_outdated(run: Run, shown_last: Mapping[str, int]) -> bool:
 
 # Numbers without their meaning.
 _PRINTS_CODES = pattern(r"\becho [\"']?\w+=\$\?")
+# Of a try, that it ended.
+_ONLY_CODE = pattern(r"\W*(?:exit|exited|rc|status)\b[\w ]*[=: ]+\d+\W*", re.IGNORECASE)
 _ASKS_STATUS = pattern(r"\b(?:status|ps|ls|list|show|get|capture|logs?|wait)\b")
 
 

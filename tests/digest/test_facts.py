@@ -552,3 +552,12 @@ def test_a_status_that_a_later_output_shows_anew_and_bare_exit_codes_are_no_fact
     assert not any("No active agents" in text for text in facts(user("compare"), before, after, says("ok")))
     codes = ran("test -d /w/tide; echo tide_exists=$?", "tide_exists=1")
     assert not any("tide_exists" in text for text in facts(user("is it there?"), codes, says("no")))
+
+
+def test_of_a_try_that_printed_only_how_it_ended_nothing_is_stated() -> None:
+    tried = ran('entire hooks pre-tool-use; echo "exit: $?"', "exit: 0")
+    told = ran('entire status; echo "exit: $?"', "3 sessions are stale\nexit: 0")
+    facts = "\n".join(
+        texts(digest(conversation(user("why does the hook fail?"), tried, told), 3_000), Section.COMMANDS)
+    )
+    assert "pre-tool-use" not in facts
