@@ -158,7 +158,9 @@ _LEADING = pattern(
     r"|set [-+]\w+;|source \S+;)\s*)*"
 )
 # The whole of a run, wherever it stands.
-_COUNT = pattern(r"\b\d+ (?:passed|tests? passed|passing|tests? ok)|\b(?:0|[Nn]o) (?:issues|errors|problems)\b")
+_COUNT = pattern(
+    r"\b\d+ (?:passed|tests? passed|passing|tests? ok)|\b(?:0|[Nn]o) (?:issues|errors|problems)\b|^0 fail$"
+)
 # What a check or a build that went well reports, and what other commands do.
 _RESULT = pattern(
     rf"{_COUNT.pattern}|^ok\s+\S|^PASS\b|BUILD SUCC|^OK \(|^All checks passed|Success: |^test result: ok"
@@ -171,11 +173,12 @@ COMMIT_LINE = pattern(
 _REPORT = pattern(
     rf"{_RESULT.pattern}|{COMMIT_LINE.pattern}|\b\d+ files? changed|Successfully"
     r"|->\s+\S+(?: \([\w ]+\))?$|/pull/\d+|/issues/\d+|^Switched to |^Your branch is |^branch '[^']+' set up"
-    r"|^(?:Deleted|Created) |^HEAD is now at "
+    r"|^(?:Deleted|Created) |^HEAD is now at |^Checked \d+ files? in \S+ No fixes applied"
 )
 # Parts, in lower case, of which each of these lines has one (see `may_have`).
 _REPORT_PARTS = (
     "pass|ok|issues|errors|problems|succ|[|changed|->|/pull/|switched|your branch|branch '|deleted|created|head is"
+    "|0 fail|no fixes"
 ).split("|")
 _NOTHING_PARTS = ("no test", "deselected")
 _RAN_NOTHING = pattern(
@@ -185,7 +188,7 @@ _FAILURE = pattern(
     r"\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|npm (?:ERR!|error\b)|make: \*\*\*|Traceback \(|error\[[\w-]+\]: )"
     r"|\s*ERR_(?!PNPM_RECURSIVE)[A-Z_]+\b|error: could not compile\b"
     r"|\S+::\S+ FAILED\b"
-    r"|\W*[1-9]\d* failed, \d+ passed|.*\b\d+ passed\b.*\b[1-9]\d* failed\b"
+    r"|\s*(?:Found )?[1-9]\d* (?:fail|errors?\.)$|\W*[1-9]\d* failed, \d+ passed|.*\b\d+ passed\b.*\b[1-9]\d* failed\b"
     r"|\S+: (?:line )?\d+: .*(?:unbound variable|command not found|not found|syntax error|No such file)"
 )
 
@@ -380,8 +383,11 @@ def _outcome_by_output(command: str, text: str) -> CommandOutcome:
     A head that is full, and a search for some lines, hold not all failures. A build without output found nothing wrong.
     """
     printed = text.strip("\n").split("\n")
-    lines = [line.strip() for line in _edges(text) if line.strip()]
-    says_only_errors = _SAYS_ONLY_ERRORS.search(command) is not None
+    edges = [line.strip() for line in _edges(text) if line.strip()]
+    lines = [line for line in edges if not line.startswith("$ ")]
+    # What a script runs says no more than the command itself.
+    scripts = [f"{line} 2>&1" for line in edges if line.startswith("$ ") and "2>&1" in command]
+    says_only_errors = any(map(_SAYS_ONLY_ERRORS.search, (command, *scripts)))
     if any(map(_FAILURE.match, printed)) or (says_only_errors and any(map(PLACE.match, lines))):
         return CommandOutcome.FAILED
     # Data is an answer.

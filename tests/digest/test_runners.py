@@ -263,3 +263,23 @@ def test_a_test_that_passes_in_another_run_is_no_open_error() -> None:
     one = digest(conversation(user("mend the clock"), failed, edit, again, says("Done.")), 3_000)
     assert not [text for text in texts(one, Section.PLAN) if "failing" in text]
     assert any("has no drift" in text and "fixed by src/clock.ts" in text for text in texts(one, Section.ERRORS))
+
+
+def test_what_runners_report_through_a_pipe_says_how_a_check_ended() -> None:
+    ended = {
+        "bun run test 2>&1 | tail -4": {
+            " 12 pass\n 0 fail\nRan 12 tests across 2 files.": "ok",
+            " 11 pass\n 1 fail": "",
+        },
+        "bun run lint 2>&1 | tail -4": {
+            "$ biome check\nChecked 9 files in 40ms. No fixes applied.": "ok",
+            "Checked 9 files in 40ms. No fixes applied.\nFound 2 errors.": "",
+        },
+        "bun run typecheck 2>&1 | tail -4": {"$ tsc --noEmit": "ok"},
+    }
+    for command, outputs in ended.items():
+        for output, outcome in outputs.items():
+            one = digest(conversation(user("check it"), ran(command, output), says("Done.")), 3_000)
+            shown = "\n".join(texts(one, Section.COMMANDS))
+            assert ("→ ok" in shown) is bool(outcome), output
+            assert bool(texts(one, Section.PLAN)) is not bool(outcome), output
