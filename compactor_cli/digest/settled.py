@@ -243,7 +243,7 @@ def _weight(sentence: str, lead: str) -> float:
     if not _MIN_CHARS <= len(sentence) <= _MAX_CHARS or sentence.endswith((*COLONS, *QUESTION_MARKS)):
         return 0.0
     # How the agent itself goes about it settles nothing.
-    if _OF_METHOD.search(sentence) or is_narration(sentence) or sentence[0].islower():
+    if _OF_METHOD.search(sentence) or is_narration(sentence) or sentence[0].islower() or _OWNS_SLIP.search(sentence):
         return 0.0
     # What would happen otherwise is a reason, not a proposal.
     if proposes(_REASONS.split(sentence)[0]):
@@ -255,6 +255,11 @@ def _weight(sentence: str, lead: str) -> float:
     return 0.0
 
 
+# What was done by mistake is no choice.
+_OWNS_SLIP = pattern(
+    r"\A\W*(?:(?:good|great|nice) catch|my (?:bad|mistake)|sorry|oops)\b|\b(?:mistakenly|accidentally|by mistake)\b",
+    re.IGNORECASE,
+)
 _OF_METHOD = pattern(r"\bI(?:'ll|'m| will| am)? us(?:e|ing) (?:the|my|a) [^.;,]{1,40}\b(?:workflow|skill|subagent)s?\b")
 # What the agent did; what it is doing, sees or can do is no choice.
 _CLAUSE = r"(?:\A\W*(?:\d+[.)] )?|[,;:–—] ?|\b(?:so|and|but|now) )"

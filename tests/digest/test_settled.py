@@ -614,3 +614,10 @@ def test_options_that_are_taken_by_number_answer_the_question_above_them_and_not
     (text,) = (text for text in texts(digest(session, 2_000), Section.DECISIONS) if "yeah 2 and 3" in text)
     assert text.startswith("What would be more useful to show? A few options:")
     assert "What do you use it for" not in text
+
+
+def test_what_was_done_by_mistake_is_no_choice() -> None:
+    slip = says("Good catch — I branched off `tide` instead of `main`.")
+    kept = says("I branched off `tide` instead of `main`, because the gauge is read there.")
+    assert texts(digest(conversation(user("start the work"), slip), 2_000), Section.DECISIONS) == []
+    assert len(texts(digest(conversation(user("start the work"), kept), 2_000), Section.DECISIONS)) == 1
