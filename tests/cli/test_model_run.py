@@ -492,10 +492,11 @@ def _stopped_half_way(arguments: list[str], output: Path, files: int, number: in
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "files"), [(signal.SIGKILL, 60), (signal.SIGINT, 24)])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_run_that_was_stopped_pays_nothing_twice(
-    work: Path, spawn: Run, llm_server: LlmServer, number: signal.Signals, files: int
+    work: Path, compact: Run, llm_server: LlmServer, number: signal.Signals
 ) -> None:
+    files = 40
     _folder(work, files)
     run_options = [*model_options(llm_server), "-r", "in", "--min-age", "0", "-t", "1200", "--set", "lock=false"]
     llm_server.control(answers=files // 2 + 10)  # however slow this machine is, the run is not over when it is stopped
@@ -504,12 +505,12 @@ def test_a_run_that_was_stopped_pays_nothing_twice(
     assert code == -number
     done = _tree(work / "out")
     assert files // 2 <= len(done) < files
-    assert spawn(*run_options, "--output-dir", "out", "-f").code == 0
+    assert compact(*run_options, "--output-dir", "out", "-f").code == 0
     prompts = Counter(json.dumps(entry["body"]["messages"]) for entry in llm_server.requests())
     repeated = [prompt for prompt, times in prompts.items() if times > 1]
     # What was under way when the run was killed had no reply yet: it was sent, and is sent again.
     assert len(repeated) <= 8
-    assert spawn(*run_options, "--output-dir", "undisturbed", "--set", "cache=false").code == 0
+    assert compact(*run_options, "--output-dir", "undisturbed", "--set", "cache=false").code == 0
     assert _tree(work / "out") == _tree(work / "undisturbed")
     assert done.items() <= _tree(work / "undisturbed").items()
 

@@ -90,7 +90,7 @@ def test_what_unpacks_beyond_the_limit_fails_and_the_others_are_done(work: Path,
 
 
 def test_a_packed_file_of_one_endless_line_stops_at_the_limit_of_a_line(work: Path, compact: Run) -> None:
-    (work / "bomb.jsonl.zst").write_bytes(_bomb(300 << 20))
+    (work / "bomb.jsonl.zst").write_bytes(_bomb(160 << 20))
     assert (work / "bomb.jsonl.zst").stat().st_size < 100_000
     ran = compact("-t", "1500", "bomb.jsonl.zst")
     assert ran.code == 3
@@ -109,7 +109,7 @@ def test_a_packed_file_that_unpacks_too_many_times_its_size_is_refused(work: Pat
 def test_every_command_that_reads_transcripts_stops_at_the_limits(
     work: Path, compactor: Run, monkeypatch: pytest.MonkeyPatch, tool: tuple[str, ...]
 ) -> None:
-    (work / "bomb.jsonl.gz").write_bytes(gzip.compress(session_bytes(400)))
+    (work / "bomb.jsonl.gz").write_bytes(gzip.compress(session_bytes(100)))
     monkeypatch.setenv("COMPACT_MAX_UNPACKED", "100K")
     ran = compactor(*tool, "bomb.jsonl.gz")
     assert "it unpacks to more than 100K" in ran.err + ran.out.decode()
@@ -130,7 +130,7 @@ def test_every_command_that_reads_transcripts_stops_at_an_endless_line(
 
 
 def test_the_limits_of_a_batch_are_options_of_its_own(work: Path, compactor: Run) -> None:
-    (work / "bomb.jsonl.gz").write_bytes(gzip.compress(dataset_bytes(30)))
+    (work / "bomb.jsonl.gz").write_bytes(gzip.compress(dataset_bytes(8)))
     assert (
         "more than 50K" in compactor("batch", "--set", "max-unpacked=50K", "--output-dir", "out", "bomb.jsonl.gz").err
     )

@@ -13,7 +13,7 @@ from model_cases import asked, long_talk, request, summariser
 from compactor_cli.model.summary import Source
 
 
-@pytest.mark.parametrize(("turns", "chars"), [(16, 1_200), (40, 6_000), (250, 3_000), (700, 3_000)])
+@pytest.mark.parametrize(("turns", "chars"), [(16, 1_200), (40, 6_000), (250, 3_000), (400, 3_000)])
 def test_each_record_is_in_exactly_one_leaf(llm_server: LlmServer, turns: int, chars: int) -> None:
     transcript = long_talk(turns, chars)
     wanted = request(transcript, 6_000)
