@@ -33,7 +33,7 @@ from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import Statement
 from compactor_cli.digest.stops import stops_in_force
 from compactor_cli.digest.work_state import WorkState, work_state
-from compactor_cli.formats.client_signs import named_branch, other_directory, working_directory
+from compactor_cli.formats.client_signs import Directories, directories_of, named_branch
 from compactor_cli.model.summary import Request, Section
 from compactor_cli.model.transcript import Role
 from compactor_cli.model.value import dataclass
@@ -109,7 +109,8 @@ class Analysis:
 def analyse(request: Request) -> Analysis:
     """Reads the covered records (and the kept ones, for what they show) and what an earlier summary knew."""
     messages = request.transcript.messages
-    read = events(request.transcript, request.covered, _is_act)
+    directories = directories_of(request.transcript)
+    read = events(request.transcript, request.covered, _is_act, directories)
     summaries = [event for event in read if event.kind is EventKind.SUMMARY]
     own = [event for event in summaries if (known := messages[event.record].summary) and known.origin == _COMPACT]
     stored = parse(request.state) if request.state else None
@@ -123,7 +124,7 @@ def analyse(request: Request) -> Analysis:
     lines = "\n".join((*(line for _, line in memory.lines), named))
     own_records = frozenset(event.record for event in own)
     found = without_withdrawn([replace(event, text="") if event.record in own_records else event for event in read])
-    thoughts = unsaid_thoughts(request.transcript, request.covered, found)
+    thoughts = unsaid_thoughts(request.transcript, request.covered, found, directories.strip)
     table = build(found)
     for _, thought in thoughts:
         table.spoken.add(thought.text)
@@ -154,6 +155,7 @@ def analyse(request: Request) -> Analysis:
         found,
         scores,
         replace(memory, users=carried),
+        directories,
         thoughts=thoughts,
         own_summaries=own_records,
         state_used=state_used,
@@ -195,12 +197,13 @@ def _analysed(
     found: tuple[Event, ...],
     scores: Scores,
     memory: Memory,
+    directories: Directories,
     *,
     messages: tuple[UserMessage, ...],
     **known: Any,
 ) -> Analysis:
     language = request.language if request.language != "auto" else detect(message.text for message in messages)
-    kept, directory = events(request.transcript, request.kept), working_directory(request.transcript)
+    kept, directory = events(request.transcript, request.kept, directories=directories), directories.working
     operations = with_scripts(file_operations(found, directory), found, directory)
     ran = runs(found)
     files = replay(operations, memory.file_states())
@@ -241,7 +244,7 @@ def _analysed(
         finals=finals(turns),
         taken_back=taken_back,
         work=work,
-        place=other_directory(request.transcript),
+        place=directories.other,
         outcomes=outcomes(found, ran, operations, work.commits, words),
         edited=edited_names(operations),
         attached=attached(found, kept, _notices(request), memory.attached()),

@@ -18,6 +18,8 @@ from compactor_cli.digest.statements import ELLIPSIS, head, opening
 from compactor_cli.model.patterns import pattern
 
 
+# Every run that failed is compared with those after it, by several questions.
+@lru_cache(maxsize=1 << 14)
 def contains(whole: str, part: str) -> bool:
     """Whether running ``whole`` runs what failed in ``part``: the same, or its program on all or on a folder of it, or
     the task of the project that is of its kind.
@@ -71,6 +73,7 @@ def _covers(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:
     return not targets or (bool(named) and all(any(_is_below(name, target) for target in targets) for name in named))
 
 
+@lru_cache(maxsize=4096)
 def _kinds_of_task(words: tuple[str, ...]) -> str:
     """The kinds of checks that a task of the project (`npm run check`, `make test`) runs on all of it, as letters."""
     named = [word for word in words if word != "run" and not word.startswith("-")]

@@ -9,6 +9,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -133,8 +134,9 @@ def edited_names(operations: Sequence[FileOperation]) -> EditedNames:
             gone = _IDENTIFIER.findall("" if TEST_FILE.search(one.path) else "\n".join(before - after - written))
             written |= after
             changed = "\n".join(before ^ after)
-            replaced = dict.fromkeys(gone, one.event) | replaced
-            touched = dict.fromkeys(_IDENTIFIER.findall(changed), one.event) | touched
+            for names, found in ((replaced, gone), (touched, _IDENTIFIER.findall(changed))):
+                for name in found:
+                    names.setdefault(name, one.event)  # the newest came first
     deleted: dict[str, int] = {}
     for one in operations:
         if one.action is FileAction.DELETE:
@@ -166,10 +168,9 @@ def standing(one: Statement, analysis: Analysis) -> str:
         return ""
     if any(files.get(place["file"], -1) > one.event for place in _LINE_OF_FILE.finditer(one.text)):
         return words.edited_later
-    if intends(one.text):
-        return ""  # the edit may be what it says
     names = {*_IDENTIFIER.findall(one.text)}
-    if touched.keys().isdisjoint(names):
+    # Where it says what is to be done, the edit may be that.
+    if touched.keys().isdisjoint(names) or intends(one.text):
         return ""
     edited = touched if _SAYS_WHAT_IS.search(one.text) else analysis.edited.replaced
     later = sum(edited.get(name, -1) > one.event for name in names)
@@ -413,9 +414,10 @@ def _meant(events: Sequence[Event], explained: Sequence[int], words: str) -> lis
     message has words in common with many.
     """
     doubted = set(terms(words))
-    shared = {at: len(doubted.intersection(terms(events[at].text))) for at in explained}
-    quoted = [at for at in explained if any(map(doubted.issuperset, _quotable(events[at].text)))]
-    reasons = [at for at in explained if any(map(gives_reason, sentences(events[at].text)))]
+    read = {at: _read(events[at].text) for at in explained}
+    shared = {at: len(doubted & one.words) for at, one in read.items()}
+    quoted = [at for at, one in read.items() if any(map(doubted.issuperset, one.quotable))]
+    reasons = [at for at, one in read.items() if one.gives_reason]
     best = max(quoted or reasons or explained, key=lambda at: (shared[at], at), default=-1)
     is_long = len(words) > _MAX_CORRECTION_CHARS
     if not quoted and explained and (is_long or 2 * shared[explained[-1]] >= shared[best]):
@@ -428,9 +430,9 @@ def _accounts_owned(
 ) -> dict[int, frozenset[int]]:
     """All that was explained in the message that is meant, and in others that tell the same, with half of its words."""
     found: dict[int, frozenset[int]] = {}
-    words = {word for at in meant for word in terms(events[at].text)}
+    words = {word for at in meant for word in _read(events[at].text).words}
     for at in explained if words else ():
-        if at in meant or 2 * len(words.intersection(terms(events[at].text))) >= len(words):
+        if at in meant or 2 * len(words & _read(events[at].text).words) >= len(words):
             pieces = enumerate(statements_of(events[at].text))
             explains = (
                 place for place, (text, form, _) in pieces if form is not StatementForm.CODE and _explains(text)
@@ -439,6 +441,18 @@ def _accounts_owned(
     return found
 
 
-def _quotable(text: str) -> Iterator[Sequence[str]]:
-    """The words of each statement that has enough of them to be known again."""
-    return (own for piece, _, _ in statements_of(text) if len(own := terms(piece)) > _SHARED_WORDS)
+class _Explanation(NamedTuple):
+    """A message by its words: all, those of each statement that has enough of them to be known again, whether it gives
+    a reason."""
+
+    words: frozenset[str]
+    quotable: tuple[Sequence[str], ...]
+    gives_reason: bool
+
+
+# The same messages, `_MAX_EXPLAINED` at most, are looked at for one doubt after another.
+@lru_cache(maxsize=2 * _MAX_EXPLAINED)
+def _read(text: str) -> _Explanation:
+    pieces = (terms(piece) for piece, _, _ in statements_of(text))
+    quotable = tuple(words for words in pieces if len(words) > _SHARED_WORDS)
+    return _Explanation(frozenset(terms(text)), quotable, any(map(gives_reason, sentences(text))))

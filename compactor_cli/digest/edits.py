@@ -212,6 +212,9 @@ def renamed_since(operations: Sequence[FileOperation]) -> dict[str, dict[str, st
 
     None of a file that was changed after that.
     """
+    # Few sessions rename anything: only for these is it worth a look at what each file calls.
+    if not any(is_renamed(old, new) for one in operations for old, new in one.replaced):
+        return {}
     called: dict[str, set[str]] = {}
     found: dict[str, dict[str, str]] = {}
     for one in operations:

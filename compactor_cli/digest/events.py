@@ -36,16 +36,16 @@ from compactor_cli.formats.client_signs import (
     TYPED_OUTPUT,
     WRITTEN_ACTION,
     WRITTEN_CALL,
+    Directories,
     answers,
     asked_questions,
+    directories_of,
     is_demonstration,
     is_unmarked_refusal,
     named_directory,
-    path_stripper_of,
     reply_to_report,
     reported_words,
     subagent_parts,
-    working_directory,
     written_call,
 )
 from compactor_cli.formats.client_signs import short_name as short_name
@@ -115,21 +115,23 @@ class Event:
         return self.kind is EventKind.RESULT and self.call < 0 and not self.of_client
 
 
+_IsAct = Callable[[ToolKind, str], bool]  # asked of the kind and the command line of a call
+
+
 def events(
-    transcript: Transcript, indices: Iterable[int], is_act: Callable[[ToolKind, str], bool] | None = None
+    transcript: Transcript, indices: Iterable[int], is_act: _IsAct | None = None, directories: Directories | None = None
 ) -> tuple[Event, ...]:
     """The events of these records, in record order; a record without words has none.
 
     Of what subagents did, in records that no model is shown, those calls with their results that ``is_act`` says are
-    acts, by kind and command line; none without it.
-
+    acts; none without it. ``directories``: of the transcript, where they are known already.
     Texts are without the working directory's prefix, ``<system-reminder>`` blocks, line-number gutters and
     terminal control sequences; long lines of JSON in results are broken between members. A call's text is its
     name and the texts of its arguments, a line ``key=value`` each where the tool is about neither files nor
     commands. Left out are thinking, which clients do not send again, and a demonstration, which is of another task.
     """
-    directory = working_directory(transcript)
-    reader = _EventReader(strip=path_stripper_of(transcript), directory=directory, is_act=is_act)
+    directories = directories or directories_of(transcript)
+    reader = _EventReader(strip=directories.strip, directory=directories.working, is_act=is_act)
     for index in indices:
         message, record = transcript.messages[index], transcript.records[index]
         if not is_demonstration(record.value):
@@ -142,14 +144,13 @@ def events(
 
 
 def unsaid_thoughts(
-    transcript: Transcript, indices: Iterable[int], events: Sequence[Event]
+    transcript: Transcript, indices: Iterable[int], events: Sequence[Event], strip: Callable[[str], str]
 ) -> tuple[tuple[int, Event], ...]:
     """What the assistant thought in these records and wrote nothing after, each with the place of the event before it.
 
     Agents may call one tool after another without a word. What other thoughts came to, the messages of their turn hold.
-    What a tool to think with was given is a thought like any other.
+    What a tool to think with was given is a thought like any other. ``strip``: see `Directories`.
     """
-    strip = path_stripper_of(transcript)
     records = [event.record for event in events]
     spoken = {event.turn: event.record for event in events if event.kind is EventKind.ASSISTANT}
     found: list[tuple[int, Event]] = []
@@ -180,7 +181,7 @@ class _EventReader:
     directory: str
     folder: str = ""  # where the shell is, as the record says
     value: Any = None  # the record itself
-    is_act: Callable[[ToolKind, str], bool] | None = None
+    is_act: _IsAct | None = None
     found: list[Event] = field(default_factory=list)
     waiting: defaultdict[str, deque[int]] = field(default_factory=lambda: defaultdict(deque))
     # What calls that speak to the user asked (nothing where they reported), by where that stands among the events.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checklists import beginnings, holds_half
@@ -467,7 +467,8 @@ _ASSENT = pattern(
 
 def is_pending(record: int, analysis: Analysis) -> bool:
     """Whether nobody has written or done anything since a message; over a service, look-ups and questions aside."""
-    since = [event for event in (*analysis.events, *analysis.kept) if event.record > record]
+    # From the end: the first events nearly always tell.
+    since = (one for one in chain(reversed(analysis.kept), reversed(analysis.events)) if one.record > record)
     if analysis.is_dialogue and any(map(is_service_call, analysis.events)):
         return not any(e.kind is EventKind.USER or (is_service_call(e) and not is_lookup(e.name)) for e in since)
     return not any(event.kind in (EventKind.USER, EventKind.ASSISTANT, EventKind.CALL) for event in since)
@@ -503,11 +504,14 @@ def _is_edited_later(decision: Decision, analysis: Analysis) -> bool:
 
 def _not_taken_since(decision: Decision, events: Sequence[Event]) -> Iterator[str]:
     """The options not taken that the assistant does not name again in a later turn: it may have done these since."""
+    if not decision.given_up:
+        return
     answered = max((event.turn for event in events if event.record in decision.records), default=-1)
-    later = "\n".join(event.text for event in events if event.kind is EventKind.ASSISTANT and event.turn > answered)
+    texts = (event.text for event in events if event.kind is EventKind.ASSISTANT and event.turn > answered)
+    later = "\n".join(texts).lower()
     for option in decision.given_up:
         name = _NAME_ENDS.split(option)[0]
-        if len(name) < _MIN_NAME_CHARS or name.lower() not in later.lower():
+        if len(name) < _MIN_NAME_CHARS or name.lower() not in later:
             yield option
 
 

@@ -148,30 +148,43 @@ def subagent_parts(record: Record) -> tuple[Part, ...]:
     return content_parts(content)
 
 
-def working_directory(transcript: Transcript) -> str:
-    """The directory the agent worked in: `other_directory`, else that which the transcript's bookkeeping or its first
-    messages name; else empty."""
-    return other_directory(transcript) or _first_directory(transcript)
+class Directories(NamedTuple):
+    """Where the agent worked.
+
+    ``other``: the directory outside of the session's first one in which the work is done: another work tree that most
+    of its calls name, or to which the session moved and stayed; empty where there is none. ``working``: that, else the
+    one which the transcript's bookkeeping or its first messages name; else empty. ``strip``: takes the prefix of the
+    working directory off every path in a text, and that of the same tree in the home of somebody else who went on with
+    the session.
+    """
+
+    working: str
+    other: str
+    strip: Callable[[str], str]
 
 
-def path_stripper_of(transcript: Transcript) -> Callable[[str], str]:
-    """A function that takes the working directory's prefix off every path in a text, and that of the same tree in the
-    home of somebody else who went on with the session."""
-    own = path_stripper(directory := working_directory(transcript))
-    last = _last_directory(transcript) or directory
-    is_other = _home(last) != _home(directory) and not any(_HOMES.isdisjoint(_home(one)) for one in (last, directory))
+def directories_of(transcript: Transcript) -> Directories:
+    """Where the agent worked. Where no record names a directory all are looked at: it is asked once for all uses."""
+    named = next(_named_directories(transcript.records), "")
+    first = named or _shown_directory(transcript)
+    last = next(_named_directories(reversed(transcript.records))) if named else first
+    other = (_named_by_calls(transcript, first) or _moved_to(last, transcript, first)) if first else ""
+    working = other or first
+    return Directories(working, other, _stripper(working, last if named else working, transcript))
+
+
+def _stripper(working: str, last: str, transcript: Transcript) -> Callable[[str], str]:
+    own = path_stripper(working)
+    is_other = _home(last) != _home(working) and not any(_HOMES.isdisjoint(_home(one)) for one in (last, working))
     if not is_other:
         return own
-    named = (named_directory(record.value) for record in transcript.records)
+    named = _named_directories(transcript.records)
     other = path_stripper(next(one for one in named if _home(one) == _home(last)))
     return lambda text: other(own(text))
 
 
-def other_directory(transcript: Transcript) -> str:
-    """The directory outside of the session's first one in which the work is done: another work tree that most of its
-    calls name, or to which the session moved and stayed; empty where there is none."""
-    first = _first_directory(transcript)
-    return (_named_by_calls(transcript, first) or _moved_to(transcript, first)) if first else ""
+def _named_directories(records: Iterable[Record]) -> Iterator[str]:
+    return filter(None, (named_directory(record.value) for record in records))
 
 
 def _named_by_calls(transcript: Transcript, first: str) -> str:
@@ -185,18 +198,13 @@ def _named_by_calls(transcript: Transcript, first: str) -> str:
     return folder.rstrip("/\\") if is_other and 2 * times > len(named) else ""
 
 
-def _moved_to(transcript: Transcript, first: str) -> str:
-    last = _last_directory(transcript) or first
+def _moved_to(last: str, transcript: Transcript, first: str) -> str:
     if f"{last}/".startswith(f"{first}/") or f"{first}/".startswith(f"{last}/"):
         return ""
     if _home(last) != _home(first):
         return ""  # the same tree on another machine
-    times = Counter(filter(None, (named_directory(record.value) for record in transcript.records)))
+    times = Counter(_named_directories(transcript.records))
     return last if _STAYED * times[last] >= times.total() else ""
-
-
-def _last_directory(transcript: Transcript) -> str:
-    return next(filter(None, (named_directory(record.value) for record in reversed(transcript.records))), "")
 
 
 def _home(directory: str) -> tuple[str, ...]:
@@ -211,10 +219,8 @@ _MIN_NAMED = 8
 _STAYED = 10
 
 
-def _first_directory(transcript: Transcript) -> str:
-    for record in transcript.records:
-        if directory := named_directory(record.value):
-            return directory
+def _shown_directory(transcript: Transcript) -> str:
+    """The directory that one of the first messages tells the model; empty where none does."""
     own = (i for i, record in enumerate(transcript.records) if not is_demonstration(record.value))
     texts = (transcript.messages[i].text for i in islice(own, _DIRECTORY_MESSAGES))
     for text in texts:

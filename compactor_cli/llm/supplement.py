@@ -31,7 +31,7 @@ from compactor_cli.digest.sections import build_sections
 from compactor_cli.digest.settled import proposes
 from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm, TokenCache, clipped, records_of
 from compactor_cli.digest.wants import newest_request
-from compactor_cli.formats.client_signs import path_stripper_of
+from compactor_cli.formats.client_signs import directories_of
 from compactor_cli.llm.check_reply import MOST_RANKED, Essential, SourceRecords, essentials_of
 from compactor_cli.llm.prompts import Outline, OutlineHeading, as_text, joined_outline
 from compactor_cli.llm.quoting import Strand
@@ -111,7 +111,7 @@ def completed(
     """
     request = replace(request, language=language)
     # Paths as the digest writes them: without the directory that the agent worked in.
-    strip = path_stripper_of(request.transcript)
+    strip = directories_of(request.transcript).strip
     sections = tuple(
         replace(part, items=tuple(replace(item, text=strip(item.text)) for item in part.items))
         for part in text.sections

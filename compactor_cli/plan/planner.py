@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats.client_signs import path_stripper_of
+from compactor_cli.formats.client_signs import directories_of
 from compactor_cli.formats.registry import Appending, Refreshing, find, get
 from compactor_cli.group.exchanges import Grouping, newest_request
 from compactor_cli.model import plan as plans
@@ -353,7 +353,7 @@ def newest_request_warning(transcript: Transcript, plan: Plan, counter: Counter,
     action = next(span.action for span in plan.spans if span.start <= newest < span.stop)
     is_edited = any(edit.record == newest for edit in plan.edits)
     # A summary names files from the working directory on, and has its own marks for the entries of a list.
-    text = path_stripper_of(transcript)(message.text) if action is Action.COVER else ""
+    text = directories_of(transcript).strip(message.text) if action is Action.COVER else ""
     if text and " ".join(_WORD.findall(text)) not in " ".join(_WORD.findall(summary_text)):
         return f"{size} is replaced by the summary, which does not hold all of it"
     if action is Action.PRUNE and not is_edited:

@@ -10,7 +10,7 @@ from conversation import answer, call, conversation, events_of, ran, says, summa
 
 from compactor_cli.digest.cleaning import unfolded, without_gutters
 from compactor_cli.digest.events import EventKind, ToolKind, argument, command_of, events, tool_kind
-from compactor_cli.formats.client_signs import path_stripper, working_directory
+from compactor_cli.formats.client_signs import directories_of, path_stripper
 from compactor_cli.model.transcript import Message, Role, Text, ToolCall, ToolResult
 
 
@@ -307,7 +307,7 @@ def test_what_a_tool_does(name: str, arguments: object, kind: ToolKind) -> None:
     ["<environment_context><cwd>/data/app</cwd></environment_context>", "x\nWorking directory: /data/app\ny"],
 )
 def test_the_working_directory_is_stated_in_words_too(text: str) -> None:
-    assert working_directory(conversation(user(text))) == "/data/app"
+    assert directories_of(conversation(user(text))).working == "/data/app"
 
 
 def test_a_bar_after_a_number_is_a_gutter_only_where_a_file_was_read() -> None:
@@ -320,7 +320,7 @@ def test_the_working_directory_of_opencode_is_found() -> None:
     value = {"info": {"role": "assistant", "path": {"cwd": "C:\\work\\app", "root": "/"}}, "parts": []}
     transcript = conversation(user("x"))
     records = tuple(replace(record, value=value) for record in transcript.records)
-    assert working_directory(replace(transcript, records=records)) == "C:\\work\\app"
+    assert directories_of(replace(transcript, records=records)).working == "C:\\work\\app"
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_paths_are_relative_to_the_tree_to_which_the_session_moved_and_stayed(
     transcript = conversation(*[user("go on")] * len(places))
     named = zip(transcript.records, places, strict=True)
     records = tuple(replace(record, value={"cwd": place}) for record, place in named)
-    assert working_directory(replace(transcript, records=records)) == directory
+    assert directories_of(replace(transcript, records=records)).working == directory
 
 
 @pytest.mark.parametrize("path", ["c:/Work/App/src/a.py", "C:\\Work\\App\\src/a.py", "C:\\\\Work\\\\App\\\\src/a.py"])

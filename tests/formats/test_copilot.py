@@ -7,7 +7,7 @@ from typing import Any
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, made, shown
 from opening import open_one, shortened
 
-from compactor_cli.formats.client_signs import working_directory
+from compactor_cli.formats.client_signs import directories_of
 from compactor_cli.formats.registry import get
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.transcript import Role
@@ -40,7 +40,7 @@ def test_a_session_is_known_by_its_events() -> None:
     assert (transcript.dialect, transcript.model) == ("copilot", "gpt-5")
     assert shown(transcript) == ["run it", "I run it.", "bash({'command': 'make'})", "= built", "Built."]
     assert len(group(transcript.messages).pairs) == 1
-    assert working_directory(transcript) == "/data/app"
+    assert directories_of(transcript).working == "/data/app"
 
 
 def test_what_failed_says_why() -> None:
