@@ -14,7 +14,7 @@ from compactor_cli.digest.causes import Cause, find_causes
 from compactor_cli.digest.checks import changes_code, is_test
 from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import CommandOutcome, Run, changes_world, runs
-from compactor_cli.digest.corrections import EditedNames, edited_names, overturned, taken_out, without_withdrawn
+from compactor_cli.digest.corrections import EditedNames, denied, edited_names, overturned, taken_out, without_withdrawn
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, events, unsaid_thoughts
 from compactor_cli.digest.failures import ErrorRecord, find_errors
 from compactor_cli.digest.files import FileOperation, FileState, file_operations, overwritten, replay
@@ -159,6 +159,7 @@ def analyse(request: Request) -> Analysis:
         thoughts=thoughts,
         own_summaries=own_records,
         state_used=state_used,
+        place=directories.other,
         remembered=stored.statements if stored else memory.statements(),
         messages=(*earlier, *user_words),
     )
@@ -209,7 +210,7 @@ def _analysed(
     files = replay(operations, memory.file_states())
     messages = stops_in_force(messages, found, operations, ran, directory)
     turns, words = turns_of(found), words_of(language)
-    taken_back = {**overturned(found), **taken_out(found, operations)}
+    taken_back = {**denied(found), **overturned(found), **taken_out(found, operations)}
     work = work_state(found, ran, operations, files, directory, memory.work_state(), _branch(request))
     settled = decisions(found, taken_back, words)
     newly = {decision.whole for decision in settled}
@@ -244,7 +245,6 @@ def _analysed(
         finals=finals(turns),
         taken_back=taken_back,
         work=work,
-        place=directories.other,
         outcomes=outcomes(found, ran, operations, work.commits, words),
         edited=edited_names(operations),
         attached=attached(found, kept, _notices(request), memory.attached()),

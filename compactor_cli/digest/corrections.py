@@ -349,6 +349,22 @@ def taken_out(events: Sequence[Event], operations: Iterable[FileOperation]) -> M
     return found
 
 
+def denied(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
+    """What the assistant found to be the cause, and later in its turn says that it is not, by a word of it."""
+    found: dict[int, frozenset[int]] = {}
+    for number, event in enumerate(events):
+        denials = _DENIES.findall(event.text) if event.kind is EventKind.ASSISTANT else []
+        words = {word for one in denials for word in terms(one) if len(word) >= _MIN_DENIED_CHARS}
+        for at, places in _findings_of_turn(events, number - 1) if words else ():
+            if events[at].turn == event.turn and not words.isdisjoint(_read(events[at].text).words):
+                found[at] = places
+    return found
+
+
+_DENIES = pattern(r"\bthe (?:issue|problem|cause|bug) (?:isn['’]t|is not|wasn['’]t|was not) ([^.!?\n]+)", re.IGNORECASE)
+_MIN_DENIED_CHARS = 6
+
+
 def _findings_of_turn(events: Sequence[Event], closing: int) -> Iterator[tuple[int, frozenset[int]]]:
     """What the assistant found to be the cause in a turn, by its last message: positions, with the places."""
     for at in range(closing, -1, -1):

@@ -39,8 +39,10 @@ def shell_operations(command: str, *, failed: bool = False) -> tuple[tuple[FileA
     steps = [*_steps(shown)]
     operations: list[tuple[FileAction, str, str]] = []
     for directory, segment in steps[:-1] if failed else steps:
+        # Of one command among several, nothing shows whether the file was there.
+        is_hidden = len(steps) > 1 and "2>/dev/null" in segment
         for action, path, target in _segment_operations(segment):
-            if found := _located(directory, path):
+            if (found := _located(directory, path)) and not (is_hidden and action is FileAction.READ):
                 operations.append((action, found, _located(directory, target) if target else ""))
     for path in written_paths(python_script(command)) if steps and not failed else ():
         if found := _located(steps[-1][0], path):

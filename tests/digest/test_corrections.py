@@ -471,3 +471,16 @@ def test_an_account_that_the_assistant_owns_to_be_wrong_is_in_doubt_wherever_it_
 def test_what_the_user_was_asked_to_try_is_not_in_doubt_when_it_fails() -> None:
     asks = says("The report is fixed now.\n\nPlease try it once more, this will show which of the two harbours it is.")
     assert doubted(asks, user("it still shows two reports of the harbour")) == ["The report is fixed now."]
+
+
+def test_a_cause_that_the_assistant_itself_denies_later_in_its_turn_is_in_doubt() -> None:
+    found = says("Found the root cause. `entire` shows a telemetry prompt, and the hook has no terminal to show it in.")
+    later = says("So the issue isn't that telemetry hasn't been configured. It is set in every tree.")
+    other = says("So the issue isn't that the gate is shut.")
+    for said, is_denied in ((later, True), (other, False)):
+        session = conversation(user("why does the hook fail?"), found, *ran("cat s.json", "{}"), said)
+        text = rendered(digest(session, 2_000).summary)
+        assert (
+            f"`entire` shows a telemetry prompt, and the hook has no terminal to show it in. {DOUBT}" in text
+            or (f"{DOUBT} Found the root cause." in text)
+        ) is is_denied, text

@@ -552,3 +552,9 @@ def test_a_value_that_an_edit_took_out_is_not_named_as_what_it_stands_in() -> No
     taken = "  const found = merge(\n    pairs,\n  )\n"
     edit = call("Edit", "2", file_path="run.ts", old_string=taken, new_string="  merge(\n    others,\n  )\n")
     assert "found" not in shown_files(*looked, edit, answer("ok", "2"))[0]
+
+
+def test_of_a_file_that_is_asked_for_among_others_with_its_errors_hidden_nothing_shows_that_it_was_there() -> None:
+    hidden = ran("cat .entire/settings.json 2>/dev/null || echo none; cat hooks.json", "none\n{}")
+    assert states(*hidden) == {"hooks.json": "read"}
+    assert states(*ran("cat .entire/settings.json 2>/dev/null", "{}")) == {".entire/settings.json": "read"}
