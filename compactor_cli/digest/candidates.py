@@ -460,7 +460,7 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         is_result = event.kind is EventKind.RESULT
         # What was looked for or run is the label of what came of it, and a run's last line tells of all its steps.
         # The path of a listing alone is for the index of names.
-        is_nothing = is_label or text in analysis.progress or is_import(_PLACE.sub("", text))
+        is_nothing = is_label or text in analysis.progress or is_import(_PLACE.sub("", text) if ":" in text else text)
         is_nothing = is_nothing or bool(_PREAMBLE.match(text) or (is_result and PATH_ALONE.fullmatch(text)))
         if is_noise(text) or (is_nothing and not names(text, focus)):
             continue

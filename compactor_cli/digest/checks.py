@@ -272,7 +272,8 @@ _ABOVE = pattern(r"^(?!-)[^'\"]*(?:/|::)(?=\w)")
 
 # Where compilers and linters find an error: file, line and column.
 COMPILER_PLACE = pattern(r"\.\w+(?::\d+:\d+\b|\(\d+,\d+\): )")
-PLACED_FILE = pattern(r"(?:\./)?([^\s:]+?\.\w+)(?=:\d+:|\(\d+,\d+\): )")
+# From where a word begins: any other beginning in it would be tried up to its end, and in vain.
+PLACED_FILE = pattern(r"(?<![^\s:])(?:\./)?([^\s:]+?\.\w+)(?=:\d+:|\(\d+,\d+\): )")
 
 
 def places_in(text: str) -> list[str]:

@@ -107,7 +107,8 @@ def written_lines(changes: Iterable[tuple[str, str]], source: str) -> tuple[str,
     """
     changes = (pair for pair in changes if not is_renamed(*pair))
     new = (line.strip() for old, text in changes for line in text.split("\n") if line.strip() not in old)
-    new = (_LIST_MARK.sub("", line) for line in new)  # it would read as a sign of differences
+    # A mark would read as a sign of differences.
+    new = (_LIST_MARK.sub("", line) if line.startswith(("-", "+", "*")) else line for line in new)
     known = [line for line in dict.fromkeys(new) if 0 < len(line) <= _MAX_LINE_CHARS and line in source]
     known = [line for line in known if not is_noise(line)]
     telling = [line for line in known if not is_scrap(line.removeprefix("return ").rstrip(","))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from compactor_cli.model.patterns import pattern
 
@@ -295,8 +296,25 @@ class _Beginnings(dict[str, str]):
 
 
 _beginnings = _Beginnings()
+# Letters and digits as they are, blanks for all else.
+_IN_NAMES = bytes(code if code < 128 and chr(code).isalnum() else 32 for code in range(256))
+
+
+class _InRuns(dict[bytes, tuple[str, ...]]):
+    """How the words of a run of letters and digits begin: most runs of a transcript come again."""
+
+    def __missing__(self, run: bytes) -> tuple[str, ...]:
+        if len(self) >= _MOST_REMEMBERED:
+            self.clear()
+        found = self[run] = tuple(map(_beginnings.__getitem__, _WORD_PART.findall(run.decode())))
+        return found
+
+
+_in_runs = _InRuns()
 
 
 def word_beginnings(text: str) -> Iterator[str]:
     """How the words of a text begin, those within names too."""
+    if text.isascii():
+        return chain.from_iterable(map(_in_runs.__getitem__, text.encode().translate(_IN_NAMES).split()))
     return map(_beginnings.__getitem__, _WORD_PART.findall(text))

@@ -354,7 +354,8 @@ def newest_request_warning(transcript: Transcript, plan: Plan, counter: Counter,
     is_edited = any(edit.record == newest for edit in plan.edits)
     # A summary names files from the working directory on, and has its own marks for the entries of a list.
     text = directories_of(transcript).strip(message.text) if action is Action.COVER else ""
-    if text and " ".join(_WORD.findall(text)) not in " ".join(_WORD.findall(summary_text)):
+    # Most of the time it stands there to the letter.
+    if text and text not in summary_text and " ".join(_WORD.findall(text)) not in " ".join(_WORD.findall(summary_text)):
         return f"{size} is replaced by the summary, which does not hold all of it"
     if action is Action.PRUNE and not is_edited:
         return f"{size} is left out: raise the target to keep it"
