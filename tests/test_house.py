@@ -207,7 +207,6 @@ BANNED_WORDS = {
 # Files under this many lines join their only importer, except for these.
 SMALL_LINES = 150
 SMALL_FILES = {
-    "digest/scripts.py": "a subject of its own: scripts that the session wrote",
     "digest/stops.py": "a subject of its own: calls that the user turned down",
 }
 CLIENTS = re.compile(

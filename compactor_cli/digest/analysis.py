@@ -17,7 +17,8 @@ from compactor_cli.digest.commands import CommandOutcome, Run, changes_world, ru
 from compactor_cli.digest.corrections import EditedNames, denied, edited_names, overturned, taken_out, without_withdrawn
 from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, events, unsaid_thoughts
 from compactor_cli.digest.failures import ErrorRecord, find_errors
-from compactor_cli.digest.files import FileOperation, FileState, file_operations, overwritten, replay
+from compactor_cli.digest.file_contents import overwritten, with_scripts
+from compactor_cli.digest.files import FileOperation, FileState, file_operations, replay
 from compactor_cli.digest.history import DigestTurn, finals, turns_of
 from compactor_cli.digest.language import FixedWords, detect, words_of
 from compactor_cli.digest.memory import Memory, parse, read_text
@@ -27,7 +28,6 @@ from compactor_cli.digest.noise import progress_among
 from compactor_cli.digest.open import Attached, PlanState, attached, checked, plan_state
 from compactor_cli.digest.outcomes import RequestOutcome, outcomes
 from compactor_cli.digest.salience import Scores, Table, build, focus_names, score
-from compactor_cli.digest.scripts import with_scripts
 from compactor_cli.digest.settled import Decision, decisions, is_assent
 from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import Statement

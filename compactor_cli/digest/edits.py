@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from compactor_cli.digest.events import Event, FileAction, ToolKind, argument, command_of, objects
 from compactor_cli.digest.noise import MODIFIER, is_noise, is_scrap
-from compactor_cli.digest.shell import python_script
+from compactor_cli.digest.shell import script_in
 from compactor_cli.model.patterns import pattern
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def changes_of(call: Event, path: str, window: str = "") -> Iterator[tuple[str, 
         command = command_of(call.arguments)
         if editor_step(call) == "edit":
             yield _replaced_lines(command, window)
-        yield from python_changes(python_script(command))
+        yield from python_changes(script_in(command))
         return
     if diff := argument(call.arguments, _DIFFS):
         yield from _BLOCK.findall(diff) or _hunks(diff)
@@ -98,6 +98,18 @@ def _constant(node: ast.expr, given: Mapping[str, str]) -> str | None:
     if isinstance(node, ast.Name):
         return given.get(node.id)
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def overwrites(line: str, old: str, new: str) -> bool:
+    """Whether an edit leaves nothing of a line as it stood; a file that is written anew (no old text) has its lines."""
+    if not old or line in old:
+        return line not in new
+    part = old.strip()
+    return len(part) >= _MIN_REPLACED_CHARS and part in line and new.strip() not in line
+
+
+# What is shorter, like a bracket, stands in many lines that an edit of it does not mean.
+_MIN_REPLACED_CHARS = 4
 
 
 def written_lines(changes: Iterable[tuple[str, str]], source: str) -> tuple[str, ...]:

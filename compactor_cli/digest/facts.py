@@ -223,6 +223,8 @@ def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False
     acting = acting_part(run.command)
     acting = acting if folder else re.sub(r"\bgit -C \S+", "git", acting)
     line = brief(acting, _MAX_COMMAND_CHARS)
+    if _SCRIPT_UNSEEN.fullmatch(line):
+        return Item(text="")
     often = f" ×{times}" if times > 1 else ""
     place = f" ({folder})" if folder else ""
     if run.outcome is CommandOutcome.UNKNOWN:
@@ -239,6 +241,8 @@ def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False
     return Item(text=text, records=records_of((run.result_record,)))
 
 
+# A program of several lines, of which a line shows nothing.
+_SCRIPT_UNSEEN = re.compile(rf"\S+(?: -{{1,2}}\w+)* (?:-c|-e|--eval) ?[\"'] ?{ELLIPSIS}")
 # What runs, and on which port, is so until the next start.
 _OF_PROCESSES = pattern(r"\(?(?:sleep \S+ *(?:&&|;) *)?(?:kill|pkill|killall|lsof|pgrep|ps|nc)\b")
 _BUILDS = pattern(r"\b(?:npm|pnpm|yarn|bun|cargo|go|make|mvn|gradlew?|dotnet)\b[^|;&\n]*\bbuild\b|\btsc\b")

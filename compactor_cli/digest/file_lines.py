@@ -8,7 +8,8 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.edits import MAX_SHOWN_LINES, line_worth
-from compactor_cli.digest.files import Content, FileState, contents, is_throwaway
+from compactor_cli.digest.file_contents import Content, contents
+from compactor_cli.digest.files import FileState, is_throwaway
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.noise import DEFINERS, MODIFIER
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, records_of, water_level

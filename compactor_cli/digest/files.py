@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cache, partial
-from operator import itemgetter
+from functools import partial
 
 from compactor_cli.digest.commands import failed_with_code
 from compactor_cli.digest.edits import (
@@ -20,6 +18,7 @@ from compactor_cli.digest.edits import (
     definitions_around,
     editor_step,
     is_renamed,
+    overwrites,
     patch_of,
     reported_files,
     shown_lines,
@@ -40,7 +39,7 @@ from compactor_cli.digest.events import (
     results_of,
     short_name,
 )
-from compactor_cli.digest.shell import shell_operations
+from compactor_cli.digest.shell import script_in, shell_operations
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
@@ -305,8 +304,15 @@ _FAILED = re.compile(r"\bfailed(?::| to\b)", re.IGNORECASE)
 def is_undone(event: Event, result: Event) -> bool:
     """Whether a call did nothing to files: refused, an error, or an edit whose result begins with one.
 
-    A chain of commands of which the last failed did what stands before that.
+    A chain of commands of which the last failed did what stands before that. A script did nothing where all that it
+    says is that it did not find what it was to replace.
     """
+    if (
+        event.tool is ToolKind.COMMAND
+        and _NOT_REPLACED.fullmatch(result.text)
+        and script_in(command_of(event.arguments))
+    ):
+        return True
     if event.tool is ToolKind.COMMAND and not editor_step(event) and failed_with_code(result):
         return result.is_refusal
     if result.is_error or result.is_refusal or event.tool not in (ToolKind.EDIT, ToolKind.COMMAND):
@@ -316,6 +322,11 @@ def is_undone(event: Event, result: Event) -> bool:
         line = result.text.partition("\n")[0]
         refused = refused or failed_with_code(result) or bool(ERROR_PATTERN.search(line) or _FAILED.search(line))
     return refused
+
+
+_NOT_REPLACED = pattern(
+    r"\s*[^\n]{0,80}\b(?:not found|no match(?:es)?|could(?: not|n't) find)\b[^\n]{0,80}\s*", re.IGNORECASE
+)
 
 
 def _operations(event: Event, number: int, result: Event | None, shown: str, window: str) -> Iterator[FileOperation]:
@@ -459,7 +470,7 @@ def _apply(state: FileState, operation: FileOperation) -> None:
         if not (name in state.added or name in gone):
             state.within[name] = None
     replaced = [pair for pair in operation.replaced if pair[0] or operation.action is FileAction.CREATE]
-    standing = (line for line in state.lines if not any(_overwrites(line, *pair) for pair in replaced))
+    standing = (line for line in state.lines if not any(overwrites(line, *pair) for pair in replaced))
     standing = (line for line in standing if renamed.isdisjoint(re.findall(r"\w+", line)))
     state.lines = shown_lines(tuple(standing), operation.lines)
     is_undone = operation.only_undoes and not (state.edits or state.is_created)
@@ -482,105 +493,6 @@ def is_throwaway(path: str) -> bool:
 
 
 _RANGES = ("offset", "limit", "view_range", "start_line", "end_line", "line_range", "n_lines", "line_offset")
-# What is shorter, like a bracket, stands in many lines that an edit of it does not mean.
-_MIN_REPLACED_CHARS = 4
-_MAX_PARTS = 6
-# Changes of a file that are looked through for one that took a line out: time stays linear in very long sessions.
-_MAX_LATER_CHANGES = 200
-
-
-@dataclass(slots=True, kw_only=True)
-class Content:
-    """What is known of a file. ``text`` is None where it was never seen whole; ``parts`` are the newest changes."""
-
-    text: str | None = None
-    parts: list[str] = field(default_factory=list)
-    records: list[int] = field(default_factory=list)
-
-    @property
-    def written(self) -> str:
-        """The text, else the newest changes."""
-        return self.text if self.text is not None else "\n".join(self.parts)
-
-
-def overwritten(events: Sequence[Event], operations: Iterable[FileOperation]) -> Callable[[int, str], bool]:
-    """Whether a line that the event at a position shows of a file was changed there by that call or a later one."""
-    changes: dict[str, list[tuple[int, str, str]]] = {}
-    for one in operations:
-        if one.action is FileAction.DELETE:
-            changes.setdefault(one.path, []).append((one.event, "", ""))
-        for old, new in one.replaced:
-            if old or one.action is not FileAction.EDIT:
-                changes.setdefault(one.path, []).append((one.event, old, new))
-
-    @cache
-    def later_changes(number: int) -> list[tuple[int, str, str]]:
-        event = events[number]
-        call = events[event.call] if event.call >= 0 else event
-        if call.tool not in (ToolKind.READ, ToolKind.EDIT):
-            return []
-        found = changes.get(argument(call.arguments, PATH_KEYS), [])
-        first = bisect_left(found, number, key=itemgetter(0))
-        return found[first : first + _MAX_LATER_CHANGES]
-
-    # A search shows the number of a line before it: `12:` of one that it found, `13-` of one next to it.
-    bare = partial(re.compile(r"^\d+[:-]\s*").sub, "")
-
-    def is_gone(number: int, line: str) -> bool:
-        later = later_changes(number)
-        shown = bare(line) if later else ""
-        return any(_overwrites(shown, old, new) for _, old, new in later)
-
-    return is_gone
-
-
-def _overwrites(line: str, old: str, new: str) -> bool:
-    """Whether an edit leaves nothing of a line as it stood; a file that is written anew (no old text) has its lines."""
-    if not old or line in old:
-        return line not in new
-    part = old.strip()
-    return len(part) >= _MIN_REPLACED_CHARS and part in line and new.strip() not in line
-
-
-def contents(operations: Iterable[FileOperation], paths: Iterable[str]) -> dict[str, Content]:
-    """The last known text of these files, after every operation on them."""
-    found = {path: Content() for path in paths}
-    for operation in operations:
-        if operation.action is FileAction.MOVE and operation.target in found:
-            found[operation.target] = found.get(operation.path, Content())
-        if operation.path in found:
-            replay_text(found[operation.path], operation)
-    return found
-
-
-def replay_text(content: Content, operation: FileOperation) -> None:
-    """Brings what is known of a file up to date with an operation on it."""
-    content.records.append(operation.record)
-    if operation.action is FileAction.DELETE:
-        content.text, content.parts = None, []
-    for old, new in operation.replaced:
-        if not old and operation.action is not FileAction.EDIT:
-            content.text, content.parts, content.records = new, [], [operation.record]
-            continue
-        if content.text is not None:
-            # What the edit looked for is not there: the file is not as it was seen, only its changes are known.
-            content.text = content.text.replace(old, new, 1) if old and old in content.text else None
-        part = _changed_part(old, new)
-        content.parts = [*(one for one in content.parts if one != part), part][-_MAX_PARTS:]
-
-
-def _changed_part(old: str, new: str) -> str:
-    """Of a long new text the lines that the old one has not."""
-    lines = new.split("\n")
-    if len(lines) <= _MAX_WHOLE_LINES:
-        return new
-    known = set(old.split("\n"))
-    return "\n".join(line for line in lines if line not in known)
-
-
-_MAX_WHOLE_LINES = 12
-
-
 _CREATING = frozenset({"write", "writefile", "writetofile", "createfile", "create", "fswrite", "savefile", "filewrite"})
 
 

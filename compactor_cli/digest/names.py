@@ -24,7 +24,8 @@ from compactor_cli.digest.events import (
     command_of,
     parameters,
 )
-from compactor_cli.digest.files import contents, is_search, patched_files
+from compactor_cli.digest.file_contents import contents
+from compactor_cli.digest.files import is_search, patched_files
 from compactor_cli.digest.salience import FILE_KINDS, KINDS, Lines
 from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, head, opening

@@ -17,6 +17,11 @@ _QUOTED = re.compile(r"(?<!c )(?:'[^']*'|\"[^\"]*\")")
 _NO_SIGNS = str.maketrans(dict.fromkeys(">|;&\n", " "))
 QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"?|'[^']*'")
 _COMMENT = re.compile(r"^\s*#.*", re.MULTILINE)
+# A program in quotation marks, to its end: `python -c "…"`.
+_INLINE = re.compile(
+    r"\b(?:python[\d.]*|node|bun|deno)(?: -\w+)* (?:-c|-e|--eval) *(?:'([^']*)'|\"((?:[^\"\\]|\\.)*)\")", re.DOTALL
+)
+_ESCAPED = re.compile(r"\\([\"\\$`])")
 _MAX_COMMAND_CHARS = 4_000
 _READERS = frozenset({"cat", "sed", "perl", "head", "tail", "nl", "bat", "less", "more"})
 # Their first operand is a script or a pattern, unless it was given by an option.
@@ -28,13 +33,13 @@ def shell_operations(command: str, *, failed: bool = False) -> tuple[tuple[FileA
     """What a command line does to files, as (action, path, target).
 
     Known are redirections, ``rm``, ``mv``, ``cp`` (its target is what is copied), ``tee``, readers, ``sed -i``,
-    ``perl -i``, and what a Python script in a here-document writes. Where the line ``failed``, its last command is what
-    did: those before it went well.
+    ``perl -i``, and what a script in the line or its here-document writes. Where the line ``failed``, its last command
+    is what did: those before it went well.
 
     Paths are relative to where the line starts: a ``cd`` in front of them is followed, and where it leads to a place
     that cannot be known, no path is given. A here-document's body is content, not commands.
     """
-    shown, _ = _here_document(command)
+    shown, _ = _here_document(_INLINE.sub(" q ", command))
     shown = _QUOTED.sub(lambda quote: quote[0].translate(_NO_SIGNS), shown[:_MAX_COMMAND_CHARS])
     steps = [*_steps(shown)]
     operations: list[tuple[FileAction, str, str]] = []
@@ -44,7 +49,7 @@ def shell_operations(command: str, *, failed: bool = False) -> tuple[tuple[FileA
         for action, path, target in _segment_operations(segment):
             if (found := _located(directory, path)) and not (is_hidden and action is FileAction.READ):
                 operations.append((action, found, _located(directory, target) if target else ""))
-    for path in written_paths(python_script(command)) if steps and not failed else ():
+    for path in written_paths(script_in(command)) if steps and not failed else ():
         if found := _located(steps[-1][0], path):
             operations.append((FileAction.EDIT, found, ""))
     return tuple(operations)
@@ -106,23 +111,30 @@ def _here_document(command: str) -> tuple[str, str]:
     return (shown + _COMMENT.sub("", body[end.end() :]), body[: end.start()]) if end else (shown, body)
 
 
-def python_script(command: str) -> str:
-    """The Python script in the here-document of a command line, or an empty string."""
+def script_in(command: str) -> str:
+    """The Python or JavaScript of a command line (``-c``, ``-e``) or of its here-document, or an empty string."""
+    if inline := _INLINE.search(command):
+        return inline[1] or _ESCAPED.sub(r"\1", inline[2] or "")
     shown, body = _here_document(command)
-    return body if "python" in shown else ""
+    return body if _RUNS_SCRIPT.search(shown) else ""
+
+
+_RUNS_SCRIPT = re.compile(r"python|\b(?:node|bun|deno)\b")
 
 
 def written_paths(script: str) -> list[str]:
-    """The paths that a Python script writes: literal ones, and names that one was given to."""
+    """The paths that a Python or JavaScript script writes: literal ones, and names that one was given to."""
     named = dict(_GIVEN.findall(script))
-    places = (found[1] or found[2] for found in _WRITES.finditer(script))
+    places = (found[1] or found[2] or found[3] for found in _WRITES.finditer(script))
     paths = (place.strip("'\"") if place[0] in "'\"" else named.get(place, "") for place in places)
     return [*dict.fromkeys(filter(_looks_like_file, paths))]
 
 
 _GIVEN = re.compile(r"\b(\w+) *= *(?:[\w.]*Path\()?['\"]([^'\"\n]+)['\"]")
 _PATH = r"(['\"][^'\"\n]+['\"]|\b\w+)"
-_WRITES = re.compile(rf"\bopen\(\s*{_PATH}\s*,\s*(?:mode=)?['\"][wa]|{_PATH}\)?\.write_text\(")
+_WRITES = re.compile(
+    rf"\bopen\(\s*{_PATH}\s*,\s*(?:mode=)?['\"][wa]|{_PATH}\)?\.write_text\(|\bwriteFile(?:Sync)?\(\s*{_PATH}"
+)
 
 
 def _entered(directory: str | None, operands: Sequence[str]) -> str | None:

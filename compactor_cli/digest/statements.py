@@ -220,17 +220,20 @@ def _is_in_code(line: str, at: int) -> bool:
 def verbatim(text: str) -> str:
     """A text without blank lines and trailing blanks, its words untouched.
 
-    An entry of a list stands after the line before it, if that is no heading: on a line of its own, it would be taken
-    for an entry of a template's.
+    An entry of a list stands after the line before it, if that is no heading and no code: on a line of its own, it
+    would be taken for an entry of a template's.
     """
     lines: list[str] = []
+    is_code = False
     for line in text.split("\n"):
-        if not line.strip():
+        if not (plain := line.strip()):
             continue
-        if lines and line.lstrip().startswith("- ") and not lines[-1].startswith("#"):
-            lines[-1] = f"{lines[-1]} {line.strip()}"
+        is_entry = lines and plain.startswith("- ") and not is_code
+        if is_entry and not lines[-1].lstrip().startswith(("#", "```")):
+            lines[-1] = f"{lines[-1]} {plain}"
         else:
             lines.append(listed(line.rstrip()))
+        is_code ^= plain.startswith("```")
     return "\n".join(lines)
 
 

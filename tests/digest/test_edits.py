@@ -6,7 +6,8 @@ import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, texts, user
 
 from compactor_cli.digest.edits import added_names, definitions_around
-from compactor_cli.digest.files import contents, file_operations
+from compactor_cli.digest.file_contents import contents
+from compactor_cli.digest.files import file_operations
 from compactor_cli.model.summary import Section
 
 PATCH = "*** Begin Patch\n*** Update File: a.py\n@@ def f():\n-    return 1\n+    return 2\n*** End Patch"

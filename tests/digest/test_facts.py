@@ -163,6 +163,10 @@ def test_what_was_put_away_and_brought_back_or_written_for_a_try_is_no_fact() ->
     assert facts(ran("cat > /tmp/fix.py << 'EOF'\nprint('Fixed!')\nEOF\npython /tmp/fix.py", "Fixed!")) == []
 
 
+def test_a_script_of_which_its_line_shows_nothing_is_no_fact() -> None:
+    assert facts(ran('python3 -c "\nfrom tide import gauges\nprint(len(gauges()))\n"', "45")) == []
+
+
 def test_what_only_shows_how_a_command_is_used_is_no_fact() -> None:
     shown = ran("gauge-import --help | grep -A 3 EXAMPLES", "gauge-import harbour.csv")
     assert facts(*shown, *ran("gauge-import harbour.csv", "12 readings imported")) == [

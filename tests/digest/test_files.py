@@ -8,8 +8,9 @@ from conversation import answer, call, conversation, digest, events_of, ran, req
 from compactor_cli.digest.analysis import analyse
 from compactor_cli.digest.commands import runs
 from compactor_cli.digest.events import FileAction, ToolKind, _from_directory
+from compactor_cli.digest.file_contents import overwritten
 from compactor_cli.digest.file_lines import file_items, state_text
-from compactor_cli.digest.files import FileState, file_operations, overwritten, replay
+from compactor_cli.digest.files import FileState, file_operations, replay
 from compactor_cli.digest.language import words_of
 from compactor_cli.digest.shell import shell_operations
 from compactor_cli.model.summary import Section
@@ -84,6 +85,26 @@ def test_a_script_in_a_here_document_writes_files() -> None:
     )
     assert states(ran(f"python - <<'PY'\n{script}\nPY", "done")) == {"src/a.py": "edited", "b.py": "edited"}
     assert states(ran(f"cat <<'PY'\n{script}\nPY", "done")) == {}
+
+
+def test_a_script_in_a_command_line_writes_files() -> None:
+    edit = """with open('tide/App.tsx') as f:
+    text = f.read()
+old = '<Summary>Delete\\n</Summary>'
+if old in text:
+    text = text.replace(old, '<Summary onReRun={reRun}>\\n</Summary>')
+    with open('tide/App.tsx', 'w') as f:
+        f.write(text)
+    print('Replaced')
+else:
+    print('ERROR: old text not found')"""
+    line = f'python3 -c "\n{edit}\n" && echo "a > b"'
+    assert states(ran(line, "Replaced")) == {"tide/App.tsx": "edited"}
+    assert states(ran(line, "ERROR: old text not found")) == {}
+    (one,) = file_operations(events_of(*ran(line, "Replaced")))
+    assert one.replaced == (("<Summary>Delete\n</Summary>", "<Summary onReRun={reRun}>\n</Summary>"),)
+    assert states(ran("node -e \"require('fs').writeFileSync('gauge.json', '{}')\"", "")) == {"gauge.json": "edited"}
+    assert states(ran("python -c 'print(1 > 0); open(\"x.json\")'", "True")) == {}
 
 
 def test_a_deleted_file_that_is_written_again_is_there() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from conversation import answer, call, conversation, digest, events_of, ran, says, texts, user
 
+from compactor_cli.digest.file_contents import with_scripts
 from compactor_cli.digest.files import FileState, file_operations, replay
-from compactor_cli.digest.scripts import with_scripts
 from compactor_cli.model.summary import Section
 
 EDITING = """\

@@ -665,6 +665,14 @@ def test_a_request_that_is_cut_has_what_nothing_else_needs_and_its_code_as_a_who
     assert count(rendered(one.summary)) > 720
 
 
+def test_an_entry_of_a_list_after_code_is_not_lost_with_it() -> None:
+    code = "  ```ts\n  const level = gauge(2);\n  ```"
+    notes = " ".join(f"The harbour {number} has a tide of its own." for number in range(90))
+    plan = f"# Plan\n\n- Add `level`:\n{code}\n- Pass `level` to `<Harbour>`\n\n## Notes\n\n{notes}"
+    (request, *_) = texts(digest(conversation(user(plan)), 500), Section.TASK)
+    assert "const level = gauge(2); Pass `level` to `<Harbour>`" in request
+
+
 def test_all_that_is_to_be_verified_stands_before_the_details_of_a_long_plan() -> None:
     steps = "\n".join(
         f"- Step {number} reads the page of harbour {number} and writes its level." for number in range(50)

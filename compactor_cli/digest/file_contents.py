@@ -1,0 +1,179 @@
+"""What files hold, by replay of the edits; and what the scripts among them, which the session wrote and ran, did."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import field, replace
+from functools import cache, partial
+from operator import itemgetter
+
+from compactor_cli.digest.commands import failed_with_code
+from compactor_cli.digest.edits import added_names, overwrites, python_changes, written_lines
+from compactor_cli.digest.events import (
+    PATH_KEYS,
+    Event,
+    EventKind,
+    FileAction,
+    ToolKind,
+    argument,
+    command_of,
+    results_of,
+)
+from compactor_cli.digest.files import FileOperation
+from compactor_cli.digest.shell import scripts_run, written_paths
+from compactor_cli.model.value import dataclass
+
+_MAX_PARTS = 6
+# Changes of a file that are looked through for one that took a line out: time stays linear in very long sessions.
+_MAX_LATER_CHANGES = 200
+
+
+@dataclass(slots=True, kw_only=True)
+class Content:
+    """What is known of a file. ``text`` is None where it was never seen whole; ``parts`` are the newest changes."""
+
+    text: str | None = None
+    parts: list[str] = field(default_factory=list)
+    records: list[int] = field(default_factory=list)
+
+    @property
+    def written(self) -> str:
+        """The text, else the newest changes."""
+        return self.text if self.text is not None else "\n".join(self.parts)
+
+
+def overwritten(events: Sequence[Event], operations: Iterable[FileOperation]) -> Callable[[int, str], bool]:
+    """Whether a line that the event at a position shows of a file was changed there by that call or a later one."""
+    changes: dict[str, list[tuple[int, str, str]]] = {}
+    for one in operations:
+        if one.action is FileAction.DELETE:
+            changes.setdefault(one.path, []).append((one.event, "", ""))
+        for old, new in one.replaced:
+            if old or one.action is not FileAction.EDIT:
+                changes.setdefault(one.path, []).append((one.event, old, new))
+
+    @cache
+    def later_changes(number: int) -> list[tuple[int, str, str]]:
+        event = events[number]
+        call = events[event.call] if event.call >= 0 else event
+        if call.tool not in (ToolKind.READ, ToolKind.EDIT):
+            return []
+        found = changes.get(argument(call.arguments, PATH_KEYS), [])
+        first = bisect_left(found, number, key=itemgetter(0))
+        return found[first : first + _MAX_LATER_CHANGES]
+
+    # A search shows the number of a line before it: `12:` of one that it found, `13-` of one next to it.
+    bare = partial(re.compile(r"^\d+[:-]\s*").sub, "")
+
+    def is_gone(number: int, line: str) -> bool:
+        later = later_changes(number)
+        shown = bare(line) if later else ""
+        return any(overwrites(shown, old, new) for _, old, new in later)
+
+    return is_gone
+
+
+def contents(operations: Iterable[FileOperation], paths: Iterable[str]) -> dict[str, Content]:
+    """The last known text of these files, after every operation on them."""
+    found = {path: Content() for path in paths}
+    for operation in operations:
+        if operation.action is FileAction.MOVE and operation.target in found:
+            found[operation.target] = found.get(operation.path, Content())
+        if operation.path in found:
+            replay_text(found[operation.path], operation)
+    return found
+
+
+def replay_text(content: Content, operation: FileOperation) -> None:
+    """Brings what is known of a file up to date with an operation on it."""
+    content.records.append(operation.record)
+    if operation.action is FileAction.DELETE:
+        content.text, content.parts = None, []
+    for old, new in operation.replaced:
+        if not old and operation.action is not FileAction.EDIT:
+            content.text, content.parts, content.records = new, [], [operation.record]
+            continue
+        if content.text is not None:
+            # What the edit looked for is not there: the file is not as it was seen, only its changes are known.
+            content.text = content.text.replace(old, new, 1) if old and old in content.text else None
+        part = _changed_part(old, new)
+        content.parts = [*(one for one in content.parts if one != part), part][-_MAX_PARTS:]
+
+
+def _changed_part(old: str, new: str) -> str:
+    """Of a long new text the lines that the old one has not."""
+    lines = new.split("\n")
+    if len(lines) <= _MAX_WHOLE_LINES:
+        return new
+    known = set(old.split("\n"))
+    return "\n".join(line for line in lines if line not in known)
+
+
+_MAX_WHOLE_LINES = 12
+
+
+def with_scripts(
+    operations: Sequence[FileOperation], events: Sequence[Event], directory: str = ""
+) -> tuple[FileOperation, ...]:
+    """All operations with those of the scripts that the session wrote and ran.
+
+    A script that only tries something is marked: one that the session wrote where it works and ran from there, that the
+    user never named, while it changed files that were there.
+    """
+    results, by_event = results_of(events), dict[int, list[FileOperation]]()
+    for one in operations:
+        by_event.setdefault(one.event, []).append(one)
+    reader = _Scripts(above=f"{directory}/" if directory else "\n")
+    found: list[FileOperation] = []
+    for number, event in enumerate(events):
+        own, result = by_event.get(number, []), results.get(number)
+        for one in own:
+            reader.note(one)
+        done = [*reader.ran(event, number)] if event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND else []
+        if done and result and not (result.is_refusal or failed_with_code(result)):
+            # Of a command line that holds the script it is only known which file that writes.
+            written = {one.path for one in done}
+            own = [one for one in own if one.action is not FileAction.EDIT or one.path not in written] + done
+        found += own
+    users_words = "\n".join(event.text for event in events if event.kind is EventKind.USER)
+    tries = {path for path in reader.run & reader.created.keys() if posixpath.basename(path) not in users_words}
+    is_amid_others = any(one.action is FileAction.EDIT and one.path not in reader.created for one in found)
+    return tuple(replace(one, is_try=True) if is_amid_others and one.path in tries else one for one in found)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Scripts:
+    above: str  # the directory that paths are without
+    created: dict[str, Content] = field(default_factory=dict)
+    run: set[str] = field(default_factory=set)  # scripts that a command ran in their folder
+
+    def ran(self, event: Event, number: int) -> Iterator[FileOperation]:
+        """What the scripts that a command runs write."""
+        for whole_path, name, place in scripts_run(command_of(event.arguments)):
+            path = whole_path.removeprefix(self.above)
+            if "/" not in name.removeprefix("./"):
+                self.run.add(path)
+            script = self.created.get(path, Content()).text or ""
+            paths = written_paths(script) if path.endswith(".py") else []
+            changes = python_changes(script) if len(paths) == 1 else ()
+            for written in paths:
+                whole = posixpath.normpath(posixpath.join(place, written)).removeprefix(self.above)
+                yield FileOperation(
+                    action=FileAction.EDIT,
+                    path=whole,
+                    event=number,
+                    record=event.record,
+                    added=tuple(added_names(changes, whole)),
+                    lines=written_lines(changes, script),
+                    replaced=changes,
+                )
+
+    def note(self, one: FileOperation) -> None:
+        """Keeps what a file holds that the session created: it may be run."""
+        if one.action is FileAction.CREATE and not one.is_rewrite:
+            self.created[one.path] = Content()
+        if one.path in self.created:
+            replay_text(self.created[one.path], one)
