@@ -15,7 +15,7 @@ from compactor_cli.digest.checks import changes_code, is_test
 from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import CommandOutcome, Run, changes_world, runs
 from compactor_cli.digest.corrections import EditedNames, denied, edited_names, overturned, taken_out, without_withdrawn
-from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, events, unsaid_thoughts
+from compactor_cli.digest.events import Event, EventKind, events, unsaid_thoughts
 from compactor_cli.digest.failures import ErrorRecord, find_errors
 from compactor_cli.digest.file_contents import overwritten, with_scripts
 from compactor_cli.digest.files import FileOperation, FileState, file_operations, replay
@@ -32,6 +32,7 @@ from compactor_cli.digest.settled import Decision, decisions, is_assent
 from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import Statement
 from compactor_cli.digest.stops import stops_in_force
+from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.digest.work_state import WorkState, work_state
 from compactor_cli.formats.client_signs import Directories, directories_of, named_branch
 from compactor_cli.model.summary import Request, Section

@@ -19,18 +19,7 @@ from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
 from compactor_cli.digest.choices import asks_the_user, is_option, offered
 from compactor_cli.digest.commands import CommandOutcome, sent_words
 from compactor_cli.digest.corrections import over_since, standing
-from compactor_cli.digest.events import (
-    REPORTING_TOOLS,
-    Event,
-    EventKind,
-    FileAction,
-    ToolKind,
-    command_of,
-    is_own,
-    is_service_call,
-    results_of,
-    short_name,
-)
+from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.failures import is_open
 from compactor_cli.digest.files import is_undone
 from compactor_cli.digest.language import word_beginnings
@@ -59,6 +48,7 @@ from compactor_cli.digest.statements import (
     statements_of,
     without_end,
 )
+from compactor_cli.digest.tools import REPORTING_TOOLS, FileAction, ToolKind, command_of, is_own, short_name
 from compactor_cli.digest.wants import newest_request
 from compactor_cli.formats.client_signs import ATTACHMENTS
 from compactor_cli.model.patterns import pattern

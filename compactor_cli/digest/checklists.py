@@ -8,10 +8,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from compactor_cli.digest.atoms import AtomKind, find_atoms
 from compactor_cli.digest.commits import Commit
 from compactor_cli.digest.edits import PROSE, changes_of
-from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
+from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.noise import is_signature
+from compactor_cli.digest.tools import FileAction, ToolKind
 
 # Steps, and the newest edits and commands, that are looked at: time stays linear in very long sessions.
 _MAX_STEPS, _MAX_LATER = 40, 200

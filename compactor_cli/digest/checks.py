@@ -11,10 +11,10 @@ from operator import attrgetter
 from compactor_cli.digest.commands import Run, is_look, shown
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.error_lines import error_line
-from compactor_cli.digest.events import FileAction
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.shell import unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head, opening
+from compactor_cli.digest.tools import FileAction
 from compactor_cli.model.patterns import pattern
 
 

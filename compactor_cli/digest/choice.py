@@ -1,4 +1,4 @@
-"""Choice: the statements that tell most of what the rest of the summary does not, for a budget.
+"""Choice: the statements that tell most of what the rest of the summary does not, for a budget; lists as a whole.
 
 Weighted coverage by lazy greedy choice: what one statement tells, another need not, so a stale gain is an upper bound
 (Minoux 1978; gain divided by a power of the cost for budgets: Lin & Bilmes 2010).
@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
-from itertools import compress, groupby
+from itertools import chain, compress, groupby, pairwise
 from math import inf, log
+from operator import not_
+from typing import TYPE_CHECKING
 
 from compactor_cli.digest import language
 from compactor_cli.digest.atoms import find_atoms
 from compactor_cli.digest.noise import is_signature
+from compactor_cli.digest.objects import ID_KEY, TELLING_KEY, Meant
 from compactor_cli.digest.salience import Scores
-from compactor_cli.digest.statements import Statement, StatementForm, lead_of
+from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm, lead_of
+
+if TYPE_CHECKING:
+    from compactor_cli.digest.analysis import Analysis
 
 # What a name that is sure to be used again is worth, in units of a word that stands twice in ten messages: in work on
 # files, and in a conversation, whose words tell more than its names.
@@ -340,3 +346,121 @@ def order(statement: Statement) -> tuple[bool, int, int, int, str]:
     """The order of the transcript; remembered ones first, by where they stood."""
     is_new = statement.event >= 0
     return is_new, statement.event, 0 if is_new else statement.at_tokens, statement.place, statement.text
+
+
+# A list that takes no larger share of the room is quoted whole or not at all.
+WHOLE_LIST_RATIO = 1 / 3
+
+
+def whole_lists(spoken: Iterable[Statement], analysis: Analysis, chars: int) -> Iterator[Statement]:
+    """The statements; a list, or at least an entry with what stands below it, as one where it takes no large share."""
+    most, meant = chars * WHOLE_LIST_RATIO, Meant(analysis)
+
+    def is_entry(one: Statement) -> bool:
+        # What became of an entry is stated of it alone.
+        return one.form is StatementForm.ITEM and one.event not in analysis.taken_back
+
+    for (_, are_entries), group in groupby(spoken, key=lambda one: (one.event, is_entry(one))):
+        first, *others = group
+        if not (are_entries or others):
+            yield first
+            continue
+        entries = [[first]]
+        for one in others:
+            if are_entries and one.lead.endswith(tuple(lead_of(e.text) for e in entries[-1])):
+                entries[-1].append(one)
+            else:
+                entries.append([one])
+        for _, siblings in groupby(entries, key=lambda entry: entry[0].lead):
+            lists = list(siblings)
+            whole = list(chain.from_iterable(lists))
+            fitting = thinned(whole, analysis, lambda shown: _length(shown) <= most) if are_entries else []
+            parts = [fitting] if fitting else lists
+            texts = [" ".join(one.text for one in part) for part in parts]
+            for part, factor in zip(parts, meant.weights(texts, whole[0].record), strict=True):
+                weighed = [one._replace(weight=one.weight * factor) for one in part] if factor != 1.0 else part
+                yield from [_as_one(weighed)] if are_entries and _length(part) <= most else weighed
+
+
+_FIELD = re.compile(r"\W*([^\W\d][^:\n]{1,40}): +\S")
+
+
+def thinned(
+    pieces: Sequence[Statement], analysis: Analysis, fits: Callable[[Sequence[Statement]], bool]
+) -> Sequence[Statement]:
+    """The statements without those fields of all entries that tell least, as many as it takes; none where all do not.
+
+    A field is what stands before a colon more than once: of every flight its number, its times, its price.
+    """
+    if fits(pieces):
+        return pieces
+    leading = {one.lead.rpartition("\n")[2] for one in pieces}
+    fields = [_field(one) if one.lead and lead_of(one.text) not in leading else "" for one in pieces]
+    worth, values = dict[str, list[float]](), dict[str, set[str]]()
+    for field, one in zip(fields, pieces, strict=True):
+        value = one.text.partition(":")[2]
+        key = field.lower().replace(" ", "_")
+        facts = sum(analysis.worth.facts(value).values()) / (len(one.text) + 1)
+        worth.setdefault(field, []).append(facts + sum(bool(one.search(key)) for one in (TELLING_KEY, ID_KEY)))
+        values.setdefault(field, set()).add(value)
+    repeated = (field for field in worth if field and len(worth[field]) > 1)
+    # What all entries have in common tells them apart least.
+    ranked = sorted(repeated, key=lambda field: (len(values[field]) > 1, sum(worth[field]) / len(worth[field])))
+    amounts = {field for field in ranked if any(map(_AMOUNT.fullmatch, values[field]))}
+    bare_forms = (_NAME, _AMOUNT) if len(amounts) == 1 else (_NAME,)
+    for number in range(len(ranked)):
+        left = _without_fields(pieces, [own in ranked[:number] for own in fields])
+        # A value that says what it is needs no key; of two amounts none does.
+        bare = [_bare(one, bare_forms) if _field(one) in ranked else one for one in left]
+        for tried in (left, bare):
+            if fits(tried):
+                return tried
+    return []
+
+
+def _field(one: Statement) -> str:
+    found = _FIELD.match(one.text)
+    return found[1] if found else ""
+
+
+def _without_fields(pieces: Sequence[Statement], are_out: Sequence[bool]) -> list[Statement]:
+    """The statements that are not out, with an ellipsis at the end of an entry that loses its last ones.
+
+    Between two statements, their places tell that something is left out.
+    """
+    entries = {one.place: one.lead for one in pieces}
+    left = list(compress(pieces, map(not_, are_out)))
+    last = {one.lead: one.place for one in left}
+    cut = [at for at in last.values() if entries.get(at + 1) == entries[at]]
+    return [one._replace(text=f"{one.text} {ELLIPSIS}") if one.place in cut else one for one in left]
+
+
+def _bare(one: Statement, forms: Iterable[re.Pattern[str]]) -> Statement:
+    """A field by its value, with its key where that alone says what it is."""
+    value = one.text.partition(": ")[2]
+    return (
+        one._replace(text=value) if any(form.fullmatch(value.removesuffix(f" {ELLIPSIS}")) for form in forms) else one
+    )
+
+
+_AMOUNT, _NAME = re.compile(r"\s*[$€£¥]\s?[\d.,]+"), re.compile(r"#?(?=\S*[A-Z])(?=\S*\d)[\w-]{4,}")
+
+
+def _length(entries: Iterable[Statement]) -> int:
+    return sum(len(one.text) + 3 for one in entries)
+
+
+_ENDS = (".", "!", "?", '"', ")")
+
+
+def _as_one(entries: Sequence[Statement]) -> Statement:
+    """Entries of a list as one statement under what leads the first."""
+    text = entries[0].text
+    for before, one in pairwise(entries):
+        is_below = one.lead.endswith(lead_of(before.text))
+        between = f" {ELLIPSIS} " if one.place > before.place + 1 else " · "
+        joint = between if not is_below else " " if before.text.endswith(_ENDS) else ": "
+        text += f"{joint}{one.text}"
+    span = entries[-1].place - entries[0].place + 1
+    last = [one for one in entries if one.lead == entries[0].lead][-1]
+    return entries[0]._replace(text=text, span=span, weight=max(one.weight for one in entries), closes=last.closes)

@@ -18,10 +18,11 @@ from compactor_cli.digest.error_lines import (
     own_lines,
     short,
 )
-from compactor_cli.digest.events import Event, EventKind, ToolKind, command_of, results_of
+from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.noise import may_have
 from compactor_cli.digest.shell import QUOTED, segments, unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head
+from compactor_cli.digest.tools import ToolKind, command_of
 from compactor_cli.formats.client_signs import ATTACHMENTS, EXIT_CODE_WORDS, NEVER_STARTED, background_id, exit_code
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass

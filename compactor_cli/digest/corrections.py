@@ -18,12 +18,13 @@ from compactor_cli.digest.checks import TEST_FILE, is_test
 from compactor_cli.digest.choices import last_question
 from compactor_cli.digest.commands import CommandOutcome
 from compactor_cli.digest.edits import PROSE
-from compactor_cli.digest.events import Event, EventKind, FileAction, short_name
+from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import apart, terms
 from compactor_cli.digest.noise import intends
 from compactor_cli.digest.settled import declines, gives_reason
 from compactor_cli.digest.statements import QUESTION_MARKS, Statement, StatementForm, sentences, statements_of
+from compactor_cli.digest.tools import FileAction, short_name
 from compactor_cli.model.patterns import pattern
 
 if TYPE_CHECKING:

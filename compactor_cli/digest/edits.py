@@ -10,9 +10,10 @@ from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.digest.events import Event, FileAction, ToolKind, argument, command_of, objects
+from compactor_cli.digest.events import Event
 from compactor_cli.digest.noise import MODIFIER, is_noise, is_scrap
 from compactor_cli.digest.shell import script_in
+from compactor_cli.digest.tools import FileAction, ToolKind, argument, command_of, objects
 from compactor_cli.model.patterns import pattern
 
 if TYPE_CHECKING:

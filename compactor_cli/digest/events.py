@@ -6,7 +6,6 @@ events and never messages, so that what is counted is what is quoted.
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_left
 from collections import defaultdict, deque
@@ -26,7 +25,17 @@ from compactor_cli.digest.cleaning import (
     without_prompt,
     without_removed,
 )
-from compactor_cli.digest.language import apart, words
+from compactor_cli.digest.tools import (
+    COMMAND_KEYS,
+    REPORTING_TOOLS,
+    ToolKind,
+    argument,
+    command_of,
+    is_own,
+    scalar,
+    short_name,
+    tool_kind,
+)
 from compactor_cli.formats.client_signs import (
     ABOUT_CALL,
     DIRECTORY_KEYS,
@@ -48,9 +57,7 @@ from compactor_cli.formats.client_signs import (
     subagent_parts,
     written_call,
 )
-from compactor_cli.formats.client_signs import short_name as short_name
 from compactor_cli.formats.harness import refusal, user_text
-from compactor_cli.group.todos import PLAN_TOOLS
 from compactor_cli.model.transcript import Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
 
@@ -63,16 +70,6 @@ class EventKind(StrEnum):
     CALL = "call"
     RESULT = "result"
     SUMMARY = "summary"
-
-
-class ToolKind(StrEnum):
-    """What a tool call does to the world."""
-
-    EDIT = "edit"
-    READ = "read"
-    COMMAND = "command"
-    PLAN = "plan"
-    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -435,166 +432,14 @@ def _call_lines(arguments: Any, kind: ToolKind) -> Iterator[str]:
     """
     for key, value in _leaves(arguments):
         if kind is ToolKind.OTHER:
-            yield (f"{key}=" if key else "") + _scalar(value)
+            yield (f"{key}=" if key else "") + scalar(value)
         elif (isinstance(value, str) or (value and isinstance(value, tuple))) and key not in _NOT_OF_THE_WORK:
-            yield without_removed(_scalar(value))
+            yield without_removed(scalar(value))
 
 
 _NOT_OF_THE_WORK = frozenset((*DIRECTORY_KEYS, *ABOUT_CALL))
 
 
-def _scalar(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return " ".join(value) if isinstance(value, tuple) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-# Names without case, underscores and hyphens.
-_NAMES = {
-    ToolKind.EDIT: "edit write multiedit notebookedit applypatch replace writefile editfile strreplacefile createfile "
-    "writetofile applydiff searchandreplace insertcontent strreplace create insert fswrite patch multireplace "
-    "multireplacestringinfile replacestringinfile editnotebook deletefile filewrite fileedit strreplacebasededittool "
-    "strreplaceeditor savefile appendfile searchreplace multireplacefilecontent replacefilecontent replaceincode",
-    ToolKind.READ: "read grep glob ls readfile readmanyfiles listfiles listdirectory listdir searchfiles viewfile view "
-    "open findfiles searchfilecontent grepsearch globsearch filesearch find fsread readmultiplefiles cat notebookread "
-    "openfile viewimage readmediafile codebasesearch searchtext listcodedefinitionnames searchdir searchfile finddir "
-    "viewcodeitem grepfiles readnotebook scrolldown scrollup goto lsp",
-    ToolKind.COMMAND: "bash shell execcommand localshell runshellcommand executebash executecommand runcommand "
-    "terminal runinterminal shellcommand execute exec bashoutput runterminalcmd runipython executeipythoncell "
-    "containerexec cmdrun runbash powershell ipython python executecode runpython codeexecution bashcodeexecution "
-    "writestdin run process executepython jupyter submitcommand",
-}
-_KIND_OF = {name: kind for kind, names in _NAMES.items() for name in names.split()}
-_KIND_OF |= dict.fromkeys(PLAN_TOOLS, ToolKind.PLAN)
-_EDIT_WORDS = ("edit", "write", "replace", "patch", "insert", "create", "append", "delete", "save")
-_READ_WORDS = ("read", "view", "open", "cat", "grep", "glob", "search", "find", "list", "show")
-_COMMAND_WORDS = ("bash", "shell", "terminal", "execcommand", "runcommand", "executecommand", "powershell")
-_LOOKUPS = frozenset(
-    "get find list search read fetch query check lookup think calculate show view browse browser web count describe"
-    " can is has chercher rechercher trouver obtenir lister lire vérifier verifier afficher calculer buscar"
-    " consultar obtener obter listar leer ler verificar mostrar calcular cercare cerca trovare trova leggere leggi"
-    " calcolare".split()
-)
-_LOOKUPS_AT_END = frozenset(
-    "get fetch find search abrufen abfragen suchen finden pruefen prüfen anzeigen lesen berechnen zoeken halen".split()
-)
-_VIEWING = ("view", "view_range", "read", "open")
-PATH_KEYS = tuple(
-    "file_path path absolute_path absolutePath filepath filePath file filename file_name"
-    " target_file notebook_path AbsolutePath TargetFile relative_workspace_path uri".split()
-)
-COMMAND_KEYS = ("command", "cmd", "script", "code", "input", "chars", "CommandLine")
-
-
-def tool_kind(name: str, arguments: Mapping[str, Any] | str) -> ToolKind:
-    """What a call of this tool with these arguments does."""
-    short = short_name(name)
-    kind = _KIND_OF.get(short)
-    if kind is ToolKind.COMMAND and "*** Begin Patch" in command_of(arguments):
-        return ToolKind.EDIT
-    if kind is ToolKind.EDIT and argument(arguments, ("command",)) in _VIEWING:
-        return ToolKind.READ
-    return kind or _by_words(short, arguments)
-
-
-# Tools by which an agent steers itself: what they answer carries no information on the work.
-_OWN_TOOLS = frozenset(
-    "taskoutput agentoutputtool bashoutput killshell killbash taskstop skill toolsearch enterplanmode exitplanmode"
-    " think askuserquestion askfollowupquestion attemptcompletion task agent finish submit newtask"
-    " switchmode monitor".split()
-)
-
-
-def is_own(name: str) -> bool:
-    """Whether an agent steers itself by a tool of this name."""
-    return short_name(name) in _OWN_TOOLS
-
-
-# Tools that answer with a text that another model wrote: a subagent's report, the gist of a page.
-REPORTING_TOOLS = frozenset("task agent newtask taskoutput agentoutputtool webfetch fetch runsubagent".split())
-
-
 def is_service_call(event: Event) -> bool:
     """Whether an event calls a tool that is neither the agent's own nor one of files and shell."""
     return event.kind is EventKind.CALL and event.tool is ToolKind.OTHER and not is_own(event.name)
-
-
-def is_lookup(name: str) -> bool:
-    """Whether a tool of this name only looks something up, as far as its first word tells, or its last: `order_get`."""
-    found = words(apart(re.split(r"__|[.:/]", name)[-1])) or [""]
-    return found[0] in _LOOKUPS or found[-1] in _LOOKUPS_AT_END
-
-
-def _by_words(short: str, arguments: Mapping[str, Any] | str) -> ToolKind:
-    if any(word in short for word in _COMMAND_WORDS):
-        return ToolKind.COMMAND
-    # A shop's `search_flights` or `update_order` names no file: only a path argument makes it file work.
-    if isinstance(arguments, str) or not any(isinstance(arguments.get(key), str) for key in PATH_KEYS):
-        return ToolKind.OTHER
-    if any(word in short for word in _EDIT_WORDS):
-        return ToolKind.EDIT
-    return ToolKind.READ if any(word in short for word in _READ_WORDS) else ToolKind.OTHER
-
-
-def argument(arguments: Mapping[str, Any] | str, keys: tuple[str, ...]) -> str:
-    """The first of these arguments that is a text, or an empty string."""
-    if not isinstance(arguments, str):
-        for key in keys:
-            if isinstance(value := arguments.get(key), str):
-                return value
-    return ""
-
-
-def objects(arguments: Mapping[str, Any] | str, keys: tuple[str, ...]) -> list[Mapping[str, Any]]:
-    """The objects in the first of these arguments that is a list, or is one itself."""
-    if isinstance(arguments, str):
-        return []
-    for key in keys:
-        value = arguments.get(key)
-        if isinstance(value, list | tuple):
-            return [entry for entry in value if isinstance(entry, Mapping)]
-        if isinstance(value, Mapping):
-            return [value]
-    return []
-
-
-def command_of(arguments: Mapping[str, Any] | str) -> str:
-    """The command line of a command call: the script itself where a shell is called with ``-c``."""
-    if isinstance(arguments, str):
-        return _SHELL_CALL.sub(r"\1\2", arguments)
-    for key in (*COMMAND_KEYS, "action"):
-        if (value := arguments.get(key)) is None:
-            continue
-        if isinstance(value, Mapping) or (isinstance(value, str) and key != "action"):
-            return command_of(value)
-        if isinstance(value, (list, tuple)):
-            parts = [str(part) for part in value]
-            is_script = len(parts) >= 3 and parts[1] in ("-c", "-lc", "-ic", "/c", "-Command")
-            return parts[2] if is_script else " ".join(parts)
-    return ""
-
-
-_SHELL_CALL = re.compile(r"\A(\s*cd [^&;|\n]+ && )?\s*(?:/\S+/)?(?:ba|z)?sh -l?c '([^']*)'\s*\Z")
-
-
-def parameters(arguments: Any) -> Iterator[tuple[str, str]]:
-    """The names of a call's arguments with their values as text, those of nested ones after their own name."""
-    if isinstance(arguments, Mapping):
-        for name, value in arguments.items():
-            is_nested = isinstance(value, (list, tuple, Mapping))
-            yield str(name), "" if is_nested else _scalar(value)
-            yield from parameters(value)
-    elif isinstance(arguments, (list, tuple)):
-        for value in arguments:
-            yield from parameters(value)
-
-
-class FileAction(StrEnum):
-    """What happened to a file."""
-
-    CREATE = "create"
-    EDIT = "edit"
-    READ = "read"
-    DELETE = "delete"
-    MOVE = "move"
-    REVERT = "revert"  # back to what is committed

@@ -43,11 +43,12 @@ from compactor_cli.digest.commands import (
     shown,
 )
 from compactor_cli.digest.error_lines import FAILED_NAME, conflicting_files, erring_files, failed_tests, names_of_tests
-from compactor_cli.digest.events import Event, EventKind, FileAction
+from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.noise import is_import
 from compactor_cli.digest.shell import segments, unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head, sentences
+from compactor_cli.digest.tools import FileAction
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
@@ -55,8 +56,7 @@ from compactor_cli.model.value import dataclass
 _MAX_STEPS_TO_OTHER_WAY = 3
 # Runs that are looked through for one that passes: time stays linear in very long sessions.
 _MAX_LATER = 300
-# Runs before one that are compared with it.
-_MAX_BEFORE = 20
+_MAX_BEFORE = 20  # runs that are compared with one after them
 # An error of this many events ago is still what the work is about.
 _RECENT_EVENTS = 40
 # What is written about an error follows it closely.

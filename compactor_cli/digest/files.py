@@ -27,19 +27,17 @@ from compactor_cli.digest.edits import (
     written_text,
 )
 from compactor_cli.digest.error_lines import ERROR_PATTERN
-from compactor_cli.digest.events import (
+from compactor_cli.digest.events import Event, EventKind, results_of
+from compactor_cli.digest.shell import script_in, shell_operations
+from compactor_cli.digest.tools import (
     PATH_KEYS,
     REPORTING_TOOLS,
-    Event,
-    EventKind,
     FileAction,
     ToolKind,
     argument,
     command_of,
-    results_of,
     short_name,
 )
-from compactor_cli.digest.shell import script_in, shell_operations
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 

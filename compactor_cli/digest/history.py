@@ -13,7 +13,7 @@ from compactor_cli.digest.choice import origin
 from compactor_cli.digest.choices import asks
 from compactor_cli.digest.commands import CommandOutcome
 from compactor_cli.digest.corrections import GIVES_VERDICT, TELLS_WHAT_IS_OPEN, standing
-from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind
+from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.messages import UserMessage, without_preface
 from compactor_cli.digest.names import short_names
@@ -36,6 +36,7 @@ from compactor_cli.digest.statements import (
     records_of,
     statements_of,
 )
+from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.digest.wants import NAME_CHARS, joined, newest_request, stop_before, with_question
 from compactor_cli.group.exchanges import topics
 from compactor_cli.model.summary import Item

@@ -18,7 +18,6 @@ import orjson
 from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.commands import CommandOutcome, Run, command_key
 from compactor_cli.digest.commits import Commit
-from compactor_cli.digest.events import FileAction
 from compactor_cli.digest.files import FileOperation, FileState
 from compactor_cli.digest.language import LANGUAGES, FixedWords, words_of
 from compactor_cli.digest.names import named_in
@@ -26,6 +25,7 @@ from compactor_cli.digest.open import Attached, BackgroundWork, PlanState, State
 from compactor_cli.digest.salience import COLUMNS, Scores, Spoken, Table
 from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm
+from compactor_cli.digest.tools import FileAction
 from compactor_cli.digest.work_state import WorkState
 from compactor_cli.model.summary import Section, SectionItems
 from compactor_cli.model.value import dataclass

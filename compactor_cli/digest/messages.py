@@ -9,10 +9,11 @@ from itertools import groupby
 
 from compactor_cli.digest.choices import MAX_LOOKED_BACK, last_question, last_words, pointed_at, question_of_options
 from compactor_cli.digest.error_lines import ERROR_PATTERN
-from compactor_cli.digest.events import Event, EventKind, ToolKind
+from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.language import dense_share, extends, is_nearly
 from compactor_cli.digest.names import call_words
 from compactor_cli.digest.statements import ELLIPSIS, QUESTION_MARKS, sentences, verbatim
+from compactor_cli.digest.tools import ToolKind
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 

@@ -13,22 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from compactor_cli.digest.atoms import AtomKind, atom_texts
 from compactor_cli.digest.commands import shown
 from compactor_cli.digest.edits import patch_of, viewed_file
-from compactor_cli.digest.events import (
-    COMMAND_KEYS,
-    PATH_KEYS,
-    Event,
-    EventKind,
-    FileAction,
-    ToolKind,
-    argument,
-    command_of,
-    parameters,
-)
+from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.file_contents import contents
 from compactor_cli.digest.files import is_search, patched_files
 from compactor_cli.digest.salience import FILE_KINDS, KINDS, Lines
 from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, head, opening
+from compactor_cli.digest.tools import COMMAND_KEYS, PATH_KEYS, FileAction, ToolKind, argument, command_of, parameters
 from compactor_cli.model.summary import Item
 
 if TYPE_CHECKING:

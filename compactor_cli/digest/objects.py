@@ -8,9 +8,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from compactor_cli.digest.events import Event, EventKind, is_lookup, is_service_call, parameters
+from compactor_cli.digest.events import Event, EventKind, is_service_call
 from compactor_cli.digest.language import FixedWords, raw_terms
 from compactor_cli.digest.statements import ELLIPSIS, opening
+from compactor_cli.digest.tools import is_lookup, parameters
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis

@@ -17,7 +17,7 @@ from compactor_cli.digest.choices import asks, chosen_options, last_question, op
 from compactor_cli.digest.commands import Run, acting_part, command_key, shown
 from compactor_cli.digest.edits import WRITING, debugging_lines, renamed_since
 from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflict_region, conflicting_files
-from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, command_of
+from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open, same_part
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords, terms
@@ -36,6 +36,7 @@ from compactor_cli.digest.statements import (
     records_of,
     sentences,
 )
+from compactor_cli.digest.tools import FileAction, ToolKind, command_of
 from compactor_cli.digest.wants import newest_request
 from compactor_cli.formats.client_signs import ATTACHMENTS, background_id
 from compactor_cli.group.todos import State as State

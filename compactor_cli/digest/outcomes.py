@@ -12,12 +12,13 @@ from compactor_cli.digest.choices import asks
 from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.commits import Commit
 from compactor_cli.digest.corrections import takes_back
-from compactor_cli.digest.events import Event, EventKind, FileAction, is_lookup, is_service_call, results_of
+from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.failures import never_ran
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import COLONS, ELLIPSIS, FULL_STOPS, QUESTION_MARKS, opening, records_of, sentences
+from compactor_cli.digest.tools import FileAction, is_lookup
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 

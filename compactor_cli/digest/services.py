@@ -11,12 +11,11 @@ from itertools import chain, groupby, takewhile
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.digest.candidates import RECENCY
-from compactor_cli.digest.choice import Choice
+from compactor_cli.digest.choice import WHOLE_LIST_RATIO, Choice, whole_lists
 from compactor_cli.digest.choices import asks_the_user
 from compactor_cli.digest.error_lines import ERROR_PATTERN, error_line
-from compactor_cli.digest.events import Event, EventKind, is_lookup, is_service_call, parameters, results_of
+from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.language import FixedWords, names
-from compactor_cli.digest.lists import WHOLE_RATIO, whole_lists
 from compactor_cli.digest.noise import is_courtesy, is_noise
 from compactor_cli.digest.objects import (
     ID,
@@ -46,6 +45,7 @@ from compactor_cli.digest.statements import (
     sentences,
     statements_of,
 )
+from compactor_cli.digest.tools import is_lookup, parameters
 from compactor_cli.digest.wants import is_in_history
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
@@ -150,7 +150,7 @@ class _Reader:
         self.list_chars = min(int(chars * LIST_RATIO), MAX_LIST_CHARS)
         deeds = len({events[n].text for n in acted})
         self.chars = min(max(chars // max(1, 2 * deeds), _SIZES_CHARS[0]), _SIZES_CHARS[1])
-        newest_chars = min(max(int(chars * WHOLE_RATIO), self.chars), _MAX_NEWEST_CHARS)
+        newest_chars = min(max(int(chars * WHOLE_LIST_RATIO), self.chars), _MAX_NEWEST_CHARS)
         self.newest = {max(acted, default=-1): newest_chars}
         self.known: set[str] = set()
         self.records: dict[str, int] = {}
@@ -355,7 +355,7 @@ def dialogue_statements(analysis: Analysis, spoken: Iterable[Statement], chars: 
         weight = age * (GIVING_FACTOR if names(message.text) else USER_FACTOR)
         if gives_only(message.text, called):
             weight *= REST_FACTOR
-        if len(message.text) <= chars * WHOLE_RATIO:
+        if len(message.text) <= chars * WHOLE_LIST_RATIO:
             yield Statement(one_line(message.text), number, 0, record=message.record, weight=weight)
             continue
         for place, (piece, form, _) in enumerate(statements_of(message.text)):

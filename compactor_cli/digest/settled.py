@@ -23,7 +23,7 @@ from compactor_cli.digest.choices import (
     question_of_options,
     replies_to_each,
 )
-from compactor_cli.digest.events import Event, EventKind, FileAction, ToolKind, argument, is_lookup, is_service_call
+from compactor_cli.digest.events import Event, EventKind, is_service_call
 from compactor_cli.digest.language import FixedWords, dense_share, terms, words_of
 from compactor_cli.digest.messages import PLEASE
 from compactor_cli.digest.noise import is_narration
@@ -41,6 +41,7 @@ from compactor_cli.digest.statements import (
     sentences,
     statements_of,
 )
+from compactor_cli.digest.tools import FileAction, ToolKind, argument, is_lookup
 from compactor_cli.digest.wants import is_in_history
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import dropwhile
 
-from compactor_cli.digest.events import FileAction
+from compactor_cli.digest.tools import FileAction
 
 _REDIRECT = re.compile(r"(?<![0-9&<>=-])(>{1,2})\s*([^\s;&|<>()]+)")
 # Not the script of `sh -c "…"`, whose redirections are real.

@@ -8,20 +8,10 @@ from dataclasses import replace
 
 from compactor_cli.digest.checks import chain_parts
 from compactor_cli.digest.commands import CommandOutcome, Run, acting_part
-from compactor_cli.digest.events import (
-    Event,
-    EventKind,
-    FileAction,
-    ToolKind,
-    argument,
-    command_of,
-    is_service_call,
-    parameters,
-    results_of,
-    short_name,
-)
+from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.files import FileOperation, attempted
 from compactor_cli.digest.messages import UserMessage
+from compactor_cli.digest.tools import FileAction, ToolKind, argument, command_of, parameters, short_name
 
 
 def stops_in_force(

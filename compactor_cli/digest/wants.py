@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.choices import asks
-from compactor_cli.digest.events import Event, EventKind, FileAction, results_of
+from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.messages import (
     ALL_WORK,
@@ -38,6 +38,7 @@ from compactor_cli.digest.statements import (
     statements_of,
     water_level,
 )
+from compactor_cli.digest.tools import FileAction
 from compactor_cli.formats.client_signs import PROJECT_FILE
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item

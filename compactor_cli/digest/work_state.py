@@ -13,9 +13,10 @@ from compactor_cli.digest.commands import CONCLUDES, CommandOutcome, Run
 from compactor_cli.digest.commits import Commit, after_rebases, earlier_hashes, find_commits, held_by
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.error_lines import conflicting_files
-from compactor_cli.digest.events import Event, EventKind, FileAction, results_of
+from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
 from compactor_cli.digest.shell import segments, unquoted
+from compactor_cli.digest.tools import FileAction
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 

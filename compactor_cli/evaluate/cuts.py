@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from compactor_cli.digest.cleaning import without_block
-from compactor_cli.digest.events import Event, EventKind, ToolKind, events, parameters
+from compactor_cli.digest.events import Event, EventKind, events
+from compactor_cli.digest.tools import ToolKind, parameters
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.errors import InputError

@@ -18,8 +18,9 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, FileAction, ToolKind, argument, command_of, objects
+from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.files import patched_files
+from compactor_cli.digest.tools import PATH_KEYS, FileAction, ToolKind, argument, command_of, objects
 from compactor_cli.evaluate.cuts import EvalCase
 from compactor_cli.llm.importance import Index
 from compactor_cli.model.settings import Settings

@@ -18,9 +18,10 @@ from functools import cached_property
 from itertools import islice
 
 from compactor_cli.digest.atoms import AtomKind, atom_kinds, atom_texts
-from compactor_cli.digest.events import PATH_KEYS, Event, EventKind, ToolKind, argument, parameters
+from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.language import LANGUAGES, words_of
 from compactor_cli.digest.open import plan_state
+from compactor_cli.digest.tools import PATH_KEYS, ToolKind, argument, parameters
 from compactor_cli.formats.harness import user_text
 from compactor_cli.group.todos import State
 from compactor_cli.llm.model_calls import Reply

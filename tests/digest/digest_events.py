@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from compactor_cli.digest.events import Event, EventKind, ToolKind
+from compactor_cli.digest.events import Event, EventKind
+from compactor_cli.digest.tools import ToolKind
 
 WORDS = [
     "src/a.py",

@@ -9,7 +9,8 @@ import pytest
 from conversation import answer, call, conversation, events_of, ran, says, summary, user
 
 from compactor_cli.digest.cleaning import unfolded, without_gutters
-from compactor_cli.digest.events import EventKind, ToolKind, argument, command_of, events, tool_kind
+from compactor_cli.digest.events import EventKind, events
+from compactor_cli.digest.tools import ToolKind, argument, command_of, tool_kind
 from compactor_cli.formats.client_signs import directories_of, path_stripper
 from compactor_cli.model.transcript import Message, Role, Text, ToolCall, ToolResult
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from conversation import answer, call, events_of
 from digest_events import event
 
-from compactor_cli.digest.events import EventKind, ToolKind
+from compactor_cli.digest.events import EventKind
 from compactor_cli.digest.names import Labels, short_names
+from compactor_cli.digest.tools import ToolKind
 
 EVENTS = [
     event(EventKind.USER, "Fix it."),

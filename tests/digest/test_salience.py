@@ -8,8 +8,9 @@ import pytest
 from digest_events import event, event_lists
 from hypothesis import given
 
-from compactor_cli.digest.events import Event, EventKind, ToolKind
+from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.salience import FREQUENCY_SHARE, build, features, score, weights
+from compactor_cli.digest.tools import ToolKind
 
 FILES = "src/one.py src/two.py src/three.py"
 

@@ -6,9 +6,10 @@ from digest_events import event, event_lists
 from hypothesis import given
 
 from compactor_cli.digest import memory
-from compactor_cli.digest.events import Event, EventKind, ToolKind
+from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.salience import COUNTS, Table, build, score
 from compactor_cli.digest.statements import Statement, StatementForm
+from compactor_cli.digest.tools import ToolKind
 
 
 def facts_of(table: Table) -> dict[str, object]:
