@@ -55,7 +55,7 @@ def done_since(
         if not made and "commi" in named and named <= _TO_COMMIT:
             made = later
         if made:
-            found[text] = f"{words.committed} {made[-1].hash}"
+            found[text] = f"{words.committed} {made[-1].name}"
         elif text in edited[record] and (text in begun or not begun):
             found[text] = words.edited_later
         else:

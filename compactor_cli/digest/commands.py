@@ -331,6 +331,20 @@ def asks_for_help(command: str) -> bool:
 _BEFORE_A_COMMAND = frozenset("sudo timeout time command while until do if then else elif !".split())
 
 
+def never_ran(run: Run) -> bool:
+    """Whether the shell or a runner knew no such program, task, target or folder: that shows nothing of the work."""
+    is_unknown = NEVER_RAN.search(run.line) or _NO_FOLDER.search(run.output[:_MAX_HEAD_CHARS])
+    return run.outcome is CommandOutcome.FAILED and is_unknown is not None
+
+
+NEVER_RAN = pattern(
+    r"command not found|\bno task \S|[Mm]issing script|No rule to make target|[Uu]n(?:known|recognized) (?:sub)?command"
+    r"|\(eval\):\d+: (?:permission denied|no such file)|[Cc]an(?:'t|not) find a (?:root directory|config)"
+)
+# Above the packages that could not be set up for that.
+_NO_FOLDER, _MAX_HEAD_CHARS = pattern(r"^stat \S+: directory not found$", re.MULTILINE), 400
+
+
 def failed_with_code(result: Event | None) -> bool:
     """Whether a result shows an exit code other than 0: the command ran, and failed at its end."""
     return result is not None and _exit_code(result) > 0

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import islice
 
-from compactor_cli.digest.commands import COMMIT_LINE, CommandOutcome, Run
+from compactor_cli.digest.commands import COMMIT_LINE, CommandOutcome, Run, sent_words
 from compactor_cli.digest.files import FileState
 from compactor_cli.digest.shell import QUOTED
 from compactor_cli.model.patterns import pattern
@@ -27,7 +27,7 @@ class Commit:
     """
 
     branch: str
-    hash: str
+    hash: str  # empty where no record shows it
     subject: str
     event: int
     record: int
@@ -36,6 +36,11 @@ class Commit:
     size: int = 0
     left_out: tuple[str, ...] = ()
     amends: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Its hash, else its subject in quotation marks."""
+        return self.hash or f'"{self.subject}"'
 
 
 def held_by(
@@ -77,9 +82,9 @@ def earlier_hashes(state: FileState, commits: Sequence[Commit], last: Commit) ->
     paths = {_between_slashes(state.path): state.path}
     first = min(state.records, default=last.record)
     for commit in commits:
-        is_earlier = first < commit.record < last.record and commit.hash != last.hash
+        is_earlier = first < commit.record < last.record and commit.name != last.name
         if is_earlier and _named(commit.named, paths):
-            yield commit.hash
+            yield commit.name
 
 
 # What belongs to a tool, and may be ignored.
@@ -137,17 +142,19 @@ def find_commits(runs: Sequence[Run], directory: str) -> list[Commit]:
 
 
 def _quietly_made(words: Sequence[str], runs: Sequence[Run], number: int) -> re.Match[str] | None:
-    """The line of a log, in this run or a later one, that shows a commit of it that printed nothing; None without."""
-    subject = _SUBJECT.search(runs[number].command)
-    is_quiet = any(_QUIET.fullmatch(word) for word in words) and runs[number].outcome is CommandOutcome.OK
-    if not (is_quiet and subject):
+    """A commit of which its run shows no line: by a log, in it or later, else by its message; None if unseen."""
+    run, subject = runs[number], sent_words(runs[number].command).partition("\n")[0].strip()
+    is_quiet = any(_QUIET.fullmatch(word) for word in words) or _SAYS_OK.search(run.output) is not None
+    if not (is_quiet and subject and run.outcome is CommandOutcome.OK):
         return None
-    logged = (one for run in islice(runs, number, None) for one in _LOGGED.finditer(run.output))
-    return next((one for one in logged if one["subject"] == subject[1].strip()), None)
+    logged = (one for later in islice(runs, number, None) for one in _LOGGED.finditer(later.output))
+    return next((one for one in logged if one["subject"] == subject), _UNLOGGED.match(subject))
 
 
 _QUIET = pattern(r"-(?!-)\w*q\w*|--quiet")
-_SUBJECT = pattern(r"\bcommit\b[^|;&\n]*? -\w*m ?[\"']([^\"'\n]+)")
+# What shortens the output of commands says no more of one that went well.
+_SAYS_OK = pattern(r"^ok\b\W*\Z", re.MULTILINE)
+_UNLOGGED = pattern(r"(?P<hash>)(?P<subject>.*)")
 
 
 def after_rebases(commits: Iterable[Commit], runs: Iterable[Run]) -> Iterator[Commit]:

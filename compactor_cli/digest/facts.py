@@ -9,8 +9,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checks import brief, contains, is_test
-from compactor_cli.digest.commands import COMMIT_LINE, CommandOutcome, Run, acting_line, acting_part, asks_for_help
-from compactor_cli.digest.failures import OF_ONE_USE, fails_later, is_shown, never_ran
+from compactor_cli.digest.commands import (
+    COMMIT_LINE,
+    CommandOutcome,
+    Run,
+    acting_line,
+    acting_part,
+    asks_for_help,
+    never_ran,
+)
+from compactor_cli.digest.failures import OF_ONE_USE, fails_later, is_shown
 from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.services import call_items

@@ -34,6 +34,7 @@ from compactor_cli.digest.checks import (
 )
 from compactor_cli.digest.commands import (
     CONCLUDES,
+    NEVER_RAN,
     CommandOutcome,
     Run,
     acting_part,
@@ -117,7 +118,7 @@ def is_open(error: ErrorRecord, number_of_events: int) -> bool:
     """
     if error.status in (Status.FIXED, Status.RUN_AGAIN):
         return False
-    is_check = (is_test(error.command) or _is_outward(error.command)) and not _NEVER_RAN.search(error.line)
+    is_check = (is_test(error.command) or _is_outward(error.command)) and not NEVER_RAN.search(error.line)
     is_check |= bool(conflicting_files(error.line))
     return is_check or (error.event >= number_of_events - _RECENT_EVENTS and not error.explained)
 
@@ -228,20 +229,6 @@ GUESS = pattern(
     r"\b(?:might|may|could|probably|likely|possibl[ey]|perhaps|maybe|seems?|suggests?|I (?:think|suspect))\b|\?$",
     re.IGNORECASE,
 )
-
-
-def never_ran(run: Run) -> bool:
-    """Whether the shell or a runner knew no such program, task, target or folder: that shows nothing of the work."""
-    is_unknown = _NEVER_RAN.search(run.line) or _NO_FOLDER.search(run.output[:_MAX_HEAD_CHARS])
-    return run.outcome is CommandOutcome.FAILED and is_unknown is not None
-
-
-_NEVER_RAN = pattern(
-    r"command not found|\bno task \S|[Mm]issing script|No rule to make target|[Uu]n(?:known|recognized) (?:sub)?command"
-    r"|\(eval\):\d+: (?:permission denied|no such file)|[Cc]an(?:'t|not) find a (?:root directory|config)"
-)
-# Above the packages that could not be set up for that.
-_NO_FOLDER, _MAX_HEAD_CHARS = pattern(r"^stat \S+: directory not found$", re.MULTILINE), 400
 
 
 # A message is the same where lines above its place came or went.
@@ -567,13 +554,15 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
     Of what was to be handed to others, as a commit or a push, any later one: what stood around it is no way to that.
     """
     is_outward = _is_outward(run.command)
-    programs = _programs(acting_part(run.command) if is_outward else run.command)
+    first = next(iter(_programs(acting_part(run.command) if is_outward else run.command)), "")
+    if NEVER_RAN.search(run.line):
+        first = first.partition(" run ")[0]  # the task may have another name
     for other in later[: None if is_outward else _MAX_STEPS_TO_OTHER_WAY]:
         # A part of what failed, run alone, is no other way to the whole.
         is_part = is_test(run.command) and contains(run.key, other.key)
         if asks_for_help(other.command) or is_part or other.outcome is not CommandOutcome.OK or other.key == run.key:
             continue
-        if programs[:1] and programs[0] in _programs(other.command):
+        if first and any(f"{one} ".startswith(f"{first} ") for one in _programs(other.command)):
             return other
     return None
 
@@ -590,8 +579,9 @@ def _programs(command: str) -> Sequence[str]:
     for segment in map(without_runner, segments(unquoted(command))):
         words = [word for word in segment.split() if not word.startswith("-")]
         if words and words[0] not in _AROUND:
-            # `pip3` is another name of `pip`.
-            found.append(" ".join((words[0].rstrip("0123456789."), *words[1 : 2 if words[0] in RUNNERS else 1])))
+            # `pip3` is another name of `pip`; of `npm run lint` the task is what runs.
+            named = 1 if words[0] not in RUNNERS else 3 if words[1:2] == ["run"] else 2
+            found.append(" ".join((words[0].rstrip("0123456789."), *words[1:named])))
     return found
 
 

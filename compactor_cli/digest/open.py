@@ -363,7 +363,7 @@ def _unfinished(analysis: Analysis, paths: int) -> Iterator[Item]:
         lines.append((words.debugging, named, [record for _, record in debugging.values()]))
     if work.unpushed:
         more = [ELLIPSIS] if len(work.unpushed) > _MAX_STALE else []
-        newest = (f'{commit.hash} "{commit.subject}"' for commit in work.unpushed[-_MAX_STALE:])
+        newest = (f'{commit.hash} "{commit.subject}"'.strip() for commit in work.unpushed[-_MAX_STALE:])
         lines.append((words.unpushed, words.comma.join((*more, *newest)), (work.unpushed[-1].record,)))
     if work.stashed:
         # Why: what the user asked just before, unless Now quotes that.

@@ -9,11 +9,10 @@ from itertools import dropwhile, islice, pairwise
 
 from compactor_cli.digest.checks import brief, covered_since, is_of_another_package, is_test
 from compactor_cli.digest.choices import asks
-from compactor_cli.digest.commands import CommandOutcome, Run
+from compactor_cli.digest.commands import CommandOutcome, Run, never_ran
 from compactor_cli.digest.commits import Commit
 from compactor_cli.digest.corrections import takes_back
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
-from compactor_cli.digest.failures import never_ran
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.settled import is_assent
@@ -290,7 +289,7 @@ def _made(work: _Work, commits: Mapping[int, Commit]) -> Iterator[tuple[str, int
     for run in work.runs:
         if commit := commits.get(run.event):
             subject = opening(commit.subject, _MAX_SUBJECT_CHARS)
-            yield (f'{commit.hash} "{subject}"' if subject else commit.hash), run.result_record
+            yield (f'{commit.hash} "{subject}"'.strip() if subject else commit.hash), run.result_record
 
 
 def _shown(work: _Work, words: FixedWords, *, is_newest: bool) -> Iterator[tuple[str, int]]:

@@ -175,7 +175,7 @@ def _commits_elsewhere(
         held = held_by(files, commits, _passed_over(there))
         for state in files:
             commit = held.get(state.path)
-            state.commit = commit.hash if commit else ""
+            state.commit = commit.name if commit else ""
         yield from commits
 
 
@@ -212,7 +212,7 @@ def _uncommitted(
         is_listed = not listed.keys().isdisjoint(_ends_of(state.path)) or _is_in(untracked, state.path)
         is_listed = is_listed and not is_merged
         commit = None if is_listed else held.get(state.path)
-        state.commit = ", ".join((*earlier_hashes(state, commits, commit), commit.hash)) if commit else ""
+        state.commit = ", ".join((*earlier_hashes(state, commits, commit), commit.name)) if commit else ""
         is_in_another = by_others and state.changed < by_others[1].event
         is_passed_over = state.path in unseen or (state.is_created and posixpath.dirname(state.path) in folders)
         is_unknown = state.path in held or is_in_another or is_passed_over
@@ -236,7 +236,7 @@ def _place(
     """Says of the ``commit`` of files on which other branch it is; takes it from those in an unresolved merge, unless
     the work in conflict is that of another branch. ``merge``: see `_conflicts`.
     """
-    others = {commit.hash: commit.branch for commit in commits if branch and commit.branch not in ("", branch)}
+    others = {commit.name: commit.branch for commit in commits if branch and commit.branch not in ("", branch)}
     merged_at, conflicts = merge
     for state in states:
         if state.commit in others:
@@ -312,7 +312,7 @@ def _commit_by_others(runs: Sequence[Run], commits: Sequence[Commit]) -> tuple[s
         if shown and head and not head.startswith(shown[2]) and not shown[2].startswith(head):
             found = (shown[1], run)
         is_moved = _TAKES_CHANGES.search(run.key) and run.outcome is not CommandOutcome.FAILED
-        head = made.get(run.event) or (shown[2] if shown else "" if is_moved else head)
+        head = made.get(run.event, shown[2] if shown else "" if is_moved else head)
     return found
 
 

@@ -202,7 +202,16 @@ def test_a_commit_that_tells_nothing_of_itself_is_the_one_that_a_log_shows() -> 
     later = ran("git log --oneline -3", "9c1d2e3 (HEAD -> main) Store UTC\n1a2b3c4 Read the gauge")
     unseen = ran("git commit -qam 'Store UTC'", "")
     assert states_of(STORE, unseen, later) == ["store.py — edited, in commit 9c1d2e3"]
-    assert not any("in commit" in state for state in states_of(STORE, unseen))
+    assert states_of(STORE, unseen) == ['store.py — edited, in commit "Store UTC"']
+    assert not any("in commit" in state for state in states_of(STORE, ran("git commit -m 'Store UTC'", "")))
+
+
+def test_a_commit_of_which_a_tool_that_shortens_outputs_says_only_that_it_went_well_is_made() -> None:
+    add, commit = ran("rtk git add store.py", "ok ✓ 1 file changed"), ran('rtk git commit -m "Store UTC"', "ok ✓")
+    assert states_of(STORE, add, commit, CLOCK)[-1] == 'store.py — edited, in commit "Store UTC"'
+    assert is_open(STORE, add, commit, CLOCK) == ["Not committed: clock.py"]
+    failed = ran('rtk git commit -m "Store UTC"', "FAILED: git commit\n$ make check", is_error=True)
+    assert not any("in commit" in state for state in states_of(STORE, add, failed))
 
 
 def test_a_file_that_was_moved_and_not_committed_stands_with_where_it_is() -> None:

@@ -259,6 +259,12 @@ def test_a_pipe_that_failed_and_went_well_by_the_same_program_is_settled() -> No
     assert shown(failed, ran("gh api repos/a/b/comments | head -50", '[{"id": 1}]'))[0] == []
 
 
+def test_another_task_of_the_project_is_no_other_way() -> None:
+    failed = ran("npm run check", "error: Cannot find module 'tide'", is_error=True)
+    (found,) = errors(failed, EDIT, ran("npm run lint", "ok"))
+    assert (found.status is Status.FIXED, found.other_way) == (False, "")
+
+
 def test_another_subcommand_of_the_same_program_is_no_other_way() -> None:
     failed = ran("git checkout main", "fatal: 'main' is already used by worktree at '/w'", is_error=True)
     found = errors(failed, ran("git push", "main -> main"))
