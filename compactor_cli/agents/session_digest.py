@@ -162,13 +162,16 @@ def _cut(
     transcript: Transcript, settings: Settings, tokens: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     """Which records are summed up, earlier summaries among them, which of those that are sent stay, and where the tail
-    begins (-1: there is none). The system records at the beginning always stay.
+    begins (-1: there is none). The system records at the beginning always stay; calls in flight are part of the tail,
+    and summed up where there is none.
 
     What subagents did stands in records that no client sends: those before the tail are summed up with the rest.
     """
     limits = measure_limits(transcript, group(transcript.messages), tokens)
-    headless = replace(settings, keep=with_head(settings.keep, "turns", 0))
-    start = LayoutSearch(limits=limits, settings=headless).by_settings().tail_start
+    keep = with_head(settings.keep, "turns", 0)
+    has_tail = any((keep.tail_tokens, keep.tail_messages, keep.tail_turns, keep.tail_ratio))
+    search = LayoutSearch(limits=limits, settings=replace(settings, keep=keep))
+    start = search.by_settings().tail_start if has_tail else len(transcript.messages)
     shown = sorted(sent(transcript))
     covered = [i for i in shown if limits.system_end <= i < start or transcript.messages[i].summary]
     left_in = frozenset(shown).difference(covered)

@@ -20,6 +20,7 @@ from compactor_cli.digest.salience import FILE_KINDS, KINDS, Lines
 from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, head, opening
 from compactor_cli.digest.tools import COMMAND_KEYS, PATH_KEYS, FileAction, ToolKind, argument, command_of, parameters
+from compactor_cli.formats.client_signs import CLIENT_WORDS
 from compactor_cli.model.summary import Item
 
 if TYPE_CHECKING:
@@ -121,9 +122,9 @@ _PART_KEYS = ("offset", "limit", "start_line", "end_line", "view_range", "line_r
 _NAME_TOKENS = 3
 _MIN_CHANCE = 0.03
 _NUMBERS = frozenset(KINDS.index(kind) for kind in (AtomKind.NUM, AtomKind.DATE, AtomKind.FLAG))
-# A side of a diff, a piece of a pattern that replaces, and a place that a search found: `a/clock.py`, `s/old`, `/g`,
-# `clock.py-12`.
-_PIECE = re.compile(r"\w/|/\w?$|\S+\.\w+[-:]\d+[-:]?$")
+# A side of a diff, a piece of a pattern that replaces, a place that a search found, and a point of a drawing:
+# `a/clock.py`, `s/old`, `/g`, `clock.py-12`, `815C930`.
+_PIECE = re.compile(r"\w/|/\w?$|\S+\.\w+[-:]\d+[-:]?$|\d{2,}[A-Z]\d{2,}$")
 
 
 def name_items(
@@ -136,7 +137,7 @@ def name_items(
     calls = [event for event in analysis.events if event.kind is EventKind.CALL]
     plans = (event.text for event in calls if event.tool is ToolKind.PLAN)
     known = atom_texts("\n".join((*shown, *(event.text for event in analysis.kept), *plans)))
-    known |= {"/dev/null", *(event.name for event in calls)}
+    known |= {"/dev/null", *CLIENT_WORDS, *(event.name for event in calls)}
     known.update(name for event in calls for name, _ in parameters(event.arguments))
     known.update(value for event in calls for value in _options(event))
     wanted = _wanted(analysis, known, number)
@@ -195,8 +196,13 @@ def _wordy(analysis: Analysis, rows: set[int]) -> set[int]:
     lines = zip(table.lines.numbers, table.lines.atoms, table.lines.last, strict=True)
     for text, atoms, last in lines if wordy else ():
         for row in wordy.keys() & atoms:
-            is_of_command = last >= 0 and events[last].tool is ToolKind.COMMAND
-            if is_of_command or any(f"{before}{wordy[row]}{after}" in text for before, after in _AS_ONE):
+            one = events[last] if last >= 0 else None
+            is_of_command = one is not None and one.kind is EventKind.CALL and one.tool is ToolKind.COMMAND
+            if (
+                is_of_command
+                or text.strip() == wordy[row]
+                or any(f"{before}{wordy[row]}{after}" in text for before, after in _AS_ONE)
+            ):
                 del wordy[row]
     return set(wordy)
 

@@ -273,7 +273,7 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     shown_steps = (_since_item(steps[at:], words, is_cut=is_cut or at > 0) for at in range(len(steps)))
     if fitting := next((item for item in shown_steps if token_cache.item(item) <= left), None):
         yield fitting
-    for number in analysis.work.without_result[-2:]:
+    for number in analysis.work.without_result[-3:]:
         call = analysis.events[number]
         yield Item(text=f"{words.unanswered}{words.colon}{_call_words(call)}", records=(call.record,))
     if newest and (analysis.is_dialogue or newest.replies_to):

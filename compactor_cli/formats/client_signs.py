@@ -83,6 +83,8 @@ PROJECT_FILE = pattern(
     r"(?:^|/)((?:AGENTS|CLAUDE|GEMINI|QWEN|CONVENTIONS|copilot-instructions)(?:\.local)?\.md"
     r"|\.(?:cursor|windsurf|cline)rules)$"
 )
+# How clients name what they tell of their own tasks and calls: no names of the work.
+CLIENT_WORDS = frozenset("task_id task_type local_bash local_agent tool_use_id tool_use_error".split())
 # What a client gives as the result of a call that it never started, since another of the same message failed.
 NEVER_STARTED = pattern(r"(?:<tool_use_error>)?(?:Sibling tool call errored|Cancelled: parallel tool call)")
 # A line without one of these, in lower case and ASCII, tells no exit code.

@@ -77,6 +77,24 @@ def test_what_is_newest_stays_out_and_is_named(compactor: Toolbox) -> None:
     assert all(f"[{number}]" not in found["summary"] for number in range(first["index"] + 1, len(records) + 1))
 
 
+def test_calls_in_flight_are_in_the_digest_of_a_whole_session(compactor: Toolbox, tmp_path: Path) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "spawn_worker", "arguments": '{"task": "chart"}'}}
+    messages = [
+        {"role": "user", "content": "Draw the chart of the tides, and let a worker do it."},
+        {
+            "role": "assistant",
+            "content": "I spawn a worker that draws the chart of all harbours.",
+            "tool_calls": [call],
+        },
+    ]
+    path = tmp_path / "session.jsonl"
+    path.write_text("".join(f"{json.dumps(message)}\n" for message in messages))
+    found = _json(compactor, path)
+    assert (found["first_kept"], found["kept"]) == (None, [])
+    assert "No result seen of: spawn_worker" in found["summary"]
+    assert "draws the chart of all harbours" in found["summary"]
+
+
 def test_the_object_has_what_is_documented(compactor: Toolbox) -> None:
     found = _json(compactor, LARGE)
     assert set(found) == {"summary", "first_kept", "kept", "tokens_before", "transcript"}
