@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.digest.causes import Cause, find_causes
+from compactor_cli.digest.checklists import PlanState, checked, plan_state
 from compactor_cli.digest.checks import changes_code, is_test
 from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import CommandOutcome, Run, changes_world, runs
@@ -25,7 +26,7 @@ from compactor_cli.digest.memory import Memory, parse, read_text
 from compactor_cli.digest.messages import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
 from compactor_cli.digest.names import Labels
 from compactor_cli.digest.noise import progress_among
-from compactor_cli.digest.open import Attached, PlanState, attached, checked, plan_state
+from compactor_cli.digest.open import Attached, attached
 from compactor_cli.digest.outcomes import RequestOutcome, outcomes
 from compactor_cli.digest.salience import Scores, Table, build, focus_names, score
 from compactor_cli.digest.settled import Decision, decisions, is_assent

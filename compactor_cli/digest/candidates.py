@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.causes import concluded, finds_cause, supposes, turns_away
+from compactor_cli.digest.checklists import State
 from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
 from compactor_cli.digest.choices import asks_the_user, is_option, offered
@@ -35,7 +36,6 @@ from compactor_cli.digest.noise import (
     is_scrap,
     settles,
 )
-from compactor_cli.digest.open import State
 from compactor_cli.digest.salience import Scores
 from compactor_cli.digest.settled import chooses, gives_reason
 from compactor_cli.digest.statements import (

@@ -1,9 +1,11 @@
-"""Checklists: the steps of a plan, and which of them later records deal with."""
+"""Checklists: to-do lists and plans as the last call left them, and which of their steps later records deal with."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 
 from compactor_cli.digest.atoms import AtomKind, find_atoms
 from compactor_cli.digest.commits import Commit
@@ -11,13 +13,175 @@ from compactor_cli.digest.edits import PROSE, changes_of
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords, terms
+from compactor_cli.digest.messages import UserMessage
 from compactor_cli.digest.noise import is_signature
+from compactor_cli.digest.statements import ELLIPSIS, TokenCache, clipped, head, listed, one_line, records_of
 from compactor_cli.digest.tools import FileAction, ToolKind
+from compactor_cli.group.todos import State as State
+from compactor_cli.group.todos import Todo as Todo
+from compactor_cli.group.todos import TodoReplay
+from compactor_cli.model.summary import Item
+from compactor_cli.model.value import dataclass
 
 # Steps, and the newest edits and commands, that are looked at: time stays linear in very long sessions.
 _MAX_STEPS, _MAX_LATER = 40, 200
 _MAX_EDIT_CHARS = 20_000
 _BEGINNING = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanState:
+    """The last known to-do list, and the last plan written as text (``ExitPlanMode``).
+
+    ``is_past``: the user has asked for several other things since, for which files were edited: which steps are still
+    open, no record shows. ``dealt_with``: see `done_since`, of the steps that the list does not call done.
+    """
+
+    todos: tuple[Todo, ...] = ()
+    text: str = ""
+    record: int = -1
+    is_past: bool = False
+    dealt_with: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, state: State) -> tuple[Todo, ...]:
+        """The steps in this state, in order."""
+        return tuple(todo for todo in self.todos if todo.state is state)
+
+
+_MOST_STEP_CHARS = 240
+
+
+def plan_state(events: Sequence[Event], before: PlanState | None = None) -> PlanState:
+    """The state after every plan call, going on from the one ``before``; calls that failed change nothing."""
+    before = before or PlanState()
+    failed = {event.call for event in events if event.kind is EventKind.RESULT and event.is_error}
+    answers = {event.call: event.text for event in events if event.tool is ToolKind.PLAN and event.call >= 0}
+    replay = TodoReplay.going_on(before.todos)
+    for number, event in enumerate(events):
+        if event.kind is EventKind.CALL and event.tool is ToolKind.PLAN and number not in failed:
+            replay.call(event.name, event.arguments, answers.get(number, ""), event.record)
+    todos = tuple(replace(todo, text=head(one_line(todo.text), _MOST_STEP_CHARS)) for todo in replay.todos.values())
+    return PlanState(
+        todos=todos,
+        text="\n".join(listed(line.rstrip()) for line in replay.text.split("\n") if line.strip()) or before.text,
+        record=replay.record,
+    )
+
+
+def checked(
+    state: PlanState,
+    messages: Iterable[UserMessage],
+    events: Sequence[Event],
+    operations: Sequence[FileOperation],
+    commits: Sequence[Commit],
+    words: FixedWords,
+) -> PlanState:
+    """The state with what later records show of its unfinished steps, where nobody kept the list."""
+    newest = max((todo.record for todo in state.todos), default=-1)
+    since = [message for message in messages if message.record > newest]
+    edits = [one.record for one in operations if one.record > newest and one.action is not FileAction.READ]
+    asked = [message.record for message in since if message.stands_alone]
+    unfinished = [todo for todo in state.todos if todo.state is not State.DONE]
+    is_left = len(asked) >= _MIN_ASKED_SINCE and edits[-1:] > asked[:1]
+    return replace(
+        state,
+        is_past=is_left or (bool(since) and len(edits) >= _MIN_EDITS_SINCE),
+        dealt_with=done_since(
+            [(todo.text, todo.record) for todo in unfinished],
+            events,
+            operations,
+            commits,
+            words,
+            {todo.text for todo in state.of(State.DOING)},
+        ),
+    )
+
+
+_MIN_ASKED_SINCE, _MIN_EDITS_SINCE = 2, 6
+
+
+def plan_items(
+    state: PlanState, budget_tokens: int, token_cache: TokenCache, words: FixedWords
+) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    """What is in progress and open; then what is done on one line, and a plan's text as far as it fits.
+
+    Of a plan with nothing left to do, no step stands there: a list of finished steps alone reads as one of work to do.
+    """
+    # Where other steps were begun or done since, no record shows that one is still in progress.
+    newest = max((todo.record for todo in state.todos if todo.state is not State.OPEN), default=-1)
+    doing = [(words.doing if todo.record == newest else words.begun, todo) for todo in state.of(State.DOING)]
+    doing.sort(key=lambda one: -one[1].record)
+    unfinished = [*doing, *((words.open, todo) for todo in state.of(State.OPEN))]
+    if state.is_past and unfinished:
+        unfinished = [one for one in unfinished if one[1].text not in state.dealt_with]
+        if not unfinished:
+            return (), ()
+        listed_steps = words.stop.join(todo.text for _, todo in unfinished)
+        text = clipped(f"{words.old_plan}{words.colon}{listed_steps}", budget_tokens // 2, token_cache)
+        return (Item(text=text, records=records_of(todo.record for _, todo in unfinished)),) if text else (), ()
+
+    signs = {text: f" ({what})" for text, what in state.dealt_with.items()}
+    offers = [
+        Item(text=f"{label}{words.colon}{todo.text}{signs.get(todo.text, '')}", records=records_of((todo.record,)))
+        for label, todo in unfinished
+    ]
+    items: list[Item] = []
+    left = budget_tokens
+    for item in offers:
+        if (cost := token_cache.item(item)) > left:
+            break
+        items.append(item)
+        left -= cost
+    done = _done_item(state.of(State.DONE), left, token_cache, words) if offers else ()
+    left -= sum(token_cache.item(item) for item in done)
+    return tuple(items), (*done, *_text_item(state, left, token_cache, words))
+
+
+def _done_item(
+    todos: Sequence[Todo], budget_tokens: int, token_cache: TokenCache, words: FixedWords
+) -> tuple[Item, ...]:
+    """The newest steps that are done, as many as fit, in order."""
+
+    def item(number: int) -> Item:
+        shown = todos[len(todos) - number :]
+        text = f"{words.done}{words.colon}{words.stop.join(todo.text for todo in shown)}"
+        return Item(text=text, records=records_of(todo.record for todo in shown))
+
+    numbers = range(1, len(todos) + 1)
+    most = bisect_left(numbers, True, key=lambda number: token_cache.item(item(number)) > budget_tokens)
+    return (item(most),) if most else ()
+
+
+def _text_item(state: PlanState, budget_tokens: int, token_cache: TokenCache, words: FixedWords) -> tuple[Item, ...]:
+    is_old = any(todo.record > state.record for todo in state.todos)
+    if not state.text or is_old or budget_tokens < 40:
+        return ()
+    is_whole = token_cache.text(state.text) <= budget_tokens - 16
+    steps = [] if is_whole else _NUMBERED_HEADING.findall(state.text)
+    outline = "\n".join((state.text.partition("\n")[0], *steps)) if len(steps) >= _MIN_STEPS else state.text
+    text = clipped(outline, budget_tokens - 16, token_cache)
+    return (Item(text=f"{words.plan}{words.colon}{text}", records=records_of((state.record,))),) if text else ()
+
+
+# How a plan that is too long names its steps.
+_NUMBERED_HEADING = re.compile(r"^#{2,4} (.*\d.*)$", re.MULTILINE)
+_MIN_STEPS = 3
+
+
+def with_details(
+    items: Iterable[Item], state: PlanState, left: int, token_cache: TokenCache, words: FixedWords
+) -> Iterator[Item]:
+    """The items, those of steps with what was said of the step when it was made, where there is room."""
+    colon = words.colon
+    details = {f"{colon}{one.text}": one.detail for one in state.todos if one.detail}
+    for item in items:
+        detail = next((detail for text, detail in details.items() if item.text.endswith(text)), "")
+        shown = head(one_line(detail), _MOST_STEP_CHARS)
+        cut = f" {ELLIPSIS}" if len(shown) < len(one_line(detail)) else ""
+        longer = replace(item, text=f"{item.text}{colon}{shown}{cut}")
+        more = token_cache.item(longer) - token_cache.item(item) if detail else 0
+        yield longer if 0 < more <= left else item
+        left -= more if more <= left else 0
 
 
 def done_since(

@@ -124,7 +124,7 @@ def written_lines(changes: Iterable[tuple[str, str]], source: str) -> tuple[str,
     new = (_LIST_MARK.sub("", line) if line.startswith(("-", "+", "*")) else line for line in new)
     known = [line for line in dict.fromkeys(new) if 0 < len(line) <= _MAX_LINE_CHARS and line in source]
     known = [line for line in known if not is_noise(line)]
-    telling = [line for line in known if not is_scrap(line.removeprefix("return ").rstrip(","))]
+    telling = [line for line in known if not is_scrap(line.removeprefix("return ").removeprefix("// ").rstrip(","))]
     most = sorted(telling, key=line_worth)[-_MAX_LINES:]
     return tuple(line for line in telling if line in most)
 
@@ -138,8 +138,8 @@ def shown_lines(older: Sequence[str], newest: Sequence[str]) -> tuple[str, ...]:
 
 
 def line_worth(line: str) -> tuple[bool, int]:
-    """How telling a written line is: code before prose, the longest before others."""
-    return any(mark in line for mark in "=(){};"), len(line)
+    """How telling a written line is: code before prose and comments, the longest before others."""
+    return not line.startswith("//") and any(mark in line for mark in "=(){};"), len(line)
 
 
 _LIST_MARK = pattern(r"^[-+*] +")

@@ -138,6 +138,8 @@ def _item(state: FileState, words: FixedWords, names: int = 0, lines: int = 0) -
     added = f"{words.colon}{' · '.join(parts)}" if parts else ""
     # What a commit holds is stated by its subject.
     is_shown = not (state.commit or state.is_deleted or is_throwaway(state.path))
+    if not parts and names > _DETAILS[0][0]:
+        lines = max(lines, 1)  # what has no names is shown by a line
     most = sorted(state.lines, key=line_worth)[-lines:] if lines and is_shown else []
     line = " · ".join(f"`{one}`" for one in state.lines if one in most)
     line = f"{words.colon if not added else ' · '}{line}" if line else ""

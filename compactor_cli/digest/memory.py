@@ -15,13 +15,14 @@ from typing import Any
 
 import orjson
 
+from compactor_cli.digest.checklists import PlanState, State, Todo
 from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.commands import CommandOutcome, Run, command_key
 from compactor_cli.digest.commits import Commit
 from compactor_cli.digest.files import FileOperation, FileState
 from compactor_cli.digest.language import LANGUAGES, FixedWords, words_of
 from compactor_cli.digest.names import named_in
-from compactor_cli.digest.open import Attached, BackgroundWork, PlanState, State, Todo
+from compactor_cli.digest.open import Attached, BackgroundWork
 from compactor_cli.digest.salience import COLUMNS, Scores, Spoken, Table
 from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm

@@ -28,12 +28,16 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Todo:
-    """One step of a plan; ``record`` shows its last change, ``key`` is what later calls name it by, where they do."""
+    """One step of a plan; ``record`` shows its last change, ``key`` is what later calls name it by, where they do.
+
+    ``detail``: what was said of it besides, when it was made.
+    """
 
     text: str
     state: State
     record: int
     key: str = ""
+    detail: str = ""
 
 
 _STATES = {
@@ -78,10 +82,12 @@ class TodoReplay:
                 self.todos, self._has_tasks = {}, True
             self._created += 1
             number = re.search(r"#(\d+)", answer[:200])
-            text = str(arguments.get("subject") or arguments.get("description") or "")
-            if text.strip():
+            detail = str(arguments.get("description") or "").strip()
+            text = str(arguments.get("subject") or "").strip() or detail
+            if text:
                 key = number[1] if number else str(self._created)
-                self.todos[key] = Todo(text=text, state=State.OPEN, record=record, key=key)
+                more = "" if detail in text else detail
+                self.todos[key] = Todo(text=text, state=State.OPEN, record=record, key=key, detail=more)
         elif name == "taskupdate":
             key = str(arguments.get("taskId") or arguments.get("task_id") or "")
             status = str(arguments.get("status") or "")

@@ -18,9 +18,9 @@ from functools import cached_property
 from itertools import islice
 
 from compactor_cli.digest.atoms import AtomKind, atom_kinds, atom_texts
+from compactor_cli.digest.checklists import plan_state
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.language import LANGUAGES, words_of
-from compactor_cli.digest.open import plan_state
 from compactor_cli.digest.tools import PATH_KEYS, ToolKind, argument, parameters
 from compactor_cli.formats.harness import user_text
 from compactor_cli.group.todos import State

@@ -229,6 +229,16 @@ def test_names_that_edits_define_come_before_the_lines_that_they_wrote() -> None
     assert all(f"load_{5 - place}()" in text for place, text in enumerate(shown))
 
 
+def test_a_file_without_names_is_shown_with_a_line_of_what_was_written_a_comment_among_them() -> None:
+    text = "{\n  // Expose the stores in dev mode only\n  gauge: useGauge,\n}"
+    edit = call("Edit", "1", file_path="main.ts", old_string="{}", new_string=text)
+    found = replay(file_operations(events_of(edit, answer("ok", "1"))))
+    assert file_items(found, 200, token_cache(), EN)[0].text.startswith(
+        "main.ts — edited: `// Expose the stores in dev mode only`"
+    )
+    assert file_items(found, 12, token_cache(), EN)[0].text == "main.ts — edited"
+
+
 SCRIPT = """python - <<'PY'
 from pathlib import Path
 p = Path('drift.py')

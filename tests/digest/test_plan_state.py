@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, says, texts, token_cache, user
 
+from compactor_cli.digest.checklists import PlanState, State, plan_items, plan_state
 from compactor_cli.digest.language import words_of
-from compactor_cli.digest.open import PlanState, State, plan_items, plan_state
 from compactor_cli.model.summary import Section
 
 STEPS = (("Write it", "completed"), ("Test it", "in_progress"), ("Ship it", "pending"))
@@ -184,3 +184,11 @@ def test_a_step_that_closes_several_things_is_dealt_with_when_each_was_closed() 
     assert "open: Close the tracker items tide-upn and tide-75h" in plan(*listed, *first)
     both = *first, *ran("bd close tide-75h", "Closed tide-75h")
     assert "open: Close the tracker items tide-upn and tide-75h (later edited or run)" in plan(*listed, *both)
+
+
+def test_a_step_that_is_not_done_is_shown_with_what_was_said_of_it_where_there_is_room() -> None:
+    detail = "Run `make client`, then check that the page of the tides compiles."
+    made = call("TaskCreate", "1", subject="Regenerate the client", description=detail)
+    one = conversation(user("Add the page."), made, answer("Task #1 created successfully", "1"), says("I look."))
+    assert f"open: Regenerate the client: {detail}" in texts(digest(one, 900), Section.PLAN)
+    assert "open: Regenerate the client" in texts(digest(one, 400), Section.PLAN)
