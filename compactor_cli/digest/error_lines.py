@@ -232,8 +232,15 @@ def erring_files(text: str) -> dict[str, str]:
 
 
 def _with_next(line: str, after: str) -> list[str]:
-    """An error with the line after it: after the name of a test what was wrong, its place, or what a colon opens."""
-    return [line, after] if _IS_FOLLOWED.search(line) or _IS_POINTED_AT.match(after) else [line]
+    """An error with the line after it: after the name of a test what was wrong, its place, or what a colon opens.
+
+    A short one with the sentence below it, which says more.
+    """
+    is_explained = len(line) <= _SHORT_CHARS and line.rstrip()[-1:].isalnum() and _SENTENCE.match(after)
+    return [line, after] if is_explained or _IS_FOLLOWED.search(line) or _IS_POINTED_AT.match(after) else [line]
+
+
+_SHORT_CHARS, _SENTENCE = 80, pattern(r"\s*[A-Z][a-z']+ [a-z].{20,}\.$")
 
 
 def _says_why(line: str, after: str) -> bool:

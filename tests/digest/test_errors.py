@@ -259,6 +259,13 @@ def test_a_pipe_that_failed_and_went_well_by_the_same_program_is_settled() -> No
     assert shown(failed, ran("gh api repos/a/b/comments | head -50", '[{"id": 1}]'))[0] == []
 
 
+def test_a_short_error_has_the_sentence_below_it() -> None:
+    why = 'The dependencies at "node_modules" are linked from the store at "/Users/ann/store/v10".'
+    text = f" ERR_PNPM_UNEXPECTED_STORE  Unexpected store location\n\n{why}\n\npnpm now wants another one."
+    (found,) = errors(ran("pnpm add tidelib", text, is_error=True))
+    assert found.line == f"ERR_PNPM_UNEXPECTED_STORE  Unexpected store location · {why}"
+
+
 def test_another_task_of_the_project_is_no_other_way() -> None:
     failed = ran("npm run check", "error: Cannot find module 'tide'", is_error=True)
     (found,) = errors(failed, EDIT, ran("npm run lint", "ok"))
