@@ -19,7 +19,7 @@ from compactor_cli.digest.checks import is_test
 from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
 from compactor_cli.digest.choices import asks_the_user, is_option, offered
 from compactor_cli.digest.commands import CommandOutcome, sent_words
-from compactor_cli.digest.corrections import over_since, standing
+from compactor_cli.digest.corrections import COMMIT_LABEL, over_since, standing
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.failures import is_open
 from compactor_cli.digest.files import is_undone
@@ -142,11 +142,11 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
             factor = TAKEN_BACK_FACTOR if is_doubted else CHANGED_SINCE_FACTOR if is_changed else 1.0
             found.append(one._replace(weight=one.weight * factor) if factor != 1.0 else one)
     found.extend(_thought_pieces(analysis, wordless))
-    prose = {**_reports(events, chars), **_tasks(analysis), **_sent(events)}
+    prose = {**_reports(events, chars), **_tasks(analysis), **_sent(analysis)}
     for number, text in prose.items():
         # Its statements stand under the label of the call.
         is_message = events[number].kind is EventKind.CALL and "git commit" in events[number].text
-        base = wordless[number]._replace(label="`git commit`" if is_message else labels[number].text)
+        base = wordless[number]._replace(label=COMMIT_LABEL if is_message else labels[number].text)
         found.extend(_pieces(text, base, scores, focus))
     is_gone = analysis.is_gone
     outputs = _outputs(analysis, max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN)), wordless)
@@ -229,9 +229,11 @@ def _is_own(line: str, times: int) -> bool:
     return line.startswith("```") or (times == 1 and '{"' not in line)
 
 
-def _sent(events: Sequence[Event]) -> dict[int, str]:
-    """What commands sent to others in words, by the position of the call."""
-    done = (call for call, result in results_of(events).items() if not (result.is_error or result.is_refusal))
+def _sent(analysis: Analysis) -> dict[int, str]:
+    """What commands that did not fail sent to others in words, by the position of the call."""
+    events, failed = analysis.events, {run.event for run in analysis.runs if run.outcome is CommandOutcome.FAILED}
+    answered = ((call, result) for call, result in results_of(events).items() if call not in failed)
+    done = (call for call, result in answered if not (result.is_error or result.is_refusal))
     lines = {call: command_of(events[call].arguments) for call in done if events[call].tool is ToolKind.COMMAND}
     return {call: text for call, line in lines.items() if (text := sent_words(line))}
 
@@ -464,7 +466,9 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         weight *= under_way.worth(text) if is_look else 1.0
         shown, named = _shortened(text, scores, focus), (base.event, place, form, "", label.text)
         weight *= SCRAP_FACTOR if shown.count("\\n") >= _MANY_ESCAPES else 1.0
-        yield Statement(shown, *named, base.record, base.at_tokens, weight)
+        # The first line of a log is the newest commit: another one does not stand for it.
+        is_later = label.text.startswith("`git log") and not event.text.lstrip().startswith(text)
+        yield Statement(shown, *named, base.record, base.at_tokens, weight, opens=not is_later)
 
 
 # What a difference and a run of tests say of themselves before they say anything.

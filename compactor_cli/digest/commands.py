@@ -61,7 +61,7 @@ class Run:
     @property
     def changes_world(self) -> bool:
         """Whether it changed something outside the files of the work: a commit, a push, a release, a service."""
-        return changes_world(self.command)
+        return _acts(self.command)
 
     @property
     def asks_a_server(self) -> bool:
@@ -76,7 +76,7 @@ def acting_part(command: str) -> str:
     """
     parts = _BODY.sub(rf"\1{ELLIPSIS}", _MESSAGE.sub(rf"\1 {ELLIPSIS}", command)).split(" && ")
     whole = [part.count('"') % 2 == part.count("'") % 2 == 0 and "<<" not in part for part in parts]
-    acting = [place for place, part in enumerate(parts) if whole[place] and changes_world(part)]
+    acting = [n for n, part in enumerate(parts) if whole[n] and _acts(part)]
     return " && ".join(parts[acting[0] : acting[-1] + 1]).strip() if acting else command
 
 
@@ -124,6 +124,12 @@ _CHANGES_WORLD = pattern(
 
 
 @lru_cache(maxsize=1024)
+def _acts(command: str) -> bool:
+    """Whether a command of a chain changes the world; a search for `npm publish` does not."""
+    return changes_world(command) and any(changes_world(one) and not is_look(one) for one in command.split(" && "))
+
+
+@lru_cache(maxsize=1024)
 def changes_world(command: str) -> bool:
     """Whether a command changes something outside the files of the work."""
     return _CHANGES_WORLD.search(command) is not None
@@ -151,7 +157,10 @@ _WRITING = pattern(
     r"(?:.*\n)*?[ \t]*\2[ \t]*\n(?=\s*\S)){1,4}"
 )
 # Lines that only say where, or how, the next ones run, and make room for them.
-_ENTERING = pattern(r"(?:cd \S+|set -\S+(?: \S+)?|export \w+=\S*|(?:rm|mkdir) [^;&|]*(?:\|\| true\b)?|#.*|\\|)")
+_ENTERING = pattern(
+    r"(?:(?:echo|printf) [^>|;&]*|cd \S+|set -\S+(?: \S+)?|(?:export )?\w+=(?:\$\([^)]*\)|\S*)"
+    r"|(?:rm|mkdir) [^;&|]*(?:\|\| true\b)?|#.*|\\|)"
+)
 # Steps before a command that only enter a folder or make a version of what runs it at hand.
 _LEADING = pattern(
     r"\A\s*(?:cd [^&;|\n]+&&\s*)?"
@@ -160,7 +169,8 @@ _LEADING = pattern(
 )
 # The whole of a run, wherever it stands.
 _COUNT = pattern(
-    r"\b\d+ (?:passed|tests? passed|passing|tests? ok)|\b(?:0|[Nn]o) (?:issues|errors|problems)\b|^0 fail$"
+    r"\b\d+ (?:passed|tests? passed|passing|tests? ok)|\b(?:0|[Nn]o) (?:issues|errors|problems)\b"
+    r"|^ ?0 fail$|^ ?\d+ pass$"
 )
 # What a check or a build that went well reports, and what other commands do.
 _RESULT = pattern(

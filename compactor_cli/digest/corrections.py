@@ -101,6 +101,9 @@ _SAYS_WHAT_IS = pattern(
     r"|(?:does|do|is|are|ca|wo)(?: not|n['’]t))\b",
     re.IGNORECASE,
 )
+# What the message of a commit stands under: the commit holds what it says, whatever is edited since.
+COMMIT_LABEL = "`git commit -m`"
+_DEFINED = pattern(r"\b(?:function|def|class|func|fn|interface|type|struct|enum)\s+(\w{4,})")
 # A name that is no word: with a capital or an underscore within it, or called.
 _IDENTIFIER = pattern(r"\b(?:(?=\w*[a-z0-9](?:[A-Z]|_[A-Za-z0-9]))\w{4,}|(?<![\w.])\w{4,}(?=\())")
 
@@ -108,12 +111,13 @@ _IDENTIFIER = pattern(r"\b(?:(?=\w*[a-z0-9](?:[A-Z]|_[A-Za-z0-9]))\w{4,}|(?<![\w
 class EditedNames(NamedTuple):
     """The names that edits had to do with, each with where the newest stands among the events.
 
-    ``replaced``: those of lines that are gone; ``touched``: those of any line that an edit changed; ``files``: of the
-    files that were edited. ``deleted``: the paths of those that are gone.
+    ``replaced``: those of lines that are gone; ``touched``: those of any line that an edit changed; ``undefined``:
+    those whose definition is gone; ``files``: of the files that were edited. ``deleted``: the paths of those gone.
     """
 
     replaced: Mapping[str, int]
     touched: Mapping[str, int]
+    undefined: Mapping[str, int]
     files: Mapping[str, int]
     deleted: Mapping[str, int]
 
@@ -125,17 +129,19 @@ class EditedNames(NamedTuple):
 
 def edited_names(operations: Sequence[FileOperation]) -> EditedNames:
     """The names that the edits of files that were there had to do with; a line that a later edit wrote was moved."""
-    replaced, touched, written = dict[str, int](), dict[str, int](), set[str]()
+    replaced, touched, undefined, written = dict[str, int](), dict[str, int](), dict[str, int](), set[str]()
     changes = [one for one in operations if one.action is FileAction.EDIT]
     for one in reversed(changes):
         # What is written of code in a document changes none.
         for old, new in () if one.path.endswith(PROSE) else one.replaced:
-            before, after = set(old.split("\n")), set(new.split("\n"))
+            before, after = (set(map(str.strip, text.split("\n"))) for text in (old, new))
             # A test that is written anew leaves the names that it uses as they are.
-            gone = _IDENTIFIER.findall("" if TEST_FILE.search(one.path) else "\n".join(before - after - written))
+            left_out = "" if TEST_FILE.search(one.path) else "\n".join(before - after - written)
             written |= after
-            changed = "\n".join(before ^ after)
-            for names, found in ((replaced, gone), (touched, _IDENTIFIER.findall(changed))):
+            defined = {*_DEFINED.findall(left_out)}
+            defined -= {*_DEFINED.findall("\n".join(written))} if defined else set()
+            changed, gone = "\n".join(before ^ after), _IDENTIFIER.findall(left_out)
+            for names, found in ((replaced, gone), (touched, _IDENTIFIER.findall(changed)), (undefined, defined)):
                 for name in found:
                     names.setdefault(name, one.event)  # the newest came first
     deleted: dict[str, int] = {}
@@ -144,19 +150,19 @@ def edited_names(operations: Sequence[FileOperation]) -> EditedNames:
             deleted[one.path] = one.event
         elif one.action is not FileAction.READ:
             deleted.pop(one.target or one.path, None)
-    return EditedNames(replaced, touched, {one.name: one.event for one in changes}, deleted)
+    return EditedNames(replaced, touched, undefined, {one.name: one.event for one in changes}, deleted)
 
 
 def standing(one: Statement, analysis: Analysis) -> str:
     """What later records make of a statement, in the fixed words of its mark; empty where they leave it as it is.
 
     Edits do with one that says what is, where they had to do with half of the names in it, and with any other where
-    lines with these are gone; and with one that names the place of a line in a file.
+    lines with these are gone; with one that names what is defined no more, or the place of a line in a file.
     """
     words = analysis.words
     if one.place in analysis.taken_back.get(one.event, ()):
         return words.overruled
-    if one.form not in _PROSE:
+    if one.form not in _PROSE or one.label == COMMIT_LABEL:
         return ""
     if one.event < analysis.code_changed_at:
         calls_ready = GIVES_VERDICT.search(one.text) and not _passed_since(analysis.code_changed_at, analysis)
@@ -173,6 +179,8 @@ def standing(one: Statement, analysis: Analysis) -> str:
     # Where it says what is to be done, the edit may be that.
     if touched.keys().isdisjoint(names) or intends(one.text):
         return ""
+    if any(analysis.edited.undefined.get(name, -1) > one.event for name in names):
+        return words.edited_later
     edited = touched if _SAYS_WHAT_IS.search(one.text) else analysis.edited.replaced
     later = sum(edited.get(name, -1) > one.event for name in names)
     return words.edited_later if 2 * later >= len(names) else ""

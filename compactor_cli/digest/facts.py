@@ -250,7 +250,10 @@ def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False
 
 
 # A program of several lines, of which a line shows nothing.
-_SCRIPT_UNSEEN = re.compile(rf"\S+(?: -{{1,2}}\w+)* (?:-c|-e|--eval) ?[\"'] ?{ELLIPSIS}")
+_SCRIPT_UNSEEN = re.compile(
+    rf"\S+(?: -{{1,2}}\w+)* (?:-c|-e|--eval) ?[\"'] ?{ELLIPSIS}"
+    rf"|(?:python3?|node|bun|deno|bash|sh|ruby|perl)(?: -\S*)*(?: \w+)* ?<<-? ?[\"']?\w+[\"']? {ELLIPSIS}"
+)
 # What runs, and on which port, is so until the next start.
 _OF_PROCESSES = pattern(r"\(?(?:sleep \S+ *(?:&&|;) *)?(?:kill|pkill|killall|lsof|pgrep|ps|nc)\b")
 _BUILDS = pattern(r"\b(?:npm|pnpm|yarn|bun|cargo|go|make|mvn|gradlew?|dotnet)\b[^|;&\n]*\bbuild\b|\btsc\b")

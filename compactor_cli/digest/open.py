@@ -59,6 +59,7 @@ class Attached:
 class _OpenItems:
     skills: dict[str, int] = field(default_factory=dict)
     running: dict[str, BackgroundWork] = field(default_factory=dict)
+    waited: set[str] = field(default_factory=set)  # what ran only to wait for something
 
     def read(self, events: Sequence[Event], event: Event) -> None:
         if event.kind is EventKind.CALL:
@@ -73,7 +74,8 @@ class _OpenItems:
                 self.running.pop(key, None)
         elif event.kind is EventKind.USER:
             # What only waited was waited for by an answer that was given.
-            self.running = {key: work for key, work in self.running.items() if not _WAITS.search(work.about)}
+            self.waited |= {key for key, work in self.running.items() if _WAITS.search(work.about)}
+            self.running = {key: work for key, work in self.running.items() if key not in self.waited}
 
     def _called(self, event: Event) -> None:
         if event.name in ATTACHMENTS.stop_tools:
@@ -93,7 +95,7 @@ class _OpenItems:
             key = found[1]
             about = _argument(call, "description") or head(one_line(command_of(call.arguments)), _NAME_CHARS)
             # A look at what goes on starts nothing.
-            if not (call.name in ATTACHMENTS.look_tools and key in self.running):
+            if not (call.name in ATTACHMENTS.look_tools and (key in self.running or key in self.waited)):
                 self.running[key] = BackgroundWork(id=key, about=about or call.name, record=call.record)
         elif call.name in ATTACHMENTS.look_tools and ATTACHMENTS.ended.search(event.text):
             self.running.pop(background_id(call.arguments), None)

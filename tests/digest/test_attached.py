@@ -119,3 +119,9 @@ def test_what_only_waited_is_over_when_the_user_goes_on() -> None:
     gone_on = plan(conversation(*TALK, *waits, says("All are done."), user("then close them"), says("Yes.")))
     assert not any("workmux wait" in text for text in gone_on)
     assert any("make long" in text for text in gone_on)
+
+
+def test_a_look_at_what_only_waited_starts_nothing() -> None:
+    began = call("exec_command", "b", cmd="workmux wait tides"), answer("Process running with session ID 691", "b")
+    look = call("write_stdin", "w", session_id=691, chars=""), answer("Process running with session ID 691", "w")
+    assert plan(conversation(*TALK, *began, user("and then?"), *look, says("It goes on."))) == plan(conversation(*TALK))

@@ -81,6 +81,29 @@ def test_what_names_code_that_was_edited_later_is_marked() -> None:
     assert mark not in after("day = 1", "day = 2")
 
 
+def test_what_names_code_that_was_only_indented_anew_is_not_marked_and_what_names_a_gone_function_is() -> None:
+    found = says("The page never calls `local_hours()`; `has_gauges()` shows its section once there is one reading.")
+
+    def after(old: str, new: str) -> str:
+        edit = call("Edit", "x", file_path="src/export.py", old_string=old, new_string=new), answer("ok", "x")
+        return shown(found, *AFTER, *edit, says("They are renamed."))
+
+    mark = f"{found.text} (files edited since)"
+    line = "day = local_hours(has_gauges(day))"
+    assert mark not in after(f"if day:\n    {line}", line)
+    assert mark in after("def has_gauges(day):\n    return day", "")
+
+
+def test_the_message_of_a_commit_is_not_marked_and_that_of_one_that_failed_not_quoted() -> None:
+    message = "The export takes the hours of a day from `local_hours()`, which no harbour lacks."
+    edit = call("Edit", "x", file_path="a.py", old_string="h = local_hours(d)", new_string="h = 1"), answer("ok", "x")
+    line = f'git commit -m "Export hours\n\n{message}"'
+    made = ran(line, "[main 1a2b3c4] Export hours")
+    assert f"`git commit -m`: {message} [" in shown(*made, *AFTER, *edit, says("It is one."))
+    failed = ran(line, "husky - pre-commit script failed", is_error=True)
+    assert message not in shown(*failed, *AFTER, *edit, says("It is one."))
+
+
 def test_what_a_document_says_of_code_changes_none() -> None:
     found = says("The export drops the second hour, `local_hours()` still takes it for a copy of the first one.")
     page = call(

@@ -165,6 +165,12 @@ def test_what_was_put_away_and_brought_back_or_written_for_a_try_is_no_fact() ->
 
 def test_a_script_of_which_its_line_shows_nothing_is_no_fact() -> None:
     assert facts(ran('python3 -c "\nfrom tide import gauges\nprint(len(gauges()))\n"', "45")) == []
+    assert facts(ran("python3 - <<'EOF'\nfrom tide import gauges\nprint(len(gauges()))\nEOF", "45")) == []
+
+
+def test_what_only_searches_for_a_command_that_changes_the_world_does_not_stand_for_its_chain() -> None:
+    (fact,) = facts(ran('gh api repos/a/b > /tmp/b.yml && rg -n "npm publish|git push" /tmp/b.yml', "3: npm publish"))
+    assert fact.startswith("`gh api repos/a/b > /tmp/b.yml && rg ")
 
 
 def test_what_only_shows_how_a_command_is_used_is_no_fact() -> None:
