@@ -25,6 +25,8 @@ from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm, 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
 
+# A statement of so few characters between two that are chosen is taken with them.
+BRIDGE_CHARS = 48
 # What a name that is sure to be used again is worth, in units of a word that stands twice in ten messages: in work on
 # files, and in a conversation, whose words tell more than its names.
 ATOM_VALUE, ATOM_VALUE_OF_CHAT = 24.0, 6.0
@@ -140,6 +142,7 @@ class Choice:
             one.form is StatementForm.LOOKED and i not in self.focused for i, one in enumerate(candidates)
         ]
         self.weights = [one.weight for one in candidates]
+        self.bridges = _bridges(candidates)
         self.opened_quarters = [len(one.label) + 4 * ITEM_TOKENS for one in candidates]
         self.is_exhausted = False
         gain = _Round(choice=self, left=0, focus_left=1.0).gain
@@ -296,6 +299,31 @@ class _Round:
                 self.opened.add(choice.numbers[origin(candidate), line, True])
         self.opened.update((item, *(lead for lead, _ in leads)))
         self.covered.update(self.fresh[number])
+        for short, pair in choice.bridges.get(number, ()):
+            if self.taken.keys() >= pair and not self._is_known(choice.candidates[short].text):
+                self._enter(short, max_outputs)
+
+    def _is_known(self, text: str) -> bool:
+        return text in self.choice.shown or any(self.choice.candidates[i].text == text for i in self.taken)
+
+
+def _bridges(candidates: Sequence[Statement]) -> dict[int, list[tuple[int, set[int]]]]:
+    """The short statements that stand alone between two others, by either of these, each with both.
+
+    Where both are taken, it is too: an ellipsis in its place would cost half as much and hide a "no".
+    """
+    spoken = [i for i, one in enumerate(candidates) if one.form not in _SHOWN and one.place >= 0]
+    places = {i: (origin(candidates[i]), candidates[i].label) for i in spoken}
+    starts = {(*places[i], candidates[i].place): i for i in spoken}
+    ends = {(*places[i], candidates[i].place + candidates[i].span): i for i in spoken}
+    found: dict[int, list[tuple[int, set[int]]]] = {}
+    for i in spoken:
+        one = candidates[i]
+        before, after = ends.get((*places[i], one.place)), starts.get((*places[i], one.place + one.span))
+        if len(one.text) <= BRIDGE_CHARS and before is not None and after is not None:
+            for end in (before, after):
+                found.setdefault(end, []).append((i, {before, after}))
+    return found
 
 
 def _is_amid_code(one: Statement) -> bool:
