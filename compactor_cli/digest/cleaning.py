@@ -9,9 +9,12 @@ from contextlib import suppress
 
 from compactor_cli.formats.client_signs import (
     ABOUT_EDIT,
+    AROUND_SPOKEN,
     COMMAND_REPORT,
     CONTINUED,
     FILE_FRAME,
+    LEDGER,
+    LEDGER_ENTRIES,
     NOT_SPOKEN,
     OUTPUT_FRAME,
     OUTPUT_HEAD,
@@ -152,12 +155,28 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 def spoken_words(text: str) -> str:
     """The words of the model, an object with one text as that text; empty for what its client wrote in its name."""
     text = SPOKEN_LABEL.sub("", text.strip())
+    text = AROUND_SPOKEN.sub("", text).strip() if any(map(text.__contains__, _AROUND_PARTS)) else text
+    if ledger := LEDGER.match(text):
+        return _ledger_words(ledger[1]) or text
     if text.startswith("{") and text.endswith("}"):
         with suppress(ValueError):
             value = json.loads(text)
             values = list(value.values()) if isinstance(value, dict) else []
             text = values[0].strip() if len(values) == 1 and isinstance(values[0], str) else text
     return "" if NOT_SPOKEN.match(text) else text
+
+
+_AROUND_PARTS = ("Warning: ", "!#!#", "Next speaker", "No agent selected", "following team:", "following metadata was")
+
+
+def _ledger_words(text: str) -> str:
+    """What is missing, what went in circles, and what is to be done, of a ledger; empty for any other object."""
+    with suppress(ValueError, AttributeError):
+        entries = json.loads(text)
+        missing, circles, asked = (entries[key] for key in LEDGER_ENTRIES)
+        stated = (missing["reason"], circles["reason"] if circles["answer"] is True else "", asked["answer"])
+        return "\n\n".join(filter(None, (str(one).strip() for one in stated)))
+    return ""
 
 
 def summary_words(text: str) -> str:

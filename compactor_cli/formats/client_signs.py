@@ -28,6 +28,18 @@ NOT_SPOKEN = pattern(r"No response requested\.\Z|API Error\b|Claude AI usage lim
 # What agents have to write around what they say: the label of SWE-agent and mini-swe-agent in front, and the command
 # that is called anyway.
 SPOKEN_LABEL = pattern(r"\A(?:(?:THOUGHT|DISCUSSION):?|Thought:)\s+")
+# What the runner of Magentic-One and its browser write into the words of its agents: warnings of Python, who is there,
+# what a page says of itself to machines. Its ledger is an object: of each entry the reason and the answer.
+AROUND_SPOKEN = pattern(
+    r"^\S+\.py:\d+: \w*Warning: .*\n?(?:^[ \t]+\S.*(?:\n|\Z))?"
+    r"|^(?:[ \t]+\w+ = await [\w.]+\(.*|No agent selected\.|Next speaker \w+"
+    r"|(?:SCENARIO\.PY|RUN\.SH) COMPLETE !#!#)[ \t]*(?:\n|\Z)"
+    r"|^To answer this request we have assembled the following team:\n(?s:.*?)(?=^Here is an initial fact sheet)"
+    r"|^The following metadata was extracted from the webpage:\s*^\{(?s:.*?)^\}[ \t]*(?:\n|\Z)",
+    re.MULTILINE,
+)
+LEDGER = pattern(r"\AUpdated Ledger:\s*(\{.*\})\s*\Z", re.DOTALL)
+LEDGER_ENTRIES = ("is_request_satisfied", "is_in_loop", "instruction_or_question")
 # How an agent acts by words alone (ReAct, smolagents), and how what came of it opens in the user's name: there, and in
 # SWE-agent, OpenHands and mini-swe-agent, where no tool is called by name.
 WRITTEN_ACTION = pattern(r"^(?:Action|Code)(?: \d+)?:", re.MULTILINE)

@@ -227,6 +227,28 @@ def test_what_a_run_says_to_an_answer_without_an_action_is_no_turn(refusal: str)
     assert {event.turn for event in found} == {1}
 
 
+def test_what_the_runner_of_a_team_of_agents_writes_into_their_words_is_not_said() -> None:
+    ledger = {
+        "is_request_satisfied": {"reason": "The price of a pass is not known.", "answer": False},
+        "is_in_loop": {"reason": "The same page was opened twice.", "answer": True},
+        "next_speaker": {"reason": "It can browse.", "answer": "WebSurfer"},
+        "instruction_or_question": {"reason": "It is missing.", "answer": "Open the page of the passes."},
+    }
+    metadata = 'The following metadata was extracted from the webpage:\n\n{\n    "meta_tags": {\n    }\n}\n\n'
+    ended = "No agent selected.\n/x/scenario.py:94: UserWarning: a mismatch\n  a = await c.create(m)\nFINAL ANSWER: 6"
+    found = events_of(
+        user("What does it cost?"),
+        says(f"Updated Ledger:\n{json.dumps(ledger)}"),
+        says(f"{metadata}A pass costs $300."),
+        says(ended),
+    )
+    assert [event.text for event in found[1:]] == [
+        "The price of a pass is not known.\n\nThe same page was opened twice.\n\nOpen the page of the passes.",
+        "A pass costs $300.",
+        "FINAL ANSWER: 6",
+    ]
+
+
 def test_instructions_that_nobody_typed_are_no_turn() -> None:
     found = events_of(user("Fix it"), user("Base directory for this skill: /x\n\n# Skill"), says("Done"))
     assert [(event.kind, event.turn) for event in found] == [
