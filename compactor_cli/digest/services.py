@@ -64,6 +64,7 @@ _MAX_ARGUMENT_CHARS, _MAX_REPORTED_CHARS, _MAX_STATED_CHARS = 60, 100, 200
 _MAX_VALUE_CHARS = 48
 # What a sentence of the user is worth against one of the assistant, and one that gives a name or a number.
 USER_FACTOR, GIVING_FACTOR = 1.8, 2.4
+DENIED_FACTOR = 1.4
 # What failed for good keeps the next call from being made in vain.
 FAILED_FACTOR = 1.5
 # What members of an object are worth of which nobody speaks; more of them may matter where nobody has spoken since.
@@ -342,23 +343,44 @@ def _open_ones(spoken: Iterable[Statement], analysis: Analysis) -> Iterator[Stat
             yield one
 
 
+def _repeated(texts: Iterable[str]) -> str:
+    """The sentence with which most of some messages end; empty where there is none."""
+    ends = [found[-1] for text in texts if len(found := sentences(text)) > 1]
+    last, times = Counter(ends).most_common(1)[0] if ends else ("", 0)
+    return last if times >= _MANY_TIMES and 2 * times > len(ends) else ""
+
+
+_MANY_TIMES = 3
+# What cannot be had, and will not be asked for again.
+_DENIES = pattern(
+    r"\b(?:(?:can|could|does|do|is|are|was|were|will|has|have) ?(?:not|n['’]t)|cannot|unable to|unfortunately"
+    r"|no (?:\w+ ){1,4}(?:is |are )?(?:available|found|possible|left)|non-?refundable"
+    r"|not (?:eligible|allowed|permitted))\b"
+    r"|无法|不能|不可|できません",
+    re.IGNORECASE,
+)
+
+
 def dialogue_statements(analysis: Analysis, spoken: Iterable[Statement], chars: int) -> Iterator[Statement]:
     """What a summary of a dialogue is chosen from: ``spoken`` by the assistant, the user's words, calls and answers."""
     own = (one for one in spoken if one.event < 0 or one.label in ("", analysis.words.thought))
     is_service = any(map(is_service_call, analysis.events))
+    own = (one._replace(weight=one.weight * DENIED_FACTOR) if _DENIES.search(one.text) else one for one in own)
     yield from whole_lists(_open_ones(own, analysis) if is_service else own, analysis, chars)
     places = {event.record: number for number, event in enumerate(analysis.events) if event.kind is EventKind.USER}
     called = called_with(analysis.events)
+    repeated = _repeated(message.text for message in analysis.messages)
     for message in (one for one in analysis.messages if is_in_history(one, analysis)):
         number = places[message.record]
         age = 1.0 + RECENCY * number / len(analysis.events)
         weight = age * (GIVING_FACTOR if names(message.text) else USER_FACTOR)
         if gives_only(message.text, called):
             weight *= REST_FACTOR
-        if len(message.text) <= chars * WHOLE_LIST_RATIO:
-            yield Statement(one_line(message.text), number, 0, record=message.record, weight=weight)
+        text = message.text.removesuffix(repeated).rstrip() if message is not analysis.messages[0] else message.text
+        if len(text) <= chars * WHOLE_LIST_RATIO:
+            yield Statement(one_line(text), number, 0, record=message.record, weight=weight)
             continue
-        for place, (piece, form, _) in enumerate(statements_of(message.text)):
+        for place, (piece, form, _) in enumerate(statements_of(text)):
             if not (is_noise(piece) or is_courtesy(piece)):
                 yield Statement(piece, number, place, form, record=message.record, weight=weight)
     yield from call_statements(analysis, chars, with_lookups=True)

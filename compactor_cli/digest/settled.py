@@ -42,7 +42,7 @@ from compactor_cli.digest.statements import (
     statements_of,
 )
 from compactor_cli.digest.tools import FileAction, ToolKind, argument, is_lookup
-from compactor_cli.digest.wants import is_in_history
+from compactor_cli.digest.wants import is_in_history, newest_request
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
@@ -58,6 +58,7 @@ _MAX_SHORT_ANSWER_WORDS = 5
 _TAKEN, _ASKED = 4.0, 4.2
 # Stands between a question and its answer.
 _ANSWERED = ' → "'
+_LONG_ANSWER_CHARS = 100
 # A yes to a question of fewer words that carry meaning ("Shall I go on?") names nothing.
 _MIN_AGREED_TERMS = 3
 
@@ -550,9 +551,13 @@ def settled_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     # Of a dialogue the history quotes what says itself what it is about.
     quoted = {m.record for m in analysis.messages if is_in_history(m, analysis) and not (m.is_short or m.points_at)}
     called = called_with(analysis.events) if analysis.is_dialogue else ""
+    newest = newest_request(analysis)
+    asked = f'{newest.text}"' if newest and len(newest.text) >= _LONG_ANSWER_CHARS else "\0"
     found = [
         one
         for one in analysis.decisions
+        # A long answer that Now quotes with the question is read there.
+        if one.detail or one.given_up or not (one.text.endswith(asked) and _ANSWERED in one.text)
         if not any(one.text in text for text in faults) and quoted.isdisjoint(one.records)
         if one.weight == _TAKEN or not gives_only(one.text.partition(_ANSWERED)[2].strip('"'), called)
     ]

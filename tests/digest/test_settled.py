@@ -445,6 +445,16 @@ def test_of_a_plan_that_is_shown_again_the_last_word_counts() -> None:
     assert one.startswith(f"{STATED}approved")
 
 
+def test_a_long_answer_that_is_the_newest_request_stands_in_now_alone() -> None:
+    options = "1. **Option 1:** berth 12\n2. **Option 2:** berth 14"
+    asked = f"{options}\n\nIf so, please confirm which option you'd like to choose."
+    reply = (
+        "I'll go with Option 1. Please pay it with the card that ends in 7334, and send the receipt to my new address."
+    )
+    one = digest(conversation(user("Book me a berth."), says(asked), user(reply)), 900)
+    assert rendered(one.summary).count(reply) == 1
+
+
 def test_a_yes_to_steps_that_were_proposed_settles_them() -> None:
     plan = says(f"Here is what I would do.\n\n{PLAN.partition('It drifts.')[2]}\n\nShall I go on with that?")
     (one,) = settled(plan, user("yes, go ahead"), *EDIT)
