@@ -71,6 +71,8 @@ CHANGED_SINCE_FACTOR = 0.6
 ANSWERED_FACTOR = 0.3
 # What a service offered was mostly looked up before.
 OFFERED_FACTOR = 0.4
+# What was to be done is mostly done since.
+INTENDED_FACTOR = 0.6
 CODE_FACTOR, LEANING_FACTOR = 0.4, 0.85
 OUTPUT_FACTOR = 0.55
 # Thoughts count less than messages, and stand after the statements of the event before them.
@@ -130,8 +132,9 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
         is_old = number < newest_cause.get(events[number].turn, -1)
         is_answered = number < last_user
         is_past = not is_final or number < analysis.code_changed_at
+        is_overtaken = number in steps and not analysis.is_dialogue
         goes_on = number + 1 < len(events) and events[number + 1].turn == events[number].turn
-        kind = {"is_final": is_final, "is_past": is_past, "is_overtaken": number in steps, "is_answered": is_answered}
+        kind = {"is_final": is_final, "is_past": is_past, "is_overtaken": is_overtaken, "is_answered": is_answered}
         for one in _pieces(text, base, scores, focus, goes_on=goes_on, is_service=is_service, **kind):
             if is_over(one):
                 continue
@@ -293,7 +296,7 @@ def _pieces(
             if piece[:1].islower() and place and found[place - 1][1] is StatementForm.CODE:
                 piece = " ".join(sentences(piece)[1:])  # the first one ends one that stands around code
             piece = without_end(piece, is_step)
-        if is_noise(piece) or (is_overtaken and (supposes(piece) or (intends(piece) and not settles(piece)))):
+        if is_noise(piece) or (is_overtaken and supposes(piece)):
             continue
         is_offered = form is StatementForm.ITEM and is_option(piece, options)
         if is_offered and not is_service:
@@ -315,9 +318,14 @@ def _pieces(
             factor *= TAKEN_BACK_FACTOR
         if lead and _MINOR.search(lead):
             factor *= MINOR_FACTOR
+        factor *= INTENDED_FACTOR if is_overtaken and _only_intends(piece) else 1.0
         shown, weight = _shortened(piece, scores, focus, _SPOKEN_CHARS), base.weight * factor
         one = base._replace(text=shown, place=place, form=form, lead=lead, weight=weight)
         yield one._replace(opens=opens, closes=closes)
+
+
+def _only_intends(sentence: str) -> bool:
+    return intends(sentence) and not settles(sentence)
 
 
 _MINOR = pattern(

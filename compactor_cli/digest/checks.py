@@ -12,7 +12,7 @@ from compactor_cli.digest.commands import Run, is_look, shown
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.error_lines import error_line
 from compactor_cli.digest.files import FileOperation
-from compactor_cli.digest.shell import unquoted
+from compactor_cli.digest.shell import SHORTENS, unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head, opening
 from compactor_cli.digest.tools import FileAction
 from compactor_cli.model.patterns import pattern
@@ -45,9 +45,10 @@ _APART = pattern(r"(?<= )(--?(?:build-)?tags|--features) (?!-)")
 
 def without_runner(piece: str) -> str:
     """A command of a chain without what it runs in."""
-    return _RUN_BY.sub("", piece.strip("() "))
+    return _RUN_BY.sub("", _SHORTENED.sub("", piece.strip("() ")))
 
 
+_SHORTENED = pattern(rf"^{SHORTENS}")
 # `FOO=1 uv run pytest`, `.venv/bin/python -m pytest`, `npx jest`: what a program runs in chooses nothing of its work.
 _RUN_BY = pattern(
     r"^(?:(?:\w+=\S*|time|timeout \S+|npx|bunx|uvx|(?:uv|poetry|pdm|hatch|pipenv) run"

@@ -20,7 +20,7 @@ from compactor_cli.digest.error_lines import (
 )
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.noise import may_have
-from compactor_cli.digest.shell import QUOTED, segments, unquoted
+from compactor_cli.digest.shell import QUOTED, SHORTENS, segments, unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head
 from compactor_cli.digest.tools import ToolKind, command_of
 from compactor_cli.formats.client_signs import ATTACHMENTS, EXIT_CODE_WORDS, NEVER_STARTED, background_id, exit_code
@@ -284,10 +284,11 @@ def _bare(command: str) -> str:
     command = _WRITING.sub("", command)
     text = re.sub(r"\A\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*\Z", r"\1", command)
     text = re.sub(r"^(?:\s*(?:cd|source|export|set)\s+[^&;|\n]+(?:&&|;|\n)\s*|\s*#[^\n]*\n)+", "", text)
-    text = re.sub(r"\bgit -C \S+", "git", _GREP_FILTER.sub(" ", text))
+    text = _SHORTENS.sub(r"\1", re.sub(r"\bgit -C \S+", "git", _GREP_FILTER.sub(" ", text)))
     return re.sub(r"\s+2>&1|[^\S\n]*\|\s*(?:tail|head|tee)\b[^|&;\n]*", " ", text)
 
 
+_SHORTENS = pattern(rf"(^|[;&|(\n] *){SHORTENS}")
 _GREP_FILTER = pattern(
     r"""[^\S\n]*\|\s*(?:[ef]?grep|rg)\b(?P<what>(?:"[^"\n]*"|'[^'\n]*'|[^|&;\n"'])*)(?:\|\s*wc\b[^|&;\n]*)?"""
 )
@@ -338,7 +339,7 @@ def asks_for_help(command: str) -> bool:
 
 
 # What may stand before a command: what runs it, and the words of loops and conditions.
-_BEFORE_A_COMMAND = frozenset("sudo timeout time command while until do if then else elif !".split())
+_BEFORE_A_COMMAND = frozenset("rtk sudo timeout time command while until do if then else elif !".split())
 
 
 def never_ran(run: Run) -> bool:

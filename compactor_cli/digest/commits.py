@@ -11,7 +11,7 @@ from itertools import islice
 
 from compactor_cli.digest.commands import COMMIT_LINE, CommandOutcome, Run, sent_words
 from compactor_cli.digest.files import FileState
-from compactor_cli.digest.shell import QUOTED
+from compactor_cli.digest.shell import QUOTED, SHORTENS
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
@@ -269,8 +269,8 @@ def _both_names(shown: str) -> Iterator[str]:
 
 
 _STEP = pattern(
-    r"\s*(?:\w+=\S* )*git (?:-C \S+ )?(add|stage|rm|mv|commit|reset|restore|status|diff|\S+(?= --continue))\b"
-    r"([^|]*)(\|?)"
+    rf"\s*(?:\w+=\S* )*(?:{SHORTENS})?git (?:-C \S+ )?"
+    r"(add|stage|rm|mv|commit|reset|restore|status|diff|\S+(?= --continue))\b([^|]*)(\|?)"
 )
 _REDIRECTION = pattern(r"\d?>{1,2}(?:&\d|\s*[^\s&|;]+)")
 

@@ -562,6 +562,8 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
         is_part = is_test(run.command) and contains(run.key, other.key)
         if asks_for_help(other.command) or is_part or other.outcome is not CommandOutcome.OK or other.key == run.key:
             continue
+        if NEVER_RAN.search(run.line) and run.key.endswith(f" {other.key}"):
+            return other  # without what ran it
         if first and any(f"{one} ".startswith(f"{first} ") for one in _programs(other.command)):
             return other
     return None

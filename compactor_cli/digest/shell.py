@@ -16,6 +16,8 @@ _QUOTED = re.compile(r"(?<!c )(?:'[^']*'|\"[^\"]*\")")
 # A text in quotation marks; where a line is cut at its here-document, the last may be without its end.
 _NO_SIGNS = str.maketrans(dict.fromkeys(">|;&\n", " "))
 QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"?|'[^']*'")
+# What runs a command that it knows to show less of its output (rtk).
+SHORTENS = r"rtk +(?:(?:proxy|test|lint|err) +|(?=(?:git|gh|cargo|pnpm|npm|pytest|ruff|tsc|go|vitest|docker|kubectl) ))"
 _COMMENT = re.compile(r"^\s*#.*", re.MULTILINE)
 # A program in quotation marks, to its end: `python -c "…"`.
 _INLINE = re.compile(
@@ -88,7 +90,7 @@ def _without_prefix(words: list[str]) -> list[str]:
     return list(dropwhile(lambda word: word in _PREFIXES or re.fullmatch(r"\w+=\S*", word), words))
 
 
-_PREFIXES = ("git", "sudo", "command", "time")
+_PREFIXES = ("git", "sudo", "command", "time", "rtk")
 
 
 def segments(line: str) -> list[str]:

@@ -141,7 +141,7 @@ def objects(arguments: Mapping[str, Any] | str, keys: tuple[str, ...]) -> list[M
 def command_of(arguments: Mapping[str, Any] | str) -> str:
     """The command line of a command call: the script itself where a shell is called with ``-c``."""
     if isinstance(arguments, str):
-        return _PROXY.sub(r"\1", _SHELL_CALL.sub(r"\1\2", arguments))
+        return _SHELL_CALL.sub(r"\1\2", arguments)
     for key in (*COMMAND_KEYS, "action"):
         if (value := arguments.get(key)) is None:
             continue
@@ -154,8 +154,6 @@ def command_of(arguments: Mapping[str, Any] | str) -> str:
     return ""
 
 
-# What runs a command to show less of its output (rtk).
-_PROXY = re.compile(r"(^|[;&|(\n] *)rtk (?:(?:proxy|test|lint|err) )?(?=[\w./])")
 _SHELL_CALL = re.compile(r"\A(\s*cd [^&;|\n]+ && )?\s*(?:/\S+/)?(?:ba|z)?sh -l?c '([^']*)'\s*\Z")
 
 

@@ -266,6 +266,13 @@ def test_a_short_error_has_the_sentence_below_it() -> None:
     assert found.line == f"ERR_PNPM_UNEXPECTED_STORE  Unexpected store location · {why}"
 
 
+def test_a_command_that_its_runner_does_not_know_is_done_without_it() -> None:
+    failed = ran("rtk bun run test", "error: unrecognized subcommand 'bun'", is_error=True)
+    assert shown(failed, ran("bun run test", " 12 pass\n 0 fail"))[1] == [
+        "`rtk bun run test`: error: unrecognized subcommand 'bun' → passed later: `bun run test`"
+    ]
+
+
 def test_another_task_of_the_project_is_no_other_way() -> None:
     failed = ran("npm run check", "error: Cannot find module 'tide'", is_error=True)
     (found,) = errors(failed, EDIT, ran("npm run lint", "ok"))

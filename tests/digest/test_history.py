@@ -70,9 +70,9 @@ def test_what_a_step_announced_gives_way_to_what_it_found() -> None:
     )
     kept = "I'm keeping the old import of relay.py for the gauges of the south, which send no clock at all."
     session = (user("fix the relay"), says("\n\n".join((found, *aims, kept))), *ran("make", "ok"), says("Done."))
-    taken = [one.text for one in chosen(read(*session, user("go on")), 400)]
+    taken = [one.text for one in chosen(read(*session, user("go on")), 100)]
     assert {found, kept} <= {*taken}
-    assert not set(aims) & {*taken}
+    assert len({*aims} & {*taken}) < 2
 
 
 def test_a_few_words_between_two_statements_are_not_left_out() -> None:
