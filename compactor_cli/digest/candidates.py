@@ -117,7 +117,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     is_service = analysis.is_dialogue and any(map(is_service_call, events))
     changed = {one.name: one.event for one in analysis.operations if one.action is not FileAction.READ}
     last_change = max(changed.values(), default=-1)
-    steps = {n for n in spoken[:-1] if events[n].kind is EventKind.ASSISTANT} - {*analysis.finals}
+    steps = _steps(analysis, spoken[:-1])
     is_over = over_since(analysis)
     # Until the cause was found, others were suspected.
     newest_cause = {events[cause.event].turn: cause.event for cause in analysis.causes}
@@ -132,9 +132,8 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
         is_old = number < newest_cause.get(events[number].turn, -1)
         is_answered = number < last_user
         is_past = not is_final or number < analysis.code_changed_at
-        is_overtaken = number in steps and not analysis.is_dialogue
         goes_on = number + 1 < len(events) and events[number + 1].turn == events[number].turn
-        kind = {"is_final": is_final, "is_past": is_past, "is_overtaken": is_overtaken, "is_answered": is_answered}
+        kind = {"is_final": is_final, "is_past": is_past, "is_overtaken": number in steps, "is_answered": is_answered}
         for one in _pieces(text, base, scores, focus, goes_on=goes_on, is_service=is_service, **kind):
             if is_over(one):
                 continue
@@ -164,6 +163,12 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     )
     found.extend(answers)
     return found
+
+
+def _steps(analysis: Analysis, spoken: Iterable[int]) -> set[int]:
+    """The messages of the assistant after which the work went on; in a dialogue none is only a step."""
+    own = (n for n in spoken if analysis.events[n].kind is EventKind.ASSISTANT and not analysis.is_dialogue)
+    return {*own} - {*analysis.finals}
 
 
 _FILE_NAME = re.compile(r"[\w-][\w.-]*\.\w+|\b[A-Z][a-z]+file\b")

@@ -330,7 +330,9 @@ _DONE = r"(?P<done>created|wrote|written|edited|modified|updated|changed)\b"
 # "Created `a.py`", "I've updated a.py", "The review has been written to `a.md`".
 _REPORTED = pattern(
     rf"(?:^[ \t]*(?:[-*+]|\d+\.)?[ \t]*\**|\bI(?:'ve| have)? |\b(?:has|have) been ){_DONE}"
-    rf"(?:[ \t:*]+[a-z]+){{0,4}}?[ \t:*]+{_NAMED}",
+    # "Created in `a.ts`, lines 3-8" tells where something is made.
+    rf"(?![ \t:*]+(?:in|at|by|from|via|when|with|on)\b)(?:[ \t:*]+[a-z]+){{0,4}}?"
+    rf"[ \t:*]+{_NAMED}(?!\S*,? \(?lines? \d)",
     re.MULTILINE | re.IGNORECASE,
 )
 # A list of files under its heading, which may name one itself, up to the next heading.

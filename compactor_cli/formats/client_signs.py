@@ -246,7 +246,10 @@ def _shown_directory(transcript: Transcript) -> str:
 
 
 def path_stripper(directory: str) -> Callable[[str], str]:
-    """A function that takes the working directory's prefix off every path in a text."""
+    """A function that takes the working directory's prefix off every path in a text.
+
+    A line of which two words would become the same stays: `rsync a/ /data/app/a/` copies from one to the other.
+    """
     if len(directory) < 3:
         return lambda text: text
     if directory[1] == ":":
@@ -257,8 +260,13 @@ def path_stripper(directory: str) -> Callable[[str], str]:
     prefix = directory + ("\\" if "\\" in directory and "/" not in directory else "/")
     # Not inside a longer path or URL: `https://host/app/x` is not a path below `/app`.
     literal = re.escape(prefix)
-    pattern = re.compile(rf"{literal}(?<![\w./\\-]{literal})")
-    return lambda text: pattern.sub("", text) if prefix in text else text
+    pattern, lines = re.compile(rf"{literal}(?<![\w./\\-]{literal})"), re.compile(rf".*{literal}.*")
+
+    def shortened(line: re.Match[str]) -> str:
+        words, shorter = set(line[0].split()), pattern.sub("", line[0])
+        return shorter if len(set(shorter.split())) >= len(words) else line[0]
+
+    return lambda text: lines.sub(shortened, text) if prefix in text else text
 
 
 DIRECTORY_KEYS = ("cwd", "working_dir", "workdir", "work_dir", "workingDirectory")

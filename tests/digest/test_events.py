@@ -372,6 +372,11 @@ def test_a_windows_directory_is_taken_off_however_it_is_written(path: str) -> No
     assert strip("see C:\\Work\\Apple\\a.py") == "see C:\\Work\\Apple\\a.py"
 
 
+def test_a_line_that_would_name_the_same_place_twice_keeps_the_directory() -> None:
+    strip = path_stripper("/data/app")
+    assert strip("cd /data/app/x\nrsync -a results/ /data/app/results/") == "cd x\nrsync -a results/ /data/app/results/"
+
+
 def test_what_the_client_says_in_the_model_s_name_is_not_stated() -> None:
     refused = says('API Error: 529 {"type":"error","error":{"type":"overloaded_error"}}')
     found = events_of(user("Go on"), says("No response requested."), refused, says("Done"))

@@ -120,6 +120,8 @@ I read `store.py`. I have updated `src/clock.py` for it. The notes have been wri
 
 ### Files Reviewed
 - `moon.py`
+
+Created in `src/tide.py`, lines 152-216 (`create_tide`)
 """
 
 
