@@ -15,7 +15,15 @@ from compactor_cli.digest.checklists import PlanState, checked, plan_state
 from compactor_cli.digest.checks import changes_code, is_test
 from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import CommandOutcome, Run, changes_world, runs
-from compactor_cli.digest.corrections import EditedNames, denied, edited_names, overturned, taken_out, without_withdrawn
+from compactor_cli.digest.corrections import (
+    EditedNames,
+    denied,
+    edited_names,
+    misunderstood,
+    overturned,
+    taken_out,
+    without_withdrawn,
+)
 from compactor_cli.digest.events import Event, EventKind, events, unsaid_thoughts
 from compactor_cli.digest.failures import ErrorRecord, find_errors
 from compactor_cli.digest.file_contents import overwritten, with_scripts
@@ -212,7 +220,7 @@ def _analysed(
     files = replay(operations, memory.file_states())
     messages = stops_in_force(messages, found, operations, ran, directory)
     turns, words = turns_of(found), words_of(language)
-    taken_back = {**denied(found), **overturned(found), **taken_out(found, operations)}
+    taken_back = {**denied(found), **overturned(found), **taken_out(found, operations), **misunderstood(found)}
     work = work_state(found, ran, operations, files, directory, memory.work_state(), _branch(request))
     settled = decisions(found, taken_back, words)
     newly = {decision.whole for decision in settled}

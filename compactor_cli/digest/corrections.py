@@ -334,6 +334,27 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
     return found
 
 
+def misunderstood(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
+    """All that was said after a message of which the user says that something else was meant."""
+    found: dict[int, frozenset[int]] = {}
+    since: list[int] = []
+    for number, event in enumerate(events):
+        if event.kind is EventKind.ASSISTANT:
+            since.append(number)
+        elif event.kind is EventKind.USER:
+            if _MEANT_OTHERWISE.search(event.text[:_MAX_CORRECTION_CHARS]):
+                found |= {at: frozenset(range(len([*statements_of(events[at].text)]))) for at in since}
+            since = []
+    return found
+
+
+_MEANT_OTHERWISE = pattern(
+    r"\A\W*(?:(?:no|sorry|wait|actually|oh|ah|hm+|but)\b\W*)*I mean(?:t)? (?!that\b|it\b)"
+    r"|\bnot what I (?:meant|asked)\b|\bI (?:was asking|asked) (?:about|for)\b[^.?!\n]*,? not\b|\byou misunderstood\b",
+    re.IGNORECASE,
+)
+
+
 def taken_out(events: Sequence[Event], operations: Iterable[FileOperation]) -> Mapping[int, frozenset[int]]:
     """The messages after edits that a later turn takes back to the letter: positions, with the places of statements.
 

@@ -34,7 +34,6 @@ from compactor_cli.digest.statements import (
     opening,
     plain_line,
     records_of,
-    statements_of,
 )
 from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.digest.wants import NAME_CHARS, joined, newest_request, stop_before, with_question
@@ -341,17 +340,15 @@ def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mappi
 
     An ellipsis stands where a list is shown without its first or its last entries.
     """
-    words, marks = analysis.words, dict[tuple[int, int], Mark]()
+    marks = dict[tuple[int, int], Mark]()
     for group in groups:
-        event, doubted = group[0].event, analysis.taken_back.get(group[0].event, frozenset())
+        event = group[0].event
         own = {one.place: mark for one in group if (mark := _mark(one, group, analysis))}
         # Where most is marked alike, so is what stands between.
         times = Counter(own.values())
         common = next((mark for mark in times if times[mark] > min(_MAX_ALIKE, max(1, len(group) // 2))), "")
         if common:
             marks[event, -1] = Mark(f"({common}) ")
-        elif lone := _within_doubted(group, doubted, analysis):
-            own[lone.place] = words.overruled
         marks.update({(event, place): Mark("", f" ({mark})") for place, mark in own.items() if mark != common})
         for place, cut in cut_lists(group):
             before, after = marks.get((event, place), Mark())
@@ -382,18 +379,6 @@ def _is_below(above: Statement, one: Statement) -> bool:
 
 # Where more statements of a message are marked alike, the mark stands once, before all of them.
 _MAX_ALIKE = 2
-
-
-def _within_doubted(group: Sequence[Statement], doubted: Collection[int], analysis: Analysis) -> Statement | None:
-    """The first sentence that is shown of an explanation, where none of what is in doubt of it is shown.
-
-    The entries of a list stand each for itself.
-    """
-    if not doubted or any(one.place in doubted for one in group):
-        return None
-    forms = [form for _, form, _ in statements_of(analysis.events[group[0].event].text)]
-    is_explained = any(place < len(forms) and forms[place] is StatementForm.SENTENCE for place in doubted)
-    return next((one for one in group if is_explained and one.form is StatementForm.SENTENCE), None)
 
 
 def _mark(one: Statement, group: Sequence[Statement], analysis: Analysis) -> str:

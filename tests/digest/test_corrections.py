@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, summary, texts, user
 
-from compactor_cli.digest.corrections import overturned
+from compactor_cli.digest.corrections import misunderstood, overturned
 from compactor_cli.digest.statements import statements_of
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message
@@ -92,6 +92,16 @@ def test_what_names_code_that_was_only_indented_anew_is_not_marked_and_what_name
     line = "day = local_hours(has_gauges(day))"
     assert mark not in after(f"if day:\n    {line}", line)
     assert mark in after("def has_gauges(day):\n    return day", "")
+
+
+def test_all_that_was_answered_to_something_else_than_was_meant_is_in_doubt() -> None:
+    answered = says(
+        "The clock of the harbour is set by `sync_clock()`.\n\nIts drift is read from the gauges each hour."
+    )
+    asked = user("how is the clock set?"), says("I look at the harbour."), answered
+    meant = user("i meant the clock of the web page, which we set up in app.ts")
+    assert misunderstood(events_of(*asked, meant, says("I see."))) == {1: frozenset({0}), 2: frozenset({0, 1})}
+    assert misunderstood(events_of(*asked, user("ok, I mean it: and the page?"))) == {}
 
 
 def test_the_message_of_a_commit_is_not_marked_and_that_of_one_that_failed_not_quoted() -> None:
