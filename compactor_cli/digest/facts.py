@@ -61,9 +61,11 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         made = committed.get(run.event)
         return made is None or made not in run.line
 
+    pushed = {acting_line(run.command): run.event for run in sorted(analysis.runs, key=lambda run: run.event)}
     shown_runs = [
         (run, times)
         for run, times in ranked
+        if not (_PUSHES.search(run.key) and pushed.get(acting_line(run.command), -1) > run.event)
         if not (is_gone(run) or never_ran(run) or _PRINTS_CODES.search(run.command))
         if not (_is_deleted_branch(run, analysis.runs) or _is_of_removed(run, removed))
         if run.changes_world or is_test(run.command) or not _is_outdated(run, shown_last)
@@ -154,6 +156,8 @@ def _is_outdated(run: Run, shown_last: Mapping[str, int]) -> bool:
     return bool(asked) and shown_last[asked[-1]] > run.event
 
 
+# What a later push of the same adds to.
+_PUSHES = pattern(r"\bgit push\b")
 # Numbers without their meaning.
 _PRINTS_CODES = pattern(r"\becho [\"']?\w+=\$\?")
 # Of a try, that it ended.
@@ -241,7 +245,7 @@ def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False
             text=f"`{line}`{place}{often} → {run.line}" if line else "", records=records_of((run.result_record,))
         )
     outcome = words.ok if run.outcome is CommandOutcome.OK else words.failed
-    often += f" {words.older}" if is_older else ""
+    often += f" {words.older}" if is_older and not run.changes_world else ""
     detail = f"{words.colon}{run.line}" if run.line else ""
     # That something went well says little, unless it changed the world or checked the work.
     is_telling = bool(detail) or run.changes_world or is_test(run.command) or _BUILDS.search(run.command)

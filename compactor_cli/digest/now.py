@@ -268,6 +268,7 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
         yield Item(text=f"{label}{words.colon}{state}", records=(last.record,))
     if plan := _announced(analysis):
         yield plan
+        steps = [(record, text) for record, text in steps if text.strip('"') not in plan.text]
     # Where they do not all fit, the newest say where work stopped.
     left = budget_tokens - token_cache.text(state)
     shown_steps = (_since_item(steps[at:], words, is_cut=is_cut or at > 0) for at in range(len(steps)))

@@ -515,7 +515,12 @@ def _unpushed(commits: Sequence[Commit], runs: Sequence[Run], before: WorkState)
 
 
 def _pushes(runs: Sequence[Run]) -> Iterator[int]:
-    return (run.event for run in runs if re.search(r"\bgit push\b", run.key) and run.outcome is CommandOutcome.OK)
+    """Where pushes stand that went well, by their outcome, or in a longer line by what git says of them."""
+    pushing = (run for run in runs if re.search(r"\bgit push\b", run.key) and run.outcome is not CommandOutcome.FAILED)
+    return (run.event for run in pushing if run.outcome is CommandOutcome.OK or _PUSHED.search(run.output))
+
+
+_PUSHED = pattern(r"^ +(?:[0-9a-f]{7,}\.{2,3}[0-9a-f]{7,}|\* \[new branch\]) +\S+ -> \S+", re.MULTILINE)
 
 
 # Before all events, those of commits that are known from before among them.

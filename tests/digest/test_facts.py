@@ -571,3 +571,17 @@ def test_of_a_try_that_printed_only_how_it_ended_nothing_is_stated() -> None:
         texts(digest(conversation(user("why does the hook fail?"), tried, told), 3_000), Section.COMMANDS)
     )
     assert "pre-tool-use" not in facts
+
+
+def test_of_pushes_of_the_same_branch_the_newest_is_stated_and_it_is_not_older_than_edits() -> None:
+    edit = (call("Edit", "e", file_path="a.py", old_string="1", new_string="2"), answer("ok", "e"))
+    first = ran("git push origin main", "To x\n   1a2b3c4..5d6e7f8  main -> main")
+    later = ran("git push origin main && git ls-remote | grep -i log", "To x\n   5d6e7f8..9a0b1c2  main -> main")
+    shown = [text for text in facts(*first, *later, *edit) if "push" in text]
+    assert shown == ["`git push origin main` → ok: 5d6e7f8..9a0b1c2  main -> main"]
+
+
+def test_what_is_announced_is_said_once() -> None:
+    plan = "I'll look at the log of the harbour first, then read the gauges again before any edit."
+    found = told(user("the import fails, please fix it"), says(plan), ran("cat log", "no reading"))
+    assert found.count(plan) <= 1

@@ -230,6 +230,9 @@ def test_a_commit_after_the_newest_push_is_not_pushed() -> None:
     pushed = ran("git push", "To git.example:a/b.git\n   1a2b3c4..4f1c2aa  utc-times -> utc-times")
     again = ran("git commit -am 'Mend it'", "[utc-times 7e00b6e] Mend it\n 1 file changed")
     assert is_open(STORE, COMMIT, pushed, CLOCK, again) == ['Not pushed since: 7e00b6e "Mend it"']
+    line = "git push origin main && git ls-remote origin | grep -i log || true; git status --short"
+    in_line = ran(line, "To https://git.example/a.git\n   4f1c2aa..7e00b6e  main -> main\n## main...origin/main")
+    assert not any("pushed" in text for text in is_open(STORE, COMMIT, pushed, CLOCK, again, in_line))
     assert is_open(STORE, COMMIT, pushed, CLOCK, again, pushed) == []
     assert is_open(STORE, COMMIT) == []
 
