@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # A statement of so few characters between two that are chosen is taken with them.
 BRIDGE_CHARS = 48
+# Lines of code of a message that take no more are quoted together.
+WHOLE_CODE_CHARS = 220
 # What a name that is sure to be used again is worth, in units of a word that stands twice in ten messages: in work on
 # files, and in a conversation, whose words tell more than its names.
 ATOM_VALUE, ATOM_VALUE_OF_CHAT = 24.0, 6.0
@@ -380,6 +382,18 @@ def order(statement: Statement) -> tuple[bool, int, int, int, str]:
 WHOLE_LIST_RATIO = 1 / 3
 
 
+def _whole_code(spoken: Iterable[Statement]) -> Iterator[Statement]:
+    """The statements, the lines of a short block of code as one: a line out of it may show the opposite."""
+    for key, group in groupby(spoken, key=lambda one: (one.event, one.lead, one.form is StatementForm.CODE)):
+        lines = list(group)
+        if key[-1] and len(lines) > 1 and _length(lines) <= WHOLE_CODE_CHARS:
+            text = " · ".join(one.text.strip() for one in lines)
+            span, weight = lines[-1].place - lines[0].place + 1, max(one.weight for one in lines)
+            yield lines[0]._replace(text=text, span=span, weight=weight, closes=lines[-1].closes)
+        else:
+            yield from lines
+
+
 def whole_lists(spoken: Iterable[Statement], analysis: Analysis, chars: int) -> Iterator[Statement]:
     """The statements; a list, or at least an entry with what stands below it, as one where it takes no large share."""
     most, meant = chars * WHOLE_LIST_RATIO, Meant(analysis)
@@ -388,6 +402,7 @@ def whole_lists(spoken: Iterable[Statement], analysis: Analysis, chars: int) -> 
         # What became of an entry is stated of it alone.
         return one.form is StatementForm.ITEM and one.event not in analysis.taken_back
 
+    spoken = spoken if analysis.is_dialogue else _whole_code(spoken)
     for (_, are_entries), group in groupby(spoken, key=lambda one: (one.event, is_entry(one))):
         first, *others = group
         if not (are_entries or others):

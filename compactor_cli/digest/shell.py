@@ -90,7 +90,7 @@ def _without_prefix(words: list[str]) -> list[str]:
     return list(dropwhile(lambda word: word in _PREFIXES or re.fullmatch(r"\w+=\S*", word), words))
 
 
-_PREFIXES = ("git", "sudo", "command", "time", "rtk")
+_PREFIXES = ("git", "sudo", "command", "time", "rtk", "npx", "bunx", "pnpx")
 
 
 def segments(line: str) -> list[str]:
@@ -184,6 +184,10 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
     elif name == "cp" and len(operands) == 2 and all(map(_looks_like_file, operands)):
         if "." in posixpath.basename(operands[1]):
             yield FileAction.CREATE, operands[1], operands[0]
+    elif name in _FORMATTERS and not _REWRITES.isdisjoint(words):
+        yield from (
+            (FileAction.EDIT, path, "") for path in operands if _looks_like_file(path) and _NAMED_FILE.search(path)
+        )
     elif name in _READERS:
         in_place = name in _SCRIPT_FIRST and any(re.match(r"-\w{0,2}i", word) for word in words)
         if name == "perl" and not in_place:
@@ -194,6 +198,10 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
         yield from ((action, path, "") for path in files if _looks_like_file(path) and "." in posixpath.basename(path))
 
 
+# What writes a file anew by rules, where that is asked for and the file is named.
+_FORMATTERS = frozenset("prettier biome eslint gofmt goimports rustfmt black ruff clang-format stylua shfmt".split())
+_REWRITES = frozenset(("--write", "-w", "--fix", "-i", "format"))
+_NAMED_FILE = re.compile(r"\.\w+$")
 _SOURCE = re.compile(r" (?:-s|--source)[ =](\S+)")
 # What PowerShell calls these commands.
 _POWERSHELL = {"remove-item": "rm", "move-item": "mv", "copy-item": "cp", "get-content": "cat", "set-content": "tee"}

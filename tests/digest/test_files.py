@@ -108,6 +108,11 @@ else:
     assert states(ran("python -c 'print(1 > 0); open(\"x.json\")'", "True")) == {}
 
 
+def test_a_formatter_that_is_told_to_write_edits_the_files_that_it_names() -> None:
+    assert states(ran("bunx prettier --write docs/tide.mdx", "docs/tide.mdx 90ms")) == {"docs/tide.mdx": "edited"}
+    assert states(ran("ruff format a.py && gofmt -l b.go && prettier --check c.ts", "")) == {"a.py": "edited"}
+
+
 def test_a_deleted_file_that_is_written_again_is_there() -> None:
     written = (call("Write", "w", file_path="a.py", content="x"), answer("ok", "w"))
     assert states(ran("rm a.py", ""), written) == {"a.py": "created"}

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.candidates import candidates_of
-from compactor_cli.digest.choice import ITEM_TOKENS, Choice
+from compactor_cli.digest.choice import ITEM_TOKENS, Choice, whole_lists
 from compactor_cli.digest.history import history_items, running_text
-from compactor_cli.digest.statements import Statement, StatementForm, list_ends, statements_of
+from compactor_cli.digest.statements import Statement, StatementForm, list_ends, listed, statements_of
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message, Transcript
 
@@ -73,6 +73,14 @@ def test_what_a_step_announced_gives_way_to_what_it_found() -> None:
     taken = [one.text for one in chosen(read(*session, user("go on")), 100)]
     assert {found, kept} <= {*taken}
     assert len({*aims} & {*taken}) < 2
+
+
+def test_of_a_short_block_of_code_no_line_is_left_out() -> None:
+    block = "- type: harbour_grader\n  value: Paris"
+    text = says(f"To compare by meaning, add an explicit grader to the file of the harbour:\n\n```yaml\n{block}\n```")
+    found = read(*ran("make", "ok"), user("how?"), text)
+    pieces = [listed(one.text) for one in whole_lists(candidates_of(found, 200), found, 1_000)]
+    assert "• type: harbour_grader · value: Paris" in pieces
 
 
 def test_a_few_words_between_two_statements_are_not_left_out() -> None:

@@ -167,7 +167,7 @@ def test_what_a_question_is_about_stands_with_it_and_no_list_that_it_does_not_as
     )
     offer = "The table would be split:\n```\npart 1: gauges\npart 2: readings\n```\nShall I write that into the plan?"
     (_, about, *_) = texts(
-        digest(conversation(user(ASKED), says(f"{tried}\n\n{offer}"), user("yes")), 500), Section.TASK
+        digest(conversation(user(ASKED), says(f"{tried}\n\n{offer}"), user("yes")), 440), Section.TASK
     )
     assert about.endswith(
         "The table would be split: `part 1: gauges` · `part 2: readings` Shall I write that into the plan?"
