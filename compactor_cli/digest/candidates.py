@@ -74,7 +74,7 @@ OFFERED_FACTOR = 0.4
 # What was to be done is mostly done since.
 INTENDED_FACTOR = 0.6
 CODE_FACTOR, LEANING_FACTOR = 0.4, 0.85
-OUTPUT_FACTOR = 0.55
+OUTPUT_FACTOR = 0.4
 # Thoughts count less than messages, and stand after the statements of the event before them.
 THOUGHT_FACTOR, _THOUGHT_PLACE = 0.7, 1_000
 # A piece of something larger.
