@@ -28,13 +28,13 @@ from compactor_cli.digest.names import PATH_ALONE
 from compactor_cli.digest.noise import (
     DEFINERS,
     MODIFIER,
-    intends,
     is_import,
     is_narration,
     is_noise,
     is_passing,
     is_scrap,
-    settles,
+    only_announces,
+    only_intends,
 )
 from compactor_cli.digest.salience import Scores
 from compactor_cli.digest.settled import chooses, gives_reason
@@ -301,7 +301,7 @@ def _pieces(
             if piece[:1].islower() and place and found[place - 1][1] is StatementForm.CODE:
                 piece = " ".join(sentences(piece)[1:])  # the first one ends one that stands around code
             piece = without_end(piece, is_step)
-        if is_noise(piece) or (is_overtaken and supposes(piece)):
+        if is_noise(piece) or (is_overtaken and (supposes(piece) or only_announces(piece))):
             continue
         is_offered = form is StatementForm.ITEM and is_option(piece, options)
         if is_offered and not is_service:
@@ -323,14 +323,10 @@ def _pieces(
             factor *= TAKEN_BACK_FACTOR
         if lead and _MINOR.search(lead):
             factor *= MINOR_FACTOR
-        factor *= INTENDED_FACTOR if is_overtaken and _only_intends(piece) else 1.0
+        factor *= INTENDED_FACTOR if is_overtaken and only_intends(piece) else 1.0
         shown, weight = _shortened(piece, scores, focus, _SPOKEN_CHARS), base.weight * factor
         one = base._replace(text=shown, place=place, form=form, lead=lead, weight=weight)
         yield one._replace(opens=opens, closes=closes)
-
-
-def _only_intends(sentence: str) -> bool:
-    return intends(sentence) and not settles(sentence)
 
 
 _MINOR = pattern(

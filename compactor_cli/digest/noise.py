@@ -122,6 +122,22 @@ def settles(text: str) -> bool:
 _MIN_STATED_CHARS = 60
 
 
+def only_intends(sentence: str) -> bool:
+    """Whether a sentence says what is to be done, and nothing that is so."""
+    return intends(sentence) and not settles(sentence)
+
+
+def only_announces(sentence: str) -> bool:
+    """Whether a sentence says what is to be done, and neither how it is to be nor why."""
+    return only_intends(sentence) and _SAYS_HOW.search(sentence) is None
+
+
+_SAYS_HOW = re.compile(
+    r": \S|\b(?:because|since|so that|instead|rather than|keep(?:s|ing)?|only|without|must|never|by \w+ing|to avoid)\b",
+    re.IGNORECASE,
+)
+
+
 def is_passing(text: str) -> bool:
     """Whether a sentence only says how a step of the work went: true until the next one, and shown by its call.
 

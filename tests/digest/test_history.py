@@ -75,6 +75,15 @@ def test_what_a_step_announced_gives_way_to_what_it_found() -> None:
     assert len({*aims} & {*taken}) < 2
 
 
+def test_what_was_announced_stands_where_it_says_how_and_not_that_a_step_comes() -> None:
+    how = "I'm going to make the shared file fail closed: it keeps the relay on and sends no readings by itself."
+    step = "I'm doing a quick review pass over the whole difference of the relay before closing the item."
+    session = (user("fix the relay"), says(f"{how}\n\n{step}"), *ran("make", "ok"), says("Done."), user("go on"))
+    taken = [one.text for one in chosen(read(*session), 400)]
+    assert how in taken
+    assert step not in taken
+
+
 def test_of_a_short_block_of_code_no_line_is_left_out() -> None:
     block = "- type: harbour_grader\n  value: Paris"
     text = says(f"To compare by meaning, add an explicit grader to the file of the harbour:\n\n```yaml\n{block}\n```")
