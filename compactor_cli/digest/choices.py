@@ -277,7 +277,7 @@ def chosen_options(answer: str, options: Mapping[str, str]) -> list[str]:
 
 def replies_to_each(answer: str, options: Mapping[str, str]) -> list[tuple[str, str]]:
     """The entries of a list, each with what an answer says under its letter or number; empty if it has none."""
-    answer = _NEXT_REPLY.sub("\n", answer) if answer.startswith("1") else answer
+    answer = _WITH_HYPHEN.sub(r"\1. ", _NEXT_REPLY.sub("\n", answer)) if answer.startswith("1") else answer
     found = [one for one in _OPTION.finditer(answer) if one["key"].lower() in options]
     keys = [one["key"].lower() for one in found]
     if len(keys) < 2 or len({*keys}) < len(keys) or answer[: found[0].start()].strip():
@@ -287,9 +287,11 @@ def replies_to_each(answer: str, options: Mapping[str, str]) -> list[tuple[str, 
     return [(options[key], reply) for key, reply in zip(keys, replies, strict=True)]
 
 
-# "1. the first, 2. the other one"
-_NEXT_REPLY = pattern(r"[,;.]? +(?=\d{1,2}[.)] \S)")
-_TO_EACH = pattern(r"\W*\d+[.)] .*\s\d+[.)] ")
+# "1. the first, 2. the other one", "1 - yes, 2 - no"
+_NUMBERED = r"\d{1,2}(?:[.)]| ?[-\u2013\u2014:])"
+_NEXT_REPLY = pattern(rf"[,;.]? +(?={_NUMBERED} \S)")
+_WITH_HYPHEN = pattern(r"^(\d{1,2}) ?[-\u2013\u2014:] ", re.MULTILINE)
+_TO_EACH = pattern(rf"\W*{_NUMBERED} .*\s{_NUMBERED} ")
 # The words before a choice.
 _CHOOSES = pattern(
     r"\W*(?:(?:yes|yeah|ok(?:ay)?|but|I think|I'?d(?: like (?:it|you) to)?|prefer|let'?s(?: \w+)?|we|go(?: with| for)?"

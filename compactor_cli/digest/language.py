@@ -79,7 +79,9 @@ class FixedWords:
     pending = _Word("nothing done since", "此后尚未执行", "その後は未着手")
     given_up = _Word("not taken", "未采用", "不採用")
     left_open = _Word("left to the agent", "由代理决定", "エージェントに一任")
-    overruled = _Word("questioned or overruled later", "之后被质疑或否定", "その後疑問視または否定")
+    overruled = _Word(
+        "message questioned or overruled later", "该消息之后被质疑或否定", "この発言はその後疑問視または否定"
+    )
     unconcluded = _Word("not concluded", "尚未完成", "未完了")
     unresolved = _Word("not edited since", "此后未编辑", "その後未編集")
     offered = _Word("Offered, not answered", "已提议，未获答复", "提案済み、回答なし")

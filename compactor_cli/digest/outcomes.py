@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import dropwhile, islice, pairwise
 
-from compactor_cli.digest.checks import brief, covered_since, is_of_another_package, is_test
+from compactor_cli.digest.checks import brief, contains, covered_since, is_of_another_package, is_test
 from compactor_cli.digest.choices import asks
 from compactor_cli.digest.commands import CommandOutcome, Run, never_ran
 from compactor_cli.digest.commits import Commit
@@ -301,6 +301,13 @@ def _shown(work: _Work, words: FixedWords, *, is_newest: bool) -> Iterator[tuple
     checks = [run for run in known if is_test(run.command)]
     checks = [run for run in checks if not is_of_another_package(run, work.changes)]
     after = {run.key: run for run in checks if not any(covered_since(run, work.changes))}
+    passed = [run for run in after.values() if run.outcome is CommandOutcome.OK]
+    # What failed in a chain may have passed alone.
+    after = {
+        key: run
+        for key, run in after.items()
+        if not any(one.event > run.event and contains(one.key, run.key) for one in passed)
+    }
     if work.changes:
         names = list(dict.fromkeys(one.name for one in reversed(work.changes)))
         most = 1 if after else _MAX_EDITED

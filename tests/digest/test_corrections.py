@@ -9,7 +9,7 @@ from compactor_cli.digest.statements import statements_of
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message
 
-DOUBT = "(questioned or overruled later)"
+DOUBT = "(message questioned or overruled later)"
 REVIEW = says(
     "I looked through the store, the clock and the page of the gauges, and this is what I think of the comments:\n\n"
     "- `ClockKind` reads the drift of both harbours, a second kind would only be another name for it\n"

@@ -318,3 +318,11 @@ def test_a_check_of_a_package_in_which_nothing_was_edited_shows_nothing_of_the_e
         checked = ran(f"pnpm --filter {package} exec tsc --noEmit", "")
         now = texts(digest(conversation(user("store UTC"), edit, checked, says("Done.")), 3_000), Section.TASK)
         assert ("tsc" in now[0]) is shown
+
+
+def test_a_chain_that_failed_is_no_outcome_where_what_failed_in_it_passed_alone() -> None:
+    chain = ran("bun run test && bun run lint", "1290 pass\n0 fail\nFound 1 error.", is_error=True)
+    assert wanted(STORE, chain, ran("bun run lint", "Checked 9 files. No fixes applied.")) == (
+        " → edited store.py, `bun run lint` ok"
+    )
+    assert wanted(STORE, chain) == " → edited store.py, `bun run test && bun run lint` failed"

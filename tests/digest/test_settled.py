@@ -445,6 +445,14 @@ def test_of_a_plan_that_is_shown_again_the_last_word_counts() -> None:
     assert one.startswith(f"{STATED}approved")
 
 
+def test_an_answer_to_each_of_two_questions_turns_none_of_them_down() -> None:
+    asked = (
+        "Before I plan:\n\n1. Are you fine with a login page of our own?\n2. Do you want to look into the kit first?"
+    )
+    one = digest(conversation(user("Plan it."), says(asked), user("1 - yeah, 2 - definitely, go for it."), says("Ok.")))
+    assert "not taken" not in rendered(one.summary)
+
+
 def test_a_long_answer_that_is_the_newest_request_stands_in_now_alone() -> None:
     options = "1. **Option 1:** berth 12\n2. **Option 2:** berth 14"
     asked = f"{options}\n\nIf so, please confirm which option you'd like to choose."
