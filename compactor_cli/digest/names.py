@@ -175,10 +175,11 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
 
 
 def _not_done(analysis: Analysis) -> frozenset[str]:
-    """The lines of calls that the user turned down, and of what was only searched for."""
+    """The lines of calls that the user turned down, of what was only searched for, and of a client's own texts."""
     events, refused = analysis.events, {event.call for event in analysis.events if event.is_refusal}
     calls = {at for at, event in enumerate(events) if event.kind is EventKind.CALL}
     left_out = {at for at in calls if at in refused or (events[at].tool is ToolKind.READ and is_search(events[at]))}
+    left_out |= {at for at, event in enumerate(events) if event.of_client}
     lines = analysis.table.lines
     return frozenset(text for text, last in zip(lines.numbers, lines.last, strict=True) if last in left_out)
 

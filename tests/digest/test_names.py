@@ -34,6 +34,14 @@ def test_names_stand_once_at_the_end_by_file_and_take_no_more_than_a_third() -> 
     assert token_cache().text(index) <= 0.33 * 2_000
 
 
+def test_what_only_a_client_s_own_text_names_is_no_name_of_the_work() -> None:
+    skill = "Base directory for this skill: /x\n\n# Dials\n" + "\n".join(f"Set DIAL_FRAME_{n} first." for n in range(9))
+    read = call("Read", "1", file_path="src/clock.py"), answer("\n".join(f"hand_{n} = 1" for n in range(30)), "1")
+    (index,) = texts(digest(conversation(user("draw it"), user(skill), *read, says("Drawn.")), 700), Section.NAMES)
+    assert "hand_" in index
+    assert "DIAL_FRAME" not in index
+
+
 def test_pieces_of_a_replacement_and_sides_of_a_diff_are_no_names() -> None:
     read = (
         call("Read", "1", file_path="src/clock_face.py"),
