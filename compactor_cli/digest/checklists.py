@@ -171,17 +171,19 @@ _MIN_STEPS = 3
 def with_details(
     items: Iterable[Item], state: PlanState, left: int, token_cache: TokenCache, words: FixedWords
 ) -> Iterator[Item]:
-    """The items, those of steps with what was said of the step when it was made, where there is room."""
+    """The items, those of steps with their description, as long as it fits into ``left`` tokens."""
     colon = words.colon
-    details = {f"{colon}{one.text}": one.detail for one in state.todos if one.detail}
+    details = {f"{colon}{one.text}": one_line(one.detail) for one in state.todos if one.detail}
     for item in items:
         detail = next((detail for text, detail in details.items() if item.text.endswith(text)), "")
-        shown = head(one_line(detail), _MOST_STEP_CHARS)
-        cut = f" {ELLIPSIS}" if len(shown) < len(one_line(detail)) else ""
-        longer = replace(item, text=f"{item.text}{colon}{shown}{cut}")
-        more = token_cache.item(longer) - token_cache.item(item) if detail else 0
-        yield longer if 0 < more <= left else item
-        left -= more if more <= left else 0
+        if detail:
+            shown = head(detail, _MOST_STEP_CHARS)
+            cut = f" {ELLIPSIS}" if len(shown) < len(detail) else ""
+            longer = replace(item, text=f"{item.text}{colon}{shown}{cut}")
+            more = token_cache.item(longer) - token_cache.item(item)
+            if 0 < more <= left:
+                item, left = longer, left - more
+        yield item
 
 
 def done_since(

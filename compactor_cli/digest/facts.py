@@ -61,7 +61,8 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         made = committed.get(run.event)
         return made is None or made not in run.line
 
-    pushed = {acting_line(run.command): run.event for run in sorted(analysis.runs, key=lambda run: run.event)}
+    pushes = (run for run in sorted(analysis.runs, key=lambda run: run.event) if _PUSHES.search(run.key))
+    pushed = {acting_line(run.command): run.event for run in pushes}
     shown_runs = [
         (run, times)
         for run, times in ranked

@@ -30,7 +30,7 @@ class State(StrEnum):
 class Todo:
     """One step of a plan; ``record`` shows its last change, ``key`` is what later calls name it by, where they do.
 
-    ``detail``: what was said of it besides, when it was made.
+    ``detail``: its description, where that states more than ``text``.
     """
 
     text: str

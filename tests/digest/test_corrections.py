@@ -40,6 +40,12 @@ def shown(*messages: Message | tuple[Message, ...]) -> str:
     return rendered(digest(conversation(user("review the store of the gauges"), *messages), 3_000).summary)
 
 
+def after_edit(found: Message, old: str, new: str) -> str:
+    """What is shown once ``found`` was said and ``src/export.py`` was then edited."""
+    edit = call("Edit", "x", file_path="src/export.py", old_string=old, new_string=new), answer("ok", "x")
+    return shown(found, *AFTER, *edit, says("They are renamed."))
+
+
 def test_of_a_message_only_what_the_correction_is_about_is_in_doubt() -> None:
     corrected = user("the clock kinds are not right, one for each harbour please")
     assert doubted(REVIEW, corrected) == [
@@ -71,27 +77,19 @@ def test_that_checks_passed_is_stated_to_be_older_than_the_edits_after_it() -> N
 def test_what_names_code_that_was_edited_later_is_marked() -> None:
     found = says("The export drops the second hour, `local_hours()` still takes it for a copy of the first one.")
 
-    def after(old: str, new: str) -> str:
-        edit = call("Edit", "x", file_path="src/export.py", old_string=old, new_string=new), answer("ok", "x")
-        return shown(found, *AFTER, *edit, says("They are renamed."))
-
     mark = f"{found.text} (files edited since)"
-    assert mark in after("hours = local_hours(day)", "hours = utc_hours(day)")
-    assert mark in after("day = 1", "day = 1\nhours = local_hours(day)")
-    assert mark not in after("day = 1", "day = 2")
+    assert mark in after_edit(found, "hours = local_hours(day)", "hours = utc_hours(day)")
+    assert mark in after_edit(found, "day = 1", "day = 1\nhours = local_hours(day)")
+    assert mark not in after_edit(found, "day = 1", "day = 2")
 
 
 def test_what_names_code_that_was_only_indented_anew_is_not_marked_and_what_names_a_gone_function_is() -> None:
     found = says("The page never calls `local_hours()`; `has_gauges()` shows its section once there is one reading.")
 
-    def after(old: str, new: str) -> str:
-        edit = call("Edit", "x", file_path="src/export.py", old_string=old, new_string=new), answer("ok", "x")
-        return shown(found, *AFTER, *edit, says("They are renamed."))
-
     mark = f"{found.text} (files edited since)"
     line = "day = local_hours(has_gauges(day))"
-    assert mark not in after(f"if day:\n    {line}", line)
-    assert mark in after("def has_gauges(day):\n    return day", "")
+    assert mark not in after_edit(found, f"if day:\n    {line}", line)
+    assert mark in after_edit(found, "def has_gauges(day):\n    return day", "")
 
 
 def test_all_that_was_answered_to_something_else_than_was_meant_is_in_doubt() -> None:
@@ -125,12 +123,9 @@ def test_what_a_document_says_of_code_changes_none() -> None:
 def test_what_is_not_wrong_is_marked_only_where_its_lines_are_gone() -> None:
     found = says("The export takes the hours of a day from `local_hours()`, which reads the clock of the gauge once.")
 
-    def after(old: str, new: str) -> str:
-        edit = call("Edit", "x", file_path="src/export.py", old_string=old, new_string=new), answer("ok", "x")
-        return shown(found, *AFTER, *edit, says("They are renamed."))
-
-    assert f"{found.text} (files edited since)" in after("hours = local_hours(day)", "hours = utc_hours(day)")
-    assert f"{found.text} (files edited since)" not in after("day = 1", "day = 1\nother = local_hours(day)")
+    mark = f"{found.text} (files edited since)"
+    assert mark in after_edit(found, "hours = local_hours(day)", "hours = utc_hours(day)")
+    assert mark not in after_edit(found, "day = 1", "day = 1\nother = local_hours(day)")
 
 
 def test_the_place_of_a_line_is_marked_once_its_file_was_edited() -> None:
