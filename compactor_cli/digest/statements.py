@@ -347,6 +347,8 @@ def _with_labels(text: str) -> list[str]:
 
 _NO_SENTENCE = ("#", "|", "`", "*", ">", "(")
 _LABEL = re.compile(r"\w+(?: \w+){0,2}[:\uff1a]")
+# "I need to:" is a sentence only with the list below it.
+_COMPLETED_BELOW = re.compile(r"\b(?:to|will|should|must)\s*[:\uff1a]$")
 
 
 def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
@@ -401,10 +403,12 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
                 heading = ""
             shown = plain_line(line)
             pieces, lead = _pieces(shown), ""
-            if shown.endswith(COLONS) and len(shown) <= _MAX_LEAD_CHARS:
-                pieces, lead = [], shown
-            elif shown.endswith(COLONS) and _ITEM.match(below) and not is_narration(pieces[-1]):
-                lead = pieces.pop() if len(pieces[-1]) <= _MAX_LEAD_CHARS else ""
+            if shown.endswith(COLONS):
+                # "The file uses tabs. Let me use Python:" states something before it introduces something.
+                *pieces, last = sentences(shown) or (shown,)
+                is_step = pieces and is_narration(last) and not _COMPLETED_BELOW.search(last)
+                is_lead = below.strip() and len(last) <= _MAX_LEAD_CHARS and not is_step
+                pieces, lead = (pieces, last) if is_lead else ([*pieces, last], "")
             yield from ((piece, StatementForm.SENTENCE, _lead(heading, above)) for piece in pieces)
             above += [(indent - 1, lead)] if lead else []
         columns = ""

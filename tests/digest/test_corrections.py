@@ -470,7 +470,8 @@ def test_what_was_edited_and_how_it_is_called_are_no_explanation_that_a_doubt_ta
     )
     doubt = user("I don't see any call of with_harbour, so no reading of a gauge is stamped with its harbour")
     assert doubted(made, doubt, says("You're right. Let me look where the readings are made.")) == [
-        "Every reading of a gauge names its harbour from now on when `with_harbour` was called."
+        "Done, the readings of the gauges are stamped with the harbour now.",
+        "Every reading of a gauge names its harbour from now on when `with_harbour` was called.",
     ]
 
 
