@@ -286,7 +286,7 @@ def _pieces(
 ) -> Iterator[Statement]:
     """The statements of a spoken text that tell something."""
     # Options stand whole in Now, and in Settled with the one that was taken: here and there one would mislead.
-    options = offered(text)
+    options = offered(text, is_service=is_service)
 
     def is_step(sentence: str) -> bool:
         return is_narration(sentence) or (is_past and is_passing(sentence))

@@ -132,9 +132,21 @@ def asks_the_user(text: str) -> bool:
     return text.endswith(QUESTION_MARKS) or _ASKS_THE_USER.match(text) is not None
 
 
-def offered(text: str) -> Collection[str]:
-    """The options of a message that ends with a question."""
-    return options_of(text).values() if last_question(text) else ()
+def offered(text: str, *, is_service: bool = False) -> Collection[str]:
+    """The options of a message that ends with a question which of them it is to be.
+
+    "Want me to fix these?" stands below findings: whatever the answer is, they are so. A service's lists are offers.
+    """
+    question = last_question(text)
+    is_choice = question and (is_service or _CHOOSES_AMONG.search(f"{question} {_heads_options(text)}"))
+    return options_of(text).values() if is_choice else ()
+
+
+_CHOOSES_AMONG = pattern(
+    r"\b(?:which|what|or|options?|prefer\w*|choose|choice|pick|select|either|rather|ways?|approach\w*|how|thoughts?)\b"
+    r"|哪|还是|或者|それとも|どの",
+    re.IGNORECASE,
+)
 
 
 def last_words(text: str) -> str:

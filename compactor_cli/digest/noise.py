@@ -13,6 +13,8 @@ _MIN_CHARS = 6
 _RUN_CHARS = 80
 _MAX_MARKS = 12
 _MAX_NARRATION_CHARS, _MAX_PASSING_CHARS, _EXIT_CHARS = 300, 140, 18
+# An announcement from this length on may say how a thing is to be done.
+_MIN_HOW_CHARS = 60
 
 # What opens a sentence without a word on the work.
 _OPENS = (
@@ -20,6 +22,17 @@ _OPENS = (
     r"(?:(?:ok(?:ay)?|good|great|perfect|now|so|alright|excellent|first|next|then|also|done|right|sure|wait|hm+|actually"
     r"|found it|got it|(?:good|great|excellent) (?:question|catch|points?|idea)"
     r"|(?:task|fix|step|change|phase|part) #?\w{1,2}(?: \([^)]*\))?)(?: ?[,.!:—–-]+)?\s+)*"
+)
+
+
+# "Fix adds a migration": what a verb follows is what was made.
+_NO_NOUN = (
+    r"(?! (?:adds?|removes?|moves?|shows?|works?|exists?|succeed(?:s|ed)|fail(?:s|ed)|pass(?:es|ed)|return(?:s|ed)"
+    r"|is|was|are|were|has|had)\b)"
+)
+# "After the merge, push a tag": the agent would say that it does.
+_TO_THE_USER = (
+    r"(?!(?:after|before|once)\b[^.!?,]{0,90}, (?:updat|add|check|run|fix|apply|write|commit|push|tag|merg)e?\b)"
 )
 
 
@@ -31,12 +44,15 @@ def _narration() -> re.Pattern[str]:
         r"\b[^.!?,]{0,90}, )?"
     )
     return re.compile(
-        rf"^{_OPENS}{aim}(?:let me|let'?s|let us|(?:i|we)'?ll|(?:i|we) (?:will|need to|should)|i'?m going to|i want to"
+        rf"^{_OPENS}{_TO_THE_USER}{aim}(?:let me|let'?s|let us"
+        r"|(?:i|we)'?ll|(?:i|we) (?:will|need to|should)|i'?m going to|i want to"
         r"|(?:now|next|then),? (?:remov|delet|replac|renam|creat|mov|extract|verify|build|handl|rewrit)(?:e|ing)?"
-        r"|time to|going to|updat(?:e|ing)|add(?:ing)?|check(?:ing)?|run(?:ning)?|look(?:ing)?|read(?:ing)?"
-        r"|fix(?:ing)?|appl(?:y|ying)|implement(?:ing)?|writ(?:e|ing)|commit(?:ting)?|push(?:ing)?|fetch(?:ing)?"
-        r"|spawning|launching|dispatching|starting|the (?:next|last|remaining)"
-        r"|one (?:more|remaining|last))"
+        r"|time to|going to|(?:updat(?:e|ing)|add(?:ing)?|check(?:ing)?|run(?:ning)?|look(?:ing)?|read(?:ing)?"
+        rf"|fix(?:ing)?|appl(?:y|ying)|implement(?:ing)?|writ(?:e|ing)|commit(?:ting)?|push(?:ing)?|fetch(?:ing)?){_NO_NOUN}"
+        r"|spawning|launching|dispatching|starting"
+        # "The remaining items are out of scope" and "One more gap surfaced" announce nothing.
+        r"|(?:the (?:next|last|remaining)|one (?:more|remaining|last))"
+        r"(?! [^.!?:]{2,120}\b(?:are|were|was|fail(?:s|ed)?|surfaced|comes?|came|needs?)\b))"
         r"\b(?:[^.!?]|\.(?=\w)){0,240}[.:!]*(?: let me(?:[^.]|\.(?=\w))*[.:]?)?$"
         rf"|^{_OPENS}(?:i|we)(?:'ve| have)? (?:found|located) (?:it|them|(?:the|our|an?) \w+(?: \w+)?)[.!]*$"
         rf"|^{_OPENS}i (?:can |now )*(?:see|understand|have)\b(?! that)[^.!?:`\d]{{0,60}}[.:!]*$"
@@ -97,7 +113,11 @@ def is_narration(text: str) -> bool:
     if len(text) > _MAX_NARRATION_CHARS:
         return False
     text = text.replace("’", "'")
-    return is_courtesy(text) or (_narration().match(text) is not None and not _PURPOSE.search(text))
+    return is_courtesy(text) or (
+        _narration().match(text) is not None
+        and not _PURPOSE.search(text)
+        and not (len(text) > _MIN_HOW_CHARS and _SAYS_HOW.search(text))
+    )
 
 
 def intends(text: str) -> bool:

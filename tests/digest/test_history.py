@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from conversation import answer, call, conversation, count, digest, ran, rendered, request, says, texts, thinks, user
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -711,3 +712,45 @@ def test_what_was_thought_of_a_failed_run_and_what_a_command_sent_do_not_end_as_
     lines = texts(digest(found, 3_000), Section.HISTORY)
     assert not any(line.startswith("thought → ") for line in lines)
     assert not any(line.startswith("`git commit` → ok: Read the gauge_table before") for line in lines)
+
+
+def test_what_stands_before_a_line_that_introduces_a_call_is_kept() -> None:
+    found = says("The file of the clock uses tabs. Let me use Python to do the replacement:")
+    shown = rendered(
+        digest(conversation(user("add the gauge"), found, *ran("python3 fix.py", "ok"), says("Done."))).summary
+    )
+    assert "The file of the clock uses tabs." in shown
+    assert "Let me use Python" not in shown
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The remaining gauges (north, south) are broader scope than what this task of the harbour asked.",
+        "One more gap surfaced in the recovery: the export needs a `ref` input of its own.",
+        "After merging the clock, push a new tag to deploy the harbour again.",
+        "Fix adds a migration of the gauges, which runs before the index of the harbour.",
+        "I'm going to make the tracked settings fail closed: the shared file keeps the gauge but disables the export.",
+    ],
+)
+def test_what_begins_like_an_announcement_and_states_something_is_kept(sentence: str) -> None:
+    step = (says(sentence), *ran("ls", "clock.py"))
+    assert sentence in rendered(digest(conversation(user("look at the clock"), *step, says("Done."))).summary)
+
+
+@pytest.mark.parametrize(
+    ("question", "are_kept"), [("Want me to fix these?", True), ("Which one should I fix?", False)]
+)
+def test_findings_below_which_the_agent_offers_to_mend_them_are_no_options(question: str, *, are_kept: bool) -> None:
+    listed = "1. `clock.py:30` never resets the drift of the tide\n2. `gauge.py:12` reads the buoy twice a minute"
+    one = digest(
+        conversation(
+            user("review it"),
+            says(f"Two comments:\n\n{listed}\n\n{question}"),
+            user("1"),
+            *ran("ls", "clock.py"),
+            says("Done."),
+        )
+    )
+    history = "\n".join(texts(one, Section.HISTORY))
+    assert ("reads the buoy twice" in history) == are_kept
