@@ -337,9 +337,10 @@ _MINOR = pattern(
 _LEANS = re.compile(r"(?:But|So|This|That|These|Those|It|They|However|Also|Then|Both|And|Instead|Here)\b")
 
 
-# A question above its answers.
+# A question to the user above its answers; "Can the fork be adopted?" the agent answers itself.
 _OFFERS = re.compile(
-    r"\b(?:do you (?:want|prefer|need)|would you|(?:should|shall) (?:I|we))\b|\?$", re.IGNORECASE | re.MULTILINE
+    r"\b(?:do you (?:want|prefer|need)|would you|(?:should|shall) (?:I|we))\b|\byou(?:r|'d)?\b.*\?$",
+    re.IGNORECASE | re.MULTILINE,
 )
 
 

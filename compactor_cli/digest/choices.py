@@ -137,9 +137,20 @@ def offered(text: str, *, is_service: bool = False) -> Collection[str]:
 
     "Want me to fix these?" stands below findings: whatever the answer is, they are so. A service's lists are offers.
     """
-    question = last_question(text)
-    is_choice = question and (is_service or _CHOOSES_AMONG.search(f"{question} {_heads_options(text)}"))
-    return options_of(text).values() if is_choice else ()
+    question, options = last_question(text), options_of(text)
+    if not question or not options:
+        return ()
+    *_, last = _OPTION.finditer(text)
+    between = (
+        one for one in text[last.end() :].split("\n\n") if one.strip() and not one.startswith((" ", "\t", "-", "*"))
+    )
+    is_near = sum(1 for _ in between) <= _MAX_PARAGRAPHS_BELOW
+    is_choice = is_near and _CHOOSES_AMONG.search(f"{question} {_heads_options(text)}")
+    return options.values() if is_service or is_choice else ()
+
+
+# From a list to the question which of its entries is wanted: the entry's own rest, a word on all of them, the question.
+_MAX_PARAGRAPHS_BELOW = 3
 
 
 _CHOOSES_AMONG = pattern(

@@ -754,3 +754,22 @@ def test_findings_below_which_the_agent_offers_to_mend_them_are_no_options(quest
     )
     history = "\n".join(texts(one, Section.HISTORY))
     assert ("reads the buoy twice" in history) == are_kept
+
+
+def test_what_stands_below_a_question_that_the_agent_answers_itself_is_kept_when_the_user_goes_on() -> None:
+    found = says(f"**Can the harbour adopt this?**\n\n{SENTENCES[2]}")
+    assert SENTENCES[2] in rendered(
+        digest(conversation(user("compare them"), found, user("thanks, and the wind?"))).summary
+    )
+
+
+def test_the_steps_of_a_flow_far_above_a_question_are_no_options() -> None:
+    flow = (
+        "1. The buoy signs each reading with the key of its harbour\n2. The store derives the hour from the signature"
+    )
+    rest = "\n\n".join(f"The {one} of the harbour change with that as well." for one in ("gauges", "exports", "logs"))
+    asked = says(f"So the flow would be:\n\n{flow}\n\n{rest}\n\nShould it be a release of its own or part of this one?")
+    one = digest(
+        conversation(user("how would it work?"), asked, user("of its own"), *ran("ls", "clock.py"), says("Done."))
+    )
+    assert "derives the hour from the signature" in "\n".join(texts(one, Section.HISTORY))
