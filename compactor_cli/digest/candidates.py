@@ -60,6 +60,8 @@ if TYPE_CHECKING:
 RECENCY = 1.0
 FINAL_FACTOR = 1.6
 CUE_FACTOR = 1.4
+# What is wrong, or was: whoever goes on without it looks for it again.
+CAUSE_FACTOR = 2.0
 # A short sentence between two calls, which is about the next one more often than not.
 REMARK_FACTOR, MAX_REMARK_CHARS = 0.4, 80
 TAKEN_BACK_FACTOR = 0.4
@@ -100,6 +102,7 @@ _MAX_COMPARED = 20_000
 # By the length of a line.
 _LINE_COST = tuple((6 + chars) ** COST_POWER for chars in range(MAX_CHARS + 1))
 _SPOKEN = (EventKind.ASSISTANT, EventKind.SUMMARY)
+_STATED = (StatementForm.SENTENCE, StatementForm.ITEM)
 _OUTPUT = (EventKind.CALL, EventKind.RESULT)
 
 
@@ -308,11 +311,7 @@ def _pieces(
             continue
         if is_answered and _OFFERS.search(lead):
             continue
-        factor = OFFERED_FACTOR if is_offered else 1.0
-        if form is StatementForm.CODE:
-            factor = CODE_FACTOR
-        elif chooses(piece) or gives_reason(piece):
-            factor = CUE_FACTOR
+        factor = _telling(piece, form) * (OFFERED_FACTOR if is_offered else 1.0)
         if form is StatementForm.SENTENCE and not is_final and len(piece) <= MAX_REMARK_CHARS and not lead:
             factor *= REMARK_FACTOR
         if is_answered and asks_the_user(piece):
@@ -329,14 +328,20 @@ def _pieces(
         yield one._replace(opens=opens, closes=closes)
 
 
+def _telling(piece: str, form: StatementForm) -> float:
+    """A factor for what a statement says."""
+    if form is StatementForm.CODE:
+        return CODE_FACTOR
+    cue = CUE_FACTOR if chooses(piece) or gives_reason(piece) else 1.0
+    return cue * CAUSE_FACTOR if form in _STATED and finds_cause(piece) else cue
+
+
 _MINOR = pattern(
     r"^\W*(?:\w+ )?(?:suggestions?|nits?|minor|low|optional|positives?|praise|strengths?|what(?:'s| is) good)\b",
     re.IGNORECASE | re.MULTILINE,
 )
 # How a sentence begins that is read with the one before it.
 _LEANS = re.compile(r"(?:But|So|This|That|These|Those|It|They|However|Also|Then|Both|And|Instead|Here)\b")
-
-
 # A question to the user above its answers; "Can the fork be adopted?" the agent answers itself.
 _OFFERS = re.compile(
     r"\b(?:do you (?:want|prefer|need)|would you|(?:should|shall) (?:I|we))\b|\byou(?:r|'d)?\b.*\?$",

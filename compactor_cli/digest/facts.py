@@ -249,7 +249,8 @@ def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False
     often += f" {words.older}" if is_older and not run.changes_world else ""
     detail = f"{words.colon}{run.line}" if run.line else ""
     # That something went well says little, unless it changed the world or checked the work.
-    is_telling = bool(detail) or run.changes_world or is_test(run.command) or _BUILDS.search(run.command)
+    is_shown = not _TEXT_UNSEEN.search(line) and (run.changes_world or is_test(run.command))
+    is_telling = detail or is_shown or _BUILDS.search(run.command)
     text = f"`{line}`{place} → {outcome}{often}{detail}" if line and is_telling else ""
     return Item(text=text, records=records_of((run.result_record,)))
 
@@ -259,6 +260,8 @@ _SCRIPT_UNSEEN = re.compile(
     rf"\S+(?: -{{1,2}}\w+)* (?:-c|-e|--eval) ?[\"'] ?{ELLIPSIS}"
     rf"|(?:python3?|node|bun|deno|bash|sh|ruby|perl)(?: -\S*)*(?: \w+)* ?<<-? ?[\"']?\w+[\"']? {ELLIPSIS}"
 )
+# A message whose text is not shown: `gh api graphql -f query=' …`.
+_TEXT_UNSEEN = re.compile(rf"=[\"'] ?{ELLIPSIS}\Z")
 # What runs, and on which port, is so until the next start.
 _OF_PROCESSES = pattern(r"\(?(?:sleep \S+ *(?:&&|;) *)?(?:kill|pkill|killall|lsof|pgrep|ps|nc)\b")
 _BUILDS = pattern(r"\b(?:npm|pnpm|yarn|bun|cargo|go|make|mvn|gradlew?|dotnet)\b[^|;&\n]*\bbuild\b|\btsc\b")

@@ -401,17 +401,23 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
                 above.pop()
             if is_bold and _OWN_LABEL.match(line):
                 heading = ""
-            shown = plain_line(line)
-            pieces, lead = _pieces(shown), ""
-            if shown.endswith(COLONS):
-                # "The file uses tabs. Let me use Python:" states something before it introduces something.
-                *pieces, last = sentences(shown) or (shown,)
-                is_step = pieces and is_narration(last) and not _COMPLETED_BELOW.search(last)
-                is_lead = below.strip() and len(last) <= _MAX_LEAD_CHARS and not is_step
-                pieces, lead = (pieces, last) if is_lead else ([*pieces, last], "")
+            pieces, lead = _introduced(plain_line(line), below)
             yield from ((piece, StatementForm.SENTENCE, _lead(heading, above)) for piece in pieces)
             above += [(indent - 1, lead)] if lead else []
         columns = ""
+
+
+def _introduced(line: str, below: str) -> tuple[list[str], str]:
+    """The pieces of a line, and what of it introduces what stands below; empty where nothing does.
+
+    "The file uses tabs. Let me use Python:" states something before it announces something.
+    """
+    if not line.endswith(COLONS):
+        return _pieces(line), ""
+    *pieces, last = sentences(line) or (line,)
+    is_step = pieces and is_narration(last) and not _COMPLETED_BELOW.search(last)
+    is_lead = below.strip() and len(last) <= _MAX_LEAD_CHARS and not is_step
+    return (pieces, last) if is_lead else ([*pieces, last], "")
 
 
 def list_ends(found: Sequence[tuple[str, StatementForm, str]]) -> list[tuple[bool, bool]]:

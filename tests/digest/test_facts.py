@@ -585,3 +585,10 @@ def test_what_is_announced_is_said_once() -> None:
     plan = "I'll look at the log of the harbour first, then read the gauges again before any edit."
     found = told(user("the import fails, please fix it"), says(plan), ran("cat log", "no reading"))
     assert found.count(plan) <= 1
+
+
+def test_a_message_to_a_server_of_which_nothing_is_shown_is_no_fact() -> None:
+    query = "gh api graphql -f query='\nmutation { resolve(thread: 7) { id } }'"
+    long = '{"data": {"body": "' + "The comment of the clock goes on for a long time. " * 20 + '"}}'
+    one = digest(conversation(user("resolve the threads"), *ran(query, long), says("Done.")))
+    assert not any("graphql" in text for text in texts(one, Section.COMMANDS))

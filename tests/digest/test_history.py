@@ -773,3 +773,11 @@ def test_the_steps_of_a_flow_far_above_a_question_are_no_options() -> None:
         conversation(user("how would it work?"), asked, user("of its own"), *ran("ls", "clock.py"), says("Done."))
     )
     assert "derives the hour from the signature" in "\n".join(texts(one, Section.HISTORY))
+
+
+def test_what_was_wrong_goes_before_what_else_was_found() -> None:
+    cause = "The root cause is the export of the gauge, which never resets the hour of the clock."
+    other = "The tables are read by the store of the harbour, which also writes the logs of the day."
+    found = read(user("why?"), says(f"{other} {cause}"), *ran("ls", "clock.py"), says("Done."))
+    assert cause in {one.text for one in chosen(found, 40)}
+    assert other not in {one.text for one in chosen(found, 40)}
