@@ -340,13 +340,14 @@ def _with_labels(text: str) -> list[str]:
             lines[-1] = f"{label} {line}"
         elif line:
             lines.append(raw)
-        is_label = line.endswith(COLONS) and not fenced and _LABEL.fullmatch(line)
+        is_label = line.endswith(COLONS) and not fenced and LABEL.fullmatch(line)
         label = raw.rstrip() if is_label else "" if line else label
     return lines
 
 
 _NO_SENTENCE = ("#", "|", "`", "*", ">", "(")
-_LABEL = re.compile(r"\w+(?: \w+){0,2}[:\uff1a]")
+# One to three words that head the sentence below them.
+LABEL = re.compile(r"\w+(?: \w+){0,2}[:\uff1a]")
 # "I need to:" is a sentence only with the list below it.
 _COMPLETED_BELOW = re.compile(r"\b(?:to|will|should|must)\s*[:\uff1a]$")
 

@@ -26,6 +26,7 @@ from compactor_cli.digest.noise import is_courtesy, is_noise
 from compactor_cli.digest.statements import (
     COLONS,
     ELLIPSIS,
+    LABEL,
     Statement,
     StatementForm,
     TokenCache,
@@ -198,9 +199,11 @@ def _with_leads(text: str) -> Iterator[tuple[str, StatementForm, bool]]:
         return f"{line}:" if is_heading else line, StatementForm.SENTENCE, is_heading
 
     lines = [(raw, plain_line(raw)) for raw in text.split("\n") if raw.strip()]
+    title = ""
     for raw, line in lines:
-        if not (raw.startswith("#") or line.endswith(COLONS)):
+        if not (raw.startswith("#") or line.endswith(COLONS)) or LABEL.fullmatch(line):
             break
+        title += f"{line}\n"
         yield leading(line)
         if raw.startswith("#"):
             break
@@ -210,7 +213,8 @@ def _with_leads(text: str) -> Iterator[tuple[str, StatementForm, bool]]:
             if line not in shown and (line.endswith(COLONS) or line in headings):
                 yield leading(line)
             shown.add(line)
-        yield piece, form, False
+        if piece not in title:
+            yield piece, form, False
 
 
 _HEADING = pattern(r"#{1,6} +\S")

@@ -20,6 +20,7 @@ before it. A summary after a kept head therefore is written with ``append``, one
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -107,8 +108,14 @@ class SweAgent(RecordDialect):
         return 3 if "thought" in value and "action" in value else 2 * (not _OWN_KEYS.isdisjoint(value))
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record; a user message after an action is its observation."""
-        return _in_turn(records, _swe_message)
+        """One message per record; a user message after an action is its observation, and so is how the run ended."""
+        messages, info = _in_turn(records, _swe_message), at(row, ("info",))
+        calls = messages[-1].calls if messages else ()
+        if not calls or messages[-1].results or not string(at(info, ("exit_status",))):
+            return messages
+        # The last action has no observation of its own in the history.
+        end = ToolResult(id=calls[-1].id, text=_run_end(info))
+        return (*messages[:-1], replace(messages[-1], parts=(*messages[-1].parts, end)))
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model that the run was configured with."""
@@ -157,6 +164,17 @@ class SweAgent(RecordDialect):
         new = [contents.scrubbed(step, gone) for step in bare]
         frame = contents.with_key(composed.frame, "trajectory", new, steps) if new != steps else composed.frame
         return replace(composed, frame=frame)
+
+
+def _run_end(info: Mapping[str, Any]) -> str:
+    """How a run ended, and which files its submission changes."""
+    files = re.findall(r"^diff --git a/(\S+)", string(info.get("submission")), re.MULTILINE)
+    changed = f"; submission changes {', '.join(files[:_MAX_SUBMITTED])}" if files else ""
+    more = f" and {len(files) - _MAX_SUBMITTED} more" if len(files) > _MAX_SUBMITTED else ""
+    return f"exit_status: {info['exit_status']}{changed}{more}"
+
+
+_MAX_SUBMITTED = 10
 
 
 def _is_swe_step(value: Any) -> bool:

@@ -446,6 +446,15 @@ def test_what_is_said_in_the_line_in_which_a_pasted_log_begins_is_kept() -> None
     assert own_words(f"this one is still failing: {log}\n/var/tide") == "this one is still failing: …"
 
 
+def test_the_lines_that_introduce_a_request_stand_there_once() -> None:
+    filler = "We talked about that for a long time and it is as it is, so the gauges of the north stay. " * 20
+    issue = user(
+        f"We solve this issue of the harbour. Here is its text:\nISSUE:\nThe clock drifts.\n{filler}\n{filler}"
+    )
+    asked = texts(digest(conversation(issue, says("I begin."), *BUILD), 400), Section.TASK)[0]
+    assert asked.startswith("Asked: We solve this issue of the harbour. Here is its text: ISSUE: The clock drifts.")
+
+
 def test_a_request_that_does_not_fit_keeps_its_title_and_headings_and_is_cut_between_clauses() -> None:
     filler = "We talked about that for a long time and it is as it is, so the gauges of the north stay. " * 20
     plan = user(f"Implement the following plan:\n\n# Move the clock\n\n## Context\n{filler}\n{filler}")

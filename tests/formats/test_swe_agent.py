@@ -55,6 +55,15 @@ def test_a_note_between_an_action_and_its_observation_leaves_them_a_pair() -> No
     assert messages[4].parts == (ToolResult(id="", text="a.txt"),)
 
 
+def test_how_a_run_ended_is_the_observation_of_its_last_action() -> None:
+    diff = "\ndiff --git a/clock.py b/clock.py\n--- a/clock.py\ndiff --git a/try.py b/try.py\n"
+    run = (SYSTEM, ISSUE, acted("I look.", "ls"), told("a.txt"), acted("Done.", "submit"))
+    ended = open_one(document(*run, info={"exit_status": "submitted", "submission": diff})).messages[-1]
+    assert ended.results[0].text == "exit_status: submitted; submission changes clock.py, try.py"
+    assert not open_one(document(*run, info={})).messages[-1].results
+    assert not open_one(document(*run[:4])).messages[-1].calls
+
+
 def test_a_demonstration_was_done_by_nobody() -> None:
     shown = [told("Demo issue.", is_demo=True), acted("So.", "ls", is_demo=True), told("x", is_demo=True)]
     messages = open_one(document(SYSTEM, *shown, ISSUE)).messages
