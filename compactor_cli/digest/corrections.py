@@ -48,6 +48,12 @@ _CORRECTION = pattern(
     r"|(?:again,? )?(?:[\w-]+ ){1,6}(?:is|was|are)(?:(?: not|n'?t) (?:correct|right|true)| wrong| incorrect)\b)",
     re.IGNORECASE,
 )
+# That the user threw it away himself.
+_UNDID = pattern(
+    r"\bI(?:'ve| have| just)? (?:undid|undone|revert(?:ed)?|rolled back|discarded|threw away|thrown away|reset|removed)"
+    r" (?:\w+ )?(?:your|all of|everything|that change|those changes|these changes|the changes|it all)\b",
+    re.IGNORECASE,
+)
 # How the assistant begins where it owns that the user's doubt or correction is right.
 _OWNS_TO_ERROR = pattern(
     r"\W*(?:(?:ah|oh|hm+|yes|right|sorry|good (?:catch|point|question))\b[\s,.!:-]*)*(?:now I see[^.!]*[.!:]\s*)?"
@@ -242,6 +248,8 @@ _PROSE = (StatementForm.SENTENCE, StatementForm.ITEM, StatementForm.ROW)
 
 def takes_back(words: str, before: str) -> bool:
     """Whether a message of the user takes back what stands before it; one that asks back leaves it open."""
+    if len(words) <= _MAX_CORRECTION_CHARS and _UNDID.search(words):
+        return True
     if any(mark in words for mark in QUESTION_MARKS):
         # Where it asks something else after that, how it begins counts.
         first = next(iter(sentences(words)), "")

@@ -428,6 +428,9 @@ def _judged(
     # No edit of the work fixes what is done elsewhere, unless its error names the file: a hook of a commit does.
     is_elsewhere = changes_world(run.command) and not any(one.name in run.line for one in between)
     fixes = () if is_elsewhere else tuple(dict.fromkeys(one.target or one.path for one in between))
+    if passed and len(fixes) > _MAX_FIXES and (places := places_in(run.output)):
+        # Of much that was edited in between, a compiler names what its errors are about.
+        fixes = tuple(path for path in fixes if any(is_about(path, line) for line in places))
     records = [run.result_record, *(one.record for one in between[-1:]), *([passed.result_record] if passed else [])]
     status = Status.FIXED if passed else Status.CHANGED_SINCE if fixes else Status.FAILING
     unknown = (one for one in later if one.outcome is CommandOutcome.UNKNOWN)
@@ -461,7 +464,7 @@ _SETS_UP = pattern(
     r"|prisma|alembic|docker|rake|rails)\b[^|;&]*\b(?:i|ci|install|add|sync|build|generate|compile|migrate|up|get|restore)\b"
     r"|\bmake\b|\btsc\b"
 )
-_MAX_BETWEEN = 2
+_MAX_BETWEEN, _MAX_FIXES = 2, 3
 
 
 def _partly(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) -> dict[tuple[str, str], ErrorRecord]:
@@ -496,7 +499,7 @@ def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> str:
 
     Empty where there is none, or a later edit took it out again.
     """
-    words = _words(fault)
+    words, quoted = _words(fault), set(_QUOTED_NAME.findall(fault))
     written = [
         (" ".join(raw.split()), at)
         for at, one in enumerate(edits)
@@ -515,16 +518,21 @@ def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> str:
         return defines(line) or (is_whole and not (is_import(line) and words.isdisjoint(_words(line))))
 
     lines = {line: at for line, at in written if len(line) in _FIX_CHARS and tells(line)}
-    best = max(lines, key=lambda line: (defines(line), len(words & _words(line)), len(line)), default="")
-    if len(lines) > _FEW_LINES and len(words & _words(best)) <= 1:
-        return ""
+
+    def shared(line: str) -> tuple[int, int]:
+        return sum(name in line for name in quoted), len(words & _words(line))
+
+    best = max(lines, key=lambda line: (defines(line), *shared(line), len(line)), default="")
+    names, others = shared(best)
+    is_guess = len(lines) > _FEW_LINES and not (defines(best) or names or (others > 1 and not quoted))
     later = chain.from_iterable(one.replaced for one in edits[lines.get(best, 0) + 1 :])
     is_gone = any(best in " ".join(old.split()) and best not in " ".join(new.split()) for old, new in later)
-    return "" if is_gone else best
+    return "" if is_guess or is_gone else best
 
 
 # What a compiler does not find.
 _UNDEFINED = pattern(r"\b(?:undefined: |cannot find (?:name|symbol) '?|undeclared name: |name ')(\w+)")
+_QUOTED_NAME = re.compile(r"['`\"](\w{3,})['`\"]")
 _FEW_LINES, _FIX_CHARS = 3, range(8, 160)
 
 

@@ -1129,3 +1129,26 @@ def test_a_version_that_was_changed_before_the_build_passed_is_its_fix_and_not_t
     assert shown(failed, *pinned, installed, ran("npm run build", "built in 2s"))[1][0].endswith(
         "→ fixed by package.json"
     )
+
+
+def test_of_much_that_was_edited_before_a_build_passed_the_file_of_the_error_is_its_fix() -> None:
+    fault = "src/clock.ts(9,3): error TS2353: 'linkUrl' does not exist in type 'Tide'."
+    edits = [
+        part
+        for name in ("gauge", "store", "buoy", "export")
+        for part in (
+            call("Edit", name, file_path=f"src/{name}.ts", old_string="a = 1;", new_string=f"the clock of {name} = 2;"),
+            answer("ok", name),
+        )
+    ]
+    mended = (
+        call("Edit", "c", file_path="src/clock.ts", old_string="old();", new_string="tide(linkUrl);"),
+        answer("ok", "c"),
+    )
+    for steps, expected in (
+        ((*edits, *mended), "→ fixed by src/clock.ts: `tide(linkUrl);`"),
+        (edits, "→ passed later"),
+    ):
+        runs = (*ran("npx tsc -p .", fault, is_error=True), *steps, *ran("npx tsc -p .", ""))
+        shown = texts(digest(conversation(user("mend it"), *runs, says("Done."))), Section.ERRORS)
+        assert [text.partition("→")[2] for text in shown if "linkUrl" in text] == [expected.partition("→")[2]]

@@ -326,3 +326,13 @@ def test_a_chain_that_failed_is_no_outcome_where_what_failed_in_it_passed_alone(
         " → edited store.py, `bun run lint` ok"
     )
     assert wanted(STORE, chain) == " → edited store.py, `bun run test && bun run lint` failed"
+
+
+def test_what_the_user_threw_away_himself_came_of_no_request() -> None:
+    edit = call("Edit", "1", file_path="src/gauge.py", old_string="a", new_string="b"), answer("ok", "1")
+    done = says("Ported.")
+    again = user("you broke that component. i undid your changes, try again. read the full file")
+    one = digest(
+        conversation(user("port the gauge to the new clock of the harbour"), *edit, done, again, says("I read it."))
+    )
+    assert "→ edited" not in rendered(one.summary)
