@@ -46,6 +46,7 @@ from compactor_cli.digest.statements import (
     list_ends,
     sentences,
     statements_of,
+    windowed,
     without_end,
 )
 from compactor_cli.digest.tools import REPORTING_TOOLS, FileAction, ToolKind, command_of, is_own, short_name
@@ -85,8 +86,6 @@ SCRAP_FACTOR = 0.5
 _MANY_ESCAPES = 2
 # Statements that name the focus are quoted around it, in about this many characters.
 _FOCUS_CHARS = 200
-# Of a long text, the parts around a name.
-_WINDOW_CHARS = 110
 # A statement that was spoken is shortened from this length on.
 _SPOKEN_CHARS = 600
 # Characters of spoken text that are looked at, and lines of output weighed, for one token of the budget.
@@ -385,48 +384,6 @@ def _in_sentences(text: str, best: Sequence[str], max_chars: int) -> str:
     runs = [" ".join(row) for is_kept, row in groupby(kept, bool) if is_kept]
     begins, ends = "" if kept[0] else GAP.lstrip(), "" if kept[-1] else GAP.rstrip()
     return f"{begins}{GAP.join(runs)}{ends}" if runs else ""
-
-
-def windowed(text: str, spots: Sequence[tuple[int, int]], max_chars: int = MAX_CHARS) -> str:
-    """The parts of a long text around ``spots`` (start, stop), most important first, cut at blanks, joined by ``GAP``.
-
-    Guarantee: every part is verbatim, and the whole is no longer than ``max_chars`` plus the gaps.
-    """
-    if len(text) <= max_chars:
-        return text
-    taken: list[tuple[int, int]] = []
-    left = max_chars
-    for start, stop in spots:
-        if any(a <= start and stop <= b for a, b in taken):
-            continue
-        near = _around(text, start, stop)
-        # Parts that touch are united with the blank between them.
-        size_chars = near[1] - near[0] + bool(taken)
-        if size_chars > left:
-            break
-        left -= size_chars
-        taken.append(near)
-    if not taken:
-        taken = [_around(text, 0, 0)]
-    united: list[tuple[int, int]] = []
-    for start, stop in sorted(taken):
-        if united and start <= united[-1][1] + 1:
-            united[-1] = (united[-1][0], max(united[-1][1], stop))
-        else:
-            united.append((start, stop))
-    pieces = [text[a:b].strip() for a, b in united]
-    begins, ends = min(taken)[0] == 0, max(taken)[1] == len(text)
-    return ("" if begins else GAP.lstrip()) + GAP.join(pieces) + ("" if ends else GAP.rstrip())
-
-
-def _around(text: str, start: int, stop: int) -> tuple[int, int]:
-    side = max(20, (_WINDOW_CHARS - (stop - start)) // 2)
-    first, last = max(0, start - side), min(len(text), stop + side)
-    if first and (blank := text.find(" ", first, start)) >= 0:
-        first = blank + 1
-    if last < len(text) and (blank := text.rfind(" ", stop, last)) >= 0:
-        last = blank
-    return first, last
 
 
 def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> Iterator[Statement]:

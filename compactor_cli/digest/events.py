@@ -31,6 +31,7 @@ from compactor_cli.digest.tools import (
     ToolKind,
     argument,
     command_of,
+    is_of_client,
     is_own,
     scalar,
     short_name,
@@ -83,7 +84,7 @@ class Event:
     the user wrote when turning the call down or stopping it, None where that was not done. ``is_answer``: these words
     of the user answer the message before, which a tool showed as a question. ``exit_code``: of a command, where the
     record tells it besides the text, else -1. ``interjects``: words of the user's while the model worked.
-    ``of_client``: such a text in the user's name.
+    ``of_client``: such a text in the user's name, or what the client holds itself (its skills), with its call.
     """
 
     kind: EventKind
@@ -329,6 +330,9 @@ class _EventReader:
         if short_name(name) in REPORTING_TOOLS:  # what clients add: how to resume the subagent, and what it used
             text = _ABOUT_REPORT.split(text, maxsplit=1)[0].rstrip()
         text = without_removed(without_gutters(unfolded(text), surely=tool is ToolKind.READ))
+        of_client = call >= 0 and is_of_client(tool, name, self.found[call].arguments)
+        if of_client:
+            self.found[call] = replace(self.found[call], of_client=True)
         words = refusal(result)
         if words is None and result.is_error and tool in (ToolKind.COMMAND, ToolKind.EDIT):
             words = result.text if is_unmarked_refusal(self.value, result.text) else None
@@ -344,6 +348,7 @@ class _EventReader:
                 is_error=result.is_error,
                 refusal=None if words is None else straightened(words),
                 exit_code=result.exit_code,
+                of_client=of_client,
             )
         )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.edits import MAX_SHOWN_LINES, line_worth
 from compactor_cli.digest.file_contents import Content, contents
-from compactor_cli.digest.files import FileState, is_throwaway
+from compactor_cli.digest.files import FileState, is_of_skill, is_throwaway
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.noise import DEFINERS, MODIFIER
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, records_of, water_level
@@ -41,7 +41,7 @@ def file_items(
     changed = [state for state in states if state.is_changed and not state.is_try]
     # What is thrown away stands here only where there is nothing else.
     changed = [state for state in changed if not is_throwaway(state.path)] or changed
-    read = [state for state in states if not (state.is_changed or is_throwaway(state.path))]
+    read = [state for state in states if not (state.is_changed or is_throwaway(state.path) or is_of_skill(state.path))]
     ratio = _READ_RATIO if budget_tokens >= _TIGHT_TOKENS else 0.0
     reserve = min(int(budget_tokens * ratio), sum(token_cache.text(state.path) + 2 for state in read) + 12)
     lines = _changed_items(changed, budget_tokens - reserve, token_cache, words)

@@ -38,6 +38,7 @@ from compactor_cli.digest.tools import (
     command_of,
     short_name,
 )
+from compactor_cli.formats.client_signs import ATTACHMENTS
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
@@ -483,6 +484,11 @@ def _apply(state: FileState, operation: FileOperation) -> None:
 
 # What a shell prints of a line whose `cd` failed, with which the others were not run.
 _NOT_ENTERED = pattern(r"(?:Exit code \d+\s+)?[^\n]{0,40}\bcd:[^\n]{0,200}[Nn]o such file or directory")
+
+
+def is_of_skill(path: str) -> bool:
+    """Whether a file outside of the work tells the agent how to work."""
+    return ATTACHMENTS.skill_file.fullmatch(path) is not None
 
 
 def is_throwaway(path: str) -> bool:

@@ -22,7 +22,7 @@ from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.settled import is_yes_or_no
 from compactor_cli.digest.shell import scripts_run
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, head, one_line, opening, records_of, sentences
-from compactor_cli.digest.tools import FileAction, ToolKind, command_of
+from compactor_cli.digest.tools import FileAction, ToolKind, command_of, skill_read
 from compactor_cli.digest.wants import newest_request
 from compactor_cli.formats.client_signs import ATTACHMENTS, background_id
 from compactor_cli.group.todos import State as State
@@ -89,6 +89,8 @@ class _OpenItems:
     def _answered(self, event: Event, call: Event) -> None:
         if call.name == ATTACHMENTS.skill_tool and not (event.is_error or event.is_refusal):
             self._load(_argument(call, "skill") or _argument(call, "command"), call.record)
+        elif name := skill_read(call.tool, call.arguments):
+            self._load(name, call.record)
         # A command that takes long is put there by the client itself.
         may_be = call.tool is ToolKind.COMMAND or _argument(call, ATTACHMENTS.background_argument) == "True"
         if may_be and (found := ATTACHMENTS.started.search(event.text[:_NAME_CHARS])):

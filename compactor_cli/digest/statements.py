@@ -16,6 +16,9 @@ from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
 
 ELLIPSIS = "…"
+GAP = f" {ELLIPSIS} "
+# What is shown of one statement.
+MAX_CHARS = 320
 # Full-width punctuation, written as escapes since some of it looks like ASCII. These end a sentence without a blank.
 FULL_STOPS = "\u3002\uff01\uff1f"
 QUESTION_MARKS = ("?", "\uff1f")
@@ -132,6 +135,52 @@ def opening(text: str, chars: int) -> str:
 
 # What a list counts with: nothing ends there.
 _LIST_NUMBER = re.compile(r"(?<=[:;.!?] )\d{1,2}\.\s*\Z")
+
+
+# Of a long text, the parts around a name.
+_WINDOW_CHARS = 110
+
+
+def windowed(text: str, spots: Sequence[tuple[int, int]], max_chars: int = MAX_CHARS) -> str:
+    """The parts of a long text around ``spots`` (start, stop), most important first, cut at blanks, joined by ``GAP``.
+
+    Guarantee: every part is verbatim, and the whole is no longer than ``max_chars`` plus the gaps.
+    """
+    if len(text) <= max_chars:
+        return text
+    taken: list[tuple[int, int]] = []
+    left = max_chars
+    for start, stop in spots:
+        if any(a <= start and stop <= b for a, b in taken):
+            continue
+        near = _around(text, start, stop)
+        # Parts that touch are united with the blank between them.
+        size_chars = near[1] - near[0] + bool(taken)
+        if size_chars > left:
+            break
+        left -= size_chars
+        taken.append(near)
+    if not taken:
+        taken = [_around(text, 0, 0)]
+    united: list[tuple[int, int]] = []
+    for start, stop in sorted(taken):
+        if united and start <= united[-1][1] + 1:
+            united[-1] = (united[-1][0], max(united[-1][1], stop))
+        else:
+            united.append((start, stop))
+    pieces = [text[a:b].strip() for a, b in united]
+    begins, ends = min(taken)[0] == 0, max(taken)[1] == len(text)
+    return ("" if begins else GAP.lstrip()) + GAP.join(pieces) + ("" if ends else GAP.rstrip())
+
+
+def _around(text: str, start: int, stop: int) -> tuple[int, int]:
+    side = max(20, (_WINDOW_CHARS - (stop - start)) // 2)
+    first, last = max(0, start - side), min(len(text), stop + side)
+    if first and (blank := text.find(" ", first, start)) >= 0:
+        first = blank + 1
+    if last < len(text) and (blank := text.rfind(" ", stop, last)) >= 0:
+        last = blank
+    return first, last
 
 
 def one_line(text: str) -> str:
@@ -269,8 +318,6 @@ def water_level(costs: Iterable[int], budget: int) -> int:
     return ordered[-1] if ordered else 0
 
 
-MAX_CHARS = 320
-GAP = " … "
 _MAX_LEAD_CHARS = 160
 
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from compactor_cli.digest.language import apart, words
+from compactor_cli.formats.client_signs import ATTACHMENTS
 from compactor_cli.formats.client_signs import short_name as short_name
 from compactor_cli.group.todos import PLAN_TOOLS
 
@@ -93,6 +94,20 @@ _OWN_TOOLS = frozenset(
 def is_own(name: str) -> bool:
     """Whether an agent steers itself by a tool of this name."""
     return short_name(name) in _OWN_TOOLS
+
+
+def is_of_client(tool: ToolKind, name: str, arguments: Mapping[str, Any] | str) -> bool:
+    """Whether a call asks only for what the client itself holds: its other tools, its skills."""
+    return short_name(name) in ("toolsearch", "skill") or skill_read(tool, arguments) != ""
+
+
+def skill_read(tool: ToolKind, arguments: Mapping[str, Any] | str) -> str:
+    """The name of the skill whose file a call reads outside of the working directory; empty for other calls."""
+    if tool not in (ToolKind.READ, ToolKind.COMMAND):
+        return ""
+    words = [argument(arguments, PATH_KEYS)] if tool is ToolKind.READ else command_of(arguments).split()
+    found = (ATTACHMENTS.skill_file.fullmatch(word.strip("'\"")) for word in words)
+    return next((one[1] for one in found if one), "")
 
 
 # Tools that answer with a text that another model wrote: a subagent's report, the gist of a page.

@@ -120,7 +120,8 @@ TYPED_OUTPUT = pattern(r"<bash-std(?:out|err)>(.*?)</bash-std(?:out|err)>", re.D
 class Attachments(NamedTuple):
     """How a client writes what is loaded and what runs in the background; as Claude Code 2.0 to 2.1 do.
 
-    ``skill_tool`` loads a skill, of whose folder (``skill_folder``, group 1) a result tells. A call with
+    ``skill_tool`` loads a skill, of whose folder (``skill_folder``, group 1) a result tells; others read its file
+    (``skill_file``, group 1 its name) outside of the working directory. A call with
     ``background_argument`` starts work whose id is in its result (``started``); ``look_tools`` look at it: a result
     ``of_command`` is no report. It is over when one is ``ended``, when a ``notice`` (id and status) says so, or by one
     of ``stop_tools``.
@@ -128,6 +129,7 @@ class Attachments(NamedTuple):
 
     skill_tool: str = "Skill"
     skill_folder: re.Pattern[str] = re.compile(r"\ABase directory for this skill: (\S+)")
+    skill_file: re.Pattern[str] = re.compile(r"[~/].*/skills/(?:[^/]+/)*?([^/]+)/(?:SKILL\.md|references/.*)")
     background_argument: str = "run_in_background"
     started: re.Pattern[str] = re.compile(r"\b(?:agentId: |background with ID: |Process running with session ID )(\w+)")
     notice_sign: str = "-id>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conversation import answer, call, conversation, digest, events_of, says, texts, user
+from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, texts, user
 
 from compactor_cli.digest.events import events
 from compactor_cli.digest.open import attached
@@ -125,3 +125,14 @@ def test_a_look_at_what_only_waited_starts_nothing() -> None:
     began = call("exec_command", "b", cmd="workmux wait tides"), answer("Process running with session ID 691", "b")
     look = call("write_stdin", "w", session_id=691, chars=""), answer("Process running with session ID 691", "w")
     assert plan(conversation(*TALK, *began, user("and then?"), *look, says("It goes on."))) == plan(conversation(*TALK))
+
+
+def test_a_skill_that_is_read_from_its_file_is_loaded_and_none_of_what_was_looked_at() -> None:
+    path = "/home/mara/.agents/skills/harbour-work/SKILL.md"
+    text = "\n".join(f"Always run reviewGauge{n}() before the export of the harbour." for n in range(30))
+    loaded = (*ran(f"sed -n 1,200p {path}", text), *ran("cat src/clock.py", "def tide(): return reviewGauge3()"))
+    one = digest(conversation(user("mend the clock of reviewGauge3()"), *loaded, says("It drifts.")))
+    shown = rendered(one.summary)
+    assert "Skills loaded: harbour-work" in shown
+    assert "Always run" not in shown
+    assert path not in shown

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.digest import candidates, noise, statements
+from compactor_cli.digest import noise, statements
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_pieces_of_something_larger_are_scraps(text: str) -> None:
 
 @given(st.text(alphabet="ab c", min_size=400, max_size=900), st.lists(st.integers(0, 380), max_size=4))
 def test_a_window_is_verbatim_and_bounded(text: str, starts: list[int]) -> None:
-    shown = candidates.windowed(text, [(at, at + 3) for at in starts], 200)
+    shown = statements.windowed(text, [(at, at + 3) for at in starts], 200)
     pieces = [piece.strip() for piece in shown.split("…")]
     assert all(piece in text for piece in pieces)
     assert sum(map(len, pieces)) <= 200
@@ -168,7 +168,7 @@ def test_a_window_is_verbatim_and_bounded(text: str, starts: list[int]) -> None:
 def test_a_window_holds_the_most_important_spot() -> None:
     text = "x " * 300 + "needle_here " + "y " * 300
     at = text.index("needle_here")
-    shown = candidates.windowed(text, [(at, at + 11)])
+    shown = statements.windowed(text, [(at, at + 11)])
     assert "needle_here" in shown
     assert shown.startswith("… ")
     assert shown.endswith(" …")
