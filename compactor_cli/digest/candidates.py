@@ -28,6 +28,7 @@ from compactor_cli.digest.names import PATH_ALONE
 from compactor_cli.digest.noise import (
     DEFINERS,
     MODIFIER,
+    is_amid_code,
     is_import,
     is_narration,
     is_noise,
@@ -92,6 +93,8 @@ _SPOKEN_CHARS = 600
 _SPOKEN_CHARS_PER_TOKEN = 60
 _OUTPUTS_PER_TOKEN = 0.16
 _MIN_OUTPUTS = 40
+# From this many on (2,500 tokens), lines out of the middle of code that was read are among them.
+_MIN_WITH_CODE = 400
 _MAX_ANSWERS, _MAX_ANSWER_LINES, _MAX_ANSWER_CHARS = 60, 2, 160
 _MIN_REPORT_CHARS, _TASK_CHARS = 400, range(200, 8_000)
 _BETWEEN_LINES = " · "
@@ -433,9 +436,13 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         is_look = base.event in made or (is_result and (is_file or event.call in looks))
         if (is_look and _is_slip(text)) or (is_result and ATTACHMENTS.started.search(text)):
             continue
+        near = under_way.worth(text) if is_look else 1.0
+        is_part = is_look and base.event not in made and near < _NEAR and is_amid_code(text)
+        if is_part and not (number >= _MIN_WITH_CODE or analysis.is_dialogue or names(text, focus)):
+            continue
         form = StatementForm.LOOKED if is_look else StatementForm.OUTPUT
         weight = OUTPUT_FACTOR * base.weight * (SCRAP_FACTOR if is_scrap(text) else 1.0)
-        weight *= under_way.worth(text) if is_look else 1.0
+        weight *= near
         shown, named = _shortened(text, scores, focus), (base.event, place, form, "", label.text)
         weight *= SCRAP_FACTOR if shown.count("\\n") >= _MANY_ESCAPES else 1.0
         # The first line of a log is the newest commit: another one does not stand for it.
@@ -508,6 +515,8 @@ def _rows(answer: Statement) -> list[str]:
 # that defines something; none is worth more than this.
 SHARED, DEFINES = 1.0, 2.0
 MAX_WORTH = 4.0
+# What a line out of the middle of code that was read is worth at least where it is shown.
+_NEAR = 2.5
 # A word in a larger share of the lines tells none of them from the others.
 _MAX_SHARE = 0.03
 _MIN_SHARING_LINES = 5

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest import language
 from compactor_cli.digest.atoms import find_atoms
-from compactor_cli.digest.noise import is_signature
+from compactor_cli.digest.noise import is_amid_code
 from compactor_cli.digest.objects import ID_KEY, TELLING_KEY, Meant
 from compactor_cli.digest.salience import Scores
 from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm, lead_of
@@ -226,7 +226,9 @@ class _Round:
             return
         candidates, is_looked = self.choice.candidates, self.choice.is_looked
         is_short = sum(compress(self.choice.chars, is_looked)) <= 4 * self.looked_left
-        offered = (i for i, one in enumerate(candidates) if one.place >= 0 and not _is_amid_code(one))
+        offered = (
+            i for i, one in enumerate(candidates) if one.place >= 0 and not (is_looked[i] and is_amid_code(one.text))
+        )
         telling = (i for i in offered if is_short or not is_looked[i])
         known = {_without_numbers(candidates[number]) for number in self.taken}
         for number in sorted(telling, key=lambda i: (candidates[i].form in _LINES, -candidates[i].event)):
@@ -326,15 +328,6 @@ def _bridges(candidates: Sequence[Statement]) -> dict[int, list[tuple[int, set[i
             for end in (before, after):
                 found.setdefault(end, []).append((i, {before, after}))
     return found
-
-
-def _is_amid_code(one: Statement) -> bool:
-    """Whether this is a line out of the middle of a file of code that was only looked at."""
-    is_code = one.form is StatementForm.LOOKED and not _CODE_MARKS.isdisjoint(one.text)
-    return is_code and not is_signature(one.text)
-
-
-_CODE_MARKS = frozenset("=(){};[]<>")
 
 
 def _without_numbers(one: Statement) -> str:

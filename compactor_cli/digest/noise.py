@@ -278,6 +278,14 @@ def is_signature(text: str) -> bool:
     return _SIGNATURE.match(text) is not None
 
 
+def is_amid_code(text: str) -> bool:
+    """Whether a line of a file is code and defines nothing: nobody can read it alone."""
+    return not (_CODE_MARKS.isdisjoint(text) or is_signature(text))
+
+
+_CODE_MARKS = frozenset("=(){};[]<>")
+
+
 def is_import(text: str) -> bool:
     """Whether a line of a file brings another in; a path in quotation marks is one of a list of such lines."""
     return _IMPORT.match(text) is not None

@@ -547,7 +547,7 @@ def test_no_room_is_filled_with_lines_out_of_the_middle_of_code_that_was_only_lo
 
 
 def test_lines_of_what_was_looked_at_come_where_everything_else_is_said() -> None:
-    lines = "\n".join(f"load_{number}(store_{number}, readings_{number})" for number in range(30))
+    lines = "\n".join(f"def load_{number}(store_{number}, readings_{number}):" for number in range(30))
     explained = SENTENCES[0], SENTENCES[2], SENTENCES[3]
     found = read(user("why?"), *ran("cat store.py", lines), *map(says, explained), user("go on"), says("Gone on."))
     assert {one.text for one in chosen(found, 100)} >= {*explained}
@@ -565,10 +565,10 @@ def test_of_a_patch_the_lines_that_it_takes_away_are_no_facts_and_its_file_names
 
 def test_of_each_file_that_was_only_looked_at_some_lines_are_shown_and_no_heap_of_one() -> None:
     looks = [
-        ran(f"cat {name}.py", "\n".join(f"load_{name}_{number}({name}_{number}.level)" for number in range(60)))
+        ran(f"cat {name}.py", "\n".join(f"def load_{name}_{number}({name}_{number}_level):" for number in range(60)))
         for name in ("store", "gauge")
     ]
-    named = user(" ".join(f"store_{number}" for number in range(60)))
+    named = user(" ".join(f"store_{number}_level" for number in range(60)))
     found = read(user("why?"), *(one for look in looks for one in look), named, says("On."), named, says("So."))
     for budget_tokens in (500, 5_000):
         assert sum("load_gauge_" in one.text for one in chosen(found, budget_tokens)) == 10
@@ -781,3 +781,12 @@ def test_what_was_wrong_goes_before_what_else_was_found() -> None:
     found = read(user("why?"), says(f"{other} {cause}"), *ran("ls", "clock.py"), says("Done."))
     assert cause in {one.text for one in chosen(found, 40)}
     assert other not in {one.text for one in chosen(found, 40)}
+
+
+def test_in_a_small_summary_no_line_out_of_the_middle_of_code_that_was_read_is_shown() -> None:
+    body = "\n".join(f"    level_{number} = readings[{number}].level" for number in range(12))
+    file = f'def load_levels():\n    """Reads the levels of the gauge."""\n{body}\n    return level_1'
+    session = conversation(user("why is it late?"), *ran("cat store.py", file), says("It reads one level too many."))
+    small, large = (rendered(digest(session, tokens).summary) for tokens in (1_000, 3_000))
+    assert "def load_levels():" in small
+    assert ("readings[3].level" in small, "readings[3].level" in large) == (False, True)

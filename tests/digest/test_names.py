@@ -68,7 +68,7 @@ def test_many_short_names_come_before_long_ones_that_are_a_little_likelier() -> 
     assert index.count(" hand_") > index.count("midnight_") > 0
 
 
-HANDS = "\n".join(f"    hand_{n} = draw(hand_{n}, dial_{n})" for n in range(30))
+HANDS = "\n".join(f"    hand_{n} = draw(hand_{n}, dial_{n})" for n in range(16))
 
 
 def _drawn(*messages: Message | tuple[Message, ...]) -> Answer:
