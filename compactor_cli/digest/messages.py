@@ -192,7 +192,8 @@ ASKS_FOR = pattern(
     re.IGNORECASE,
 )
 _RULE = pattern(
-    r"\b(?:NEVER|MUST(?:N'T)?|DO NOT|DON'T|ALWAYS)\b|^\W*(?:[Nn]ever|[Dd]o not|[Dd]on't|[Aa]lways|[Mm]ust not)\b"
+    r"\b(?:NEVER|MUST(?:N'T)?|[Dd](?:O|o) NOT|DON'T|ALWAYS)\b"
+    r"|^\W*(?:[Nn]ever|[Dd]o not|[Dd]on't|[Aa]lways|[Mm]ust not)\b"
     r"|\b(?:must|should) (?:never|always)\b|\bmust not\b|绝不|必须|禁止|不得"
 )
 
@@ -202,6 +203,12 @@ def is_rule(sentence: str) -> bool:
     return _RULE.search(sentence) is not None
 
 
+def forbids(sentence: str) -> bool:
+    """Whether a rule says what must not be done."""
+    return _FORBIDS.search(sentence) is not None
+
+
+_FORBIDS = pattern(r"\b(?:never|not|don'?t|mustn'?t|no|without)\b|不|禁止|しない", re.IGNORECASE)
 # What counts for all work to come, and what objects to the work under way.
 _LIMIT = pattern(
     r"\b(?:only|never|always|don'?t|do not|anything else|nothing else|prefer|from (?:now|here) on|going forward)\b"

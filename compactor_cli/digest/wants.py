@@ -16,6 +16,7 @@ from compactor_cli.digest.messages import (
     LEADS,
     MAX_REPLY_CHARS,
     UserMessage,
+    forbids,
     is_pasted,
     is_remark,
     is_rule,
@@ -270,7 +271,9 @@ def wants_items(
     whole = [m.text for m in _affordable(messages, budget_tokens, analysis, token_cache) if len(m.text) < _LONG_CHARS]
     quoted_text = "\n".join((*(item.text for item in quoted), *whole))
     rules = dict.fromkeys(item for item in rules_of(analysis) if item.text not in quoted_text)
-    ruled = chosen(rules, int(budget_tokens * _RULES_RATIO), token_cache)
+    # What must not be done cannot be undone either: prohibitions come first.
+    ranked = sorted(rules, key=lambda item: not forbids(item.text))
+    ruled = chosen(ranked, int(budget_tokens * _RULES_RATIO), token_cache)
     budget_tokens -= sum(map(token_cache.item, ruled))
     quotes = tuple(_quotes(messages, budget_tokens, analysis, token_cache))
     return (*(item for item in ruled if not any(item.text in one.text for one in quotes)), *quotes)

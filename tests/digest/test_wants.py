@@ -690,3 +690,13 @@ def test_all_that_is_to_be_verified_stands_before_the_details_of_a_long_plan() -
     plan = f"Implement this plan:\n\n## Steps\n\n{steps}\n\n## Verification\n\n{checks}\n"
     request = texts(digest(conversation(user(plan), says("I look."), BUILD), 600), Section.TASK)[0]
     assert "look for lines that stand twice" in request
+
+
+def test_of_many_rules_of_a_project_those_come_first_that_forbid_something() -> None:
+    rules = "\n".join(f"- You MUST read the manual of gauge {n} before the work on it begins." for n in range(30))
+    look = (
+        call("Read", "1", file_path="AGENTS.md"),
+        answer(f"{rules}\n- Do NOT commit unless asked to by the user", "1"),
+    )
+    one = digest(conversation(user("mend the clock of the harbour"), *look, says("Read."), *BUILD, says("Done.")), 900)
+    assert any("Do NOT commit" in text for text in texts(one, Section.USER))
