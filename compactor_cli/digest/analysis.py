@@ -14,7 +14,7 @@ from compactor_cli.digest.causes import Cause, find_causes
 from compactor_cli.digest.checklists import PlanState, checked, plan_state
 from compactor_cli.digest.checks import changes_code, is_test
 from compactor_cli.digest.choice import Worth
-from compactor_cli.digest.commands import CommandOutcome, Run, changes_world, runs
+from compactor_cli.digest.commands import CommandOutcome, Run, may_change_world, runs
 from compactor_cli.digest.corrections import (
     EditedNames,
     denied,
@@ -178,7 +178,7 @@ def analyse(request: Request) -> Analysis:
 def _is_act(tool: ToolKind, command: str) -> bool:
     """Whether a call of a subagent changed or checked the work; what it only looked at is its own matter."""
     is_acting = (
-        changes_world(command)
+        may_change_world(command)
         or is_test(command)
         or any(act is not FileAction.READ for act, *_ in shell_operations(command))
     )

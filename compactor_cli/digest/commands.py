@@ -126,12 +126,14 @@ _CHANGES_WORLD = pattern(
 @lru_cache(maxsize=1024)
 def _acts(command: str) -> bool:
     """Whether a command of a chain changes the world; a search for `npm publish` does not."""
-    return changes_world(command) and any(changes_world(one) and not is_look(one) for one in command.split(" && "))
+    return may_change_world(command) and any(
+        may_change_world(one) and not is_look(one) for one in command.split(" && ")
+    )
 
 
 @lru_cache(maxsize=1024)
-def changes_world(command: str) -> bool:
-    """Whether a command changes something outside the files of the work."""
+def may_change_world(command: str) -> bool:
+    """Whether a command names what changes something outside the files of the work; it may only search for it."""
     return _CHANGES_WORLD.search(command) is not None
 
 
@@ -229,7 +231,7 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
     outcome, code = _outcome(result, look, shows_errors)
     if outcome is CommandOutcome.OK and not (look or shows_errors) and result and code_is_of_another(command):
         outcome = _outcome_by_output(command, result.text)
-    if result and not (look or changes_world(command)) and _ran_nothing(result.text):
+    if result and not (look or may_change_world(command)) and _ran_nothing(result.text):
         outcome = CommandOutcome.UNKNOWN
     if outcome is CommandOutcome.OK and _CURL.search(command) and _HTTP_ERROR.search(output):
         outcome = CommandOutcome.UNKNOWN  # it was sent, and turned down
@@ -322,7 +324,7 @@ def _looks(words: list[str]) -> bool:
         words = words[:1] + words[3:] if words[1:2] == ["-C"] else words
         return not _LOOKING_GIT.isdisjoint(words[1:2])
     if _SHOWS.match(" ".join(words)):
-        return not changes_world(" ".join(words))
+        return not may_change_world(" ".join(words))
     return words[0].lower() in _LOOKING and not (words[0] == "sed" and any(word.startswith("-i") for word in words))
 
 
@@ -460,7 +462,7 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
     lines = _edges(text)
     # A commit tells its branch and hash in the first line, and sizes after it.
     commit = next((line for line in lines if COMMIT_LINE.match(line)), "")
-    is_known, is_world = outcome is CommandOutcome.OK, changes_world(command)
+    is_known, is_world = outcome is CommandOutcome.OK, may_change_world(command)
     patterns = (_REPORT,) if is_world else (_RESULT, _REPORT) if is_known else (_RESULT,)
     reporting = [] if commit else [line for line in reversed(lines) if may_have(line, _REPORT_PARTS)]
     telling = [line for line in reporting if not (is_notice(line) or _IS_PLACE.match(line))]

@@ -39,8 +39,8 @@ from compactor_cli.digest.commands import (
     Run,
     acting_part,
     asks_for_help,
-    changes_world,
     code_is_of_another,
+    may_change_world,
     shown,
 )
 from compactor_cli.digest.error_lines import FAILED_NAME, conflicting_files, erring_files, failed_tests, names_of_tests
@@ -426,7 +426,7 @@ def _judged(
         # A file that merged by itself may be edited for something else.
         between = [one for one in between if any(path.endswith(one.name) for path in conflicts)]
     # No edit of the work fixes what is done elsewhere, unless its error names the file: a hook of a commit does.
-    is_elsewhere = changes_world(run.command) and not any(one.name in run.line for one in between)
+    is_elsewhere = may_change_world(run.command) and not any(one.name in run.line for one in between)
     fixes = () if is_elsewhere else tuple(dict.fromkeys(one.target or one.path for one in between))
     if passed and len(fixes) > _MAX_FIXES and (places := places_in(run.output)):
         # Of much that was edited in between, a compiler names what its errors are about.
