@@ -88,18 +88,29 @@ def _elsewhere(runs: Sequence[Run], states: Sequence[FileState], directory: str)
 
 
 def _folder(command: str) -> str:
-    """The folder in which a command line calls git, else the one that it enters first; empty where it enters none."""
-    first, folder = "", ""
+    """The folder in which a command line commits, else calls git first, else the one that it enters first; or none."""
+    first, folder, of_git = "", "", None
+    variables: dict[str, str] = {}
     for number, segment in enumerate(segments(command.partition("<<")[0])):
-        match [word.strip("\"'") for word in segment.split()]:
+        if assigned := _ASSIGNED.fullmatch(segment):
+            variables[assigned[1]] = _MADE if "mktemp" in assigned[2] else assigned[2].strip("\"'")
+        words = [_VARIABLE.sub(lambda name: variables.get(name[1], name[0]), one) for one in segment.split()]
+        match [word.strip("\"'()") for word in words if word.strip("()")]:
             case ["git", "-C", place, *_]:
                 return posixpath.join(folder, place)
-            case ["git" | "gh", *_]:
+            case ["git", "commit", *_]:
                 return folder
+            case ["git" | "gh", *_]:
+                of_git = folder if of_git is None else of_git
             case ["cd" | "pushd", place, *_]:
                 folder = posixpath.join(folder, place)
                 first = first if number else folder
-    return first
+    return first if of_git is None else of_git
+
+
+# What `mktemp` makes is for a try.
+_MADE = "/tmp/made"  # noqa: S108 (a name, no file)
+_ASSIGNED, _VARIABLE = re.compile(r"(\w+)=(\S.*)", re.DOTALL), re.compile(r"\$\{?(\w+)\}?")
 
 
 def work_state(

@@ -526,3 +526,15 @@ def test_of_runs_of_a_check_the_one_that_names_what_failed_stands_for_the_one_th
     named = ran('npm test | grep -E "FAIL|●"', "FAIL gauge.spec.ts\n  ● Gauge › reads › the level\n")
     (line,) = [text for text in is_open(STORE, counted, named) if "npm test" in text]
     assert "Gauge › reads › the level" in line
+
+
+def test_a_commit_in_a_work_tree_that_was_made_for_a_try_is_none_of_the_work() -> None:
+    edit = call("Edit", "1", file_path="src/clock.py", old_string="a", new_string="b"), answer("ok", "1")
+    tried = (
+        'T=$(mktemp -d /tmp/check.XXXX)\ngit worktree add --detach "$T" HEAD\n(\n  cd "$T"\n  git add src/clock.py\n'
+        '  git commit -m "try the clock"\n)\ngit worktree remove --force "$T"'
+    )
+    run = ran(tried, "Preparing worktree\n[detached HEAD 1a2b3c4] try the clock\n 1 file changed, 1 insertion(+)")
+    shown = rendered(digest(conversation(user("mend the clock"), *edit, *run, says("Done."))).summary)
+    assert "src/clock.py — edited [" in shown
+    assert "in commit" not in shown
