@@ -413,22 +413,26 @@ def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:
 def _announced(analysis: Analysis) -> Item | None:
     """The last thing that the assistant announced for after something else, where no later words or calls name it."""
     asked, words = _asked_record(analysis), analysis.words
-    later = set[str]()
+    later, calls = set[str](), 0
     for event in reversed(analysis.events):
         if event.record <= asked:
             break
+        calls += event.kind is EventKind.CALL
         if event.kind is EventKind.ASSISTANT:
             for sentence in reversed(sentences(event.text)):
                 if found := _ANNOUNCES.search(sentence):
                     announced = set(terms(apart(found["then"])))
                     text = f"{words.announced}{words.colon}{words.quoted(sentence)}"
                     is_begun = 2 * len(announced & later) >= len(announced)
+                    # One of some calls since looked, whatever it is called by.
+                    is_begun |= calls >= _MIN_LOOKS and _LOOKS.match(found["then"]) is not None
                     return None if is_begun else Item(text=text, records=(event.record,))
         if event.kind in (EventKind.ASSISTANT, EventKind.CALL):
             later.update(terms(apart(f"{event.name} {event.text}")))
     return None
 
 
+_LOOKS, _MIN_LOOKS = re.compile(r"(?:check|verif|see|look|read|inspect|confirm|re-?run|test)\w*\b", re.IGNORECASE), 4
 # A word alone ("then continue") announces nothing.
 _ANNOUNCES = re.compile(
     r"\b(?:let me|let['’]s|(?:I|we)(?:['’]ll|['’]d| will| can| need to))\b.{6,}(?:[,;]| and) then (?P<then>\w+\s.+)",

@@ -790,3 +790,13 @@ def test_in_a_small_summary_no_line_out_of_the_middle_of_code_that_was_read_is_s
     small, large = (rendered(digest(session, tokens).summary) for tokens in (1_000, 3_000))
     assert "def load_levels():" in small
     assert ("readings[3].level" in small, "readings[3].level" in large) == (False, True)
+
+
+def test_the_code_that_a_runner_shows_around_a_failure_is_not_quoted() -> None:
+    output = (
+        "316 |   const mockManager = createMockManager({\n317 |     submitGauge: true\n(fail) the gauge resends\n1 fail"
+    )
+    one = digest(
+        conversation(user("mend the gauge"), *ran("bun test", output, is_error=True), says("createMockManager."))
+    )
+    assert "316 |" not in "\n".join(texts(one, Section.HISTORY))

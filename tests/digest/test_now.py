@@ -675,3 +675,10 @@ def test_that_an_agent_is_being_started_is_over_once_it_has_answered() -> None:
     started = says("◆ Spawning researcher...")
     session = conversation(user("plan phase 14"), started, call("Task", "1", prompt="look"), answer("done", "1"), BUILD)
     assert "Spawning" not in " ".join(texts(digest(session, 900), Section.TASK))
+
+
+def test_a_look_that_was_announced_is_past_once_some_calls_were_made() -> None:
+    aim = says("The check of the clock runs. I'll wait for its end and then check whether the artifacts changed.")
+    looks = [part for n in range(4) for part in ran(f"cat part{n}.py", f"gauge = {n}")]
+    assert any("Announced" in text for text in task(user(ASKED), aim, *looks[:2]))
+    assert not any("Announced" in text for text in task(user(ASKED), aim, *looks))
