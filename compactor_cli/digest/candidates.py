@@ -452,7 +452,8 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
 
 # What a difference and a run of tests say of themselves before they say anything, and the code around a failure.
 _PREAMBLE = re.compile(
-    r"\d+ +\| |index [0-9a-f]{7}|diff --git |@@ |(?:---|\+\+\+) |platform \S+ -- |(?:plugins|rootdir|cachedir|configfile): "
+    r"\d+ +\| |index [0-9a-f]{7}|diff --git |@@ |(?:---|\+\+\+) |platform \S+ -- "
+    r"|(?:plugins|rootdir|cachedir|configfile): "
 )
 # How a shell and its tools say that they could not show something: no line of what was looked at.
 _SLIP = re.compile(
