@@ -435,7 +435,8 @@ def _announced(analysis: Analysis) -> Item | None:
 _LOOKS, _MIN_LOOKS = re.compile(r"(?:check|verif|see|look|read|inspect|confirm|re-?run|test)\w*\b", re.IGNORECASE), 4
 # A word alone ("then continue") announces nothing.
 _ANNOUNCES = re.compile(
-    r"\b(?:let me|let['’]s|(?:I|we)(?:['’]ll|['’]d| will| can| need to))\b.{6,}(?:[,;]| and) then (?P<then>\w+\s.+)",
+    r"\b(?:let me|let['’]s|(?:I|we)(?:['’]ll|['’]d| will| can| need to)|I['’]m (?:now )?\w+ing)\b.{6,}"
+    r"(?:[,;]| and) then (?:(?:I|we)['’]ll )?(?P<then>\w+\s.+)",
     re.IGNORECASE,
 )
 

@@ -682,3 +682,8 @@ def test_a_look_that_was_announced_is_past_once_some_calls_were_made() -> None:
     looks = [part for n in range(4) for part in ran(f"cat part{n}.py", f"gauge = {n}")]
     assert any("Announced" in text for text in task(user(ASKED), aim, *looks[:2]))
     assert not any("Announced" in text for text in task(user(ASKED), aim, *looks))
+
+
+def test_what_is_announced_for_after_what_is_under_way_stands_in_now() -> None:
+    aim = says("I'm reading the checklist of the harbour now, then I'll close with the command for the tag v4.")
+    assert any("the command for the tag v4" in text for text in task(user(ASKED), aim, *ran("cat list.md", "- ship")))
