@@ -70,7 +70,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         if not (is_gone(run) or never_ran(run) or _PRINTS_CODES.search(run.command))
         if not (_is_deleted_branch(run, analysis.runs) or _is_of_removed(run, removed))
         if run.changes_world or is_test(run.command) or not _is_outdated(run, shown_last)
-        if run.changes_world or is_test(run.command) or not _ONLY_CODE.fullmatch(run.line)
+        if run.changes_world or is_test(run.command) or not (_ONLY_CODE.fullmatch(run.line) or _ABSENT.match(run.line))
         if run.changes_world or not analysis.edited.names_deleted(run.command, run.event)
         if not _is_shown_elsewhere(run, stated, analysis.work.branch)
         if not fails_later(run, analysis.errors, len(analysis.events))
@@ -163,6 +163,10 @@ _PUSHES = pattern(r"\bgit push\b")
 _PRINTS_CODES = pattern(r"\becho [\"']?\w+=\$\?")
 # Of a try, that it ended.
 _ONLY_CODE = pattern(r"\W*(?:exit|exited|rc|status)\b[\w ]*[=: ]+\d+\W*", re.IGNORECASE)
+# That a search found nothing, which may be there since.
+_ABSENT = pattern(
+    r"\W*(?:no \w+(?: \w+){0,2} (?:found|match\w*)\b|nothing (?:found|to show)\b|0 (?:results?|match\w*)\b)", re.I
+)
 _ASKS_STATUS = pattern(r"\b(?:status|ps|ls|list|show|get|capture|logs?|wait)\b")
 
 

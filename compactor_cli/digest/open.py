@@ -13,7 +13,7 @@ from compactor_cli.digest.causes import Cause, is_unfixed
 from compactor_cli.digest.checklists import plan_items, with_details
 from compactor_cli.digest.checks import COMPILER_PLACE, TEST_FILE, brief, contains, is_test
 from compactor_cli.digest.choices import asks, chosen_options, last_question, options_of
-from compactor_cli.digest.commands import Run, acting_part, command_key, shown
+from compactor_cli.digest.commands import Run, acting_part, command_key, sent_words, shown
 from compactor_cli.digest.edits import WRITING, debugging_lines, renamed_since
 from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflict_region, conflicting_files
 from compactor_cli.digest.events import Event, EventKind
@@ -326,6 +326,9 @@ def _rest_by_folder(names: Sequence[str]) -> str:
 _MAX_FOLDERS = 4
 
 
+_MESSAGE_UNSEEN = f"git commit -m {ELLIPSIS}"
+
+
 def _brief(error: ErrorRecord) -> str:
     return brief(acting_part(error.command), _MAX_COMMAND_CHARS)
 
@@ -335,6 +338,10 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
     if error.status is not Status.FIXED and _ONLY_FAILED.fullmatch(error.line):
         # What failed may stand in the part of the output that was not shown.
         command = opening(shown(error.command), _MAX_COMMAND_CHARS)
+    if error.status is not Status.FIXED and command.endswith(_MESSAGE_UNSEEN):
+        # What is to be committed again has that name.
+        subject = opening(sent_words(error.command).partition("\n")[0], _MAX_COMMAND_CHARS)
+        command = f'{command.removesuffix(ELLIPSIS)}"{subject}"' if subject else command
     where = f"`{command}`{words.colon}" if command and f"{command}:" not in error.line else ""
     if (conflicts := conflicting_files(error.line)) and error.status is not Status.FIXED:
         left = ", ".join(path for path in conflicts if path not in error.fixes)

@@ -153,7 +153,7 @@ def work_state(
     is_outside = _outside(states)
     changes = [one for one in operations if one.action is not FileAction.READ and not is_outside(one.path)]
     first_deed = min((*(one.event for one in changes), *(one.event for one in commits)), default=len(events))
-    at_first, _, _ = _listed_by_git([run for run in here if run.event < first_deed], ())
+    at_first, _, _ = _listed_by_git([run for run in here if run.event < first_deed], (), with_new=not changes)
     own = {end for path in not_stashed for end in _ends_of(path)}
     return WorkState(
         branch=branch,
@@ -209,7 +209,8 @@ def _uncommitted(
     held = held_by(here, commits, is_ignored)
     # What git listed before others committed may be in their commit.
     since = by_others[1].event if by_others else -1
-    listed, untracked, before = _listed_by_git([run for run in runs if run.event > since], commits)
+    # Where nothing was changed here, what was found is the work that is looked at.
+    listed, untracked, before = _listed_by_git([run for run in runs if run.event > since], commits, with_new=not here)
     first = min((one.changed for one in here), default=0)
     uses_git |= any(_COMMITS.search(run.key) or (run.event > first and _COMPARES.search(run.key)) for run in runs)
     end = runs[-1].event if runs else 0
@@ -339,9 +340,13 @@ _WHOLE_STATUS = pattern(
 )
 
 
-def _listed_by_git(runs: Sequence[Run], commits: Sequence[Commit]) -> tuple[dict[str, int], list[str], dict[str, int]]:
+def _listed_by_git(
+    runs: Sequence[Run], commits: Sequence[Commit], *, with_new: bool = False
+) -> tuple[dict[str, int], list[str], dict[str, int]]:
     """The files that `git status` or `git diff --stat` listed as changed since anything was done about changes, each
     with the record; the new ones, which are in no commit; and those changed that no commit since then named.
+
+    ``with_new``: new files are among the changed ones, too.
     """
     made = {commit.event: commit for commit in commits}
     taken_since: list[str] | None = None
@@ -359,10 +364,14 @@ def _listed_by_git(runs: Sequence[Run], commits: Sequence[Commit]) -> tuple[dict
             # As seen from the root, wherever git was asked.
             shown_paths = (_UPWARDS.sub("", path) for path in named if not path.startswith("..."))
             changed = dict.fromkeys(shown_paths, run.result_record)
+            if not changed and run.output.strip() and "git status" not in run.key:
+                continue  # a difference line by line, which lists nothing
             if taken_since is not None:
                 folders = tuple(f"{name.rstrip('/')}/" for name in taken_since)
                 return {}, [], {path: at for path, at in changed.items() if not f"{path}/".startswith(folders)}
-            return changed, [*_NEW_SHORT.findall(run.output), *_NEW.findall(new.partition("\n\n")[0])], {}
+            untracked = [*_NEW_SHORT.findall(run.output), *_NEW.findall(new.partition("\n\n")[0])]
+            files = (path for path in untracked if with_new and not path.endswith("/"))
+            return {**dict.fromkeys(files, run.result_record), **changed}, untracked, {}
         if taken >= 0 and run.outcome is not CommandOutcome.FAILED:
             commit = made.get(run.event)
             if (

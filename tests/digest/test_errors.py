@@ -1015,7 +1015,7 @@ def test_what_was_installed_between_a_failure_and_the_run_that_passed_stands_wit
 def test_a_chain_whose_commit_failed_stands_by_its_commit() -> None:
     chain = 'git add src/gauge/store.py src/gauge/clock.py src/gauge/relay.py && git commit -m "Read the clock"'
     (line,) = shown(ran(chain, "error: 1Password: failed to fill whole buffer", is_error=True))[0]
-    assert line.startswith("`git commit -m …`: error: 1Password")
+    assert line.startswith('`git commit -m "Read the clock"`: error: 1Password')
 
 
 def test_a_pick_that_stopped_as_it_is_empty_already_is_open_until_it_goes_on() -> None:
@@ -1152,3 +1152,11 @@ def test_of_much_that_was_edited_before_a_build_passed_the_file_of_the_error_is_
         runs = (*ran("npx tsc -p .", fault, is_error=True), *steps, *ran("npx tsc -p .", ""))
         shown = texts(digest(conversation(user("mend it"), *runs, says("Done."))), Section.ERRORS)
         assert [text.partition("→")[2] for text in shown if "linkUrl" in text] == [expected.partition("→")[2]]
+
+
+def test_a_commit_that_failed_is_open_with_its_message() -> None:
+    tried = ran(
+        'git commit -m "Set the clock of the gauge"', "src/clock.ts(9,3): error TS18046: no type", is_error=True
+    )
+    shown = texts(digest(conversation(user("commit it"), *tried, says("The typecheck failed."))), Section.PLAN)
+    assert any('`git commit -m "Set the clock of the gauge"`' in text for text in shown)

@@ -592,3 +592,10 @@ def test_a_message_to_a_server_of_which_nothing_is_shown_is_no_fact() -> None:
     long = '{"data": {"body": "' + "The comment of the clock goes on for a long time. " * 20 + '"}}'
     one = digest(conversation(user("resolve the threads"), *ran(query, long), says("Done.")))
     assert not any("graphql" in text for text in texts(one, Section.COMMANDS))
+
+
+def test_that_a_search_found_nothing_is_no_fact_later() -> None:
+    one = digest(
+        conversation(user("file the drift"), *ran("bd search drift", "No issues found matching 'drift'"), says("So."))
+    )
+    assert texts(one, Section.COMMANDS) == []

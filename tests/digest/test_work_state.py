@@ -538,3 +538,10 @@ def test_a_commit_in_a_work_tree_that_was_made_for_a_try_is_none_of_the_work() -
     shown = rendered(digest(conversation(user("mend the clock"), *edit, *run, says("Done."))).summary)
     assert "src/clock.py — edited [" in shown
     assert "in commit" not in shown
+
+
+def test_what_git_lists_in_a_review_is_stated_with_its_new_files_whatever_was_looked_at_after_it() -> None:
+    status = ran("git status --short", " M src/clock.py\n?? src/tide.py\n?? notes/")
+    look = ran("git diff -- src/clock.py", "diff --git a/src/clock.py b/src/clock.py\n@@ -1 +1 @@\n-a = 1\n+a = 2")
+    one = digest(conversation(user("review the change of the clock"), *status, *look, says("It drifts.")))
+    assert texts(one, Section.PLAN) == ["Found changed, not committed: src/{tide.py, clock.py}"]
