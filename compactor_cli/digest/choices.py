@@ -138,21 +138,18 @@ def offered(text: str, *, is_service: bool = False) -> Collection[str]:
     "Want me to fix these?" stands below findings: whatever the answer is, they are so. A service's lists are offers.
     """
     question, options = last_question(text), options_of(text)
-    if not question or not options:
-        return ()
+    if is_service or not (question and options):
+        return options.values() if question else ()
     *_, last = _OPTION.finditer(text)
     between = (
         one for one in text[last.end() :].split("\n\n") if one.strip() and not one.startswith((" ", "\t", "-", "*"))
     )
-    is_near = sum(1 for _ in between) <= _MAX_PARAGRAPHS_BELOW
-    is_choice = is_near and _CHOOSES_AMONG.search(f"{question} {_heads_options(text)}")
-    return options.values() if is_service or is_choice else ()
+    is_near = len([*between]) <= _MAX_PARAGRAPHS_BELOW
+    return options.values() if is_near and _CHOOSES_AMONG.search(f"{question} {_heads_options(text)}") else ()
 
 
 # From a list to the question which of its entries is wanted: the entry's own rest, a word on all of them, the question.
 _MAX_PARAGRAPHS_BELOW = 3
-
-
 _CHOOSES_AMONG = pattern(
     r"\b(?:which|what|or|options?|prefer\w*|choose|choice|pick|select|either|rather|ways?|approach\w*|how|thoughts?)\b"
     r"|哪|还是|或者|それとも|どの",

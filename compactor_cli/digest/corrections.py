@@ -343,7 +343,7 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
 
 
 def misunderstood(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
-    """All that was said after a message of which the user says that something else was meant."""
+    """What the assistant wrote after a message of which the user says that something else was meant."""
     found: dict[int, frozenset[int]] = {}
     since: list[int] = []
     for number, event in enumerate(events):

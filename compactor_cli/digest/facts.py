@@ -69,8 +69,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         if not (_PUSHES.search(run.key) and pushed.get(acting_line(run.command), -1) > run.event)
         if not (is_gone(run) or never_ran(run) or _PRINTS_CODES.search(run.command))
         if not (_is_deleted_branch(run, analysis.runs) or _is_of_removed(run, removed))
-        if run.changes_world or is_test(run.command) or not _is_outdated(run, shown_last)
-        if run.changes_world or is_test(run.command) or not (_ONLY_CODE.fullmatch(run.line) or _ABSENT.match(run.line))
+        if run.changes_world or is_test(run.command) or not _is_past(run, shown_last)
         if run.changes_world or not analysis.edited.names_deleted(run.command, run.event)
         if not _is_shown_elsewhere(run, stated, analysis.work.branch)
         if not fails_later(run, analysis.errors, len(analysis.events))
@@ -151,8 +150,10 @@ class _ShownLast(dict[str, int]):
         return found
 
 
-def _is_outdated(run: Run, shown_last: Mapping[str, int]) -> bool:
-    """Whether a later run shows how what a status was asked of stands."""
+def _is_past(run: Run, shown_last: Mapping[str, int]) -> bool:
+    """Whether what a run showed is no fact any more: an end, an absence, a status shown anew since."""
+    if _ONLY_CODE.fullmatch(run.line) or _ABSENT.match(run.line):
+        return True
     asked = _NAME_OF_ONE.findall(run.key) if _ASKS_STATUS.search(run.key) else []
     return bool(asked) and shown_last[asked[-1]] > run.event
 

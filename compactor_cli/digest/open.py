@@ -89,7 +89,7 @@ class _OpenItems:
     def _answered(self, event: Event, call: Event) -> None:
         if call.name == ATTACHMENTS.skill_tool and not (event.is_error or event.is_refusal):
             self._load(_argument(call, "skill") or _argument(call, "command"), call.record)
-        elif name := skill_read(call.tool, call.arguments):
+        elif call.of_client and (name := skill_read(call.tool, call.arguments)):
             self._load(name, call.record)
         # A command that takes long is put there by the client itself.
         may_be = call.tool is ToolKind.COMMAND or _argument(call, ATTACHMENTS.background_argument) == "True"

@@ -363,7 +363,7 @@ _TABLES = {
     "value": "path!=text otherwise!=text from='near|first|newest' except=[text]",
     "keys": "role!=text text!=text user=[text] assistant=[text] own_names=flag",
 }
-# Types, with what is said of a value of another one.
+# Types, with the message for a value of another one.
 _TYPES: Mapping[str, tuple[type, str, str]] = {
     "text": (str, "a text is wanted", "write it in quotes"),
     "flag": (bool, "true or false is wanted", ""),
