@@ -200,11 +200,11 @@ def _with_leads(text: str) -> Iterator[tuple[str, StatementForm, bool]]:
         return f"{line}:" if is_heading else line, StatementForm.SENTENCE, is_heading
 
     lines = [(raw, plain_line(raw)) for raw in text.split("\n") if raw.strip()]
-    title = ""
+    title = set[str]()
     for raw, line in lines:
         if not (raw.startswith("#") or line.endswith(COLONS)) or LABEL.fullmatch(line):
             break
-        title += f"{line}\n"
+        title.update(sentences(line))
         yield leading(line)
         if raw.startswith("#"):
             break

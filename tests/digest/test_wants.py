@@ -700,3 +700,10 @@ def test_of_many_rules_of_a_project_those_come_first_that_forbid_something() -> 
     )
     one = digest(conversation(user("mend the clock of the harbour"), *look, says("Read."), *BUILD, says("Done.")), 900)
     assert any("Do NOT commit" in text for text in texts(one, Section.USER))
+
+
+def test_a_rule_of_which_the_title_has_the_words_stays_in_a_request_that_is_cut() -> None:
+    filler = "We talked about that for a long time and it is as it is, so the gauges of the north stay. " * 20
+    asked = user(f"Do the steps and never touch the clock at night:\nnever touch the clock\n{filler}\n{filler}")
+    shown = texts(digest(conversation(asked, says("I begin."), *BUILD), 400), Section.TASK)[0]
+    assert shown.count("never touch the clock") == 2
