@@ -59,8 +59,9 @@ if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
 
 # The factors of a statement's worth. Chosen on the training probes; none is worth more than two points there.
-RECENCY = 1.0
-FINAL_FACTOR = 1.6
+RECENCY, RECENCY_OF_CHAT = 1.5, 1.0
+# The last message of a turn reports what came of it; in a dialogue each message is the last of one.
+FINAL_FACTOR, FINAL_FACTOR_OF_CHAT = 2.2, 1.6
 CUE_FACTOR = 1.4
 # What is wrong, or was: whoever goes on without it looks for it again.
 CAUSE_FACTOR = 2.0
@@ -114,41 +115,9 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     Whatever names the focus is among them, however old; lines of files that were changed there since are not.
     """
     events, scores, focus = analysis.events, analysis.scores, analysis.focus
-    wordless, labels = _wordless(events, scores.table.length_tokens), analysis.labels
-    found: list[Statement] = []
-    left = chars = budget_tokens * _SPOKEN_CHARS_PER_TOKEN
-    spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN]
-    last_user = max((number for number, event in enumerate(events) if event.kind is EventKind.USER), default=-1)
-    is_service = analysis.is_dialogue and any(map(is_service_call, events))
-    changed = {one.name: one.event for one in analysis.operations if one.action is not FileAction.READ}
-    last_change = max(changed.values(), default=-1)
-    steps = _steps(analysis, spoken[:-1])
-    is_over = over_since(analysis)
-    # Until the cause was found, others were suspected.
-    newest_cause = {events[cause.event].turn: cause.event for cause in analysis.causes}
-    for number in sorted(spoken, key=lambda number: (number not in analysis.finals, -number)):
-        text, base, is_final = events[number].text, wordless[number], number in analysis.finals
-        if left <= 0 and not names(text, focus):
-            continue
-        left -= len(text)
-        # What is written of the work under way ends no turn yet.
-        is_telling = is_final or events[number].turn == events[-1].turn
-        base = base._replace(weight=base.weight * (FINAL_FACTOR if is_telling else 1.0))
-        is_old = number < newest_cause.get(events[number].turn, -1)
-        is_answered = number < last_user
-        is_past = not is_final or number < analysis.code_changed_at
-        goes_on = number + 1 < len(events) and events[number + 1].turn == events[number].turn
-        kind = {"is_final": is_final, "is_past": is_past, "is_overtaken": number in steps, "is_answered": is_answered}
-        for one in _pieces(text, base, scores, focus, goes_on=goes_on, is_service=is_service, **kind):
-            if is_over(one):
-                continue
-            mark = standing(one, analysis)
-            is_doubted = mark == analysis.words.overruled or (is_old and finds_cause(one.text))
-            named = _FILE_NAME.findall(f"{one.text} {one.lead}") if number < last_change else ()
-            is_changed = mark != "" or any(changed.get(name, -1) > number for name in named)
-            factor = TAKEN_BACK_FACTOR if is_doubted else CHANGED_SINCE_FACTOR if is_changed else 1.0
-            found.append(one._replace(weight=one.weight * factor) if factor != 1.0 else one)
-    found.extend(_thought_pieces(analysis, wordless))
+    wordless, labels = _wordless(analysis), analysis.labels
+    chars = budget_tokens * _SPOKEN_CHARS_PER_TOKEN
+    found = [*_spoken_pieces(analysis, chars, wordless), *_thought_pieces(analysis, wordless)]
     prose = {**_reports(events, chars), **_tasks(analysis), **_sent(analysis)}
     for number, text in prose.items():
         # Its statements stand under the label of the call.
@@ -168,6 +137,47 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     )
     found.extend(answers)
     return found
+
+
+def _spoken_pieces(analysis: Analysis, chars: int, wordless: Sequence[Statement]) -> Iterator[Statement]:
+    """The statements of messages, as many as there are characters for."""
+    events, focus = analysis.events, analysis.focus
+    spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN]
+    last_user = max((number for number, event in enumerate(events) if event.kind is EventKind.USER), default=-1)
+    is_service = analysis.is_dialogue and any(map(is_service_call, events))
+    final_factor = FINAL_FACTOR_OF_CHAT if analysis.is_dialogue else FINAL_FACTOR
+    changed = {one.name: one.event for one in analysis.operations if one.action is not FileAction.READ}
+    last_change = max(changed.values(), default=-1)
+    steps = _steps(analysis, spoken[:-1])
+    is_over = over_since(analysis)
+    # Until the cause was found, others were suspected.
+    newest_cause = {events[cause.event].turn: cause.event for cause in analysis.causes}
+    for number in sorted(spoken, key=lambda number: (number not in analysis.finals, -number)):
+        text, base, is_final = events[number].text, wordless[number], number in analysis.finals
+        if chars <= 0 and not names(text, focus):
+            continue
+        chars -= len(text)
+        # What is written of the work under way ends no turn yet.
+        is_telling = is_final or events[number].turn == events[-1].turn
+        base = base._replace(weight=base.weight * (final_factor if is_telling else 1.0))
+        is_old = number < newest_cause.get(events[number].turn, -1)
+        kind = {
+            "is_final": is_final,
+            "is_past": not is_final or number < analysis.code_changed_at,
+            "is_overtaken": number in steps,
+            "is_answered": number < last_user,
+            "is_service": is_service,
+            "goes_on": number + 1 < len(events) and events[number + 1].turn == events[number].turn,
+        }
+        for one in _pieces(text, base, analysis.scores, focus, **kind):
+            if is_over(one):
+                continue
+            mark = standing(one, analysis)
+            is_doubted = mark == analysis.words.overruled or (is_old and finds_cause(one.text))
+            named = _FILE_NAME.findall(f"{one.text} {one.lead}") if number < last_change else ()
+            is_changed = mark != "" or any(changed.get(name, -1) > number for name in named)
+            factor = TAKEN_BACK_FACTOR if is_doubted else CHANGED_SINCE_FACTOR if is_changed else 1.0
+            yield one._replace(weight=one.weight * factor) if factor != 1.0 else one
 
 
 def _steps(analysis: Analysis, spoken: Iterable[int]) -> set[int]:
@@ -212,12 +222,13 @@ def _thought_pieces(analysis: Analysis, wordless: Sequence[Statement]) -> Iterat
             yield one._replace(place=one.place + _THOUGHT_PLACE, lead="", weight=one.weight * THOUGHT_FACTOR)
 
 
-def _wordless(events: Sequence[Event], length_tokens: int) -> list[Statement]:
+def _wordless(analysis: Analysis) -> list[Statement]:
     """For each event a statement without words: its record, its place in the table, what its age makes of its worth."""
-    at = length_tokens - sum(len(event.text) // 4 + 1 for event in events)
+    events, recency = analysis.events, RECENCY_OF_CHAT if analysis.is_dialogue else RECENCY
+    at = analysis.scores.table.length_tokens - sum(len(event.text) // 4 + 1 for event in events)
     found: list[Statement] = []
     for number, event in enumerate(events):
-        weight = 1.0 + RECENCY * (number / len(events))
+        weight = 1.0 + recency * (number / len(events))
         found.append(Statement("", number, 0, record=event.record, at_tokens=at, weight=weight))
         at += len(event.text) // 4 + 1
     return found

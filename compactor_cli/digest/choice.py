@@ -42,7 +42,7 @@ OUTPUT_WORD_FACTOR = 0.5
 # Lines of one answer: this many at first, and this many where tokens are left over; more read as a heap of pieces.
 MIN_OUTPUTS, MAX_OUTPUTS = 3, 10
 # What a statement that names the focus is worth for that alone, and the share of the budget such statements may take.
-FOCUS_VALUE, FOCUS_RATIO = 60.0, 0.6
+FOCUS_VALUE, FOCUS_RATIO = 100.0, 0.6
 # The newest text from this length on is quoted whole where it takes no more of the budget than this share.
 WHOLE_CHARS, WHOLE_RATIO = 600, 0.3
 # Names that are less likely to be used again are worth nothing.

@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from compactor_cli.digest.events import Event
-from compactor_cli.digest.noise import MODIFIER, is_noise, is_scrap
+from compactor_cli.digest.noise import MODIFIER, is_import, is_noise, is_scrap
 from compactor_cli.digest.shell import script_in
 from compactor_cli.digest.tools import FileAction, ToolKind, argument, command_of, objects
 from compactor_cli.model.patterns import pattern
@@ -369,6 +370,54 @@ def changed_lines(replaced: Iterable[tuple[str, str]]) -> Iterator[tuple[bool, s
 
 # A shorter line may stand in many places.
 _MIN_CHANGED_CHARS = 10
+
+
+def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> str:
+    """The line that edits up to record ``end`` wrote to fix a fault: with words of it, or of few lines the longest.
+
+    Empty where there is none, or a later edit took it out again.
+    """
+    words, quoted = _words(fault), set(_QUOTED_NAME.findall(fault))
+    written = [
+        (" ".join(raw.split()), at)
+        for at, one in enumerate(edits)
+        if one.record <= end
+        for old, new in one.replaced
+        for raw in new.split("\n")
+        if raw.strip() not in old
+    ]
+    missing = set(_UNDEFINED.findall(fault))
+
+    def defines(line: str) -> bool:
+        return any(f"{name}(" in line or f"{name} " in line for name in missing)
+
+    def tells(line: str) -> bool:
+        is_whole = not line.endswith(("(", "[", "{", ","))
+        return defines(line) or (is_whole and not (is_import(line) and words.isdisjoint(_words(line))))
+
+    lines = {line: at for line, at in written if len(line) in _FIX_CHARS and tells(line)}
+
+    def shared(line: str) -> tuple[int, int]:
+        return sum(name in line for name in quoted), len(words & _words(line))
+
+    best = max(lines, key=lambda line: (defines(line), *shared(line), len(line)), default="")
+    names, others = shared(best)
+    is_guess = len(lines) > _FEW_LINES and not (defines(best) or names or (others > 1 and not quoted))
+    later = chain.from_iterable(one.replaced for one in edits[lines.get(best, 0) + 1 :])
+    is_gone = any(best in " ".join(old.split()) and best not in " ".join(new.split()) for old, new in later)
+    return "" if is_guess or is_gone else best
+
+
+# What a compiler does not find.
+_UNDEFINED = pattern(r"\b(?:undefined: |cannot find (?:name|symbol) '?|undeclared name: |name ')(\w+)")
+_QUOTED_NAME = re.compile(r"['`\"](\w{3,})['`\"]")
+_FEW_LINES, _FIX_CHARS = 3, range(8, 160)
+
+
+def _words(text: str) -> set[str]:
+    """The words of a text, those within names too, without paths."""
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", re.sub(r"[\w.-]+/[\w./:-]+", " ", text))
+    return set(re.findall(r"[a-z]{4,}", apart.lower()))
 
 
 def debugging_lines(operations: Iterable[FileOperation]) -> dict[str, tuple[str, int]]:

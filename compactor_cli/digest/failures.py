@@ -43,10 +43,10 @@ from compactor_cli.digest.commands import (
     may_change_world,
     shown,
 )
+from compactor_cli.digest.edits import fixing_line
 from compactor_cli.digest.error_lines import FAILED_NAME, conflicting_files, erring_files, failed_tests, names_of_tests
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.files import FileOperation
-from compactor_cli.digest.noise import is_import
 from compactor_cli.digest.shell import segments, unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head, sentences
 from compactor_cli.digest.tools import FileAction
@@ -59,7 +59,7 @@ _MAX_STEPS_TO_OTHER_WAY = 3
 _MAX_LATER = 300
 _MAX_BEFORE = 20  # runs that are compared with one after them
 # An error of this many events ago is still what the work is about.
-_RECENT_EVENTS = 40
+_RECENT_EVENTS, _RECENT_SLIP_EVENTS = 40, 4
 # What is written about an error follows it closely.
 _MAX_EXPLAINING = 6
 
@@ -120,7 +120,14 @@ def is_open(error: ErrorRecord, number_of_events: int) -> bool:
         return False
     is_check = (is_test(error.command) or _is_outward(error.command)) and not NEVER_RAN.search(error.line)
     is_check |= bool(conflicting_files(error.line))
-    return is_check or (error.event >= number_of_events - _RECENT_EVENTS and not error.explained)
+    recent = _RECENT_SLIP_EVENTS if _MISCALLED.search(error.line) else _RECENT_EVENTS
+    return is_check or (error.event >= number_of_events - recent and not error.explained)
+
+
+# A program was called by what it does not know: nothing is broken, and the next call is another.
+_MISCALLED = pattern(
+    r"\b[Uu]n(?:known|recognized|expected) (?:(?:sub)?command|argument|option)|\b[Nn]o such (?:command|option)"
+)
 
 
 def _is_outward(command: str) -> bool:
@@ -492,54 +499,6 @@ def _partly(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) ->
 
 
 _MAX_PLACE_CHARS, _MAX_GONE = 60, 4
-
-
-def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> str:
-    """The line that edits up to record ``end`` wrote to fix a fault: with words of it, or of few lines the longest.
-
-    Empty where there is none, or a later edit took it out again.
-    """
-    words, quoted = _words(fault), set(_QUOTED_NAME.findall(fault))
-    written = [
-        (" ".join(raw.split()), at)
-        for at, one in enumerate(edits)
-        if one.record <= end
-        for old, new in one.replaced
-        for raw in new.split("\n")
-        if raw.strip() not in old
-    ]
-    missing = set(_UNDEFINED.findall(fault))
-
-    def defines(line: str) -> bool:
-        return any(f"{name}(" in line or f"{name} " in line for name in missing)
-
-    def tells(line: str) -> bool:
-        is_whole = not line.endswith(("(", "[", "{", ","))
-        return defines(line) or (is_whole and not (is_import(line) and words.isdisjoint(_words(line))))
-
-    lines = {line: at for line, at in written if len(line) in _FIX_CHARS and tells(line)}
-
-    def shared(line: str) -> tuple[int, int]:
-        return sum(name in line for name in quoted), len(words & _words(line))
-
-    best = max(lines, key=lambda line: (defines(line), *shared(line), len(line)), default="")
-    names, others = shared(best)
-    is_guess = len(lines) > _FEW_LINES and not (defines(best) or names or (others > 1 and not quoted))
-    later = chain.from_iterable(one.replaced for one in edits[lines.get(best, 0) + 1 :])
-    is_gone = any(best in " ".join(old.split()) and best not in " ".join(new.split()) for old, new in later)
-    return "" if is_guess or is_gone else best
-
-
-# What a compiler does not find.
-_UNDEFINED = pattern(r"\b(?:undefined: |cannot find (?:name|symbol) '?|undeclared name: |name ')(\w+)")
-_QUOTED_NAME = re.compile(r"['`\"](\w{3,})['`\"]")
-_FEW_LINES, _FIX_CHARS = 3, range(8, 160)
-
-
-def _words(text: str) -> set[str]:
-    """The words of a text, those within names too, without paths."""
-    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", re.sub(r"[\w.-]+/[\w./:-]+", " ", text))
-    return set(re.findall(r"[a-z]{4,}", apart.lower()))
 
 
 def fails_later(run: Run, errors: Sequence[ErrorRecord], number_of_events: int) -> bool:

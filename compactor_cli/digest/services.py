@@ -10,7 +10,7 @@ from functools import partial
 from itertools import chain, groupby, takewhile
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.digest.candidates import RECENCY
+from compactor_cli.digest.candidates import RECENCY_OF_CHAT
 from compactor_cli.digest.choice import WHOLE_LIST_RATIO, Choice, whole_lists
 from compactor_cli.digest.choices import asks_the_user
 from compactor_cli.digest.error_lines import ERROR_PATTERN, error_line
@@ -372,7 +372,7 @@ def dialogue_statements(analysis: Analysis, spoken: Iterable[Statement], chars: 
     repeated = _repeated(message.text for message in analysis.messages)
     for message in (one for one in analysis.messages if is_in_history(one, analysis)):
         number = places[message.record]
-        age = 1.0 + RECENCY * number / len(analysis.events)
+        age = 1.0 + RECENCY_OF_CHAT * number / len(analysis.events)
         weight = age * (GIVING_FACTOR if names(message.text) else USER_FACTOR)
         if gives_only(message.text, called):
             weight *= REST_FACTOR

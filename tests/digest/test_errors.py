@@ -1160,3 +1160,10 @@ def test_a_commit_that_failed_is_open_with_its_message() -> None:
     )
     shown = texts(digest(conversation(user("commit it"), *tried, says("The typecheck failed."))), Section.PLAN)
     assert any('`git commit -m "Set the clock of the gauge"`' in text for text in shown)
+
+
+def test_a_subcommand_that_a_program_does_not_know_is_not_open_once_the_work_went_on() -> None:
+    unknown = ran("tide issue ready", "error: unrecognized subcommand 'ready'", is_error=True)
+    looks = [message for number in range(4) for message in ran(f"cat notes_{number}.md", "a note")]
+    assert shown(unknown)[0] == ["`tide issue ready`: error: unrecognized subcommand 'ready' — failed"]
+    assert shown(unknown, *looks)[0] == []

@@ -97,7 +97,7 @@ def test_a_few_words_between_two_statements_are_not_left_out() -> None:
     before = "The relay_server returns tokens and a keypair that is derived from the address of the gauge_station."
     after = "The panel_client does the setup of the vault in the browser, by page_evaluate and the exposed stores."
     steps = [f"Station {n} has module_{n}.py, and its valve_{n} reports to panel_{n} by relay_{n}." for n in range(60)]
-    found = read(user("how?"), says(f"{before} No vault there. {after}"), *map(says, steps))
+    found = read(user("how?"), *map(says, steps), says(f"{before} No vault there. {after}"), says("Done."))
     shown = [one.text for one in chosen(found, 200)]
     assert [text for text in shown if text in (before, "No vault there.", after)] == [before, "No vault there.", after]
 
