@@ -410,7 +410,7 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
     # What a check printed that passed tells no more than that it did.
     passed = {run.event for run in analysis.runs if run.outcome is CommandOutcome.OK and is_test(run.command)}
     under_way = UnderWay(analysis, islice(reversed(scores.table.lines.numbers), _MAX_COMPARED))
-    replaced: dict[int, list[str]] = {}
+    replaced, places = dict[int, list[str]](), cache(_places)
     for one in analysis.operations:
         if one.action is FileAction.EDIT:
             replaced.setdefault(one.event, []).extend(old for old, _ in one.replaced)
@@ -454,16 +454,27 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         form = StatementForm.LOOKED if is_look else StatementForm.OUTPUT
         weight = OUTPUT_FACTOR * base.weight * (SCRAP_FACTOR if is_scrap(text) else 1.0)
         weight *= near
-        shown, named = _shortened(text, scores, focus), (base.event, place, form, "", label.text)
+        at = places(event.text).get(text, 0)
+        shown, named = _shortened(text, scores, focus), (base.event, at, form, "", label.text)
         weight *= SCRAP_FACTOR if shown.count("\\n") >= _MANY_ESCAPES else 1.0
         # The first line of a log is the newest commit: another one does not stand for it.
         is_later = label.text.startswith("`git log") and not event.text.lstrip().startswith(text)
         yield Statement(shown, *named, base.record, base.at_tokens, weight, opens=not is_later)
 
 
-# What a difference and a run of tests say of themselves before they say anything, and the code around a failure.
+def _places(output: str) -> dict[str, int]:
+    """The lines of an output that hold a word, each with its place among them."""
+    found: dict[str, int] = {}
+    for place, line in enumerate(filter(_HAS_WORD.search, map(str.strip, output.split("\n")))):
+        found.setdefault(line, place)
+    return found
+
+
+_HAS_WORD = re.compile(r"\w")
+# What a listing, a difference and a run of tests say of themselves before they say anything, and the code around a
+# failure.
 _PREAMBLE = re.compile(
-    r"\d+ +\| |index [0-9a-f]{7}|diff --git |@@ |(?:---|\+\+\+) |platform \S+ -- "
+    r"(?:> *)?\d+ +[|│] |total \d+$|index [0-9a-f]{7}|diff --git |@@ |(?:---|\+\+\+) |platform \S+ -- "
     r"|(?:plugins|rootdir|cachedir|configfile): "
 )
 # How a shell and its tools say that they could not show something: no line of what was looked at.

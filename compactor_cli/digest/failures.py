@@ -176,8 +176,7 @@ def find_errors(
                 if _is_outward(run.command) and not any(_runs(other, run) for other in later):
                     newest[run.key, run.line] = _judged(run, (), (), (), read)
                 continue  # its last sight decides
-            # No edit of the work brings a program that is not there.
-            since = () if "command not found" in run.line else after(run, changes)
+            since = _may_fix(run, changes)
             between = since and (after(run, looked_at(languages_checked(run))) or since)
             found = _judged(run, later, without, between, read)
             seen = min((first_seen.pop(name) for name in names if name in first_seen), default=run.event)
@@ -206,6 +205,19 @@ def find_errors(
                 files = tuple(file for file, line in named if not any(is_about(path, line) for path in found.fixes))
                 newest[run.key, run.line] = replace(found, explained=_explained(events, run), files=files)
     return tuple(sorted((error for error in newest.values() if error.line), key=lambda error: error.event))
+
+
+def _may_fix(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation]:
+    """The changes after a run that failed, without those that cannot have to do with it.
+
+    No edit of the work brings a program that is not there, and a file that a shell misses is brought by its name.
+    """
+    since = () if "command not found" in run.line else after(run, changes)
+    missing = _MISSED.search(run.line)
+    return [one for one in since if one.name == missing["path"].rpartition("/")[2]] if missing else since
+
+
+_MISSED = pattern(r"^(?:[\w./()-]+: )*(?:line \d+: )?(?P<path>[\w./~-]+): (?:No such file or directory|not found)$")
 
 
 def _without_printed(line: str, run: Run, others: Sequence[Run]) -> str:
@@ -441,7 +453,7 @@ def _judged(
     records = [run.result_record, *(one.record for one in between[-1:]), *([passed.result_record] if passed else [])]
     status = Status.FIXED if passed else Status.CHANGED_SINCE if fixes else Status.FAILING
     unknown = (one for one in later if one.outcome is CommandOutcome.UNKNOWN)
-    if status is Status.CHANGED_SINCE and any(one.event > between[-1].event and _runs(one, run) for one in unknown):
+    if between and not passed and any(one.event > between[-1].event and _runs(one, run) for one in unknown):
         status = Status.RUN_AGAIN
     # An edit of the file that the error names is what there was to do about it, not another command.
     is_edited = is_test(run.command) or any(path.rpartition("/")[2] in run.line for path in fixes)

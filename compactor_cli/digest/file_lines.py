@@ -38,10 +38,12 @@ def file_items(
     Where there is no room for a line each, changed files are named together too.
     """
     tries = [state for state in states if state.is_try and not state.is_deleted]
-    changed = [state for state in states if state.is_changed and not state.is_try]
+    acted_on = [state for state in states if state.is_changed or state.commit]
+    changed = [state for state in acted_on if not state.is_try]
     # What is thrown away stands here only where there is nothing else.
     changed = [state for state in changed if not is_throwaway(state.path)] or changed
-    read = [state for state in states if not (state.is_changed or is_throwaway(state.path) or is_of_skill(state.path))]
+    looked_at = [state for state in states if not (state.is_changed or state.commit)]
+    read = [state for state in looked_at if not (is_throwaway(state.path) or is_of_skill(state.path))]
     ratio = _READ_RATIO if budget_tokens >= _TIGHT_TOKENS else 0.0
     reserve = min(int(budget_tokens * ratio), sum(token_cache.text(state.path) + 2 for state in read) + 12)
     lines = _changed_items(changed, budget_tokens - reserve, token_cache, words)

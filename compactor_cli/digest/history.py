@@ -425,7 +425,7 @@ def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], Mar
             lines.append(" ".join([*named, piece]))
         else:
             is_listed = entry and before.form is not StatementForm.SENTENCE
-            gap = statement.place > before.place + before.span
+            gap = statement.event != before.event or statement.place > before.place + before.span
             lines[-1] += f" {ELLIPSIS} {piece}" if gap else f" · {piece}" if is_listed else f" {piece}"
         above, before = leads, statement
         shown.update(leads, (lead_of(statement.text),))

@@ -433,10 +433,15 @@ def _announced(analysis: Analysis) -> Item | None:
 
 
 _LOOKS, _MIN_LOOKS = re.compile(r"(?:check|verif|see|look|read|inspect|confirm|re-?run|test)\w*\b", re.IGNORECASE), 4
+_STEP = (
+    r"(?:re|squash )?(?:add|build|commit|create|delete|deploy|document|fix|implement|install|merge|move|open|publish"
+    r"|push|release|remove|rename|replace|run|tag|test|update|verify|wire|write)"
+)
 # A word alone ("then continue") announces nothing.
 _ANNOUNCES = re.compile(
     r"\b(?:let me|let['’]s|(?:I|we)(?:['’]ll|['’]d| will| can| need to)|I['’]m (?:now )?\w+ing)\b.{6,}"
-    r"(?:[,;]| and) then (?:(?:I|we)['’]ll )?(?P<then>\w+\s.+)",
+    # "… commit, push, open a PR, and merge it": a list of steps, and not of things.
+    rf"(?:(?:[,;]| and) then (?:(?:I|we)['’]ll )?|(?:, (?:{_STEP})\b[^,]*)+, and (?={_STEP}))(?P<then>\w+\s.+)",
     re.IGNORECASE,
 )
 

@@ -426,7 +426,8 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
             # What numbered headings stand under says of what kind they are: how grave, of which part.
             outer = headings[-1][1] if headings and _NUMBER.match(heading) else ""
             # What stands under one of several, an option or a step, is of that one; of a proposal nothing is done yet.
-            outer = outer or next((above for _, above in reversed(headings) if _QUALIFIES.match(above)), "")
+            qualifying = () if _OF_ALL.match(heading) else (above for _, above in reversed(headings))
+            outer = outer or next(filter(_QUALIFIES.match, qualifying), "")
             headings.append((level, heading))
             heading = "\n".join(filter(None, (outer, heading)))
         elif line.startswith("|"):
@@ -491,6 +492,12 @@ _ENTRIES = (StatementForm.ITEM, StatementForm.ROW)
 _QUALIFIES = re.compile(
     r"(?:[^\W\d]+ #?)?(?:\d{1,2}|[A-H])(?:[.:)]| [-–—])\s"
     r"|.*\b(?:[Pp]ropos\w+|[Ss]uggest\w+|[Rr]ecommend\w+|[Ii]deas?)\b"
+)
+# What a message ends with is about all that stands above it.
+_OF_ALL = re.compile(
+    r"(?:(?:what|how) I(?:['’]d| would)|(?:my |the )?(?:recommend|suggest|conclu|verdict|summary|overall|bottom line)"
+    r"|next steps?\b|to sum up)",
+    re.IGNORECASE,
 )
 # A line in bold heads what is under any heading with marks.
 _BOLD_LEVEL = 7

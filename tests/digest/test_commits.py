@@ -285,3 +285,9 @@ def test_a_file_whose_edits_went_into_several_commits_names_them_all() -> None:
 
     one = digest(conversation(user("two steps"), *committed(1, "4f1c2aa"), *committed(2, "5a1d3bb"), says("Done.")))
     assert texts(one, Section.FILES)[0].startswith("clock.py — edited ×2, in commit 4f1c2aa, 5a1d3bb")
+
+
+def test_a_file_that_was_only_read_and_added_by_name_is_in_the_commit() -> None:
+    looked = ran("cat zone.toml", "utc = 0")
+    added = committed("git add zone.toml && git commit -m x", " 1 file changed", " create mode 100644 zone.toml")
+    assert states_of(looked, added) == ["zone.toml — read, in commit 4f1c2aa"]

@@ -1167,3 +1167,21 @@ def test_a_subcommand_that_a_program_does_not_know_is_not_open_once_the_work_wen
     looks = [message for number in range(4) for message in ran(f"cat notes_{number}.md", "a note")]
     assert shown(unknown)[0] == ["`tide issue ready`: error: unrecognized subcommand 'ready' — failed"]
     assert shown(unknown, *looks)[0] == []
+
+
+def test_a_file_that_a_shell_misses_is_not_brought_by_edits_of_others() -> None:
+    missed = ran(
+        "source .venv/bin/activate && pytest", "bash: .venv/bin/activate: No such file or directory", is_error=True
+    )
+    passed = ran("source venv/bin/activate && pytest", "1 passed")
+    assert shown(missed, EDIT, passed)[1] == [
+        "`source .venv/bin/activate && pytest`: bash: .venv/bin/activate: No such file or directory → passed later: "
+        "`source venv/bin/activate && pytest`"
+    ]
+
+
+def test_what_failed_before_an_edit_and_is_running_again_is_not_open() -> None:
+    push = "git push -u origin gauge"
+    failed = ran(push, "src/a.py:16:40 lint/noExplicitAny\nlint failed", is_error=True)
+    assert len(shown(failed, EDIT)[0]) == 1
+    assert shown(failed, EDIT, call("Bash", "again", command=push))[0] == []

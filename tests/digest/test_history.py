@@ -800,3 +800,29 @@ def test_the_code_that_a_runner_shows_around_a_failure_is_not_quoted() -> None:
         conversation(user("mend the gauge"), *ran("bun test", output, is_error=True), says("createMockManager."))
     )
     assert "316 |" not in "\n".join(texts(one, Section.HISTORY))
+
+
+def test_lines_of_one_answer_stand_in_its_order_and_apart_where_others_are_left_out() -> None:
+    first = "class Gauge:\n    low = gauge_low\n    high = gauge_high\n    limit = 4"
+    again = "class Gauge:\n    offset = gauge_offset\n    low = gauge_low\n    high = gauge_high\n    zero = gauge_zero"
+    found = read(user("how?"), *ran("cat old_gauge.py", first), *ran("cat gauge.py", again))
+    lines = [one for one in candidates_of(found, 4_000) if "gauge.py" in one.label and one.label != "old_gauge.py"]
+    of_new = sorted((one for one in lines if one.event == lines[-1].event), key=lambda one: one.place)
+    texts_ = [one.text for one in of_new]
+    assert texts_ == [line.strip() for line in again.split("\n") if line.strip() in texts_]
+    ends = [one for one in of_new if one.text in ("offset = gauge_offset", "zero = gauge_zero")]
+    assert running_text(ends, {}) == "offset = gauge_offset … zero = gauge_zero"
+
+
+def test_lines_of_two_looks_at_a_file_are_never_shown_as_neighbours() -> None:
+    one = Statement("low = 1", 1, 0, StatementForm.LOOKED)
+    assert running_text([one, one._replace(text="high = 2", event=3, place=1)], {}) == "low = 1 … high = 2"
+    assert running_text([one, one._replace(text="high = 2", place=1)], {}) == "low = 1 · high = 2"
+
+
+def test_what_is_suggested_after_a_list_of_causes_stands_under_none_of_them() -> None:
+    text = "### 2. The gauge\nIt may be old.\n\n**What I'd suggest next:**\n- Look at the clock"
+    assert [(piece, lead) for piece, _, lead in statements_of(text)][-1] == (
+        "Look at the clock",
+        "What I'd suggest next:",
+    )

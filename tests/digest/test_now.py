@@ -687,3 +687,13 @@ def test_a_look_that_was_announced_is_past_once_some_calls_were_made() -> None:
 def test_what_is_announced_for_after_what_is_under_way_stands_in_now() -> None:
     aim = says("I'm reading the checklist of the harbour now, then I'll close with the command for the tag v4.")
     assert any("the command for the tag v4" in text for text in task(user(ASKED), aim, *ran("cat list.md", "- ship")))
+
+
+def test_the_steps_of_a_list_are_announced_until_the_last_of_them_is_begun() -> None:
+    order = says("I'll create a branch, commit, push, create a PR, and squash merge it.")
+    pushed = ran("git checkout -b clock && git commit -qam x && git push", "ok")
+    assert f'Announced: "{order.text}"' in task(user(ASKED), order, *pushed)
+    merged = ran("gh pr merge --squash", "merged")
+    assert not any(text.startswith("Announced") for text in task(user(ASKED), order, *pushed, *merged))
+    things = says("I'll update the clock, the export, the gauge, and the tide tables.")
+    assert not any(text.startswith("Announced") for text in task(user(ASKED), things, *pushed))
