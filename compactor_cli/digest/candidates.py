@@ -28,6 +28,7 @@ from compactor_cli.digest.names import PATH_ALONE
 from compactor_cli.digest.noise import (
     DEFINERS,
     MODIFIER,
+    finds_nothing,
     is_amid_code,
     is_import,
     is_narration,
@@ -284,7 +285,10 @@ def _report_words(event: Event) -> str:
     if ATTACHMENTS.of_command in event.text:
         return ""
     text = re.sub(r"^<(\w+)>(?:\w+</\1>)?$|^</\w+>$", "", event.text, flags=re.MULTILINE).strip()
-    return text if len(text) >= _MIN_REPORT_CHARS else ""
+    if len(text) < _MIN_REPORT_CHARS:
+        return ""
+    # Where what was asked for is not there, what the report says besides is about something else.
+    return next((one for one in sentences(text[:_MIN_REPORT_CHARS]) if finds_nothing(one)), text)
 
 
 def _pieces(

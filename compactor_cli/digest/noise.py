@@ -212,6 +212,20 @@ _SHAPES = bytes(97 if chr(c).isalpha() else 48 if chr(c).isdigit() else 95 if c 
 _MARKS_SHAPE = b"#" * _MAX_MARKS
 
 
+def finds_nothing(sentence: str) -> bool:
+    """Whether a sentence of a report says that what was asked for is not in what was looked at."""
+    return _FINDS_NOTHING.search(sentence) is not None
+
+
+_FINDS_NOTHING = re.compile(
+    r"\bI (?:cannot|can['’]t|could(?:n['’]t| not)|(?:am|was) unable to)"
+    r" (?:extract|find|locate|provide|access|determine)\b"
+    r"|\b(?:content|page|document\w*|text|file)\b[^.\n]{0,60}\bdo(?:es)?(?: \W*not\W*|n['’]t )\s*(?:\w+ )?"
+    r"(?:contain|include|provide|mention|describe)\b",
+    re.IGNORECASE,
+)
+
+
 def is_noise(text: str) -> bool:
     """Whether a text carries no information to a reader: brackets, rules, what tools add, encoded data."""
     if len(text) < _MIN_CHARS or (text.endswith("()") and " " not in text) or AROUND_OUTPUT.match(text):

@@ -491,7 +491,7 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[list[tuple[int
             done[f"{words.thought}{words.colon}{words.quoted(text)}"] = thought.record, False
     # A thought stands before the calls of its record.
     steps = sorted(done, key=lambda text: (done[text][0], not text.startswith(('"', words.thought))))
-    newest = {*sorted(steps, key=lambda text: (done[text][1], -done[text][0]))[:_MAX_STEPS]}
+    newest = {*sorted(steps, key=lambda text: (not done[text][1], done[text][0]))[-_MAX_STEPS:]}
     is_cut = not all(text in newest or done[text][1] for text in steps)
     return [(done[text][0], text) for text in steps if text in newest], acts, is_cut
 

@@ -826,3 +826,13 @@ def test_what_is_suggested_after_a_list_of_causes_stands_under_none_of_them() ->
         "Look at the clock",
         "What I'd suggest next:",
     )
+
+
+def test_of_a_report_that_found_nothing_only_that_is_told() -> None:
+    missing = "I cannot extract the limits of the gauge from the provided content."
+    advice = " ".join(f"To obtain limit {n}, visit the page of gauge_{n} and read its table." for n in range(12))
+    asked = call("WebFetch", "w", url="https://example.org/gauges", prompt="limits?")
+    found = read(user("how?"), asked, answer(f"{missing}\n\nWhat you need: {advice}", "w"))
+    reported = [one.text for one in candidates_of(found, 2_000)]
+    assert missing in reported
+    assert not any("To obtain" in text for text in reported)

@@ -697,3 +697,10 @@ def test_the_steps_of_a_list_are_announced_until_the_last_of_them_is_begun() -> 
     assert not any(text.startswith("Announced") for text in task(user(ASKED), order, *pushed, *merged))
     things = says("I'll update the clock, the export, the gauge, and the tide tables.")
     assert not any(text.startswith("Announced") for text in task(user(ASKED), things, *pushed))
+
+
+def test_of_many_looks_of_one_message_the_last_ones_are_shown() -> None:
+    names = [f"gauge_{n}.py" for n in range(6)]
+    calls = Message(role=Role.ASSISTANT, parts=tuple(one for n in names for one in call("Read", n, file_path=n).parts))
+    found = task(user(ASKED), calls, *(answer("low = 1", n) for n in names))
+    assert any(text.startswith("since then") and "gauge_5.py" in text and "gauge_1.py" not in text for text in found)
