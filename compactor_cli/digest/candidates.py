@@ -81,8 +81,8 @@ OFFERED_FACTOR = 0.4
 INTENDED_FACTOR = 0.6
 CODE_FACTOR, LEANING_FACTOR = 0.4, 0.85
 OUTPUT_FACTOR = 0.4
-# Thoughts count less than messages, and stand after the statements of the event before them.
-THOUGHT_FACTOR, _THOUGHT_PLACE = 0.7, 1_000
+# Thoughts weigh up what messages then state, and stand after the statements of the event before them.
+THOUGHT_FACTOR, _THOUGHT_PLACE = 0.4, 1_000
 # A piece of something larger.
 SCRAP_FACTOR = 0.5
 # So many line feeds written as two characters: a text inside a value of a message to a program.
@@ -331,7 +331,7 @@ def _pieces(
         factor = _telling(piece, form) * (OFFERED_FACTOR if is_offered else 1.0)
         if form is StatementForm.SENTENCE and not is_final and len(piece) <= MAX_REMARK_CHARS and not lead:
             factor *= REMARK_FACTOR
-        if is_answered and asks_the_user(piece):
+        if (is_answered or is_overtaken) and asks_the_user(piece):
             factor *= ANSWERED_FACTOR
         if _LEANS.match(piece):
             factor *= LEANING_FACTOR

@@ -198,7 +198,8 @@ def _unfinished(analysis: Analysis, paths: int) -> Iterator[Item]:
     moved = {state.path: f" → {state.moved_to}" for state in analysis.files if state.moved_to}
     for what, is_found in ((words.uncommitted, False), (words.found_changed, True)):
         files = [path for path in work.uncommitted if (path in work.found_changed) is is_found]
-        changed = [f"{path}{moved.get(path, '')}" for path in files]
+        new = dict.fromkeys(work.found_new, f" ({words.new_to_git})") if is_found else {}
+        changed = [f"{path}{moved.get(path, '')}{new.get(path, '')}" for path in files]
         listed = f"{_listed(changed, paths)}{_rest_by_folder(changed[paths:])}"
         lines += [(what, listed, [work.uncommitted[path] for path in files])] if files else []
     tested = any(run.event > analysis.code_changed_at and is_test(run.command) for run in analysis.runs)

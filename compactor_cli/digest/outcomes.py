@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import dropwhile, islice, pairwise
 
-from compactor_cli.digest.checks import brief, contains, covered_since, is_of_another_package, is_test
+from compactor_cli.digest.checks import TEST_FILE, brief, contains, covered_since, is_of_another_package, is_test
 from compactor_cli.digest.choices import asks
 from compactor_cli.digest.commands import CommandOutcome, Run, never_ran
 from compactor_cli.digest.commits import Commit
@@ -310,6 +310,8 @@ def _shown(work: _Work, words: FixedWords, *, is_newest: bool) -> Iterator[tuple
     }
     if work.changes:
         names = list(dict.fromkeys(one.name for one in reversed(work.changes)))
+        # What was tested tells more than the tests.
+        names.sort(key=lambda name: TEST_FILE.search(name) is not None)
         most = 1 if after else _MAX_EDITED
         more = f" {ELLIPSIS}" if len(names) > most else ""
         new = {one.name for one in work.changes if one.action is FileAction.CREATE and not one.is_rewrite}

@@ -30,11 +30,12 @@ class WorkState:
     of each check, with the changes since of what it covers. ``is_pushed``: whether a push was seen. ``uncommitted``:
     files changed after the last commit (or reset), where any git command shows that commits are made, and those that
     git has listed as changed since, by whomever; each with the record that shows it. ``found_changed``: those of them
-    that git listed before the session changed or committed anything, and that it did not touch. ``stashed``: those
-    that `git stash` put away in the record ``stash_record``, and that were not brought back. ``without_result``:
-    positions of calls at the end that nothing answered. ``by_others``: the newest commit made outside the session,
-    which may hold what was changed before, and the record that shows it. ``older``: positions of the runs of code that
-    changed since. ``elsewhere``: the folders of the runs in another folder, by position.
+    that git listed before the session changed or committed anything, and that it did not touch; ``found_new``: what it
+    did not know then. ``stashed``: those that `git stash` put away in the record ``stash_record``, and that were not
+    brought back. ``without_result``: positions of calls at the end that nothing answered. ``by_others``: the newest
+    commit made outside the session, which may hold what was changed before, and the record that shows it. ``older``:
+    positions of the runs of code that changed since. ``elsewhere``: the folders of the runs in another folder, by
+    position.
     """
 
     branch: str = ""
@@ -43,6 +44,7 @@ class WorkState:
     commits: tuple[Commit, ...] = ()
     uncommitted: Mapping[str, int] = field(default_factory=dict)
     found_changed: frozenset[str] = frozenset()
+    found_new: frozenset[str] = frozenset()
     checks: tuple[tuple[Run, tuple[FileOperation, ...]], ...] = ()
     without_result: tuple[int, ...] = ()
     stashed: tuple[str, ...] = ()
@@ -64,6 +66,12 @@ def _outside(states: Sequence[FileState]) -> Callable[[str], bool]:
     a try."""
     has_relative = any(state.is_changed and not state.path.startswith(("/", "~")) for state in states)
     return lambda path: path.startswith("~/") or (has_relative and path.startswith("/")) or is_throwaway(path)
+
+
+def _changes_inside(operations: Sequence[FileOperation], states: Sequence[FileState]) -> list[FileOperation]:
+    """What changed files of the work tree."""
+    is_outside = _outside(states)
+    return [one for one in operations if one.action is not FileAction.READ and not is_outside(one.path)]
 
 
 def _elsewhere(runs: Sequence[Run], states: Sequence[FileState], directory: str) -> dict[int, str]:
@@ -150,10 +158,9 @@ def work_state(
     stashed_at = stash.event if stash else 0
     not_stashed = {state.path: max(state.records, default=-1) for state in uncommitted if state.changed >= stashed_at}
     all_commits = (*commits, *_commits_elsewhere(away, elsewhere, states))
-    is_outside = _outside(states)
-    changes = [one for one in operations if one.action is not FileAction.READ and not is_outside(one.path)]
+    changes = _changes_inside(operations, states)
     first_deed = min((*(one.event for one in changes), *(one.event for one in commits)), default=len(events))
-    at_first, _, _ = _listed_by_git([run for run in here if run.event < first_deed], (), with_new=not changes)
+    at_first, found_new, _ = _listed_by_git([run for run in here if run.event < first_deed], (), with_new=not changes)
     own = {end for path in not_stashed for end in _ends_of(path)}
     return WorkState(
         branch=branch,
@@ -162,6 +169,7 @@ def work_state(
         commits=all_commits,
         uncommitted=_with_listed(not_stashed, listed),
         found_changed=frozenset(listed.keys() & at_first.keys() - own),
+        found_new=frozenset(found_new),
         stashed=tuple(state.path for state in uncommitted if state.changed < stashed_at)
         or _still_stashed(before, here),
         stash_record=stash.result_record if stash else -1,

@@ -836,3 +836,10 @@ def test_of_a_report_that_found_nothing_only_that_is_told() -> None:
     reported = [one.text for one in candidates_of(found, 2_000)]
     assert missing in reported
     assert not any("To obtain" in text for text in reported)
+
+
+def test_a_question_that_the_assistant_went_on_without_an_answer_to_counts_little() -> None:
+    asks = "Could you describe which of the gauges of the harbour shows the wrong tide in the evening?"
+    on = [says(asks), *ran("cat gauge.py", "low = 1"), says("The gauge of the harbour takes the wrong offset.")]
+    weights = {one.text: one.weight for one in candidates_of(read(user("look"), *on), 2_000)}
+    assert weights[asks] < weights["The gauge of the harbour takes the wrong offset."] / 3

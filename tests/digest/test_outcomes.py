@@ -336,3 +336,11 @@ def test_what_the_user_threw_away_himself_came_of_no_request() -> None:
         conversation(user("port the gauge to the new clock of the harbour"), *edit, done, again, says("I read it."))
     )
     assert "→ edited" not in rendered(one.summary)
+
+
+def test_what_was_tested_is_named_before_its_tests() -> None:
+    edits = [
+        (call("Edit", path, file_path=path, old_string="a", new_string="b"), answer("ok", path))
+        for path in ("src/clock.py", "tests/test_clock.py")
+    ]
+    assert wanted(*edits, ran("pytest", "3 passed")) == " → edited clock.py …, `pytest` ok"

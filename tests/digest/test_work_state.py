@@ -544,4 +544,4 @@ def test_what_git_lists_in_a_review_is_stated_with_its_new_files_whatever_was_lo
     status = ran("git status --short", " M src/clock.py\n?? src/tide.py\n?? notes/")
     look = ran("git diff -- src/clock.py", "diff --git a/src/clock.py b/src/clock.py\n@@ -1 +1 @@\n-a = 1\n+a = 2")
     one = digest(conversation(user("review the change of the clock"), *status, *look, says("It drifts.")))
-    assert texts(one, Section.PLAN) == ["Found changed, not committed: src/{tide.py, clock.py}"]
+    assert texts(one, Section.PLAN) == ["Found changed, not committed: src/{tide.py (new to git), clock.py}"]
