@@ -479,7 +479,8 @@ _HAS_WORD = re.compile(r"\w")
 # failure.
 _PREAMBLE = re.compile(
     r"(?:> *)?\d+ +[|│] |total \d+$|index [0-9a-f]{7}|diff --git |@@ |(?:---|\+\+\+) |platform \S+ -- "
-    r"|(?:plugins|rootdir|cachedir|configfile): "
+    r"|(?:plugins|rootdir|cachedir|configfile): |On branch \S+$|Your branch is |Untracked files:$"
+    r"|Changes (?:not staged for commit|to be committed):$|no changes added to commit|nothing (?:added )?to commit"
 )
 # How a shell and its tools say that they could not show something: no line of what was looked at.
 _SLIP = re.compile(

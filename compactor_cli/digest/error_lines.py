@@ -88,17 +88,20 @@ def error_line(text: str) -> str:
 
 
 def _without_warnings(lines: Sequence[str]) -> Iterator[str]:
-    """The lines without those by which a compiler warns and says where, if there is an error among them."""
+    """The lines without those by which a compiler warns and says where, a program logs what it does, or a runner
+    shows the code, if there is an error among them."""
     has_error = any(line.lstrip().startswith(("error:", "error[")) for line in lines)
     warns = False
     for line in lines:
         is_warning = _WARNS.match(line) is not None
-        if not (has_error and (is_warning or (warns and line.lstrip().startswith("-->")))):
+        is_place = warns and line.lstrip().startswith("-->")
+        if not (has_error and (is_warning or is_place or _AROUND.match(line))):
             yield line
         warns = is_warning
 
 
 _WARNS = pattern(r"\s*warning(?:\[\w+\])?: ")
+_AROUND = pattern(r"\s*\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d[^a-z]*\](?!\W*ERROR)|\s*(?:> *)?\d+ +[|│]")
 
 
 def _of_failed_tests(lines: Sequence[str]) -> list[str]:

@@ -1185,3 +1185,11 @@ def test_what_failed_before_an_edit_and_is_running_again_is_not_open() -> None:
     failed = ran(push, "src/a.py:16:40 lint/noExplicitAny\nlint failed", is_error=True)
     assert len(shown(failed, EDIT)[0]) == 1
     assert shown(failed, EDIT, call("Bash", "again", command=push))[0] == []
+
+
+def test_what_a_program_logs_and_the_code_around_a_failure_are_not_the_error_where_one_is_named() -> None:
+    printed = (
+        "[09:21:11.725] [Queue] Task 2 failed: 84\n84 |  throw new Error('tide');\nerror: Cannot find module 'tide'"
+    )
+    assert error_line(printed) == "error: Cannot find module 'tide'"
+    assert error_line("[09:21:11.725] ERROR the queue failed: 84") == "[09:21:11.725] ERROR the queue failed: 84"
