@@ -144,7 +144,7 @@ _CONFLICT = pattern(r"^CONFLICT \([^)\n]*\): Merge conflict in (\S+)", re.MULTIL
 # What git says after it is the status of a clean tree.
 _EMPTY_PICK = pattern(r"^The previous cherry-pick is now empty\b.*", re.MULTILINE)
 # As compilers and linters name the place of an error.
-PLACE = pattern(r"\s*(?:\[[\w:.-]+\] )?[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+)?:? |\(\d+(?:,\d+)?\): )\s*\S")
+PLACE = pattern(r"\s*(?:at )?(?:\[[\w:.-]+\] )?[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+)?:? |\(\d+(?:,\d+)?\): )\s*\S")
 
 
 def failed_tests(text: str) -> list[str]:
@@ -199,10 +199,23 @@ _RIGHT = pattern(r"[✓✔]|\b(?:completed|passed) successfully\b")
 def _named_places(lines: Sequence[str]) -> Iterator[str]:
     """The places of errors, where pytest names them with the first line of each reason (``E   KeyError``)."""
     if any(PLACE.match(line) for line in lines):
-        for before, line in zip(("", *lines), lines, strict=False):
+        for before, line, below in zip(("", *lines), lines, (*lines[1:], ""), strict=False):
             is_reason = line.startswith("E  ") and not before.startswith("E  ")
             if is_reason or (PLACE.match(line) and ": # " not in line):
-                yield line
+                # Biome draws a rule after a place, and says below it what is wrong.
+                why = f" {below.strip()}" if below.lstrip().startswith("×") else ""
+                yield f"{_RULE.sub('', line)}{why}"
+
+
+_RULE = pattern(r"\s*(?:FIXABLE\s*)?━+\s*$")
+
+
+def only_counts(line: str) -> bool:
+    """Whether an error line says how many failed, and not which."""
+    return _ONLY_COUNTS.fullmatch(line) is not None
+
+
+_ONLY_COUNTS = pattern(r"[\w :]*\b\d+ (?:failed|failures?|errors?)\b[\w ,.()]*")
 
 
 def _one_of_each_file(places: Iterable[str]) -> list[str]:

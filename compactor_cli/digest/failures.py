@@ -13,7 +13,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache, lru_cache
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
+from math import inf
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -44,7 +45,15 @@ from compactor_cli.digest.commands import (
     shown,
 )
 from compactor_cli.digest.edits import fixing_line
-from compactor_cli.digest.error_lines import FAILED_NAME, conflicting_files, erring_files, failed_tests, names_of_tests
+from compactor_cli.digest.error_lines import (
+    FAILED_NAME,
+    conflicting_files,
+    erring_files,
+    error_line,
+    failed_tests,
+    names_of_tests,
+    only_counts,
+)
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.shell import segments, unquoted
@@ -183,7 +192,7 @@ def find_errors(
             tried = (one for one in looked_at(languages_checked(run)) if seen < one.event < run.event)
             others = dict.fromkeys(one.path for one in tried if not (one.is_in_passing or one.path in found.fixes))
             is_fixed = found.status is Status.FIXED
-            line = places_line(run.output, found.fixes, is_in=is_fixed) or found.line
+            line = places_line(run.output, found.fixes, is_in=is_fixed) or _in_detail(run, later, since)
             line = _without_printed(line, run, (*without, *acting[max(0, number - _MAX_BEFORE) : number]))
             found = replace(found, line=line, tried=tuple(others))
             if is_fixed:
@@ -226,6 +235,14 @@ def _without_printed(line: str, run: Run, others: Sequence[Run]) -> str:
     parts = [(part, part.strip(f" {ELLIPSIS}")) for part in line.split(" · ")]
     own = [(part, bare) for part, bare in parts if not any(bare in output for output in outputs)]
     return " · ".join(part for part, _ in own) if any(bare for _, bare in own) else line
+
+
+def _in_detail(run: Run, later: Sequence[Run], since: Sequence[FileOperation]) -> str:
+    """The error line of a run; of one that only counts, that of the next look at the same before anything changed."""
+    end = since[0].event if since else inf
+    looks = takewhile(lambda one: one.event < end, later) if only_counts(run.line) else ()
+    shown = (error_line(one.output) for one in looks if _runs(one, run) and places_in(one.output))
+    return next(shown, run.line)
 
 
 # What the assistant says of an error that is none of the work's, or needs nothing.

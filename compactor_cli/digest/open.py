@@ -13,9 +13,9 @@ from compactor_cli.digest.causes import Cause, is_unfixed
 from compactor_cli.digest.checklists import plan_items, with_details
 from compactor_cli.digest.checks import COMPILER_PLACE, TEST_FILE, brief, contains, is_test
 from compactor_cli.digest.choices import asks, chosen_options, last_question, options_of
-from compactor_cli.digest.commands import Run, acting_part, command_key, sent_words, shown
+from compactor_cli.digest.commands import NEVER_RAN, Run, acting_part, command_key, sent_words, shown
 from compactor_cli.digest.edits import WRITING, debugging_lines, renamed_since
-from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflict_region, conflicting_files
+from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflict_region, conflicting_files, only_counts
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open, same_part
 from compactor_cli.digest.language import FixedWords, terms
@@ -158,8 +158,8 @@ def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     """What is not finished: what failed last, to-dos, other errors, edits not committed or tested; then steps done."""
     undone, done = plan_items(analysis.plan, budget_tokens, token_cache, analysis.words)
     open_errors = [error for error in reversed(analysis.errors) if is_open(error, len(analysis.events))]
-    named = {_brief(error) for error in open_errors if not _ONLY_COUNTS.fullmatch(error.line)}
-    open_errors = [one for one in open_errors if not (_ONLY_COUNTS.fullmatch(one.line) and _brief(one) in named)]
+    named = {_brief(error) for error in open_errors if not only_counts(error.line)}
+    open_errors = [one for one in open_errors if not (only_counts(one.line) and _brief(one) in named)]
     # In few tokens the beginning of an error is worth more than none.
     most = max(_MIN_LINE_CHARS, 2 * (budget_tokens - _MIN_LINE_CHARS))
     unfixed: list[Item] = []
@@ -356,7 +356,8 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         return Item(text=f"{where}{MERGE_CONFLICT}{state}", records=records_of(error.records))
     explained = words.quoted(opening(error.explained, _MAX_ENTRY_CHARS)) if error.explained else ""
     if error.status is Status.FAILING:
-        ending = f"— {explained or (words.failing if is_test(error.command) else words.failed)}"
+        is_check = is_test(error.command) and not NEVER_RAN.search(error.line)
+        ending = f"— {explained or (words.failing if is_check else words.failed)}"
     elif error.status is Status.CHANGED_SINCE:
         changed = f"{words.changed} {_listed(error.fixes[::-1], _MAX_PATHS)}"
         state = changed if is_test(error.command) or COMPILER_PLACE.search(error.line) else words.failed
@@ -397,8 +398,6 @@ def _taken_whole(error: ErrorRecord, analysis: Analysis) -> dict[str, str]:
 
 _TAKES_SIDE = pattern(r"\b(git (?:-C \S+ )?checkout --(?:ours|theirs))((?: [\w./@+-]+)+)")
 # What was wrong stands in another line, or nowhere: once it is fixed, that it failed is worth no line.
-# How many failed, and not which.
-_ONLY_COUNTS = pattern(r"[\w :]*\b\d+ (?:failed|failures?|errors?)\b[\w ,.()]*")
 _ONLY_FAILED = pattern(r"FAIL(?:ED)?(?:\s+\S+)?(?:\s+\[\w+ failed\])?")
 
 

@@ -1193,3 +1193,14 @@ def test_what_a_program_logs_and_the_code_around_a_failure_are_not_the_error_whe
     )
     assert error_line(printed) == "error: Cannot find module 'tide'"
     assert error_line("[09:21:11.725] ERROR the queue failed: 84") == "[09:21:11.725] ERROR the queue failed: 84"
+
+
+def test_an_error_that_only_counts_is_told_by_the_next_look_at_the_same() -> None:
+    counted = ran(
+        "bun run lint 2>&1 | tail -4", 'Found 2 errors.\nerror: script "lint" exited with code 1', is_error=True
+    )
+    ruled = " at src/a.py:72:9 lint/noUnusedVariables  FIXABLE  ━━━━━━━━\n  × This variable tide is unused."
+    looked = ran("bun run lint 2>&1 | head -30", ruled)
+    named = "at src/a.py:72:9 lint/noUnusedVariables × This variable tide is unused."
+    assert shown(counted, looked)[0] == [f"`bun run lint`: {named} — failing when last run"]
+    assert errors(counted, EDIT, looked)[0].line == "Found 2 errors."
