@@ -352,7 +352,8 @@ def never_ran(run: Run) -> bool:
 
 
 NEVER_RAN = pattern(
-    r"command not found|\bno task \S|[Mm]issing script|No rule to make target|[Uu]n(?:known|recognized) (?:sub)?command"
+    r"command not found|\bno task \S|[Mm]issing script|[Ss]cript not found|No rule to make target"
+    r"|[Uu]n(?:known|recognized) (?:sub)?command"
     r"|\(eval\):\d+: (?:permission denied|no such file)|[Cc]an(?:'t|not) find a (?:root directory|config)"
 )
 # Above the packages that could not be set up for that.

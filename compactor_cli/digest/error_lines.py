@@ -56,6 +56,9 @@ def error_line(text: str) -> str:
     Empty where nothing but an exit code is given.
     """
     text = text[:200_000]
+    failed = failed_tests(text)
+    # What Bun prints before may be what tests that passed provoked.
+    text = text if failed else text.partition(_UNHANDLED)[2] or text
     lines = [line for line in own_lines(text) if any(map(str.isalpha, line)) and not _SAYS_LITTLE.search(line)]
     lines = list(_without_warnings(lines))
     traced = next((i for i, line in enumerate(lines) if line.lstrip().startswith("Traceback (")), -1)
@@ -66,7 +69,6 @@ def error_line(text: str) -> str:
         return MERGE_CONFLICT + ", ".join(dict.fromkeys(conflicts))
     elif empty := _EMPTY_PICK.search(text):
         return empty[0]
-    failed = failed_tests(text)
     lines = _of_failed_tests(lines) if failed else lines
     places = _one_of_each_file(_named_places(lines) if traced < 0 else ())
     names = " · ".join(failed)
@@ -85,6 +87,9 @@ def error_line(text: str) -> str:
         return short(" · ".join(short(line.strip(), MOST_LINE_CHARS // 2) for line in places[:_MAX_PLACES]))
     reasons = (short(line.strip(), MOST_LINE_CHARS // 2) for line in places[:_MAX_PLACES])
     return short(" · ".join((short(names, _MOST_NAMES_CHARS), *reasons)))
+
+
+_UNHANDLED = "# Unhandled error between tests"
 
 
 def _without_warnings(lines: Sequence[str]) -> Iterator[str]:

@@ -44,7 +44,7 @@ from compactor_cli.digest.commands import (
     may_change_world,
     shown,
 )
-from compactor_cli.digest.edits import fixing_line
+from compactor_cli.digest.edits import PROSE, fixing_line
 from compactor_cli.digest.error_lines import (
     FAILED_NAME,
     conflicting_files,
@@ -186,7 +186,8 @@ def find_errors(
                     newest[run.key, run.line] = _judged(run, (), (), (), read)
                 continue  # its last sight decides
             since = _may_fix(run, changes)
-            between = since and (after(run, looked_at(languages_checked(run))) or since)
+            between = after(run, looked_at(languages_checked(run))) if since else ()
+            between = between or [one for one in since if not one.path.endswith(PROSE) or one.name in run.output]
             found = _judged(run, later, without, between, read)
             seen = min((first_seen.pop(name) for name in names if name in first_seen), default=run.event)
             tried = (one for one in looked_at(languages_checked(run)) if seen < one.event < run.event)

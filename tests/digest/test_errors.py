@@ -1204,3 +1204,15 @@ def test_an_error_that_only_counts_is_told_by_the_next_look_at_the_same() -> Non
     named = "at src/a.py:72:9 lint/noUnusedVariables × This variable tide is unused."
     assert shown(counted, looked)[0] == [f"`bun run lint`: {named} — failing when last run"]
     assert errors(counted, EDIT, looked)[0].line == "Found 2 errors."
+
+
+def test_prose_that_is_edited_changes_nothing_of_a_failing_build() -> None:
+    built = ran("cargo test", "error: could not compile `tide`", is_error=True)
+    noted = (call("Edit", "n", file_path="docs/STATE.md", old_string="x", new_string="y"), answer("ok", "n"))
+    assert shown(built, noted)[0] == ["`cargo test`: error: could not compile `tide` — failing when last run"]
+
+
+def test_what_no_test_expected_is_the_error_and_not_what_tests_that_pass_print() -> None:
+    printed = "error: Item 3 failed\n (pass) retries\n# Unhandled error between tests\nerror: Cannot find module 'tide'"
+    assert error_line(printed) == "error: Cannot find module 'tide'"
+    assert error_line(f"(fail) retries\n{printed}").startswith("(fail) retries")
