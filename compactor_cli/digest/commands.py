@@ -119,7 +119,7 @@ _CHANGES_WORLD = pattern(
     r"|\bgit worktree add\b|\b(?:npm|twine|cargo|poetry) publish\b"
     r"|\bcurl\b[^|;&]*-X ?(?:POST|PUT|PATCH|DELETE)|\b(?:kubectl|terraform|ansible-playbook|helm) (?!get|plan)"
     r"|\bdocker (?:push|compose up|run)\b|\b(?:alembic|migrate|flyway)\b|\b(?:systemctl|service) (?:re)?start\b"
-    r"|\bdeploy\b"
+    r"|(?<![\w-])deploy\b(?!/)"
 )
 
 
@@ -140,8 +140,8 @@ def may_change_world(command: str) -> bool:
 # Commands that change nothing and only show: listed last.
 _LOOKING = frozenset(
     "cat ls grep rg egrep fgrep find head tail sed awk wc echo pwd which tree stat file diff less more nl sort uniq cut"
-    " tr tac rev seq fold paste comm cmp du df id uname hostname realpath readlink md5sum sha1sum sha256sum test ["
-    " sleep ps env printenv date whoami type jq xxd hexdump strings column printf cd basename dirname true export set"
+    " base64 tr tac rev seq fold paste comm cmp du df id uname hostname realpath readlink md5sum sha1sum sha256sum test"
+    " [ sleep ps env printenv date whoami type jq xxd hexdump strings column printf cd basename dirname true export set"
     " goto scroll_up scroll_down search_dir search_file find_file"
     " get-content get-childitem get-location get-item get-command select-string select-object test-path"
     " measure-object where-object format-table out-string".split()

@@ -13,7 +13,7 @@ from compactor_cli.digest.causes import Cause, is_unfixed
 from compactor_cli.digest.checklists import plan_items, with_details
 from compactor_cli.digest.checks import COMPILER_PLACE, TEST_FILE, brief, contains, is_test
 from compactor_cli.digest.choices import asks, chosen_options, last_question, options_of
-from compactor_cli.digest.commands import NEVER_RAN, Run, acting_part, command_key, sent_words, shown
+from compactor_cli.digest.commands import NEVER_RAN, Run, acting_part, command_key, is_look, sent_words, shown
 from compactor_cli.digest.edits import WRITING, debugging_lines, renamed_since
 from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflict_region, conflicting_files, only_counts
 from compactor_cli.digest.events import Event, EventKind
@@ -96,8 +96,11 @@ class _OpenItems:
         if may_be and (found := ATTACHMENTS.started.search(event.text[:_NAME_CHARS])):
             key = found[1]
             about = _argument(call, "description") or head(one_line(command_of(call.arguments)), _NAME_CHARS)
-            # A look at what goes on starts nothing.
-            if not (call.name in ATTACHMENTS.look_tools and (key in self.running or key in self.waited)):
+            # A look starts nothing, at what goes on or at anything else.
+            only_looks = call.tool is ToolKind.COMMAND and is_look(command_of(call.arguments))
+            if not (
+                only_looks or (call.name in ATTACHMENTS.look_tools and (key in self.running or key in self.waited))
+            ):
                 self.running[key] = BackgroundWork(id=key, about=about or call.name, record=call.record)
         elif call.name in ATTACHMENTS.look_tools and ATTACHMENTS.ended.search(event.text):
             self.running.pop(background_id(call.arguments), None)

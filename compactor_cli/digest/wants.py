@@ -74,12 +74,13 @@ _PROPOSES = pattern(rf"{LEADS}(?:can|could|should|shall|would|how about|what (?:
 
 
 _RULE_CHARS = range(12, 240)
+_LIST_MARK = pattern(r"^(?:[-*•+]|\d{1,2}[.)]) +")
 # How a long message begins says what it is about, before rules that every message of its kind ends with.
 _OPENING_SENTENCES, _OPENING_RATIO = 12, 0.6
 
 
 def rules_of(analysis: Analysis) -> Iterator[Item]:
-    """The rules that the project's files state, as they were read last, and those of the user's messages.
+    """The rules that the project's files state, as they were read last, and those of the user's messages, each once.
 
     Left out is what the kept records say anyway.
     """
@@ -92,11 +93,14 @@ def rules_of(analysis: Analysis) -> Iterator[Item]:
             files[named[1]] = result
     sources = [(f"{name}{analysis.words.colon}", event.text, event.record) for name, event in files.items()]
     sources += [("", message.text, message.record) for message in reversed(analysis.messages)]
+    known = set[str]()
     for label, text, record in sources:
         for sentence in sentences(text):
             is_whole = len(sentence) in _RULE_CHARS and not sentence.endswith(COLONS)
-            if is_whole and is_rule(sentence) and sentence not in kept:
-                yield Item(text=f"{label}{sentence}", records=records_of((record,)))
+            rule = _LIST_MARK.sub("", sentence)
+            if is_whole and is_rule(sentence) and sentence not in kept and rule not in known:
+                known.add(rule)
+                yield Item(text=f"{label}{rule}", records=records_of((record,)))
 
 
 def condensed(
@@ -270,7 +274,7 @@ def wants_items(
     # What a message that is quoted whole says needs no line of its own.
     whole = [m.text for m in _affordable(messages, budget_tokens, analysis, token_cache) if len(m.text) < _LONG_CHARS]
     quoted_text = "\n".join((*(item.text for item in quoted), *whole))
-    rules = dict.fromkeys(item for item in rules_of(analysis) if item.text not in quoted_text)
+    rules = [item for item in rules_of(analysis) if item.text not in quoted_text]
     # What must not be done cannot be undone either: prohibitions come first.
     ranked = sorted(rules, key=lambda item: not forbids(item.text))
     ruled = chosen(ranked, int(budget_tokens * _RULES_RATIO), token_cache)

@@ -86,6 +86,12 @@ def test_a_look_at_a_session_of_a_shell_leaves_it_the_command_that_began_it() ->
     assert plan(conversation(user("run it"), *began, *look)) == ['Running in the background: "bun run dev" (25660)']
 
 
+def test_what_only_looks_does_not_go_on_in_the_background() -> None:
+    look = call("exec_command", "g", cmd="git -C ../tide status --short && find . -name '*.py'")
+    shown = answer("Process running with session ID 48497\n M tide.py", "g")
+    assert plan(conversation(user("run it"), look, shown)) == []
+
+
 def test_a_look_at_work_that_is_not_done_leaves_it_running() -> None:
     def look(status: str) -> tuple[Message, ...]:
         return call("TaskOutput", "o", task_id="a1b2c3"), answer(f"<status>{status}</status>", "o")

@@ -257,3 +257,10 @@ def test_what_is_written_for_a_command_is_not_shown_in_its_place() -> None:
     line = 'tmp=$(mktemp).md\ncat > "$tmp" <<\'EOF\'\nLook at the gauges; report.\nEOF\nworkers add gauges -P "$tmp"'
     assert shown(line) == 'workers add gauges -P "$tmp"'
     assert shown(f"a=1\n{line}") == 'workers add gauges -P "$tmp"'
+
+
+def test_a_name_with_deploy_in_it_deploys_nothing() -> None:
+    looks = ["gh api repos/acme/tide-deploy/contents/.tide --jq .path", "ls $(ls pending | tr -d ' ' | base64)"]
+    assert [run.is_look for run in runs(events_of(*(ran(one, "a.txt") for one in looks)))] == [True, True]
+    deploys = ["npm run deploy", "./deploy.sh prod", "wrangler deploy", "make deploy-staging"]
+    assert all(run.changes_world for run in runs(events_of(*(ran(one, "ok") for one in deploys))))

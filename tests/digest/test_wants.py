@@ -28,7 +28,7 @@ from compactor_cli.digest.analysis import analyse
 from compactor_cli.digest.choices import pointed_at
 from compactor_cli.digest.messages import is_remark, own_words, user_messages
 from compactor_cli.digest.statements import water_level
-from compactor_cli.digest.wants import condensed, wants_items
+from compactor_cli.digest.wants import condensed, rules_of, wants_items
 from compactor_cli.model.summary import Item, Section
 from compactor_cli.model.transcript import Message
 
@@ -700,6 +700,13 @@ def test_of_many_rules_of_a_project_those_come_first_that_forbid_something() -> 
     )
     one = digest(conversation(user("mend the clock of the harbour"), *look, says("Read."), *BUILD, says("Done.")), 900)
     assert any("Do NOT commit" in text for text in texts(one, Section.USER))
+
+
+def test_a_rule_of_two_messages_stands_once_and_without_its_list_mark() -> None:
+    rule = "Never merge the branch of the clock without the harbour's word."
+    orders = (f"{verb} the tides of each gauge.\n- {rule}" for verb in ("Draw", "Paint"))
+    asked = [part for one in orders for part in (user(one), says("Yes."), *BUILD)]
+    assert [item.text for item in rules_of(analyse(request(conversation(*asked))))] == [rule]
 
 
 def test_a_rule_of_which_the_title_has_the_words_stays_in_a_request_that_is_cut() -> None:
