@@ -12,7 +12,7 @@ from typing import Any
 
 from compactor_cli.digest.causes import Cause, find_causes
 from compactor_cli.digest.checklists import PlanState, checked, plan_state
-from compactor_cli.digest.checks import changes_code, is_test
+from compactor_cli.digest.checks import changes_code, is_test, of_the_work
 from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import CommandOutcome, Run, may_change_world, runs
 from compactor_cli.digest.corrections import (
@@ -216,7 +216,7 @@ def _analysed(
     language = request.language if request.language != "auto" else detect(message.text for message in messages)
     kept, directory = events(request.transcript, request.kept, directories=directories), directories.working
     operations = with_scripts(file_operations(found, directory), found, directory)
-    ran = runs(found)
+    ran = of_the_work(runs(found), found)
     files = replay(operations, memory.file_states())
     messages = stops_in_force(messages, found, operations, ran, directory)
     turns, words = turns_of(found), words_of(language)

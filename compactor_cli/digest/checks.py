@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
-from compactor_cli.digest.commands import Run, is_look, shown
+from compactor_cli.digest.commands import CommandOutcome, Run, is_look, shown
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.error_lines import error_line
+from compactor_cli.digest.events import Event
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.shell import SHORTENS, unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head, opening
-from compactor_cli.digest.tools import FileAction
+from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.model.patterns import pattern
 
 
@@ -160,6 +161,31 @@ def is_test(command: str) -> bool:
 _INSTALLS = pattern(
     r"\b(?:pip3?|uv|npm|pnpm|yarn|bun|brew|apt|apt-get|conda|cargo|gem|go|poetry|pipx)(?: pip)?"
     r" (?:install|add|i)\b[^;&|\n]*"
+)
+
+
+def of_the_work(runs: Iterable[Run], events: Sequence[Event]) -> tuple[Run, ...]:
+    """The runs without the checks of what was there before the work: while its changes were put away (`git stash`), or
+    on another branch that was left again by the same command.
+    """
+    found: list[Run] = []
+    stashed_at = -1
+    for run in runs:
+        command = unquoted(run.command)
+        edits = (one.tool is ToolKind.EDIT for one in events[stashed_at + 1 : run.event])
+        is_before = _OF_BEFORE.search(command) or (stashed_at >= 0 and not any(edits))
+        if not (is_before and is_test(command)):
+            found.append(run)
+        for step in _STASHES.findall(command) if run.outcome is not CommandOutcome.FAILED else ():
+            stashed_at = -1 if step in ("pop", "apply") else run.event if step in ("", "push", "save") else stashed_at
+    return tuple(found)
+
+
+_STASHES = pattern(r"\bgit stash\b(?: (?!-)(\w+))?")
+_OF_BEFORE = pattern(
+    r"\bgit stash\b(?! (?:list|show|pop|apply|drop)).*\bgit stash (?:pop|apply)\b"
+    r"|\bgit (?:checkout|switch) (?!-)[\w./-]+(?: -q)? *(?:&&|;).*(?:&&|;) *git (?:checkout|switch) ",
+    re.DOTALL,
 )
 
 

@@ -1216,3 +1216,15 @@ def test_what_no_test_expected_is_the_error_and_not_what_tests_that_pass_print()
     printed = "error: Item 3 failed\n (pass) retries\n# Unhandled error between tests\nerror: Cannot find module 'tide'"
     assert error_line(printed) == "error: Cannot find module 'tide'"
     assert error_line(f"(fail) retries\n{printed}").startswith("(fail) retries")
+
+
+def test_a_check_of_what_was_there_before_the_work_says_nothing_of_the_work() -> None:
+    lint = ran("bun run lint", "src/a.py:3:1 error: unused", is_error=True)
+    of_before = "git stash && bun run lint; git stash pop"
+    steps = (ran("git stash", "Saved"), ran("bun run lint", "no errors"), ran("git stash pop", "Dropped"))
+    branch = ran("git checkout main -q && bun run lint; git checkout -", "no errors")
+    open_ = ["`bun run lint`: src/a.py:3:1 error: unused — failing when last run"]
+    for looked in ((ran(of_before, "Saved\nno errors\nDropped"),), steps, (branch,)):
+        left, fixed = shown(EDIT, lint, *looked)
+        assert (left[:1], fixed) == (open_, [])
+    assert "`bun run lint`" not in "".join(shown(EDIT, lint, *steps, ran("bun run lint", "no errors"))[0])
