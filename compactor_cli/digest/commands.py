@@ -474,6 +474,8 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
     reported = (one for one in reported if counts_own or not _DIFF_SIZE.match(one))
     reports = (one for one in reported if not (one == "PASS" or _RAN_NOTHING.search(one) or one.startswith('"')))
     line = next(reports, "")
+    if line == "0 fail":  # how many passed stands above it
+        line = next((one for one in reports if one.endswith(" pass")), line)
     if _PACKAGE.match(line) and sum(bool(_PACKAGE.match(one)) and not _RAN_NOTHING.search(one) for one in lines) > 1:
         return short(next((one for one in reports if not _PACKAGE.match(one)), ""))
     line = commit or line or _brief(text)
