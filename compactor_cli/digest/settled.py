@@ -414,6 +414,8 @@ def _passes_over(question: str, answer: str, options: Iterable[str], *, is_brief
     # A yes takes neither of two.
     agrees = begins_with_assent(answer) and not _EITHER.search(question)
     offered = " ".join((question, *options))
+    # An okay may only close what was said before.
+    agrees = agrees and not (_MOVES_ON.match(answer) and set(terms(offered)).isdisjoint(terms(answer)))
     goes_on = offered == question and _GOES_ON.search(question) is not None
     if agrees or declines(answer) or (is_brief and is_short and not goes_on):
         return False
@@ -427,6 +429,7 @@ def _passes_over(question: str, answer: str, options: Iterable[str], *, is_brief
 
 # An offer to go on with the next thing: what is neither yes nor no is another request.
 _GOES_ON = pattern(r"\bnext\W*\?$|^\W*next\b", re.IGNORECASE)
+_MOVES_ON = pattern(r"\W*ok(?:ay)?\b\W*(?:let['’]?s|now|can you|could you|next)\b", re.IGNORECASE)
 _ASKS_WHICH = pattern(r"\b(?:which|prefer)\b", re.IGNORECASE)
 _EITHER = pattern(r"\bor (?:would|should|shall|do|is|are|can|could|maybe|just)\b", re.IGNORECASE)
 _OBJECTS = pattern(r"\W*(?:but|however|hm+)\b|但是|でも", re.IGNORECASE)

@@ -639,3 +639,10 @@ def test_what_was_done_by_mistake_is_no_choice() -> None:
     kept = says("I branched off `tide` instead of `main`, because the gauge is read there.")
     assert texts(digest(conversation(user("start the work"), slip), 2_000), Section.DECISIONS) == []
     assert len(texts(digest(conversation(user("start the work"), kept), 2_000), Section.DECISIONS)) == 1
+
+
+def test_an_okay_before_another_request_answers_no_offer() -> None:
+    offer = says("Want me to sketch the workflow of the release for the gauges?")
+    assert decided(offer, user("ok lets get back to main and pull in latest")) == []
+    assert len(decided(offer, user("ok lets do that workflow"))) == 1
+    assert len(decided(offer, user("ok"))) == 1
