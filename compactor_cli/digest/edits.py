@@ -11,6 +11,7 @@ from functools import cache, lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from compactor_cli.digest.error_lines import names_of_tests
 from compactor_cli.digest.events import Event
 from compactor_cli.digest.noise import MODIFIER, is_import, is_noise, is_scrap
 from compactor_cli.digest.shell import script_in
@@ -187,11 +188,13 @@ def _hunks(section: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def _definition() -> re.Pattern[str]:
-    # What defines a name in the languages of the corpus; a setting in capitals; in Markdown a heading.
+    # What defines a name in the languages of the corpus; a setting in capitals; in Markdown a heading; a test by its
+    # sentence.
     return re.compile(
         rf"^[ \t]*{MODIFIER}*(?P<kind>def|class|func(?:tion)?(?:\s*\([^)\n]*\))?|fn|interface|type"
         r"|struct|enum|trait|impl|module|const|CREATE TABLE)\s+\*?(?P<name>[A-Za-z_$][\w$]*)(?P<call>\()?"
-        r"|^(?P<set>[A-Z][A-Z0-9_]{2,})\s*[:=]|^#{1,6} (?P<head>[^\n]{3,50})$",
+        r"|^(?P<set>[A-Z][A-Z0-9_]{2,})\s*[:=]|^#{1,6} (?P<head>[^\n]{3,50})$"
+        r"|^[ \t]*(?:it|test)\((?P<quote>[\"'`])(?P<test>[^\n]{3,90}?)(?P=quote),",
         re.MULTILINE,
     )
 
@@ -254,6 +257,8 @@ def _defined(text: str, names_headings: bool) -> Iterator[tuple[str, bool]]:
             yield (f"{name}()" if is_call else name), found["kind"] == "const" and found[0][0].isspace()
         elif name := found["set"] or (names_headings and found["head"]):
             yield name, False
+        elif found["test"]:
+            yield f'"{found["test"]}"', False
 
 
 def definitions_around(old: str, new: str, text: str) -> Iterator[str]:
@@ -284,6 +289,7 @@ def _changes(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[int,
 _MAX_COMPARED_LINES = 120
 
 
+_IS_FUNCTION = pattern(r"=>|\bfunction\b")
 _ASSIGNS = pattern(r"\s*(?:(?:export|local|readonly|declare(?: -\w)?) )?\w+=.*[^({\[:\s]\s*")
 
 
@@ -295,7 +301,8 @@ def _enclosing(above: Sequence[str], indent: int) -> str:
             continue
         # What is given a value on one line has nothing in it.
         found = None if _ASSIGNS.fullmatch(line) else next(_defined(line, names_headings=False), None)
-        if found:
+        # A value within something is no place to look for, unless it is a function.
+        if found and (not found[1] or _IS_FUNCTION.search(line)):
             return found[0]
         if line.strip()[0] in "})]":
             break
@@ -375,14 +382,15 @@ _MIN_CHANGED_CHARS = 10
 def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> str:
     """The line that edits up to record ``end`` wrote to fix a fault: with words of it, or of few lines the longest.
 
-    Empty where there is none, or a later edit took it out again.
+    Where a test that failed was edited itself, one of it. Empty where there is none, or a later edit took it out again.
     """
     words, quoted = _words(fault), set(_QUOTED_NAME.findall(fault))
+    tests = {name.rpartition(" > ")[2] for name in names_of_tests(fault)}
+    changes = [(at, *pair) for at, one in enumerate(edits) if one.record <= end for pair in one.replaced]
+    of_tests = [change for change in changes if any(test in change[1] for test in tests)]
     written = [
         (" ".join(raw.split()), at)
-        for at, one in enumerate(edits)
-        if one.record <= end
-        for old, new in one.replaced
+        for at, old, new in of_tests or changes
         for raw in new.split("\n")
         if raw.strip() not in old
     ]

@@ -58,7 +58,7 @@ def error_line(text: str) -> str:
     text = text[:200_000]
     failed = failed_tests(text)
     # What Bun prints before may be what tests that passed provoked.
-    text = text if failed else text.partition(_UNHANDLED)[2] or text
+    text = _failing_blocks(text) if failed else text.partition(_UNHANDLED)[2] or text
     lines = [line for line in own_lines(text) if any(map(str.isalpha, line)) and not _SAYS_LITTLE.search(line)]
     lines = list(_without_warnings(lines))
     traced = next((i for i, line in enumerate(lines) if line.lstrip().startswith("Traceback (")), -1)
@@ -89,6 +89,19 @@ def error_line(text: str) -> str:
     return short(" · ".join((short(names, _MOST_NAMES_CHARS), *reasons)))
 
 
+def _failing_blocks(text: str) -> str:
+    """What the tests of Bun that failed printed, each up to its name; the whole text where it has no such names."""
+    blocks, block = list[str](), list[str]()
+    for line in text.split("\n"):
+        block.append(line)
+        if _ENDS_TEST.match(line):
+            blocks += block if line.startswith("(fail)") else ()
+            block = []
+    return "\n".join(blocks) or text
+
+
+# What Bun prints after what a test printed, and above the tests of a file.
+_ENDS_TEST = pattern(r"\((?:pass|fail|skip|todo)\) |\S+\.(?:test|spec)\.\w+:$")
 _UNHANDLED = "# Unhandled error between tests"
 
 

@@ -69,6 +69,9 @@ class FixedWords:
     changed = _Word("not run again since changes to", "以下改动后未再运行", "次の変更後は未実行")
     uncommitted = _Word("Not committed", "未提交", "未コミット")
     found_changed = _Word("Found changed, not committed", "此前已有改动,未提交", "以前からの変更、未コミット")
+    unedited = _Word(
+        "Changed by no edit here, not committed", "此处未编辑的改动,未提交", "ここで編集していない変更、未コミット"
+    )
     new_to_git = _Word("new to git", "git 未跟踪", "git に未登録")
     committed = _Word("in commit", "已提交", "コミット済み")
     by_others = _Word("committed outside this session", "在本会话之外提交", "このセッション外でコミット")

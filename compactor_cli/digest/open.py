@@ -24,6 +24,7 @@ from compactor_cli.digest.shell import scripts_run
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, head, one_line, opening, records_of, sentences
 from compactor_cli.digest.tools import FileAction, ToolKind, command_of, skill_read
 from compactor_cli.digest.wants import newest_request
+from compactor_cli.digest.work_state import ends_of
 from compactor_cli.formats.client_signs import ATTACHMENTS, background_id
 from compactor_cli.group.todos import State as State
 from compactor_cli.group.todos import Todo as Todo
@@ -198,12 +199,11 @@ def _unfinished(analysis: Analysis, paths: int) -> Iterator[Item]:
     in_part = {error.command: error.records for error in analysis.errors if error.is_in_part}
     for command, records in [*in_part.items()][-1:]:
         lines.append((words.unrepeated, f"`{brief(command, _MAX_COMMAND_CHARS)}`", records))
-    moved = {state.path: f" → {state.moved_to}" for state in analysis.files if state.moved_to}
-    for what, is_found in ((words.uncommitted, False), (words.found_changed, True)):
-        files = [path for path in work.uncommitted if (path in work.found_changed) is is_found]
-        new = dict.fromkeys(work.found_new, f" ({words.new_to_git})") if is_found else {}
-        changed = [f"{path}{moved.get(path, '')}{new.get(path, '')}" for path in files]
-        listed = f"{_listed(changed, paths)}{_rest_by_folder(changed[paths:])}"
+    for what, files in _by_origin(analysis).items():
+        # One more takes no more room than to say that there is one.
+        most = len(files) if len(files) == paths + 1 else paths
+        changed = [*files.values()]
+        listed = f"{_listed(changed, most)}{_rest_by_folder(changed[most:])}"
         lines += [(what, listed, [work.uncommitted[path] for path in files])] if files else []
     tested = any(run.event > analysis.code_changed_at and is_test(run.command) for run in analysis.runs)
     renamed = {} if tested else renamed_since(analysis.operations)
@@ -239,6 +239,20 @@ def _unfinished(analysis: Analysis, paths: int) -> Iterator[Item]:
         checks = words.comma.join(f"`{brief(run.key, _MAX_COMMAND_CHARS)}`" for run in older)
         records = records_of(run.result_record for run in older)
         yield Item(text=f"{words.stale} {edited}{words.colon}{checks}", records=records)
+
+
+def _by_origin(analysis: Analysis) -> dict[str, dict[str, str]]:
+    """The files in no commit, each with how it is shown, by whose changes they are, in fixed words."""
+    words, work = analysis.words, analysis.work
+    moved = {state.path: f" → {state.moved_to}" for state in analysis.files if state.moved_to}
+    new = dict.fromkeys(work.found_new & work.found_changed, f" ({words.new_to_git})")
+    edited = {end for state in analysis.files if state.is_changed for end in ends_of(state.path)}
+    found: dict[str, dict[str, str]] = {words.uncommitted: {}, words.unedited: {}, words.found_changed: {}}
+    for path in work.uncommitted:
+        is_here = words.uncommitted if path in edited else words.unedited
+        origin = words.found_changed if path in work.found_changed else is_here
+        found[origin][path] = f"{path}{moved.get(path, '')}{new.get(path, '')}"
+    return found
 
 
 def _tests_not_run(analysis: Analysis) -> dict[str, int]:

@@ -161,7 +161,7 @@ def work_state(
     changes = _changes_inside(operations, states)
     first_deed = min((*(one.event for one in changes), *(one.event for one in commits)), default=len(events))
     at_first, found_new, _ = _listed_by_git([run for run in here if run.event < first_deed], (), with_new=not changes)
-    own = {end for path in not_stashed for end in _ends_of(path)}
+    own = {end for path in not_stashed for end in ends_of(path)}
     return WorkState(
         branch=branch,
         branch_record=branch_record,
@@ -228,8 +228,8 @@ def _uncommitted(
     found: list[FileState] = []
     for state in here:
         # What a merge under way brings is listed as changed, too.
-        is_merged = state.changed < merged_at and conflicts.isdisjoint(_ends_of(state.path))
-        is_listed = not listed.keys().isdisjoint(_ends_of(state.path)) or _is_in(untracked, state.path)
+        is_merged = state.changed < merged_at and conflicts.isdisjoint(ends_of(state.path))
+        is_listed = not listed.keys().isdisjoint(ends_of(state.path)) or _is_in(untracked, state.path)
         is_listed = is_listed and not is_merged
         commit = None if is_listed else held.get(state.path)
         state.commit = ", ".join((*earlier_hashes(state, commits, commit), commit.name)) if commit else ""
@@ -241,7 +241,7 @@ def _uncommitted(
     for state in (one for one in states if not one.is_changed):
         # What others wrote was committed with the rest.
         state.commit = next((commit.name for commit in reversed(commits) if state.path in commit.named), "")
-    own = {end for state in here for end in _ends_of(state.path)}
+    own = {end for state in here for end in ends_of(state.path)}
     if merged_at >= 0:
         listed = {path: record for path, record in listed.items() if path in conflicts}
     return found, {**listed, **{path: record for path, record in before.items() if path not in own}}
@@ -264,7 +264,7 @@ def _place(
     for state in states:
         if state.commit in others:
             state.commit = f"{state.commit} ({others[state.commit]})"
-        elif state.changed < merged_at and not conflicts.isdisjoint(_ends_of(state.path)):
+        elif state.changed < merged_at and not conflicts.isdisjoint(ends_of(state.path)):
             state.commit = ""
 
 
@@ -415,13 +415,13 @@ _NEW, _NEW_SHORT = pattern(r"^\s+([^\s(]\S*)$", re.MULTILINE), pattern(r"^\?\? (
 
 def _with_listed(uncommitted: dict[str, int], listed: Mapping[str, int]) -> dict[str, int]:
     """The files with some of the others that git lists."""
-    known = {end for path in uncommitted for end in _ends_of(path)}
+    known = {end for path in uncommitted for end in ends_of(path)}
     return uncommitted | {
         path: listed[path] for path in islice((one for one in listed if one not in known), _MAX_LISTED)
     }
 
 
-def _ends_of(path: str) -> list[str]:
+def ends_of(path: str) -> list[str]:
     """A path as it may be written from each of the folders above it."""
     parts = path.split("/")
     return ["/".join(parts[first:]) for first in range(len(parts))]

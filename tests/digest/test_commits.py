@@ -108,7 +108,10 @@ def test_a_commit_that_was_taken_back_holds_nothing() -> None:
 def test_what_the_user_refused_took_no_changes() -> None:
     status = ran("git status --short", " M store.py\n M gauges/export.py")
     refused = ran("git stash", "The user doesn't want to proceed with this tool use.", is_error=True)
-    assert is_open(STORE, status, refused) == ["Not committed: store.py, gauges/export.py"]
+    assert is_open(STORE, status, refused) == [
+        "Not committed: store.py",
+        "Changed by no edit here, not committed: gauges/export.py",
+    ]
 
 
 def test_a_new_file_that_git_lists_after_a_commit_is_not_in_it() -> None:
@@ -193,7 +196,8 @@ def test_what_git_lists_from_a_folder_below_is_named_from_the_root_and_all_of_it
     names = [f"src/part{number}.py" for number in range(12)]
     status = ran("cd apps/web && git status --short", "\n".join(f" D ../../{name}" for name in names))
     (line,) = is_open(COMMIT, status)
-    assert line == f"Not committed: src/{{{', '.join(f'part{number}.py' for number in range(4))} …}} +8: src 8"
+    named = ", ".join(f"part{number}.py" for number in range(4))
+    assert line == f"Changed by no edit here, not committed: src/{{{named} …}} +8: src 8"
 
 
 def test_a_commit_that_tells_nothing_of_itself_is_the_one_that_a_log_shows() -> None:
@@ -252,7 +256,10 @@ def test_a_change_that_a_switch_of_branches_does_not_name_is_committed_whoever_d
 
 def test_what_a_command_wrote_is_not_committed_where_git_names_it() -> None:
     generated = ran("make api", "12 files"), ran("git diff --name-only", "api/a.ts\napi/b.ts\nstore.py")
-    assert is_open(STORE, *generated) == ["Not committed: store.py, api/a.ts, api/b.ts"]
+    assert is_open(STORE, *generated) == [
+        "Not committed: store.py",
+        "Changed by no edit here, not committed: api/{a.ts, b.ts}",
+    ]
 
 
 def test_a_commit_that_was_rebased_is_no_fact() -> None:
@@ -270,9 +277,12 @@ def test_a_file_that_is_put_back_by_its_name_alone_shows_nothing_of_the_others()
 def test_the_part_of_a_list_of_names_that_a_filter_shows_leaves_an_earlier_status_in_force() -> None:
     status = ran("git status --short", " M api/a.ts\n M api/b.ts\n M store.py")
     part = ran("git diff --name-only | head -1", "api/a.ts")
-    assert is_open(STORE, status, part) == ["Not committed: store.py, api/a.ts, api/b.ts"]
+    assert is_open(STORE, status, part) == [
+        "Not committed: store.py",
+        "Changed by no edit here, not committed: api/{a.ts, b.ts}",
+    ]
     staged = ran("git diff --name-only --cached", "api/a.ts")
-    assert is_open(STORE, staged) == ["Not committed: store.py, api/a.ts"]
+    assert is_open(STORE, staged) == ["Not committed: store.py", "Changed by no edit here, not committed: api/a.ts"]
 
 
 def test_a_file_whose_edits_went_into_several_commits_names_them_all() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, texts, user
 
-from compactor_cli.digest.edits import added_names, definitions_around
+from compactor_cli.digest.edits import added_names, definitions_around, fixing_line
 from compactor_cli.digest.file_contents import contents
 from compactor_cli.digest.files import file_operations
 from compactor_cli.model.summary import Section
@@ -128,3 +128,25 @@ def test_the_lines_that_are_shown_of_a_file_stand_in_its_order() -> None:
 def test_a_line_that_gives_a_variable_a_value_encloses_nothing() -> None:
     text = "ROOT=$(pwd)\nif [ -f x ]; then\n    run one\nfi\n"
     assert list(definitions_around("    run one\n", "    run two\n", text)) == []
+
+
+def test_a_test_is_named_by_its_sentence_and_a_value_within_a_function_is_no_place() -> None:
+    new = 'describe("gauge", () => {\n  it("should draw the tide", async () => {\n    draw();\n  });\n'
+    assert list(added_names([("", new)], "gauge.test.ts")) == ['"should draw the tide"']
+    text = "export async function findAll() {\n  const all = [\n    one,\n  ];\n}\n"
+    assert list(definitions_around("    one,", "    one,\n    two,", text)) == ["findAll()"]
+    arrow = "const find = () => {\n  draw();\n};\n"
+    assert list(definitions_around("  draw();", "  paint();", arrow)) == ["find"]
+
+
+def test_the_line_that_fixes_a_test_stands_in_that_test_where_it_was_edited() -> None:
+    replaced = [
+        {
+            "old_string": "done();",
+            "new_string": 'it("finds clocks", () => {\nawait write("clocks of the gauges, harbour");',
+        },
+        {"old_string": 'it("finds gauges");\nis(true);', "new_string": 'it("finds gauges");\nexpect(found).is(false);'},
+    ]
+    edit = call("MultiEdit", "m", file_path="a.test.ts", edits=replaced), answer("ok", "m")
+    fault = "(fail) harbour > finds gauges · Expected: true"
+    assert fixing_line(fault, file_operations(events_of(edit)), 9) == "expect(found).is(false);"

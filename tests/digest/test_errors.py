@@ -1228,3 +1228,10 @@ def test_a_check_of_what_was_there_before_the_work_says_nothing_of_the_work() ->
         left, fixed = shown(EDIT, lint, *looked)
         assert (left[:1], fixed) == (open_, [])
     assert "`bun run lint`" not in "".join(shown(EDIT, lint, *steps, ran("bun run lint", "no errors"))[0])
+
+
+def test_what_another_test_of_bun_printed_is_not_what_the_one_that_failed_says() -> None:
+    printed = (
+        "error: Job queue is full\n(pass) refuses jobs\nerror: expect(received).toBe(expected)\n(fail) finds gauges"
+    )
+    assert error_line(printed) == "(fail) finds gauges · error: expect(received).toBe(expected)"

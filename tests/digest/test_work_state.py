@@ -281,7 +281,10 @@ def test_a_file_that_was_moved_into_an_ignored_folder_is_in_no_commit() -> None:
 
 def test_a_file_that_git_lists_as_changed_is_not_committed_whoever_changed_it() -> None:
     status = ran("git status", "On branch main\n\tmodified:   gauges/export.py\n\tmodified:   clock.py")
-    assert is_open(STORE, COMMIT, CLOCK, status) == ["Not committed: clock.py, gauges/export.py"]
+    assert is_open(STORE, COMMIT, CLOCK, status) == [
+        "Not committed: clock.py",
+        "Changed by no edit here, not committed: gauges/export.py",
+    ]
     formatted = ran("gofmt -w store.py && git diff --stat", " store.py | 1 -\n 1 file changed, 1 deletion(-)")
     assert is_open(STORE, COMMIT, formatted) == ["Not committed: store.py"]
 
@@ -289,7 +292,7 @@ def test_a_file_that_git_lists_as_changed_is_not_committed_whoever_changed_it() 
 def test_what_git_listed_as_changed_stays_so_past_a_commit_of_other_files_that_were_named() -> None:
     status = ran("git status", "On branch main\n\tmodified:   gauges/export.py\n\tmodified:   store.py")
     named = ran("git add store.py && git commit -m x", "[main 4f1c2aa] x\n 1 file changed")
-    assert is_open(STORE, status, named) == ["Not committed: gauges/export.py"]
+    assert is_open(STORE, status, named) == ["Changed by no edit here, not committed: gauges/export.py"]
     for taking in (
         ran("git add gauges && git commit -m y", "[main 5b1c2aa] y\n 1 file changed"),
         ran("git pull", "ok"),
