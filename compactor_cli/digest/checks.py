@@ -209,14 +209,15 @@ OF_TESTS = pattern(rf"(?:^|/)(?:tests?|__tests__|spec)/|{TEST_FILE.pattern}")
 
 
 def changes_code(change: FileOperation) -> bool:
-    """Whether something that a check may look at was changed: not prose, nor what is thrown away.
+    """Whether something that a check may look at was changed: not prose, nor where it runs, nor what is thrown away.
 
     Nor does a check miss a folder that was thrown away: it holds what was made by the way more often than sources.
     """
     path = change.target or change.path
     is_folder = change.action is FileAction.DELETE and "." not in path.rpartition("/")[2]
     is_change = change.action is not FileAction.READ and not change.is_in_passing
-    return is_change and not is_folder and not path.endswith(PROSE)
+    is_checked = not (path.endswith(PROSE) or path.rpartition("/")[2].startswith(".env"))
+    return is_change and not is_folder and is_checked
 
 
 def after(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation]:

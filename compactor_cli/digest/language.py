@@ -69,6 +69,7 @@ class FixedWords:
     changed = _Word("not run again since changes to", "以下改动后未再运行", "次の変更後は未実行")
     uncommitted = _Word("Not committed", "未提交", "未コミット")
     found_changed = _Word("Found changed, not committed", "此前已有改动,未提交", "以前からの変更、未コミット")
+    unrun = _Word("Asked for as a check and not run", "要求的检查未运行", "求められた確認で未実行")
     unedited = _Word(
         "Changed by no edit here, not committed", "此处未编辑的改动,未提交", "ここで編集していない変更、未コミット"
     )

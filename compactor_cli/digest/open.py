@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from itertools import chain, pairwise, takewhile, zip_longest
 from typing import TYPE_CHECKING
@@ -19,11 +19,12 @@ from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflict_region, co
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open, same_part
 from compactor_cli.digest.language import FixedWords, terms
+from compactor_cli.digest.messages import UserMessage
 from compactor_cli.digest.settled import is_yes_or_no
 from compactor_cli.digest.shell import scripts_run
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, head, one_line, opening, records_of, sentences
 from compactor_cli.digest.tools import FileAction, ToolKind, command_of, skill_read
-from compactor_cli.digest.wants import newest_request
+from compactor_cli.digest.wants import newest_request, verifying_commands
 from compactor_cli.digest.work_state import ends_of
 from compactor_cli.formats.client_signs import ATTACHMENTS, background_id
 from compactor_cli.group.todos import State as State
@@ -213,6 +214,10 @@ def _unfinished(analysis: Analysis, paths: int) -> Iterator[Item]:
             lines.append((words.old_names, f"{state.path} ({pairs})", state.records[-1:]))
     if untried := _tests_not_run(analysis):
         lines.append((words.untried, _listed([*untried], _MAX_PATHS), untried.values()))
+    if unrun := _asked_and_not_run(analysis):
+        message, commands = unrun
+        named = words.comma.join(f"`{command}`" for command in commands[:_MAX_STALE])
+        lines.append((words.unrun, named, [message.record]))
     if debugging := debugging_lines(analysis.operations):
         named = words.comma.join(
             f"{path} (`{opening(line, _MAX_LINE_CHARS)}`)" for path, (line, _) in debugging.items()
@@ -269,6 +274,24 @@ def _tests_not_run(analysis: Analysis) -> dict[str, int]:
         return {}
     there -= {path for command in since for path, _, _ in scripts_run(command)}
     return {one.path: one.record for one in reversed(written) if one.path in there}
+
+
+def _runs_it(key: str) -> Callable[[str], bool]:
+    """Tells of another command whether it runs one, or a form of its task (`lint:fix`)."""
+    return lambda other: contains(other, key) or f"{key}:" in other
+
+
+def _asked_and_not_run(analysis: Analysis) -> tuple[UserMessage, list[str]] | None:
+    """The newest request that says how to verify the work, with what of that was not run since; None where all was."""
+    for message in reversed(analysis.messages):
+        if asked := dict.fromkeys(verifying_commands(message.text)):
+            events = (*analysis.events, *analysis.kept)
+            called = [one for one in events if one.kind is EventKind.CALL and one.record > message.record]
+            since = [command_key(command_of(one.arguments)) for one in called if one.tool is ToolKind.COMMAND]
+            is_begun = any(one.record > message.record and one.action in WRITING for one in analysis.operations)
+            left = [one for one in asked if not any(map(_runs_it(command_key(one)), since))]
+            return (message, left) if left and is_begun else None
+    return None
 
 
 _RUNS_TESTS = pattern(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from compactor_cli.digest.checks import RUNNERS
 from compactor_cli.digest.choices import asks
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.language import FixedWords
@@ -157,6 +158,18 @@ def condensed(
 # What stands under it is done last, and by command.
 _HEADS_CHECKS = pattern(r"^\W*(?:verif\w+|acceptance\b|testing\b|test plan\b|definition of done)", re.IGNORECASE)
 _NOT_JUST_BEFORE = pattern(r"(?:\b(?:not?|never)|n['’]t)\b[^.!?\n]*\Z", re.IGNORECASE)
+
+
+def verifying_commands(text: str) -> Iterator[str]:
+    """The commands that a request names under a heading that says how to verify what it asks for."""
+    is_of_checks = False
+    for piece, form, is_heading in _with_leads(text):
+        is_of_checks = _HEADS_CHECKS.search(piece) is not None if is_heading else is_of_checks
+        named = [piece.partition(" #")[0].strip()] if form is StatementForm.CODE else _QUOTED_COMMAND.findall(piece)
+        yield from (one for one in named if is_of_checks and one.split()[0] in RUNNERS and " " in one)
+
+
+_QUOTED_COMMAND = pattern(r"`([a-z][^`\n]{4,90})`")
 
 
 def _by_clauses(text: str, tokens: int, token_cache: TokenCache) -> str:

@@ -548,3 +548,21 @@ def test_what_git_lists_in_a_review_is_stated_with_its_new_files_whatever_was_lo
     look = ran("git diff -- src/clock.py", "diff --git a/src/clock.py b/src/clock.py\n@@ -1 +1 @@\n-a = 1\n+a = 2")
     one = digest(conversation(user("review the change of the clock"), *status, *look, says("It drifts.")))
     assert texts(one, Section.PLAN) == ["Found changed, not committed: src/{tide.py (new to git), clock.py}"]
+
+
+def test_the_checks_that_a_request_names_are_open_until_they_are_run() -> None:
+    plan = user(
+        "Implement the following plan:\n\n# Store times in UTC\n\n## Steps\n1. Run `make clean` by hand.\n\n"
+        "## Verification\n1. `npm run lint` passes\n2. `npm run dev` and look at the clock\n"
+        "```bash\nnpm run test   # all of them\n```\n"
+    )
+
+    def left(*messages: object) -> list[str]:
+        shown = texts(digest(conversation(plan, *messages), 3_000), Section.PLAN)  # type: ignore[arg-type]
+        return [text for text in shown if text.startswith("Asked for as a check")]
+
+    assert left() == []
+    assert left(STORE) == ["Asked for as a check and not run: `npm run lint`, `npm run dev`, `npm run test`"]
+    run = (*ran("npm run lint:fix", "ok"), *ran("cd app && npm run test 2>&1 | tail -3", "3 passed"))
+    assert left(STORE, *run) == ["Asked for as a check and not run: `npm run dev`"]
+    assert left(STORE, *run, ran("npm run dev", "listening")) == []
