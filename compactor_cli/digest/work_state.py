@@ -456,7 +456,7 @@ def _still_stashed(before: WorkState, runs: Sequence[Run]) -> tuple[str, ...]:
 
 _ON_BRANCH = pattern(
     r"^(?:On branch |Already on '|Switched to (?:a new )?branch '|branch ')([\w./-]+)"
-    r"|^\[([\w./-]+) (?:\(root-commit\) )?[0-9a-f]{7}",
+    r"|^\[([\w./-]+) (?:\(root-commit\) )?[0-9a-f]{7}|^[^\w\s] ([\w./-]+?)\.\.\.[\w./-]+(?: \[[^\]\n]*\])?$",
     re.MULTILINE,
 )
 # How `git status -sb` and `git branch` mark it: in other texts these are headings and entries of lists.
@@ -488,7 +488,9 @@ def _ahead(runs: Sequence[Run], branch_record: int) -> str:
     return ""
 
 
-_AHEAD = pattern(r"^## \S+ \[([^\]\n]+)\]|^Your branch is ((?:ahead|behind)\b[^\n,]*?by \d+ commits?)", re.MULTILINE)
+_AHEAD = pattern(
+    r"^(?:##|[^\w\s]) \S+ \[([^\]\n]+)\]|^Your branch is ((?:ahead|behind)\b[^\n,]*?by \d+ commits?)", re.MULTILINE
+)
 _MOVES_BRANCH = pattern(r"\bgit (?:-C \S+ )?(?:commit|push|rebase|reset|merge|pull|fetch|checkout|switch)\b")
 
 

@@ -540,6 +540,8 @@ def test_what_a_server_was_given_is_one_line_though_each_call_has_a_comment_and_
 def test_how_far_a_branch_is_from_the_one_that_it_follows_stands_with_it_until_something_moves_it() -> None:
     status = ran("git status -sb", "## clock...origin/clock [ahead 6, behind 2]\n M src/a.py")
     assert facts(user("look"), status, says("ok"))[0].startswith("branch clock, ahead 6, behind 2")
+    shortened = ran("git status", "📌 clock...origin/clock [ahead 1]\n📝 Modified: 5 files\n   src/a.py")
+    assert facts(user("look"), shortened, says("ok"))[0].startswith("branch clock, ahead 1")
     whole = "On branch clock\nYour branch is ahead of 'origin/clock' by 3 commits.\n\nnothing to commit"
     assert facts(user("look"), ran("git status", whole), says("ok")) == [
         "branch clock, ahead of 'origin/clock' by 3 commits"
