@@ -199,7 +199,10 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
         for number, event in enumerate(events)
         if event.kind is EventKind.RESULT and not (event.of_client or event.is_refusal)
     )
+    passed = {run.event for run in analysis.runs if run.outcome is CommandOutcome.OK and is_test(run.command)}
     for call, result in islice(reversed([*shown]), _MAX_ANSWERS):
+        if call in passed:
+            continue  # that it passed stands with the facts
         if not (result.is_of_written_code or events[call].tool in (ToolKind.COMMAND, ToolKind.READ)):
             continue
         answered = (line.strip() for line in result.text.strip().split("\n") if not _is_slip(line))
@@ -485,6 +488,7 @@ _PREAMBLE = re.compile(
 # How a shell and its tools say that they could not show something: no line of what was looked at.
 _SLIP = re.compile(
     r"\S+: (?:-c: )?line \d+: |\S+: .*(?:No such file or directory|Operation not permitted|Permission denied)$"
+    r"|\S+: (?:illegal|invalid|unrecognized|unknown) option\b|[Uu]sage: \S+ \["
 )
 
 

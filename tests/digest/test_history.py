@@ -843,3 +843,12 @@ def test_a_question_that_the_assistant_went_on_without_an_answer_to_counts_littl
     on = [says(asks), *ran("cat gauge.py", "low = 1"), says("The gauge of the harbour takes the wrong offset.")]
     weights = {one.text: one.weight for one in candidates_of(read(user("look"), *on), 2_000)}
     assert weights[asks] < weights["The gauge of the harbour takes the wrong offset."] / 3
+
+
+def test_a_check_that_passed_and_a_wrong_call_are_no_lines_of_what_happened() -> None:
+    passed = ran("ruff check gauge.py", "All checks passed for gauge.py")
+    wrong = ran("cat -A gauge.py", "cat: illegal option -- A\nusage: cat [-belnstuv] [file ...] gauge")
+    looked = ran("git rev-parse gauge", "4f1c2aa gauge")
+    found = [one.text for one in candidates_of(read(user("how?"), *passed, *wrong, *looked), 2_000)]
+    assert "4f1c2aa gauge" in found
+    assert not any("passed" in text or "option" in text or "usage" in text for text in found)
