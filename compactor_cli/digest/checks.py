@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -232,6 +233,18 @@ def covered_since(run: Run, changes: Sequence[FileOperation]) -> Iterator[FileOp
         app = _APP.search(change.path) if package else None
         if may_look_at(languages, change) and not (app and app[1] != package):
             yield change
+
+
+def are_in_siblings(command: str, other: str) -> bool:
+    """Whether two commands enter folders that lie side by side, as two packages do."""
+    entered = (_ENTERS.findall(one)[-1:] for one in (command, other))
+    first, second = (posixpath.split(one[0].rstrip("/")) if one else ("", "") for one in entered)
+    above, other_above = f"/{first[0]}", f"/{second[0]}"
+    is_near = above.endswith(other_above) or other_above.endswith(above)
+    return bool(first[1] and second[1]) and first[1] != second[1] and is_near
+
+
+_ENTERS = pattern(r"(?:\A|&&|;)\s*cd ([^\s;&|\"']+)")
 
 
 def is_of_another_package(run: Run, changes: Sequence[FileOperation]) -> bool:

@@ -24,6 +24,7 @@ from compactor_cli.digest.checks import (
     RUNNERS,
     TEST_FILE,
     after,
+    are_in_siblings,
     contains,
     is_about,
     is_test,
@@ -379,8 +380,8 @@ def _from_outward(command: str) -> str:
 
 
 def _runs(other: Run, run: Run) -> bool:
-    """Whether a run, or what it says that it runs, is of a command or contains it."""
-    return contains(f"{other.key} && {other.echoed}", run.key)
+    """Whether a run, or what it says that it runs, is of a command or contains it, and not in a folder next to it."""
+    return contains(f"{other.key} && {other.echoed}", run.key) and not are_in_siblings(other.command, run.command)
 
 
 def _from_gone(run: Run, later: Sequence[Run], read: _Reader) -> Sequence[Run] | None:

@@ -1235,3 +1235,11 @@ def test_what_another_test_of_bun_printed_is_not_what_the_one_that_failed_says()
         "error: Job queue is full\n(pass) refuses jobs\nerror: expect(received).toBe(expected)\n(fail) finds gauges"
     )
     assert error_line(printed) == "(fail) finds gauges · error: expect(received).toBe(expected)"
+
+
+def test_a_check_in_the_folder_of_another_package_is_another_check() -> None:
+    failed = ran("cd apps/api && npx tsc --noEmit 2>&1 | head -30", "src/auth.ts(3,1): error TS2345: no user")
+    passed = ran("cd apps/api && cd /srv/tide/apps/web && npx tsc --noEmit", "")
+    assert len(shown(failed, passed)[0]) == 1
+    assert shown(failed, passed, ran("cd /srv/tide/apps/api && npx tsc --noEmit", ""))[0] == []
+    assert shown(failed, ran("npx tsc --noEmit", ""))[0] == []
