@@ -58,7 +58,7 @@ ABOUT_CALL = frozenset({"instruction", "explanation", "security_risk", "justific
 # OpenHands and patches.
 AROUND_OUTPUT = pattern(
     r"[-dl](?:[r-][w-][xsStT-]){3}|\[File: .* lines total\)\]|\(\d+ more lines (?:above|below)\)"
-    r"|</?(?:output|returncode)>"
+    r"|</?(?:output|returncode)>|<command with shellId: \S+ is still running\b"
     r"|\[(?:The command completed with|Command finished with|Current working directory:|Python interpreter:)"
     r"|\*\*\* (?:Add|Update|Delete|Move|End) |Here's the result of running `cat -n`|[.sxFEX]+ +\[ *\d+%\]"
 )
