@@ -170,11 +170,13 @@ def of_the_work(runs: Iterable[Run], events: Sequence[Event]) -> tuple[Run, ...]
     on another branch that was left again by the same command.
     """
     found: list[Run] = []
+    edits = [number for number, event in enumerate(events) if event.tool is ToolKind.EDIT]
     stashed_at = -1
     for run in runs:
         command = unquoted(run.command)
-        edits = (one.tool is ToolKind.EDIT for one in events[stashed_at + 1 : run.event])
-        is_before = _OF_BEFORE.search(command) or (stashed_at >= 0 and not any(edits))
+        before = bisect_right(edits, run.event)
+        is_stashed = stashed_at >= 0 and not (before and edits[before - 1] > stashed_at)
+        is_before = is_stashed or _OF_BEFORE.search(command)
         if not (is_before and is_test(command)):
             found.append(run)
         for step in _STASHES.findall(command) if run.outcome is not CommandOutcome.FAILED else ():
@@ -237,11 +239,16 @@ def covered_since(run: Run, changes: Sequence[FileOperation]) -> Iterator[FileOp
 
 def are_in_siblings(command: str, other: str) -> bool:
     """Whether two commands enter folders that lie side by side, as two packages do."""
-    entered = (_ENTERS.findall(one)[-1:] for one in (command, other))
-    first, second = (posixpath.split(one[0].rstrip("/")) if one else ("", "") for one in entered)
-    above, other_above = f"/{first[0]}", f"/{second[0]}"
+    (above, name), (other_above, other_name) = _entered(command), _entered(other)
     is_near = above.endswith(other_above) or other_above.endswith(above)
-    return bool(first[1] and second[1]) and first[1] != second[1] and is_near
+    return bool(name and other_name) and name != other_name and is_near
+
+
+@lru_cache(maxsize=1 << 12)
+def _entered(command: str) -> tuple[str, str]:
+    """What is above the folder that a command enters last, and its name; empty where it enters none."""
+    above, name = posixpath.split((_ENTERS.findall(command) or [""])[-1].rstrip("/"))
+    return f"/{above}", name
 
 
 _ENTERS = pattern(r"(?:\A|&&|;)\s*cd ([^\s;&|\"']+)")

@@ -156,14 +156,16 @@ def condensed(
 
 
 # What stands under it is done last, and by command.
-_HEADS_CHECKS = pattern(r"^\W*(?:verif\w+|acceptance\b|testing\b|test plan\b|definition of done)", re.IGNORECASE)
+_HEADS_CHECKS = pattern(
+    r"^\W*(?:verif\w+|acceptance\b|testing\b|test plan\b|definition of done)", re.IGNORECASE | re.MULTILINE
+)
 _NOT_JUST_BEFORE = pattern(r"(?:\b(?:not?|never)|n['’]t)\b[^.!?\n]*\Z", re.IGNORECASE)
 
 
 def verifying_commands(text: str) -> Iterator[str]:
     """The commands that a request names under a heading that says how to verify what it asks for."""
     is_of_checks = False
-    for piece, form, is_heading in _with_leads(text):
+    for piece, form, is_heading in _with_leads(text) if _HEADS_CHECKS.search(text) else ():
         is_of_checks = _HEADS_CHECKS.search(piece) is not None if is_heading else is_of_checks
         named = [piece.partition(" #")[0].strip()] if form is StatementForm.CODE else _QUOTED_COMMAND.findall(piece)
         yield from (one for one in named if is_of_checks and one.split()[0] in RUNNERS and " " in one)

@@ -238,9 +238,10 @@ def _uncommitted(
         is_unknown = state.path in held or is_in_another or is_passed_over
         if uses_git and not state.is_deleted and (is_listed or not is_unknown):
             found.append(state)
+    named = {path: commit.name for commit in commits for path in commit.named}
     for state in (one for one in states if not one.is_changed):
         # What others wrote was committed with the rest.
-        state.commit = next((commit.name for commit in reversed(commits) if state.path in commit.named), "")
+        state.commit = named.get(state.path, "")
     own = {end for state in here for end in ends_of(state.path)}
     if merged_at >= 0:
         listed = {path: record for path, record in listed.items() if path in conflicts}
