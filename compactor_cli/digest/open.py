@@ -277,8 +277,9 @@ def _tests_not_run(analysis: Analysis) -> dict[str, int]:
 
 
 def _runs_it(key: str) -> Callable[[str], bool]:
-    """Tells of another command whether it runs one, or a form of its task (`lint:fix`)."""
-    return lambda other: contains(other, key) or f"{key}:" in other
+    """Tells of another command whether it runs one, a part of it, or a form of its task (`lint:fix`, `test:ci`)."""
+    task = re.compile(rf"\b{re.escape(key.partition(':')[0])}(?![\w-])")
+    return lambda other: contains(other, key) or task.search(other) is not None
 
 
 def _asked_and_not_run(analysis: Analysis) -> tuple[UserMessage, list[str]] | None:

@@ -563,6 +563,7 @@ def test_the_checks_that_a_request_names_are_open_until_they_are_run() -> None:
 
     assert left() == []
     assert left(STORE) == ["Asked for as a check and not run: `npm run lint`, `npm run dev`, `npm run test`"]
+    assert "`npm run test`" not in left(STORE, ran("npm run test:ci -- clock", "3 passed"))[0]
     run = (*ran("npm run lint:fix", "ok"), *ran("cd app && npm run test 2>&1 | tail -3", "3 passed"))
     assert left(STORE, *run) == ["Asked for as a check and not run: `npm run dev`"]
     assert left(STORE, *run, ran("npm run dev", "listening")) == []
