@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.causes import concluded, finds_cause, supposes, turns_away
 from compactor_cli.digest.checklists import State
-from compactor_cli.digest.checks import is_test
+from compactor_cli.digest.checks import passed_checks
 from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
 from compactor_cli.digest.choices import asks_the_user, is_option, offered
 from compactor_cli.digest.commands import CommandOutcome, sent_words
@@ -199,7 +199,7 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
         for number, event in enumerate(events)
         if event.kind is EventKind.RESULT and not (event.of_client or event.is_refusal)
     )
-    passed = {run.event for run in analysis.runs if run.outcome is CommandOutcome.OK and is_test(run.command)}
+    passed = passed_checks(analysis.runs)
     for call, result in islice(reversed([*shown]), _MAX_ANSWERS):
         if call in passed:
             continue  # that it passed stands with the facts
@@ -415,7 +415,7 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
     made = edits.keys() - undone
     looks = {run.event for run in analysis.runs if run.is_look}
     # What a check printed that passed tells no more than that it did.
-    passed = {run.event for run in analysis.runs if run.outcome is CommandOutcome.OK and is_test(run.command)}
+    passed = passed_checks(analysis.runs)
     under_way = UnderWay(analysis, islice(reversed(scores.table.lines.numbers), _MAX_COMPARED))
     replaced, places = dict[int, list[str]](), cache(_places)
     for one in analysis.operations:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
-from compactor_cli.digest.commands import CommandOutcome, Run, is_look, shown
+from compactor_cli.digest.commands import PUTS_AWAY, STASHES, CommandOutcome, Run, is_look, shown
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.error_lines import error_line
 from compactor_cli.digest.events import Event
@@ -165,6 +165,11 @@ _INSTALLS = pattern(
 )
 
 
+def passed_checks(runs: Iterable[Run]) -> set[int]:
+    """The positions of the checks that went well."""
+    return {run.event for run in runs if run.outcome is CommandOutcome.OK and is_test(run.command)}
+
+
 def of_the_work(runs: Iterable[Run], events: Sequence[Event]) -> tuple[Run, ...]:
     """The runs without the checks of what was there before the work: while its changes were put away (`git stash`), or
     on another branch that was left again by the same command.
@@ -179,12 +184,11 @@ def of_the_work(runs: Iterable[Run], events: Sequence[Event]) -> tuple[Run, ...]
         is_before = is_stashed or _OF_BEFORE.search(command)
         if not (is_before and is_test(command)):
             found.append(run)
-        for step in _STASHES.findall(command) if run.outcome is not CommandOutcome.FAILED else ():
-            stashed_at = -1 if step in ("pop", "apply") else run.event if step in ("", "push", "save") else stashed_at
+        for step in STASHES.findall(command) if run.outcome is not CommandOutcome.FAILED else ():
+            stashed_at = -1 if step in ("pop", "apply") else run.event if step in PUTS_AWAY else stashed_at
     return tuple(found)
 
 
-_STASHES = pattern(r"\bgit stash\b(?: (?!-)(\w+))?")
 _OF_BEFORE = pattern(
     r"\bgit stash\b(?! (?:list|show|pop|apply|drop)).*\bgit stash (?:pop|apply)\b"
     r"|\bgit (?:checkout|switch) (?!-)[\w./-]+(?: -q)? *(?:&&|;).*(?:&&|;) *git (?:checkout|switch) ",

@@ -137,6 +137,8 @@ def may_change_world(command: str) -> bool:
     return _CHANGES_WORLD.search(command) is not None
 
 
+# What `git stash` is to do, and what makes it put changes away.
+STASHES, PUTS_AWAY = pattern(r"\bgit stash\b(?: (?!-)(\w+))?"), ("", "push", "save")
 # Commands that change nothing and only show: listed last.
 _LOOKING = frozenset(
     "cat ls grep rg egrep fgrep find head tail sed awk wc echo pwd which tree stat file diff less more nl sort uniq cut"

@@ -100,9 +100,8 @@ class _OpenItems:
             about = _argument(call, "description") or head(one_line(command_of(call.arguments)), _NAME_CHARS)
             # A look starts nothing, at what goes on or at anything else.
             only_looks = call.tool is ToolKind.COMMAND and is_look(command_of(call.arguments))
-            if not (
-                only_looks or (call.name in ATTACHMENTS.look_tools and (key in self.running or key in self.waited))
-            ):
+            only_looks |= call.name in ATTACHMENTS.look_tools and (key in self.running or key in self.waited)
+            if not only_looks:
                 self.running[key] = BackgroundWork(id=key, about=about or call.name, record=call.record)
         elif call.name in ATTACHMENTS.look_tools and ATTACHMENTS.ended.search(event.text):
             self.running.pop(background_id(call.arguments), None)

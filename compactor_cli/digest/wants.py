@@ -122,9 +122,7 @@ def condensed(
     if _NOT_JUST_BEFORE.search(text.removesuffix(end.strip())):
         cut = f"{before_end}{ELLIPSIS}"  # the end would say the opposite
     pieces, outline, checks = list[Statement](), list[Statement](), list[Statement]()
-    is_of_checks = False
-    for place, (piece, form, is_heading) in enumerate(_with_leads(text)):
-        is_of_checks = _HEADS_CHECKS.search(piece) is not None if is_heading else is_of_checks
+    for place, (piece, form, is_heading, is_of_checks) in enumerate(_with_checks(text)):
         if form is StatementForm.CODE or not (is_noise(piece) or is_courtesy(piece)):
             pieces.append(Statement(text=piece, event=0, place=place, form=form))
             if is_heading:
@@ -164,9 +162,7 @@ _NOT_JUST_BEFORE = pattern(r"(?:\b(?:not?|never)|n['’]t)\b[^.!?\n]*\Z", re.IGN
 
 def verifying_commands(text: str) -> Iterator[str]:
     """The commands that a request names under a heading that says how to verify what it asks for."""
-    is_of_checks = False
-    for piece, form, is_heading in _with_leads(text) if _HEADS_CHECKS.search(text) else ():
-        is_of_checks = _HEADS_CHECKS.search(piece) is not None if is_heading else is_of_checks
+    for piece, form, _, is_of_checks in _with_checks(text) if _HEADS_CHECKS.search(text) else ():
         named = [piece.partition(" #")[0].strip()] if form is StatementForm.CODE else _QUOTED_COMMAND.findall(piece)
         yield from (one for one in named if is_of_checks and one.split()[0] in RUNNERS and " " in one)
 
@@ -238,6 +234,14 @@ def _with_leads(text: str) -> Iterator[tuple[str, StatementForm, bool]]:
 
 
 _HEADING = pattern(r"#{1,6} +\S")
+
+
+def _with_checks(text: str) -> Iterator[tuple[str, StatementForm, bool, bool]]:
+    """What `_with_leads` gives, each with whether it stands under a heading that says how to verify the work."""
+    is_of_checks = False
+    for piece, form, is_heading in _with_leads(text):
+        is_of_checks = _HEADS_CHECKS.search(piece) is not None if is_heading else is_of_checks
+        yield piece, form, is_heading, is_of_checks
 
 
 def _opening(pieces: Sequence[Statement], tokens: int, most: int, token_cache: TokenCache) -> list[Statement]:

@@ -9,7 +9,7 @@ from dataclasses import field
 from itertools import islice
 
 from compactor_cli.digest.checks import OF_TESTS, chain_parts, contains, covered_since, is_test, selects_some
-from compactor_cli.digest.commands import CONCLUDES, CommandOutcome, Run
+from compactor_cli.digest.commands import CONCLUDES, PUTS_AWAY, STASHES, CommandOutcome, Run
 from compactor_cli.digest.commits import Commit, after_rebases, earlier_hashes, find_commits, held_by
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.error_lines import conflicting_files
@@ -445,9 +445,9 @@ _RESET = pattern(r"\bgit (?:reset --hard|checkout (?:-- )?\.|restore \.)(?:\s|$)
 def _last_stash(runs: Sequence[Run]) -> Run | None:
     """The newest run that put changes away, if none brought them back after it."""
     for run in reversed(runs):
-        found = re.search(r"\bgit stash\b(?: (?!-)(\w+))?", run.command)
+        found = STASHES.search(run.command)
         if found and run.outcome is CommandOutcome.OK and found[1] not in ("list", "show", "drop"):
-            return run if found[1] in (None, "push", "save") and "git stash pop" not in run.command else None
+            return run if (found[1] or "") in PUTS_AWAY and "git stash pop" not in run.command else None
     return None
 
 
