@@ -100,7 +100,10 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
 def _without_commit(analysis: Analysis) -> str:
     """That no record shows a commit, where files were changed; what was done outside of the session is not known."""
     is_changed = any(state.changed >= 0 for state in analysis.files)
-    is_committed = analysis.work.commits or analysis.work.by_others or analysis.work.uncommitted
+    is_committed = bool(analysis.work.commits or analysis.work.by_others or analysis.work.uncommitted)
+    # One whose result nobody has seen may be made.
+    pending = (run for run in analysis.runs if run.event in analysis.work.without_result)
+    is_committed = is_committed or any("git commit" in run.key for run in pending)
     may_be = is_committed or any(_COMMITTED.search(message.text) for message in analysis.messages)
     return f"{analysis.words.comma}{analysis.words.no_commit}" if is_changed and not may_be else ""
 

@@ -601,3 +601,10 @@ def test_that_a_search_found_nothing_is_no_fact_later() -> None:
         conversation(user("file the drift"), *ran("bd search drift", "No issues found matching 'drift'"), says("So."))
     )
     assert texts(one, Section.COMMANDS) == []
+
+
+def test_a_commit_whose_result_nobody_has_seen_is_not_denied() -> None:
+    edit = (call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e"))
+    branch = ran("git branch --show-current", "utc")
+    assert facts(user("store it"), edit, branch)[0] == "branch utc, no commit in these records"
+    assert facts(user("store it"), edit, branch, call("Bash", "c", command="git commit -am x"))[0] == "branch utc"
