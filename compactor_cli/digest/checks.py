@@ -37,12 +37,14 @@ def contains(whole: str, part: str) -> bool:
 @lru_cache(maxsize=4096)
 def _steps(key: str) -> tuple[tuple[str, ...], ...]:
     """The words of each command of a chain, without what runs it. Asked for again with each run that is compared."""
-    parts = chain_parts(_APART.sub(r"\1=", key))
+    parts = chain_parts(_REPAIRING.sub("", _APART.sub(r"\1=", key)))
     return tuple(words for piece in map(without_runner, parts) if (words := tuple(piece.split())))
 
 
 # An option that adds to what is run, apart from its value.
 _APART = pattern(r"(?<= )(--?(?:build-)?tags|--features) (?!-)")
+# A task in the form that repairs what it finds (`npm run lint:fix`) checks what it checks without.
+_REPAIRING = pattern(r"(?<=\w):(?:fix|write)(?!\S)")
 
 
 def without_runner(piece: str) -> str:

@@ -188,6 +188,8 @@ def test_a_command_is_the_same_wherever_a_line_before_it_goes() -> None:
         ("pytest", "pytest --cov-fail-under=99", False),
         ("pytest --cov-fail-under=99", "pytest --cov-fail-under=99 tests/a.py", True),
         ("npx eslint src", "npx eslint --max-warnings 0 src", False),
+        ("npm run lint:fix", "npm run lint", True),
+        ("npm run lint:css", "npm run lint", False),
         ("mypy src", "mypy --strict src", False),
         ("pytest", "uv run python -m pytest -x tests/a.py", True),
         ("uv run pytest", "uv run pytest tests/a.py", True),
