@@ -446,7 +446,8 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         # What was looked for or run is the label of what came of it, and a run's last line tells of all its steps.
         # The path of a listing alone is for the index of names.
         is_nothing = is_label or text in analysis.progress or is_import(_PLACE.sub("", text) if ":" in text else text)
-        is_nothing = is_nothing or bool(_PREAMBLE.match(text) or (is_result and PATH_ALONE.fullmatch(text)))
+        is_path = is_result and PATH_ALONE.fullmatch(text.strip("•*-'\", ")) is not None
+        is_nothing = is_nothing or is_path or _PREAMBLE.match(text) is not None
         if is_noise(text) or (is_nothing and not names(text, focus)):
             continue
         is_file = event.tool is ToolKind.READ or (event.tool is ToolKind.COMMAND and label.is_file)
@@ -481,9 +482,10 @@ _HAS_WORD = re.compile(r"\w")
 # What a listing, a difference and a run of tests say of themselves before they say anything, and the code around a
 # failure.
 _PREAMBLE = re.compile(
-    r"(?:> *)?\d+ +[|│] |total \d+$|index [0-9a-f]{7}|diff --git |@@ |(?:---|\+\+\+) |platform \S+ -- "
+    r"(?:> *)?\d+ +(?:\d+ +)?[|│]\s|total \d+$|index [0-9a-f]{7}|diff --git |@@ |(?:---|\+\+\+) |platform \S+ -- "
     r"|(?:plugins|rootdir|cachedir|configfile): |On branch \S+$|Your branch is |Untracked files:$"
     r"|Changes (?:not staged for commit|to be committed):$|no changes added to commit|nothing (?:added )?to commit"
+    r"|at .*\((?:node:)?(?:internal/|\S*/node_modules/)|File \"\S*/site-packages/"
 )
 # How a shell and its tools say that they could not show something: no line of what was looked at.
 _SLIP = re.compile(

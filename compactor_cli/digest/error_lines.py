@@ -119,7 +119,7 @@ def _without_warnings(lines: Sequence[str]) -> Iterator[str]:
 
 
 _WARNS = pattern(r"\s*warning(?:\[\w+\])?: ")
-_AROUND = pattern(r"\s*\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d[^a-z]*\](?!\W*ERROR)|\s*(?:> *)?\d+ +[|│]")
+_AROUND = pattern(r"\s*\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d[^a-z]*\](?!\W*ERROR)|\s*(?:> *)?\d+ +(?:\d+ +)?[|│]")
 
 
 def _of_failed_tests(lines: Sequence[str]) -> list[str]:

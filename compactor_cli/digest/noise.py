@@ -294,10 +294,15 @@ def is_signature(text: str) -> bool:
 
 def is_amid_code(text: str) -> bool:
     """Whether a line of a file is code and defines nothing: nobody can read it alone."""
+    if _ENTRY.match(text) or _LOCAL.match(text):
+        return True
     return not (_CODE_MARKS.isdisjoint(text) or is_signature(text))
 
 
 _CODE_MARKS = frozenset("=(){};[]<>")
+# An entry of a literal (`createdAt: row.created_at,`), and a value with a name of its own inside of a function.
+_ENTRY = re.compile(r"[A-Za-z_$][\w$.]*(?:\??: \S.*)?,$|[A-Za-z_$][\w$]*(?:\?: \w[\w.<>\[\]]*|:)$")
+_LOCAL = re.compile(r"const (?:[a-z]\w*|[\[{][^=]*) = (?!(?:async )?(?:\(|function\b|\w+ =>))")
 
 
 def is_import(text: str) -> bool:

@@ -190,6 +190,24 @@ def test_a_link_to_a_file_is_quoted_as_the_path() -> None:
     assert statements.one_line(editors) == "See a.json, of [#7](https://tide.example/pull/7)."
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("createdAt: row.created_at,", True),
+        ("commitSha,", True),
+        ("limits?: Limits", True),
+        ("const row = await store.read(id);", True),
+        ("const read = async (id: string) => {", False),
+        ("export const LIMIT = 4;", False),
+        ("export function read(id: string): Row {", False),
+        ('"version": "1.2.0"', False),
+        ("Reads the levels of the gauge,", False),
+    ],
+)
+def test_a_line_of_code_that_defines_nothing_is_amid_code(text: str, *, expected: bool) -> None:
+    assert noise.is_amid_code(text) is expected
+
+
 def test_the_navigation_of_a_page_is_noise_and_a_sentence_with_links_is_none() -> None:
     listed = " * ".join(f'[{name}](/wiki/{name}_(logic) "{name}")' for name in ("Form", "Matter", "Motion", "Place"))
     assert noise.is_noise(f"* {listed}")
