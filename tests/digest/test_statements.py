@@ -17,6 +17,7 @@ from compactor_cli.digest import noise, statements
         "Exit code 1",
         *("", "});", "|---|---|", "==========", "A" * 200, "-rw-r--r--  1 tide tide  2327 Sep 10 10:02 gauge.py"),
         '<path d="M12 9v2m0 4h.01m-6.938 4h13.856c1.54 0 2.502-1.667 1.732-3L13.732 4c-.77-1.333-2.694-1.333z" />',
+        *("...30695 bytes truncated...", "... [19966 characters truncated] ...", "… 72 more lines truncated …"),
         *("[File: /harbour/gauge.py (90 lines total)]", "(40 more lines above)", "<returncode>0</returncode>"),
         "<command with shellId: 30 is still running after 30 seconds. Use read_bash to wait for more output>",
     ],
