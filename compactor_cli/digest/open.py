@@ -62,6 +62,7 @@ class _OpenItems:
     skills: dict[str, int] = field(default_factory=dict)
     running: dict[str, BackgroundWork] = field(default_factory=dict)
     waited: set[str] = field(default_factory=set)  # what ran only to wait for something
+    commands: dict[str, str] = field(default_factory=dict)  # by which it was started
 
     def read(self, events: Sequence[Event], event: Event) -> None:
         if event.kind is EventKind.CALL:
@@ -82,6 +83,13 @@ class _OpenItems:
     def _called(self, event: Event) -> None:
         if event.name in ATTACHMENTS.stop_tools:
             self.running.pop(background_id(event.arguments), None)
+        elif event.tool is ToolKind.COMMAND and (ends := _ENDS.findall(command_of(event.arguments))):
+            works = {key: f"{work.about} {self.commands.get(key, '')}" for key, work in self.running.items()}
+            named = {key for key, text in works.items() if any(word in text for word in _WORD.findall(" ".join(ends)))}
+            # By a port or a number it is not said which one: it is a server that has a port.
+            is_named = any("pkill" in end or "killall" in end for end in ends)
+            for key in named or (key for key, text in works.items() if not is_named and _SERVES.search(text)):
+                self.running.pop(key)
 
     def _load(self, name: str, record: int) -> None:
         known = next((one for one in self.skills if one.rpartition(":")[2] == name), name)
@@ -103,10 +111,15 @@ class _OpenItems:
             only_looks |= call.name in ATTACHMENTS.look_tools and (key in self.running or key in self.waited)
             if not only_looks:
                 self.running[key] = BackgroundWork(id=key, about=about or call.name, record=call.record)
+                self.commands[key] = command_of(call.arguments) if call.tool is ToolKind.COMMAND else ""
         elif call.name in ATTACHMENTS.look_tools and ATTACHMENTS.ended.search(event.text):
             self.running.pop(background_id(call.arguments), None)
 
 
+# The part of a command that ends processes, with what finds them: `lsof -ti :3000 | xargs kill -9`.
+_ENDS = pattern(r"(?:^|(?<=[;&\n]))(?:[^;&\n]*\|)?\s*(?:sudo )?(?:xargs (?:-\S+ )*)?(?:kill|pkill|killall) [^;&\n]*")
+_WORD = pattern(r"(?!null\b|ports?\b|kill|pkill|xargs|lsof|grep|sudo)[A-Za-z0-9][\w.-]{3,}")
+_SERVES = pattern(r"\b(?:serv(?:e|er|es|ing)|dev|start|listen\w*)\b", re.IGNORECASE)
 _WAITS = pattern(r"(?:^|^\S+ |&& )(?:wait|sleep|watch)\b", re.IGNORECASE)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, texts, user
 
 from compactor_cli.digest.events import events
@@ -98,6 +99,30 @@ def test_a_look_at_work_that_is_not_done_leaves_it_running() -> None:
 
     assert len(attached(events_of(*TALK, look("running"))).running) == 2
     assert [work.id for work in attached(events_of(*TALK, look("completed"))).running] == ["b77f00"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "left"),
+    [
+        ("lsof -ti :3000 | xargs kill -9 2>/dev/null; sleep 1", ["b5db74", "b5db75"]),
+        ("pkill -f 'vite --port 5173'", ["b5db73", "b5db75"]),
+        ("kill $(lsof -ti :8080)", ["b5db75"]),
+        ("pkill -f gauge", ["b5db73", "b5db74", "b5db75"]),
+        ("git commit -m 'kill the dev server'", ["b5db73", "b5db74", "b5db75"]),
+    ],
+)
+def test_what_a_command_ended_runs_no_more(ends: str, left: list[str]) -> None:
+    begun = {"b5db73": "pnpm dev --port 3000", "b5db74": "pnpm vite --port 5173 serve", "b5db75": "make long"}
+    started = [
+        message
+        for key, command in begun.items()
+        for message in (
+            call("Bash", key, command=command),
+            answer(f"Command running in background with ID: {key}.", key),
+        )
+    ]
+    found = attached(events_of(user("run it"), *started, *ran(ends, "")))
+    assert [work.id for work in found.running] == left
 
 
 def test_they_are_carried_from_one_summary_to_the_next() -> None:
