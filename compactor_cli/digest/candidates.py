@@ -446,8 +446,7 @@ def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> 
         # What was looked for or run is the label of what came of it, and a run's last line tells of all its steps.
         # The path of a listing alone is for the index of names.
         is_nothing = is_label or text in analysis.progress or is_import(_PLACE.sub("", text) if ":" in text else text)
-        is_path = is_result and PATH_ALONE.fullmatch(text.strip("•*-'\", ")) is not None
-        is_nothing = is_nothing or is_path or _PREAMBLE.match(text) is not None
+        is_nothing |= bool(_PREAMBLE.match(text) or (is_result and PATH_ALONE.fullmatch(text.strip("•*-'\", "))))
         if is_noise(text) or (is_nothing and not names(text, focus)):
             continue
         is_file = event.tool is ToolKind.READ or (event.tool is ToolKind.COMMAND and label.is_file)

@@ -62,7 +62,7 @@ AROUND_OUTPUT = pattern(
     r"|\[(?:The command completed with|Command finished with|Current working directory:|Python interpreter:)"
     r"|\W{0,6}\d+ (?:more )?(?:bytes|char(?:acter)?s|lines) truncated\b"
     # Of opencode, below an output that it cut.
-    r"|The tool call succeeded but the output was truncated\. Full output|Use the Task tool to have explore agent process"
+    r"|The tool call succeeded but the output was truncated\. Full output|Use the Task tool to have explore agent\b"
     r"|\*\*\* (?:Add|Update|Delete|Move|End) |Here's the result of running `cat -n`|[.sxFEX]+ +\[ *\d+%\]"
 )
 OUTPUT_FRAME = pattern(r"(?<=</returncode>\n)<output>\n?(.*?)\n?</output>\Z", re.DOTALL)
