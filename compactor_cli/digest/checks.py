@@ -225,7 +225,8 @@ def changes_code(change: FileOperation) -> bool:
     path = change.target or change.path
     is_folder = change.action is FileAction.DELETE and "." not in path.rpartition("/")[2]
     is_change = change.action is not FileAction.READ and not change.is_in_passing
-    is_checked = not (path.endswith(PROSE) or path.rpartition("/")[2].startswith(".env"))
+    # What is moved into a folder keeps its name.
+    is_checked = not (path.endswith(PROSE) or change.path.endswith(PROSE) or path.rpartition("/")[2].startswith(".env"))
     return is_change and not is_folder and is_checked
 
 
