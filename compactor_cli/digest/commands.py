@@ -203,7 +203,8 @@ _RAN_NOTHING = pattern(
 _FAILURE = pattern(
     r"\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|npm (?:ERR!|error\b)|make: \*\*\*|Traceback \(|error\[[\w-]+\]: )"
     r"|\s*ERR_(?!PNPM_RECURSIVE)[A-Z_]+\b|error: could not compile\b"
-    r"|\S+::\S+ FAILED\b"
+    # Of pytest, where it came to no test.
+    r"|\S+::\S+ FAILED\b|_+ ERROR collecting |\W*[1-9]\d* errors? in [\d.]+s\b"
     r"|\s*(?:Found )?[1-9]\d* (?:fail|errors?\.)$|\W*[1-9]\d* failed, \d+ passed|.*\b\d+ passed\b.*\b[1-9]\d* failed\b"
     r"|\S+: (?:line )?\d+: .*(?:unbound variable|command not found|not found|syntax error|No such file)"
 )

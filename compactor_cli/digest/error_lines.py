@@ -217,14 +217,21 @@ _RIGHT = pattern(r"[✓✔]|\b(?:completed|passed) successfully\b")
 def _named_places(lines: Sequence[str]) -> Iterator[str]:
     """The places of errors, where pytest names them with the first line of each reason (``E   KeyError``)."""
     if any(PLACE.match(line) for line in lines):
+        step = ""
         for before, line, below in zip(("", *lines), lines, (*lines[1:], ""), strict=False):
-            is_reason = line.startswith("E  ") and not before.startswith("E  ")
-            if is_reason or (PLACE.match(line) and ": # " not in line):
+            if _IS_STEP.search(line):
+                step = line
+            elif line.startswith("E  ") and not before.startswith("E  "):
+                yield from filter(None, (step, line))
+                step = ""
+            elif PLACE.match(line) and ": # " not in line:
                 # Biome draws a rule after a place, and says below it what is wrong.
                 why = f" {below.strip()}" if below.lstrip().startswith("×") else ""
                 yield f"{_RULE.sub('', line)}{why}"
 
 
+# A step on the way to an error, in the short form of pytest: the last one before it counts.
+_IS_STEP = pattern(r"^\S+:\d+: in [\w.<>]+$")
 _RULE = pattern(r"\s*(?:FIXABLE\s*)?━+\s*$")
 
 

@@ -176,7 +176,7 @@ def find_errors(
         if run.outcome is CommandOutcome.FAILED and run.line and not _SLIPS.search(run.line):
             later = acting[number + 1 : number + 1 + _MAX_LATER]
             is_given_up = conflicting_files(run.line) and any("--abort" in other.key for other in later)
-            if is_given_up or (later and OF_ONE_USE.search(run.command)):
+            if is_given_up or (later and OF_ONE_USE.search(run.command)) or _came_to_it(run, later):
                 continue
             names = _failure(run.line)[0] or {_AT_LINE.sub("", run.line)}
             partly = _partly(run, later, changes)
@@ -216,6 +216,16 @@ def find_errors(
                 files = tuple(file for file, line in named if not any(is_about(path, line) for path in found.fixes))
                 newest[run.key, run.line] = replace(found, explained=_explained(events, run), files=files)
     return tuple(sorted((error for error in newest.values() if error.line), key=lambda error: error.event))
+
+
+def _came_to_it(run: Run, later: Sequence[Run]) -> bool:
+    """Whether a run missed a file on its way (`source .venv/bin/activate && …`), and a later one did not, nor passed.
+
+    What that one says counts.
+    """
+    failing = (one for one in later if one.outcome is not CommandOutcome.OK)
+    came = (one for one in failing if one.output.strip() and run.line not in one.output)
+    return run.key != run.command and _MISSED.search(run.line) is not None and any(_runs(one, run) for one in came)
 
 
 def _may_fix(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation]:

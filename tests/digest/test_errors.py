@@ -1182,6 +1182,22 @@ def test_a_file_that_a_shell_misses_is_not_brought_by_edits_of_others() -> None:
     ]
 
 
+def test_a_check_that_came_past_a_missing_file_says_itself_what_is_wrong() -> None:
+    missed = ran(
+        "source .venv/bin/activate && pytest", "bash: .venv/bin/activate: No such file or directory", is_error=True
+    )
+    output = (
+        "collected 0 items / 1 error\n____ ERROR collecting tests/test_gauge.py ____\n"
+        "../lib/python3.11/importlib/__init__.py:126: in import_module\ntests/test_gauge.py:8: in <module>\n"
+        "    from tide import Gauge\nE   ImportError: cannot import name 'Gauge'\n=== 1 error in 0.12s ==="
+    )
+    again = ran("source venv/bin/activate && pytest 2>&1 | head -30", output)
+    assert shown(missed, again)[0] == [
+        "`source venv/bin/activate && pytest`: tests/test_gauge.py:8: in <module> · E   ImportError: cannot import "
+        "name 'Gauge' — failing when last run"
+    ]
+
+
 def test_what_failed_before_an_edit_and_is_running_again_is_not_open() -> None:
     push = "git push -u origin gauge"
     failed = ran(push, "src/a.py:16:40 lint/noExplicitAny\nlint failed", is_error=True)
