@@ -31,7 +31,7 @@ from compactor_cli.digest.files import FileOperation, FileState, file_operations
 from compactor_cli.digest.history import DigestTurn, finals, turns_of
 from compactor_cli.digest.language import FixedWords, detect, words_of
 from compactor_cli.digest.memory import Memory, parse, read_text
-from compactor_cli.digest.messages import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
+from compactor_cli.digest.messages import COMMAND_ALONE, SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
 from compactor_cli.digest.names import Labels
 from compactor_cli.digest.noise import progress_among
 from compactor_cli.digest.open import Attached, attached
@@ -43,7 +43,7 @@ from compactor_cli.digest.statements import Statement
 from compactor_cli.digest.stops import stops_in_force
 from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.digest.work_state import WorkState, work_state
-from compactor_cli.formats.client_signs import Directories, directories_of, named_branch
+from compactor_cli.formats.client_signs import ASKS_FOR_SUMMARY, Directories, directories_of, named_branch
 from compactor_cli.model.summary import Request, Section
 from compactor_cli.model.transcript import Role
 from compactor_cli.model.value import dataclass
@@ -193,9 +193,11 @@ def _listed_by_client(summary: Event, request: Request) -> Iterator[str]:
     for part in request.read_client(summary.text):
         for item in part.items if part.section is Section.USER else ():
             quoted = _QUOTATION.search(item.text)
-            words = quoted[0] if quoted else item.text
+            words, asks_for_summary, _ = (quoted[0] if quoted else item.text).partition(ASKS_FOR_SUMMARY)
+            alone = words.strip(' "“”')
             is_quoted = quoted or not (item.text.endswith(":") or _OF_THE_USER.match(item.text))
-            if is_quoted and not is_assent(words.strip('"“”')):
+            if is_quoted and alone and not (is_assent(alone) or COMMAND_ALONE.fullmatch(alone)):
+                words = f"{words[0]}{alone}{words[0].replace('“', '”')}" if quoted and asks_for_summary else words
                 yield words
 
 

@@ -276,7 +276,10 @@ def _files_of(analysis: Analysis, names: Iterable[str]) -> dict[str, str]:
     for text, atoms, last in zip(table.lines.numbers, table.lines.atoms, table.lines.last, strict=True):
         if wanted.isdisjoint(atoms) or last < 0:
             continue
-        if labels[last].is_file and not is_gone(last, text):
+        event = analysis.events[last]
+        # What a file is searched for need not stand in it; what a here-document writes does.
+        is_asked = event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND and "<<" not in event.text
+        if labels[last].is_file and not is_asked and not is_gone(last, text):
             for row in wanted.intersection(atoms):
                 newest[row] = max(newest.get(row, -1), last)
     paths = {row: labels[number].text for row, number in newest.items()}

@@ -92,6 +92,8 @@ ABOUT_EDIT = pattern(
     re.MULTILINE | re.DOTALL,
 )
 # How summaries of Claude Code open.
+# How Claude Code asks for one: of all of it, or of its newest part.
+ASKS_FOR_SUMMARY = "Your task is to create a detailed summary of the "
 CONTINUED = "This session is being continued from a previous conversation"
 # Files in which a project tells agents how to work.
 PROJECT_FILE = pattern(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats.client_signs import directories_of
+from compactor_cli.formats.client_signs import ASKS_FOR_SUMMARY, directories_of
 from compactor_cli.formats.registry import Appending, Refreshing, find, get
 from compactor_cli.group.exchanges import Grouping, newest_request
 from compactor_cli.model import plan as plans
@@ -127,10 +127,7 @@ def unread_report(row: Transcript, settings: Settings, counter: Counter) -> Tran
 
 # Material of a prompt written by compact stands between such lines, in every language of the prompt.
 _OURS = (("\n<<transcript>>\n", "\n<<end of transcript>>"), ("\n<<part 1>>\n", "\n<<end of parts>>"))
-_THEIRS = (
-    "Your task is to create a detailed summary of the conversation so far",
-    "Your task is to create a detailed summary of the RECENT portion of the conversation",
-)
+_THEIRS = (f"{ASKS_FOR_SUMMARY}conversation so far", f"{ASKS_FOR_SUMMARY}RECENT portion of the conversation")
 # Before the sentence stands at most a warning not to call tools.
 _SEARCHED_CHARS = 1_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from conversation import answer, call, conversation, digest, ran, rendered, request, says, texts, token_cache, user
 
 from compactor_cli.digest.analysis import analyse
-from compactor_cli.digest.names import name_items
+from compactor_cli.digest.names import _files_of, name_items
 from compactor_cli.model.summary import Answer, Section
 from compactor_cli.model.transcript import Message
 
@@ -159,3 +159,16 @@ def test_words_with_a_slash_that_a_comment_writes_are_no_name() -> None:
     ]
     assert "gauges/north" not in shown(*edits)
     assert "gauges/north" in shown(*edits, ran("ls gauges/north", "one two"))
+
+
+def test_what_a_file_was_searched_for_is_not_listed_under_it() -> None:
+    found = analyse(
+        request(
+            conversation(
+                user("set up the gauge"),
+                *ran("cat gauge.env | rg 'TIDE_LEVEL|TIDE_ZONE'", "TIDE_ZONE=utc"),
+                says("It has TIDE_ZONE and no TIDE_LEVEL."),
+            )
+        ),
+    )
+    assert _files_of(found, ["TIDE_LEVEL", "TIDE_ZONE"]) == {"TIDE_ZONE": "gauge.env"}
