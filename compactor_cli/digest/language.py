@@ -97,6 +97,11 @@ class FixedWords:
     reverted = _Word("changes thrown away", "改动已撤销", "変更は破棄済み")
     branch = _Word("branch", "分支", "ブランチ")
     skills = _Word("Skills loaded", "已加载的技能", "読み込まれたスキル")
+    planning = _Word(
+        "In plan mode: nothing is to be changed before the user approves a plan",
+        "计划模式：在用户批准计划之前不做任何修改",
+        "プランモード：ユーザーが計画を承認するまで何も変更しない",
+    )
     background = _Word("Running in the background", "后台运行中", "バックグラウンドで実行中")
     thought = _Word("thought", "思考", "思考")
     since = _Word("since then", "之后", "その後")

@@ -14,7 +14,7 @@ from compactor_cli.digest.checklists import plan_items, with_details
 from compactor_cli.digest.checks import COMPILER_PLACE, TEST_FILE, brief, contains, is_test
 from compactor_cli.digest.choices import asks, chosen_options, last_question, options_of
 from compactor_cli.digest.commands import NEVER_RAN, Run, acting_part, command_key, is_look, sent_words, shown
-from compactor_cli.digest.edits import WRITING, debugging_lines, renamed_since
+from compactor_cli.digest.edits import PROSE, WRITING, debugging_lines, renamed_since
 from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflict_region, conflicting_files, only_counts
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open, same_part
@@ -51,10 +51,14 @@ class BackgroundWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attached:
-    """Skills by name with the record that loaded them (-1: carried), and the work not seen to end, oldest first."""
+    """Skills by name with the record that loaded them (-1: carried), and the work not seen to end, oldest first.
+
+    ``planning``: the record by which the agent entered the mode in which it plans, where it is in it.
+    """
 
     skills: tuple[tuple[str, int], ...] = ()
     running: tuple[BackgroundWork, ...] = ()
+    planning: int = -1
 
 
 @dataclass(slots=True)
@@ -63,6 +67,7 @@ class _OpenItems:
     running: dict[str, BackgroundWork] = field(default_factory=dict)
     waited: set[str] = field(default_factory=set)  # what ran only to wait for something
     commands: dict[str, str] = field(default_factory=dict)  # by which it was started
+    planning: int = -1
 
     def read(self, events: Sequence[Event], event: Event) -> None:
         if event.kind is EventKind.CALL:
@@ -97,7 +102,13 @@ class _OpenItems:
             self.skills[known] = self.skills.pop(known, record)
 
     def _answered(self, event: Event, call: Event) -> None:
-        if call.name == ATTACHMENTS.skill_tool and not (event.is_error or event.is_refusal):
+        is_done = not (event.is_error or event.is_refusal)
+        if is_done and (call.name in ATTACHMENTS.plan_tools or (call.tool is ToolKind.EDIT and self.planning >= 0)):
+            # Who edits something that is no plan has left it by another way.
+            is_plan = call.tool is ToolKind.EDIT and _argument(call, "file_path").endswith(PROSE)
+            is_entered = call.name == ATTACHMENTS.plan_tools[0]
+            self.planning = call.record if is_entered else self.planning if is_plan else -1
+        if call.name == ATTACHMENTS.skill_tool and is_done:
             self._load(_argument(call, "skill") or _argument(call, "command"), call.record)
         elif call.of_client and (name := skill_read(call.tool, call.arguments)):
             self._load(name, call.record)
@@ -137,15 +148,17 @@ def attached(
     reader = _OpenItems(skills={name: -1 for name, _ in before.skills}, running=running)
     for event in events:
         reader.read(events, event)
-    skills, started = tuple(reader.skills.items()), set(reader.running)
+    skills, started, planning = tuple(reader.skills.items()), set(reader.running), reader.planning
     for event in later:
         reader.read(later, event)
     ended = {key for text in notices for key, _ in ATTACHMENTS.notice.findall(text)}
-    return Attached(skills=skills, running=tuple(w for w in reader.running.values() if w.id in started - ended))
+    left = tuple(work for work in reader.running.values() if work.id in started - ended)
+    return Attached(skills=skills, running=left, planning=planning if reader.planning >= 0 else -1)
 
 
 def running_items(found: Attached, room_tokens: int, token_cache: TokenCache, words: FixedWords) -> tuple[Item, ...]:
-    """A line for each running work, as many as there is room for."""
+    """A line for the mode in which the agent only plans, and for each running work, as many as there is room for."""
+    mode = [Item(text=words.planning, records=records_of([found.planning]))] if found.planning >= 0 else []
     lines = (
         Item(
             text=f"{words.background}{words.colon}{words.quoted(work.about)} ({work.id})",
@@ -153,7 +166,7 @@ def running_items(found: Attached, room_tokens: int, token_cache: TokenCache, wo
         )
         for work in found.running
     )
-    return chosen(lines, room_tokens, token_cache)
+    return chosen((*mode, *lines), room_tokens, token_cache)
 
 
 def skill_items(found: Attached, room_tokens: int, token_cache: TokenCache, words: FixedWords) -> tuple[Item, ...]:

@@ -129,7 +129,7 @@ class Attachments(NamedTuple):
     (``skill_file``, group 1 its name) outside of the working directory. A call with
     ``background_argument`` starts work whose id is in its result (``started``); ``look_tools`` look at it: a result
     ``of_command`` is no report. It is over when one is ``ended``, when a ``notice`` (id and status) says so, or by one
-    of ``stop_tools``.
+    of ``stop_tools``. The first of ``plan_tools`` enters the mode in which nothing is changed, the second leaves it.
     """
 
     skill_tool: str = "Skill"
@@ -143,6 +143,7 @@ class Attachments(NamedTuple):
     ended: re.Pattern[str] = re.compile(r"<status>(?!running|pending)\w+</status>|\AProcess exited with")
     of_command: str = "<task_type>local_bash</task_type>"
     stop_tools: tuple[str, ...] = ("TaskStop", "KillShell", "KillBash")
+    plan_tools: tuple[str, str] = ("EnterPlanMode", "ExitPlanMode")
 
 
 ATTACHMENTS = Attachments()

@@ -167,3 +167,16 @@ def test_a_skill_that_is_read_from_its_file_is_loaded_and_none_of_what_was_looke
     assert "Skills loaded: harbour-work" in shown
     assert "Always run" not in shown
     assert path not in shown
+
+
+def test_the_mode_in_which_an_agent_only_plans_is_stated_until_it_is_left() -> None:
+    def edit(path: str) -> tuple[Message, ...]:
+        return call("Write", "w", file_path=path, content="a"), answer("File created", "w")
+
+    mode = "In plan mode: nothing is to be changed before the user approves a plan"
+    entered = user("plan the gauge"), call("EnterPlanMode", "e"), answer("Entered plan mode.", "e")
+    leaves = call("ExitPlanMode", "x", plan="One gauge.")
+    assert plan(conversation(*entered)) == [mode]
+    assert mode in plan(conversation(*entered, *edit("/plans/gauge.md")))
+    assert mode not in plan(conversation(*entered, leaves, answer("User has approved your plan.", "x")))
+    assert mode not in plan(conversation(*entered, *edit("/work/gauge.py")))
