@@ -45,6 +45,7 @@ def _steps(key: str) -> tuple[tuple[str, ...], ...]:
 _APART = pattern(r"(?<= )(--?(?:build-)?tags|--features) (?!-)")
 # A task in the form that repairs what it finds (`npm run lint:fix`) checks what it checks without.
 _REPAIRING = pattern(r"(?<=\w):(?:fix|write)(?!\S)")
+REPAIRS = pattern(rf"{_REPAIRING.pattern}|(?<!\S)--(?:fix|write)(?!\S)")
 
 
 def without_runner(piece: str) -> str:

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compactor_cli.digest.causes import finds_cause
-from compactor_cli.digest.checks import TEST_FILE, is_test
+from compactor_cli.digest.checks import REPAIRS, TEST_FILE, is_test
 from compactor_cli.digest.choices import last_question
 from compactor_cli.digest.commands import CommandOutcome
 from compactor_cli.digest.edits import PROSE
@@ -172,7 +172,11 @@ def standing(one: Statement, analysis: Analysis) -> str:
         return ""
     if one.event < analysis.code_changed_at:
         calls_ready = GIVES_VERDICT.search(one.text) and not _passed_since(analysis.code_changed_at, analysis)
-        if calls_ready or (_SAYS_FAILING.search(one.text) and _passed_since(one.event, analysis)):
+        if (
+            calls_ready
+            or _NOT_YET_MADE.search(one.text)
+            or (_SAYS_FAILING.search(one.text) and _passed_since(one.event, analysis))
+        ):
             return words.older
     touched, files = analysis.edited.touched, analysis.edited.files
     if one.event >= 0 and analysis.edited.names_deleted(one.text, one.event):
@@ -201,7 +205,8 @@ def _passed_since(event: int, analysis: Analysis) -> bool:
 def over_since(analysis: Analysis) -> Callable[[Statement], bool]:
     """Tells of a statement whether what it says was over soon: what the next edit fixed, how commits stood then."""
     events = analysis.events
-    edited = sorted({one.event for one in analysis.operations if one.action in (FileAction.EDIT, FileAction.CREATE)})
+    changes = {one.event for one in analysis.operations if one.action in (FileAction.EDIT, FileAction.CREATE)}
+    edited = sorted(changes | {run.event for run in analysis.runs if REPAIRS.search(run.key)})
     spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN]
     fixed = set()
     for number, following in pairwise((*spoken, len(events))):
@@ -223,7 +228,8 @@ _MAX_REMARK_CHARS = 200
 _IS_AMISS = pattern(
     r"\b(?:(?:is|are) (?:\w+ )?(?:not|missing|unused|stale|wrong|broken|outdated|undefined)|(?:is|are)n't|remains?"
     r"|not (?:imported|defined|declared|exported|called|passed|handled|updated|set|there)"
-    r"|(?:still|also) (?:has|have|needs?|says?|uses?))\b(?![^.!?\n]*\b(?:because|since|so)\b)",
+    r"|(?:still|also) (?:has|have|needs?|says?|uses?))\b(?![^.!?\n]*\b(?:because|since|so)\b)"
+    r"|^(?:\w+ ){1,3}(?:issues?|errors?|problems?)\W*$",
     re.IGNORECASE,
 )
 _OF_COMMITS = pattern(
@@ -240,6 +246,10 @@ _SAYS_FAILING = pattern(
     r"\b(?:tests?|build|lint\w*|checks?)\b[^.!?\n]{0,50}\b(?:fails|(?:is|are|keeps?|still) failing)\b"
     r"|\bfailing tests?\b",
     re.IGNORECASE,
+)
+# What is to be made, and may have been made since.
+_NOT_YET_MADE = pattern(
+    r"\b(?:do|does)(?: not|n['’]t) exist yet\b|\bnot yet (?:implemented|created|written|defined)\b", re.IGNORECASE
 )
 # `src/store.py:120`, `store.py:120-140`
 _LINE_OF_FILE = pattern(r"(?:^|[\s`(/])(?P<file>[\w.-]+\.\w+):\d+(?!\d*:\d)")

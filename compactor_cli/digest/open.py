@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.causes import Cause, is_unfixed
 from compactor_cli.digest.checklists import plan_items, with_details
-from compactor_cli.digest.checks import COMPILER_PLACE, TEST_FILE, brief, contains, is_test
+from compactor_cli.digest.checks import COMPILER_PLACE, REPAIRS, TEST_FILE, brief, contains, is_test
 from compactor_cli.digest.choices import asks, chosen_options, last_question, options_of
 from compactor_cli.digest.commands import NEVER_RAN, Run, acting_part, command_key, is_look, sent_words, shown
 from compactor_cli.digest.edits import PROSE, WRITING, debugging_lines, renamed_since
@@ -104,7 +104,7 @@ class _OpenItems:
     def _answered(self, event: Event, call: Event) -> None:
         is_done = not (event.is_error or event.is_refusal)
         if is_done and (call.name in ATTACHMENTS.plan_tools or (call.tool is ToolKind.EDIT and self.planning >= 0)):
-            # Who edits something that is no plan has left it by another way.
+            # Who edits anything else than a plan has left it by another way.
             is_plan = call.tool is ToolKind.EDIT and _argument(call, "file_path").endswith(PROSE)
             is_entered = call.name == ATTACHMENTS.plan_tools[0]
             self.planning = call.record if is_entered else self.planning if is_plan else -1
@@ -430,6 +430,7 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         ending = f"— {words.stop.join(filter(None, (state, explained)))}"
     elif error.other_way:
         how = f"{words.passed}{words.colon}" if is_test(error.command) else f"{words.instead} "
+        how = f"{words.fixed} " if REPAIRS.search(error.other_way) else how
         is_long = len(shown(error.other_way)) > _MAX_COMMAND_CHARS
         way = same_part(error.other_way, error.command) if is_long else error.other_way
         ending = f"→ {how}`{brief(way, _MAX_COMMAND_CHARS)}`"

@@ -442,6 +442,16 @@ def test_what_the_next_edit_mended_and_how_commits_stood_before_others_is_not_to
     assert stood in rendered(digest(conversation(*session)).summary)
 
 
+def test_what_a_check_that_repairs_put_right_and_what_was_not_made_yet_is_over() -> None:
+    found, missing = says("Formatting issues."), says("The store tests fail because the new tables don't exist yet.")
+    repaired = found, *ran("npm run lint:fix", "Fixed 2 files."), user("and the store?"), missing
+    shown_text = rendered(
+        digest(conversation(user("write the gauge"), *repaired, *EDIT, says("Made."), user("go on"))).summary
+    )
+    assert "Formatting issues." not in shown_text
+    assert "don't exist yet. (before the newest edits)" in shown_text
+
+
 def test_of_what_was_announced_what_is_left_as_it_is_stays() -> None:
     aim = "I'll add a seen set to relay.py."
     decided = "I'll resolve it by keeping the newer import of relay.py rather than the old one."

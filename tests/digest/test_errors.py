@@ -1182,6 +1182,13 @@ def test_a_file_that_a_shell_misses_is_not_brought_by_edits_of_others() -> None:
     ]
 
 
+def test_a_check_that_repairs_what_it_finds_is_what_fixed_it() -> None:
+    failed = ran("npm run lint", "Found 4 errors.", is_error=True)
+    assert shown(failed, ran("npm run lint:fix", "Fixed 4 files."))[1] == [
+        "`npm run lint`: Found 4 errors. → fixed by `npm run lint:fix`"
+    ]
+
+
 def test_a_check_that_came_past_a_missing_file_says_itself_what_is_wrong() -> None:
     missed = ran(
         "source .venv/bin/activate && pytest", "bash: .venv/bin/activate: No such file or directory", is_error=True
