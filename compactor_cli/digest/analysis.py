@@ -31,7 +31,7 @@ from compactor_cli.digest.files import FileOperation, FileState, file_operations
 from compactor_cli.digest.history import DigestTurn, finals, turns_of
 from compactor_cli.digest.language import FixedWords, detect, words_of
 from compactor_cli.digest.memory import Memory, parse, read_text
-from compactor_cli.digest.messages import COMMAND_ALONE, SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
+from compactor_cli.digest.messages import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
 from compactor_cli.digest.names import Labels
 from compactor_cli.digest.noise import progress_among
 from compactor_cli.digest.open import Attached, attached
@@ -196,7 +196,7 @@ def _listed_by_client(summary: Event, request: Request) -> Iterator[str]:
             words, asks_for_summary, _ = (quoted[0] if quoted else item.text).partition(ASKS_FOR_SUMMARY)
             alone = words.strip(' "“”')
             is_quoted = quoted or not (item.text.endswith(":") or _OF_THE_USER.match(item.text))
-            if is_quoted and alone and not (is_assent(alone) or COMMAND_ALONE.fullmatch(alone)):
+            if is_quoted and alone and not is_assent(alone):
                 words = f"{words[0]}{alone}{words[0].replace('“', '”')}" if quoted and asks_for_summary else words
                 yield words
 

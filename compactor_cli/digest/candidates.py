@@ -161,6 +161,7 @@ def _spoken_pieces(analysis: Analysis, chars: int, wordless: Sequence[Statement]
         # What is written of the work under way ends no turn yet.
         is_telling = is_final or events[number].turn == events[-1].turn
         base = base._replace(weight=base.weight * (final_factor if is_telling else 1.0))
+        is_offer = number + 1 < len(events) and events[number + 1].is_answer
         is_old = number < newest_cause.get(events[number].turn, -1)
         kind = {
             "is_final": is_final,
@@ -171,7 +172,8 @@ def _spoken_pieces(analysis: Analysis, chars: int, wordless: Sequence[Statement]
             "goes_on": number + 1 < len(events) and events[number + 1].turn == events[number].turn,
         }
         for one in _pieces(text, base, analysis.scores, focus, **kind):
-            if is_over(one):
+            # Of what a tool let the user choose from, the choice stands among what is settled.
+            if is_over(one) or (is_offer and one.form in (StatementForm.ITEM, StatementForm.ROW)):
                 continue
             mark = standing(one, analysis)
             is_doubted = mark == analysis.words.overruled or (is_old and finds_cause(one.text))

@@ -28,7 +28,7 @@ _MAX_CALL_CHARS = 100
 _MAX_LASTING_CHARS = 1_200
 # A request of fewer words needs those before it.
 _MIN_WORDS = 3
-COMMAND_ALONE = pattern(r"/\S*(?:\s+\S+){0,2}\s*")
+_COMMAND_ALONE = pattern(r"/\S*(?:\s+\S+){0,2}\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
                 interrupts=(is_at_work or event.interjects) and not is_refusal,
                 is_answer=event.is_answer,
             )
-            may_reply = event.is_answer or (len(text) <= MAX_REPLY_CHARS and not COMMAND_ALONE.fullmatch(text))
+            may_reply = event.is_answer or (len(text) <= MAX_REPLY_CHARS and not _COMMAND_ALONE.fullmatch(text))
             if before is not None:
                 replies_to = _replied_to(message, before) if may_reply else ""
                 message = replace(message, replies_to=replies_to, asked=before.record)

@@ -273,14 +273,14 @@ class TestUpdate:
 
     def test_of_what_a_clients_summary_tells_of_the_user_the_quotation_alone_is_the_users_words(self) -> None:
         told = '- First message: "Move every service to port 8443" - the only one\n- User gave a plan of eight steps'
-        # Nor are the client's own: by which it asks for the summary, and a command of it.
-        told += '\n- "/model"\n- "Close the old port, too. Your task is to create a detailed summary of the talk..."'
+        # Nor are the client's own, by which it asks for the summary.
+        told += '\n- "Close the old port, too. Your task is to create a detailed summary of the talk..."'
         text = f"1. Primary Request and Intent:\n- Ports\n6. All user messages:\n{told}"
         asked = request(conversation(summary(text, "claude-code"), says("Going on."), user("ok go on")), 600)
         one = Digest().summarise(replace(asked, read_client=read_client))
         lines = (*texts(one, Section.TASK), *texts(one, Section.USER))
         assert any(line.endswith('"Close the old port, too."') for line in lines)
-        assert not any("/model" in line or "Your task" in line for line in lines)
+        assert not any("Your task" in line for line in lines)
         assert any(line.endswith('"Move every service to port 8443"') for line in lines)
         assert not any("eight steps" in line or "the only one" in line for line in lines)
 

@@ -855,3 +855,17 @@ def test_a_check_that_passed_and_a_wrong_call_are_no_lines_of_what_happened() ->
     found = [one.text for one in candidates_of(read(user("how?"), *passed, *wrong, *looked), 2_000)]
     assert "4f1c2aa gauge" in found
     assert not any("passed" in text or "option" in text or "usage" in text for text in found)
+
+
+def test_what_the_user_could_choose_from_is_not_told_beside_the_choice() -> None:
+    options = [
+        {"label": "The early boat", "description": "leaves at six"},
+        {"label": "The late boat", "description": "waits"},
+    ]
+    asked = [{"question": "Which boat shall be booked?", "options": options}]
+    chosen = 'User has answered your questions: "Which boat shall be booked?"="You decide". You can now go.'
+    choice = call("AskUserQuestion", "1", questions=asked), answer(chosen, "1")
+    looked_up = call("get_boats", "2", harbour="Tide"), answer('{"boats": ["early", "late"]}', "2")
+    found = read(user("book a boat for me, please"), *looked_up, *choice, says("Which seat would you like?"))
+    assert found.is_dialogue
+    assert not any("leaves at six" in one.text for one in candidates_of(found, 4_000))
