@@ -364,12 +364,18 @@ def cut_lists(group: Sequence[Statement]) -> Iterator[tuple[int, Mark]]:
     for places in shown.values():
         first, last = group[places[0]], group[places[-1]]
         # A gap after the entry that it stands below is shown as one.
-        if not (first.opens or (places[0] and _is_below(group[places[0] - 1], first))):
+        above = group[places[0] - 1] if places[0] else None
+        if not (first.opens or (above and (_is_below(above, first) or _follows(above, first)))):
             yield first.place, Mark(before=f"{ELLIPSIS} ")
         if not last.closes:
             below = takewhile(lambda pair: _is_below(*pair), pairwise(group[places[-1] :]))
             *_, (_, end) = [(last, last), *below]
             yield end.place, Mark(after="" if end.text.endswith(ELLIPSIS) else f" {ELLIPSIS}")
+
+
+def _follows(below: Statement, one: Statement) -> bool:
+    """Whether an entry of a list comes right after the last thing that stands under the one before it."""
+    return below.lead.startswith(f"{one.lead}\n") and one.place <= below.place + below.span
 
 
 def _is_below(above: Statement, one: Statement) -> bool:

@@ -472,15 +472,17 @@ def _introduced(line: str, below: str) -> tuple[list[str], str]:
 def list_ends(found: Sequence[tuple[str, StatementForm, str]]) -> list[tuple[bool, bool]]:
     """Of each statement of a text whether nothing stands between its lead and it, and none of its list after it.
 
-    Where nothing leads it, only entries of lists stand before one.
+    Where nothing leads it, only entries of lists stand before one. What stands below an entry is of its list.
     """
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     for place, (_, form, lead) in enumerate(found):
-        if lead or form in _ENTRIES:
-            first.setdefault(lead, place)
-        if form in _ENTRIES:
-            last[lead] = place
+        leads = lead.split("\n")
+        for of_list in ("\n".join(leads[:depth]) for depth in range(1, len(leads) + 1)):
+            if lead or form in _ENTRIES:
+                first.setdefault(of_list, place)
+            if form in _ENTRIES:
+                last[of_list] = place
     ends: list[tuple[bool, bool]] = []
     for place, (_, form, lead) in enumerate(found):
         is_entry = form in _ENTRIES

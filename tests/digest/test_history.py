@@ -869,3 +869,12 @@ def test_what_the_user_could_choose_from_is_not_told_beside_the_choice() -> None
     found = read(user("book a boat for me, please"), *looked_up, *choice, says("Which seat would you like?"))
     assert found.is_dialogue
     assert not any("leaves at six" in one.text for one in candidates_of(found, 4_000))
+
+
+def test_an_entry_below_what_was_left_out_does_not_stand_right_under_the_heading() -> None:
+    text = (
+        "## Levels\n\n4. The gauge reads:\n   - the low one\n   - the high one\n\n5. The clock is kept.\n\nIt is all."
+    )
+    found = [*statements_of(text)]
+    opens = {piece: opens for (piece, *_), (opens, _) in zip(found, list_ends(found), strict=True)}
+    assert [opens[piece] for piece in ("the low one", "5. The clock is kept.")] == [True, False]
