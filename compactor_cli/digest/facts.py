@@ -18,7 +18,7 @@ from compactor_cli.digest.commands import (
     asks_for_help,
     never_ran,
 )
-from compactor_cli.digest.failures import OF_ONE_USE, fails_later, is_shown
+from compactor_cli.digest.failures import OF_ONE_USE, fails_later, is_shown, programs_of
 from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.services import call_items
@@ -72,7 +72,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         if run.changes_world or is_test(run.command) or not _is_past(run, shown_last)
         if run.changes_world or not analysis.edited.names_deleted(run.command, run.event)
         if not _is_shown_elsewhere(run, stated, analysis.work.branch)
-        if not fails_later(run, analysis.errors, len(analysis.events))
+        if not (fails_later(run, analysis.errors, len(analysis.events)) or _is_overcome(run, analysis.runs))
         if not (is_throwaway(f"{elsewhere.get(run.event, '')}/") or _IN_PASSING.search(run.key))
     ]
     items = [
@@ -140,6 +140,19 @@ def _is_of_removed(run: Run, removed: Mapping[str, int]) -> bool:
     is_look = not (run.changes_world or is_test(run.command))
     named = _NAME_OF_ONE.findall(f"{run.command}\n{run.line}")
     return is_look and any(removed.get(name, -1) > run.event for name in named)
+
+
+def _is_overcome(run: Run, runs: Sequence[Run]) -> bool:
+    """Whether a program that failed went well since, or what moves the work tree did by another command."""
+    if run.outcome is not CommandOutcome.FAILED or run.changes_world or is_test(run.command):
+        return False
+    own = {*programs_of(run.command)}
+    own |= _MOVES_WORK_TREE if own & _MOVES_WORK_TREE else frozenset()
+    later = (one for one in runs if one.event > run.event and one.outcome is CommandOutcome.OK)
+    return any(not own.isdisjoint(programs_of(one.command)) for one in later)
+
+
+_MOVES_WORK_TREE = frozenset(f"git {command}" for command in ("switch", "checkout", "pull", "merge", "rebase", "reset"))
 
 
 class _ShownLast(dict[str, int]):

@@ -375,10 +375,10 @@ def _is_tried_again(run: Run, later: Sequence[Run], *, is_edited: bool) -> bool:
     where it is the same to the letter."""
     if not _is_outward(run.command):
         return False
-    programs, words = set(_programs(acting_part(run.command))), _from_outward(run.command)
+    programs, words = set(programs_of(acting_part(run.command))), _from_outward(run.command)
     failed = [one for one in later if one.outcome is CommandOutcome.FAILED]
     return any(
-        (is_edited and bool(programs) and programs.issubset(_programs(acting_part(one.command))))
+        (is_edited and bool(programs) and programs.issubset(programs_of(acting_part(one.command))))
         or (words and one.command.endswith(words))
         for one in failed
     )
@@ -562,7 +562,7 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
     Of what was to be handed to others, as a commit or a push, any later one: what stood around it is no way to that.
     """
     is_outward = _is_outward(run.command)
-    first = next(iter(_programs(acting_part(run.command) if is_outward else run.command)), "")
+    first = next(iter(programs_of(acting_part(run.command) if is_outward else run.command)), "")
     if NEVER_RAN.search(run.line):
         first = first.partition(" run ")[0]  # the task may have another name
     for other in later[: None if is_outward else _MAX_STEPS_TO_OTHER_WAY]:
@@ -572,18 +572,18 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
             continue
         if NEVER_RAN.search(run.line) and run.key.endswith(f" {other.key}"):
             return other  # without what ran it
-        if first and any(f"{one} ".startswith(f"{first} ") for one in _programs(other.command)):
+        if first and any(f"{one} ".startswith(f"{first} ") for one in programs_of(other.command)):
             return other
     return None
 
 
 def same_part(command: str, failed: str) -> str:
     """The part of a chain that calls the program which failed, the last of its own chain; else the whole."""
-    program = next(reversed(_programs(failed)), " ")
+    program = next(reversed(programs_of(failed)), " ")
     return next((part for part in command.split(" && ") if program in part), command)
 
 
-def _programs(command: str) -> Sequence[str]:
+def programs_of(command: str) -> Sequence[str]:
     """The programs of a command line in order, those with subcommands with theirs; what only shows or enters aside."""
     found: list[str] = []
     for segment in map(without_runner, segments(unquoted(command))):

@@ -116,7 +116,7 @@ def history_items(
     items: list[Item] = []
     by_turn: dict[int, list[Statement]] = {}
     for statement in taken:
-        if statement.event >= 0:
+        if statement.event >= 0 and not _is_of_summary(statement, analysis):
             by_turn.setdefault(analysis.events[statement.event].turn, []).append(statement)
     messages = {message.turn: message for message in analysis.messages if not message.stopped}
     for turn in analysis.turns:
@@ -211,7 +211,10 @@ def _exchange(statements: Sequence[Statement], depth: int, analysis: Analysis) -
 
 
 def remembered_items(taken: Sequence[Statement], analysis: Analysis) -> tuple[Item, ...]:
-    """Statements of records that are gone, under the labels they had; verdicts with a mark where code changed since."""
+    """Statements of records that are gone, under the labels they had, then those of other clients' summaries.
+
+    Verdicts have a mark where code changed since.
+    """
     is_changed = analysis.code_changed_at >= 0
     remembered = [
         one._replace(text=f"{one.text} ({analysis.words.older})")
@@ -220,7 +223,12 @@ def remembered_items(taken: Sequence[Statement], analysis: Analysis) -> tuple[It
         for one in taken
         if one.event < 0
     ]
-    return tuple(_grouped(remembered, 0, None))
+    theirs = (one for one in taken if one.event >= 0 and _is_of_summary(one, analysis))
+    return (*_grouped(remembered, 0, None), *_grouped(theirs, 0, analysis))
+
+
+def _is_of_summary(one: Statement, analysis: Analysis) -> bool:
+    return analysis.events[one.event].kind is EventKind.SUMMARY
 
 
 def turn_lines(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> dict[int, Item]:

@@ -271,6 +271,14 @@ class TestUpdate:
         assert rendered(one.summary).count(first) == rendered(one.summary).count(second) == 1
         assert "8. Current Work: (before the newest edits)" in rendered(one.summary)
 
+    def test_what_a_clients_summary_states_is_no_part_of_what_happened(self) -> None:
+        cause = "The gauge reads twice an hour, because the clock of the harbour runs in local time"
+        text = f"1. Primary Request:\n- Ports\n4. Errors and fixes:\n- {cause}\n8. Current Work:\n- The gauge"
+        asked = conversation(summary(text, "claude-code"), user("why does it read twice?"), says("Look at the clock."))
+        one = Digest().summarise(replace(request(asked, 150), read_client=read_client))
+        assert cause in "\n".join(texts(one, Section.PREVIOUS))
+        assert cause not in "\n".join(texts(one, Section.HISTORY))
+
     def test_of_what_a_clients_summary_tells_of_the_user_the_quotation_alone_is_the_users_words(self) -> None:
         told = '- First message: "Move every service to port 8443" - the only one\n- User gave a plan of eight steps'
         # Nor are the client's own, by which it asks for the summary.

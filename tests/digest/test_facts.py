@@ -608,3 +608,11 @@ def test_a_commit_whose_result_nobody_has_seen_is_not_denied() -> None:
     branch = ran("git branch --show-current", "utc")
     assert facts(user("store it"), edit, branch)[0] == "branch utc, no commit in these records"
     assert facts(user("store it"), edit, branch, call("Bash", "c", command="git commit -am x"))[0] == "branch utc"
+
+
+def test_what_failed_and_went_well_since_or_was_done_by_another_command_is_no_fact() -> None:
+    pull = ran("git switch main && git pull --ff-only", "fatal: Not possible to fast-forward, aborting.", is_error=True)
+    reset = ran("git reset --hard origin/main", "HEAD is now at 4f1c2aa Store UTC")
+    found = texts(digest(conversation(user("take the newest"), *pull, *reset, says("Taken."))), Section.COMMANDS)
+    assert any("git reset" in line for line in found)
+    assert not any("fast-forward" in line for line in found)
