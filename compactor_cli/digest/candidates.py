@@ -197,12 +197,12 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
     events, places = analysis.events, analysis.scores.table.lines.numbers
     # What was shown without a call stands for itself.
     shown = (
-        (number if event.is_of_written_code else event.call, event)
+        (number if event.is_of_written_code else event.call, number, event)
         for number, event in enumerate(events)
         if event.kind is EventKind.RESULT and not (event.of_client or event.is_refusal)
     )
     passed = passed_checks(analysis.runs)
-    for call, result in islice(reversed([*shown]), _MAX_ANSWERS):
+    for call, number, result in islice(reversed([*shown]), _MAX_ANSWERS):
         if call in passed:
             continue  # that it passed stands with the facts
         if not (result.is_of_written_code or events[call].tool in (ToolKind.COMMAND, ToolKind.READ)):
@@ -213,7 +213,7 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
         is_short = len(lines) <= _MAX_ANSWER_LINES and len(text) <= _MAX_ANSWER_CHARS
         if not is_short or is_noise(text) or ATTACHMENTS.started.search(text):
             continue
-        label = analysis.labels[call].text
+        label = analysis.labels[number].text
         if text not in label:
             weight = wordless[call].weight * (OUTPUT_FACTOR if label else FINAL_FACTOR)
             base = wordless[call]._replace(form=StatementForm.OUTPUT, label=label, weight=weight)

@@ -102,10 +102,13 @@ def _tool_label(call: Event) -> str:
 def call_words(call: Event, max_chars: int, mark: str = "") -> str:
     """A call by what it does: its command in at most ``max_chars``, a ``mark`` on either side, else its name and file.
 
-    The name and the file are whole, however long; of what reads a part of the file, which part.
+    The name and the file are whole, however long; of what reads a part of the file, which part. Of a search what it
+    looks for.
     """
     if command := shown(command_of(call.arguments)) if call.tool is ToolKind.COMMAND else "":
         return f"{mark}{opening(command, max_chars)}{mark}"
+    if is_search(call) and (pattern := argument(call.arguments, _LOOKUP_KEYS[:1])):
+        return f"{call.name} {opening(pattern, max_chars)}"
     patched = dict.fromkeys(path for _, path in patched_files(patch_of(call)))
     name = "apply_patch" if patched else call.name
     given = call.arguments if isinstance(call.arguments, Mapping) and call.tool is ToolKind.READ else {}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from conversation import answer, call, events_of
+from conversation import answer, call, conversation, digest, events_of, says, texts, user
 from digest_events import event
 
 from compactor_cli.digest.events import EventKind
 from compactor_cli.digest.names import Labels, short_names
 from compactor_cli.digest.tools import ToolKind
+from compactor_cli.model.summary import Section
 
 EVENTS = [
     event(EventKind.USER, "Fix it."),
@@ -59,3 +60,15 @@ def test_a_search_that_found_nothing_is_named_with_where_it_looked() -> None:
     assert Labels(events_of(*look))[1].text == "Grep drift (*_test.go)"
     look = call("Grep", "g", pattern="drift", glob="*_test.go"), answer("a_test.go:3: drift = 1", "g")
     assert Labels(events_of(*look))[1].text == "Grep drift"
+
+
+def test_of_a_search_under_way_it_is_told_what_it_looks_for() -> None:
+    looks = call("Grep", "g", pattern="type GaugeState struct", path="tide/gauge")
+    found = digest(conversation(user("where is the state?"), says("I look for it."), looks))
+    assert "No result seen of: Grep type GaugeState struct" in texts(found, Section.TASK)
+
+
+def test_where_a_search_found_nothing_is_told_with_it() -> None:
+    looks = call("Grep", "g", pattern="drift", glob="*_test.go"), answer("No matches found", "g")
+    found = digest(conversation(user("is drift tested?"), *looks, says("It is not."), user("go on"), says("On it.")))
+    assert "Grep drift (*_test.go): No matches found" in texts(found, Section.HISTORY)
