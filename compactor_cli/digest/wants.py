@@ -391,6 +391,7 @@ def _user_item(message: UserMessage, text: str, analysis: Analysis) -> Item:
     return Item(text=text, records=records_of((message.record, *records)))
 
 
+_MAX_LISTED = 6
 # How a few words begin that say nothing without what they reply to.
 _POINTS_BACK = pattern(r"\W*(?:no|nope|not|that|this|it|those|these|wait|instead)\b", re.IGNORECASE)
 
@@ -421,6 +422,9 @@ def _affordable(
 ) -> list[UserMessage]:
     """The messages that can have a useful size: the first, then the newest, what reaches far before its age."""
     kept = min((event.record for event in analysis.kept if event.kind is EventKind.USER), default=1 << 40)
+    # What another client's summary lists is served, most of it; what is said for good still holds.
+    served = {*[one for one in messages if one.is_listed and not lasting(one.text)][:-_MAX_LISTED]}
+    messages = [one for one in messages if one not in served]
     first = next((one for one in messages[:1] if one.record < kept), None)
 
     def rank(message: UserMessage) -> float:

@@ -271,6 +271,27 @@ class TestUpdate:
         assert rendered(one.summary).count(first) == rendered(one.summary).count(second) == 1
         assert "8. Current Work: (before the newest edits)" in rendered(one.summary)
 
+    def test_of_the_messages_that_a_clients_summary_lists_the_newest_stand_and_what_is_meant_for_good(self) -> None:
+        asked = [f'- "Gauge {number} of the harbour is to be moved to the crane"' for number in range(20)]
+        rule = '- "Never touch the live database of the harbour"'
+        more = [f"- The crane of pier {number} reads the gauge of the harbour once an hour" for number in range(60)]
+        text = "\n".join(
+            (
+                "1. Primary Request:",
+                "- Ports",
+                "2. Key Technical Concepts:",
+                *more,
+                "6. All user messages:",
+                rule,
+                *asked,
+            )
+        )
+        session = conversation(summary(text, "claude-code"), user("go on with the next one"), says("Going on."))
+        one = Digest().summarise(replace(request(session, 500), read_client=read_client))
+        lines = "\n".join((*texts(one, Section.TASK), *texts(one, Section.USER)))
+        assert [number for number in range(20) if f"Gauge {number} " in lines] == [*range(20)][-6:]
+        assert "Never touch the live database" in lines
+
     def test_what_a_clients_summary_states_is_no_part_of_what_happened(self) -> None:
         cause = "The gauge reads twice an hour, because the clock of the harbour runs in local time"
         text = f"1. Primary Request:\n- Ports\n4. Errors and fixes:\n- {cause}\n8. Current Work:\n- The gauge"
