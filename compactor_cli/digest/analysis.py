@@ -112,7 +112,8 @@ class Analysis:
     def newest_thought(self) -> Event | None:
         """What the assistant thought last; None where somebody has written something since."""
         at, thought = self.thoughts[-1] if self.thoughts else (-1, None)
-        is_answered = any(event.kind in (EventKind.USER, EventKind.SUMMARY) for event in self.events[at + 1 :])
+        written = (EventKind.USER, EventKind.SUMMARY, EventKind.ASSISTANT)
+        is_answered = any(event.kind in written for event in self.events[at + 1 :])
         return None if is_answered else thought
 
 

@@ -25,6 +25,7 @@ from compactor_cli.digest.cleaning import (
     without_prompt,
     without_removed,
 )
+from compactor_cli.digest.statements import ELLIPSIS, sentences
 from compactor_cli.digest.tools import (
     COMMAND_KEYS,
     REPORTING_TOOLS,
@@ -59,6 +60,7 @@ from compactor_cli.formats.client_signs import (
     written_call,
 )
 from compactor_cli.formats.harness import refusal, user_text
+from compactor_cli.model.patterns import pattern
 from compactor_cli.model.transcript import Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
 
@@ -146,20 +148,34 @@ def unsaid_thoughts(
 ) -> tuple[tuple[int, Event], ...]:
     """What the assistant thought in these records and wrote nothing after, each with the place of the event before it.
 
-    Agents may call one tool after another without a word. What other thoughts came to, the messages of their turn hold.
+    Agents may call one tool after another without a word. What other thoughts came to, the messages of their turn hold;
+    while the newest turn goes on, its short ones only say what comes next: what was found amiss by then is thought.
     What a tool to think with was given is a thought like any other. ``strip``: see `Directories`.
     """
     records = [event.record for event in events]
-    spoken = {event.turn: event.record for event in events if event.kind is EventKind.ASSISTANT}
+    spoken = [event for event in events if event.kind is EventKind.ASSISTANT]
+    last = {event.turn: event.record for event in spoken}
+    is_telling = (event for event in spoken if event.turn != events[-1].turn or len(event.text) >= _MIN_TELLING_CHARS)
+    heard = {event.turn: event.record for event in is_telling}
     found: list[tuple[int, Event]] = []
     for index in indices if events else ():
         message = transcript.messages[index]
         thought = "\n".join(map(_thought, message.parts)).strip()
         at = max(0, bisect_left(records, index) - 1)
-        if thought and not message.is_meta and spoken.get(events[at].turn, -1) < index:
+        if thought and not message.is_meta and heard.get(events[at].turn, -1) < index:
             text = strip(straightened(plain(thought)))
-            found.append((at, Event(kind=EventKind.ASSISTANT, record=index, text=text, turn=events[at].turn)))
+            if index < last.get(events[at].turn, -1):
+                text = f" {ELLIPSIS} ".join(filter(_FINDS_AMISS.search, sentences(text)))
+            if text:
+                found.append((at, Event(kind=EventKind.ASSISTANT, record=index, text=text, turn=events[at].turn)))
     return tuple(found)
+
+
+_MIN_TELLING_CHARS = 200
+_FINDS_AMISS = pattern(
+    r"\b(?:is|are) (?:actually |simply )?(?:wrong|missing|outdated|incorrect|stale)\b|\bmismatch"
+    r"|\b(?:a (?:gap|bug)|to flag)\b|\bdo(?:es)?(?:n['’]t| not) (?:match|mention)\b"
+)
 
 
 def _thought(part: Part) -> str:

@@ -878,3 +878,20 @@ def test_an_entry_below_what_was_left_out_does_not_stand_right_under_the_heading
     found = [*statements_of(text)]
     opens = {piece: opens for (piece, *_), (opens, _) in zip(found, list_ends(found), strict=True)}
     assert [opens[piece] for piece in ("the low one", "5. The clock is kept.")] == [True, False]
+
+
+def test_what_a_thought_finds_amiss_is_told_while_the_turn_goes_on_and_left_to_its_last_message_then() -> None:
+    found = "The comment of the clock is wrong, it reads in local time."
+    thought = thinks(f"I read the gauge. {found} Let me go on with the crane of the harbour.")
+    work = (
+        user("review the gauge"),
+        thought,
+        *ran("cat gauge.py", "x"),
+        says("Let me look at the crane."),
+        *ran("ls", ""),
+    )
+    going_on = "\n".join(texts(digest(conversation(*work), 900), Section.HISTORY))
+    assert f"thought: {found}" in going_on
+    assert "go on with the crane" not in going_on
+    done = says("I have read it all: the gauge and the crane work as the plan says, and nothing is left open. " * 3)
+    assert found not in "\n".join(texts(digest(conversation(*work, done), 900), Section.HISTORY))
