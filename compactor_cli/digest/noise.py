@@ -301,10 +301,7 @@ def is_amid_code(text: str) -> bool:
 
 _CODE_MARKS = frozenset("=(){};[]<>")
 # An entry of a literal (`createdAt: row.created_at,`), and a value with a name of its own inside of a function.
-_ENTRY = re.compile(
-    r"[A-Za-z_$][\w$.]*(?:\??:\s+\S.*)?,$|[A-Za-z_$][\w$]*(?:\?: \w[\w.<>\[\]]*|:)$"
-    r"|[A-Z]\w*\s+[*\[\]]*(?:string|bool|u?int\d*|float\d\d|byte|error|any|map\[\S+|time\.\w+)(?:\s+`.*`)?$"
-)
+_ENTRY = re.compile(r"[A-Za-z_$][\w$.]*(?:\??:\s+\S.*)?,$|[A-Za-z_$][\w$]*(?:\?: \w[\w.<>\[\]]*|:)$")
 _LOCAL = re.compile(r"const (?:[a-z]\w*|[\[{][^=]*) = (?!(?:async )?(?:\(|function\b|\w+ =>))")
 
 

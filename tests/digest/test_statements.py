@@ -197,7 +197,6 @@ def test_a_link_to_a_file_is_quoted_as_the_path() -> None:
         ("createdAt: row.created_at,", True),
         ("commitSha,", True),
         ("EntireID:       entireID,", True),
-        ("ProjectDir string", True),
         ("limits?: Limits", True),
         ("const row = await store.read(id);", True),
         ("const read = async (id: string) => {", False),
