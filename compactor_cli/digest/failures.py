@@ -219,10 +219,7 @@ def find_errors(
 
 
 def _came_to_it(run: Run, later: Sequence[Run]) -> bool:
-    """Whether a run missed a file on its way (`source .venv/bin/activate && …`), and a later one did not, nor passed.
-
-    What that one says counts.
-    """
+    """Whether a run missed a file on its way, and a later one neither did nor passed: what that one says counts."""
     failing = (one for one in later if one.outcome is not CommandOutcome.OK)
     came = (one for one in failing if one.output.strip() and run.line not in one.output)
     return run.key != run.command and _MISSED.search(run.line) is not None and any(_runs(one, run) for one in came)
@@ -583,6 +580,7 @@ def same_part(command: str, failed: str) -> str:
     return next((part for part in command.split(" && ") if program in part), command)
 
 
+@lru_cache(maxsize=1 << 12)
 def programs_of(command: str) -> Sequence[str]:
     """The programs of a command line in order, those with subcommands with theirs; what only shows or enters aside."""
     found: list[str] = []
@@ -592,7 +590,7 @@ def programs_of(command: str) -> Sequence[str]:
             # `pip3` is another name of `pip`; of `npm run lint` the task is what runs.
             named = 1 if words[0] not in RUNNERS else 3 if words[1:2] == ["run"] else 2
             found.append(" ".join((words[0].rstrip("0123456789."), *words[1:named])))
-    return found
+    return tuple(found)
 
 
 # A script on the command line is never run again.

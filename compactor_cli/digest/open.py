@@ -88,26 +88,30 @@ class _OpenItems:
     def _called(self, event: Event) -> None:
         if event.name in ATTACHMENTS.stop_tools:
             self.running.pop(background_id(event.arguments), None)
-        elif event.tool is ToolKind.COMMAND and (ends := _ENDS.findall(command_of(event.arguments))):
-            works = {key: f"{work.about} {self.commands.get(key, '')}" for key, work in self.running.items()}
-            named = {key for key, text in works.items() if any(word in text for word in _WORD.findall(" ".join(ends)))}
-            # By a port or a number it is not said which one: it is a server that has a port.
-            is_named = any("pkill" in end or "killall" in end for end in ends)
-            for key in named or (key for key, text in works.items() if not is_named and _SERVES.search(text)):
-                self.running.pop(key)
 
     def _load(self, name: str, record: int) -> None:
         known = next((one for one in self.skills if one.rpartition(":")[2] == name), name)
         if name:
             self.skills[known] = self.skills.pop(known, record)
 
+    def _ended(self, ends: Sequence[str]) -> None:
+        """Leaves out what commands ended; by a port or a number it is not said which one: it is a server."""
+        works = (
+            {key: f"{work.about} {self.commands.get(key, '')}" for key, work in self.running.items()} if ends else {}
+        )
+        named = {key for key, text in works.items() if any(word in text for word in _WORD.findall(" ".join(ends)))}
+        is_named = any("pkill" in end or "killall" in end for end in ends)
+        for key in named or {key for key, text in works.items() if not is_named and _SERVES.search(text)}:
+            self.running.pop(key)
+
     def _answered(self, event: Event, call: Event) -> None:
         is_done = not (event.is_error or event.is_refusal)
-        if is_done and (call.name in ATTACHMENTS.plan_tools or (call.tool is ToolKind.EDIT and self.planning >= 0)):
-            # Who edits anything else than a plan has left it by another way.
-            is_plan = call.tool is ToolKind.EDIT and _argument(call, "file_path").endswith(PROSE)
-            is_entered = call.name == ATTACHMENTS.plan_tools[0]
-            self.planning = call.record if is_entered else self.planning if is_plan else -1
+        if is_done and call.name in ATTACHMENTS.plan_tools:
+            self.planning = call.record if call.name == ATTACHMENTS.plan_tools[0] else -1
+        elif is_done and call.tool is ToolKind.EDIT and not _argument(call, "file_path").endswith(PROSE):
+            self.planning = -1  # who edits anything else than a plan has left it by another way
+        elif is_done and call.tool is ToolKind.COMMAND:
+            self._ended(_ENDS.findall(command_of(call.arguments)))
         if call.name == ATTACHMENTS.skill_tool and is_done:
             self._load(_argument(call, "skill") or _argument(call, "command"), call.record)
         elif call.of_client and (name := skill_read(call.tool, call.arguments)):
