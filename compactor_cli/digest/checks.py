@@ -133,6 +133,14 @@ _ADDS = pattern(
 )
 
 
+def leaves_some(run: Run) -> bool:
+    """Whether a check that repairs what it finds says that it left something."""
+    return REPAIRS.search(run.key) is not None and _LEFT.search(run.output) is not None
+
+
+_LEFT = pattern(r"^\W*Found [1-9]\d* (?:errors?|warnings?)\.?\s*$|\b[1-9]\d* remaining\b", re.MULTILINE)
+
+
 def selects_some(words: Sequence[str]) -> bool:
     """Whether an option chooses some of the tests only."""
     is_marked = "-m" in words and "pytest" in words[: words.index("-m")]

@@ -29,6 +29,7 @@ from compactor_cli.digest.checks import (
     is_about,
     is_test,
     languages_checked,
+    leaves_some,
     may_look_at,
     places_in,
     places_line,
@@ -351,7 +352,7 @@ def _is_gone(run: Run, other: Run, read: _Reader) -> bool:
         text = read(other.output).text if is_shown else ""
         return bool(text) and not any(one in text for one in _failure(run.line)[1])
     if other.outcome is CommandOutcome.OK:
-        return _runs(other, run)
+        return _runs(other, run) and not leaves_some(other)
     if not (is_test(run.command) or places_in(run.output)):
         return False
     tests, messages = read(run.output).failing, _failure(run.line)[1]

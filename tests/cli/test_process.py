@@ -235,8 +235,15 @@ def test_a_signal_that_comes_while_it_loads_ends_it_without_a_traceback(entry: s
 
 
 def _stopped(number: int, arguments: list[str], folder: Path) -> int:
-    """Start, wait until something was archived, send the signal; the code it ended with."""
-    process = subprocess.Popen(command(*arguments), start_new_session=True)
+    """Start, wait until something was archived, send the signal; the code it ended with.
+
+    Whoever runs the tests may ignore the signal (`nohup`), and what is started would, too.
+    """
+
+    def hears() -> None:
+        signal.signal(number, signal.SIG_DFL)
+
+    process = subprocess.Popen(command(*arguments), start_new_session=True, preexec_fn=hears)
     deadline = time.monotonic() + 60
     while not any(folder.rglob(".transcripts/*")) and time.monotonic() < deadline and process.poll() is None:
         time.sleep(0.01)

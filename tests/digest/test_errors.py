@@ -1187,6 +1187,8 @@ def test_a_check_that_repairs_what_it_finds_is_what_fixed_it() -> None:
     assert shown(failed, ran("npm run lint:fix", "Fixed 4 files."))[1] == [
         "`npm run lint`: Found 4 errors. → fixed by `npm run lint:fix`"
     ]
+    left = ran("npm run lint:fix", "Skipped 1 suggested fix.\nFixed 3 files.\nFound 1 warning.")
+    assert shown(failed, left) == (["`npm run lint`: Found 4 errors. — failing when last run"], [])
 
 
 def test_a_check_that_came_past_a_missing_file_says_itself_what_is_wrong() -> None:
