@@ -42,10 +42,14 @@ _NAME_CHARS = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundWork:
-    """Something that runs in the background: its id, what it is to do, and the record that started it (-1: carried)."""
+    """Something that runs in the background: its id, what it is to do, and the record that started it (-1: carried).
+
+    ``command``: the command line that it was started with, where it was one.
+    """
 
     id: str
     about: str
+    command: str = ""
     record: int = -1
 
 
@@ -66,7 +70,6 @@ class _OpenItems:
     skills: dict[str, int] = field(default_factory=dict)
     running: dict[str, BackgroundWork] = field(default_factory=dict)
     waited: set[str] = field(default_factory=set)  # what ran only to wait for something
-    commands: dict[str, str] = field(default_factory=dict)  # by which it was started
     planning: int = -1
 
     def read(self, events: Sequence[Event], event: Event) -> None:
@@ -94,24 +97,24 @@ class _OpenItems:
         if name:
             self.skills[known] = self.skills.pop(known, record)
 
-    def _ended(self, ends: Sequence[str]) -> None:
-        """Leaves out what commands ended; by a port or a number it is not said which one: it is a server."""
-        works = (
-            {key: f"{work.about} {self.commands.get(key, '')}" for key, work in self.running.items()} if ends else {}
-        )
-        named = {key for key, text in works.items() if any(word in text for word in _WORD.findall(" ".join(ends)))}
-        is_named = any("pkill" in end or "killall" in end for end in ends)
-        for key in named or {key for key, text in works.items() if not is_named and _SERVES.search(text)}:
-            self.running.pop(key)
+    def _end(self, ends: Sequence[str]) -> None:
+        """Leaves out what these parts of a command ended; a port or a number does not tell which one: a server."""
+        words = _WORD.findall(" ".join(ends))
+        works = {key: f"{work.about} {work.command}" for key, work in self.running.items()}
+        ended = {key for key, text in works.items() if any(word in text for word in words)}
+        if not (ended or any("pkill" in end or "killall" in end for end in ends)):
+            ended = {key for key, text in works.items() if _SERVES.search(text)}
+        self.running = {key: work for key, work in self.running.items() if key not in ended}
 
     def _answered(self, event: Event, call: Event) -> None:
         is_done = not (event.is_error or event.is_refusal)
+        command = command_of(call.arguments) if call.tool is ToolKind.COMMAND else ""
         if is_done and call.name in ATTACHMENTS.plan_tools:
             self.planning = call.record if call.name == ATTACHMENTS.plan_tools[0] else -1
         elif is_done and call.tool is ToolKind.EDIT and not _argument(call, "file_path").endswith(PROSE):
             self.planning = -1  # who edits anything else than a plan has left it by another way
-        elif is_done and call.tool is ToolKind.COMMAND:
-            self._ended(_ENDS.findall(command_of(call.arguments)))
+        elif is_done and (ends := _ENDS.findall(command)):
+            self._end(ends)
         if call.name == ATTACHMENTS.skill_tool and is_done:
             self._load(_argument(call, "skill") or _argument(call, "command"), call.record)
         elif call.of_client and (name := skill_read(call.tool, call.arguments)):
@@ -122,11 +125,11 @@ class _OpenItems:
             key = found[1]
             about = _argument(call, "description") or head(one_line(command_of(call.arguments)), _NAME_CHARS)
             # A look starts nothing, at what goes on or at anything else.
-            only_looks = call.tool is ToolKind.COMMAND and is_look(command_of(call.arguments))
+            only_looks = call.tool is ToolKind.COMMAND and is_look(command)
             only_looks |= call.name in ATTACHMENTS.look_tools and (key in self.running or key in self.waited)
             if not only_looks:
-                self.running[key] = BackgroundWork(id=key, about=about or call.name, record=call.record)
-                self.commands[key] = command_of(call.arguments) if call.tool is ToolKind.COMMAND else ""
+                work = BackgroundWork(id=key, about=about or call.name, command=command, record=call.record)
+                self.running[key] = work
         elif call.name in ATTACHMENTS.look_tools and ATTACHMENTS.ended.search(event.text):
             self.running.pop(background_id(call.arguments), None)
 

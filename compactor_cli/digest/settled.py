@@ -414,7 +414,7 @@ def _passes_over(question: str, answer: str, options: Iterable[str], *, is_brief
     # A yes takes neither of two.
     agrees = begins_with_assent(answer) and not _EITHER.search(question)
     offered = " ".join((question, *options))
-    # An okay may only close what was said before.
+    # An okay may only close what stood before it.
     agrees = agrees and not (_MOVES_ON.match(answer) and set(terms(offered)).isdisjoint(terms(answer)))
     goes_on = offered == question and _GOES_ON.search(question) is not None
     if agrees or declines(answer) or (is_brief and is_short and not goes_on):

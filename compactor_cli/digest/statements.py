@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from enum import StrEnum
 from functools import lru_cache
-from itertools import dropwhile, zip_longest
+from itertools import accumulate, dropwhile, zip_longest
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -477,8 +477,7 @@ def list_ends(found: Sequence[tuple[str, StatementForm, str]]) -> list[tuple[boo
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     for place, (_, form, lead) in enumerate(found):
-        leads = lead.split("\n")
-        for of_list in ("\n".join(leads[:depth]) for depth in range(1, len(leads) + 1)):
+        for of_list in accumulate(lead.split("\n"), "{}\n{}".format):
             if lead or form in _ENTRIES:
                 first.setdefault(of_list, place)
             if form in _ENTRIES:

@@ -422,7 +422,7 @@ def _affordable(
 ) -> list[UserMessage]:
     """The messages that can have a useful size: the first, then the newest, what reaches far before its age."""
     kept = min((event.record for event in analysis.kept if event.kind is EventKind.USER), default=1 << 40)
-    # What another client's summary lists is served, most of it; what is said for good still holds.
+    # What another client's summary lists is served, most of it; what is meant for good still holds.
     served = {*[one for one in messages if one.is_listed and not lasting(one.text)][:-_MAX_LISTED]}
     messages = [one for one in messages if one not in served]
     first = next((one for one in messages[:1] if one.record < kept), None)

@@ -179,4 +179,4 @@ def test_the_mode_in_which_an_agent_only_plans_is_stated_until_it_is_left() -> N
     assert plan(conversation(*entered)) == [mode]
     assert mode in plan(conversation(*entered, *edit("/plans/gauge.md")))
     assert mode not in plan(conversation(*entered, leaves, answer("User has approved your plan.", "x")))
-    assert mode not in plan(conversation(*entered, *edit("/work/gauge.py")))
+    assert mode not in plan(conversation(*entered, *edit("/harbour/gauge.py")))
