@@ -43,7 +43,7 @@ from compactor_cli.digest.statements import Statement
 from compactor_cli.digest.stops import stops_in_force
 from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.digest.work_state import WorkState, work_state
-from compactor_cli.formats.client_signs import ASKS_FOR_SUMMARY, Directories, directories_of, named_branch
+from compactor_cli.formats.client_signs import ASKS_FOR_SUMMARY, Directories, directories_of, named_branch, plans_only
 from compactor_cli.model.summary import Request, Section
 from compactor_cli.model.transcript import Role
 from compactor_cli.model.value import dataclass
@@ -260,7 +260,7 @@ def _analysed(
         work=work,
         outcomes=outcomes(found, ran, operations, work.commits, words),
         edited=edited_names(operations),
-        attached=attached(found, kept, _notices(request), memory.attached()),
+        attached=attached(found, kept, _notices(request), memory.attached(), _modes(request)),
         is_dialogue=is_dialogue,
         focus=focus_names(request.focus),
         restore_files=request.restore_files,
@@ -272,6 +272,14 @@ def _branch(request: Request) -> str:
     """The branch that the newest of the covered records says, by which it was written; empty where none says one."""
     records = request.transcript.records
     return next(filter(None, (named_branch(records[index].value) for index in reversed(request.covered))), "")
+
+
+def _modes(request: Request) -> dict[int, bool]:
+    """Whether the user let the agent only plan, by the records that say so."""
+    records, messages = request.transcript.records, request.transcript.messages
+    asked = (index for index in (*request.covered, *request.kept) if messages[index].role is Role.USER)
+    stated = ((index, plans_only(records[index].value)) for index in asked)
+    return {index: only for index, only in stated if only is not None}
 
 
 def _notices(request: Request) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import chain, pairwise, takewhile, zip_longest
 from typing import TYPE_CHECKING
@@ -71,8 +71,11 @@ class _OpenItems:
     running: dict[str, BackgroundWork] = field(default_factory=dict)
     waited: set[str] = field(default_factory=set)  # what ran only to wait for something
     planning: int = -1
+    modes: Mapping[int, bool] = field(default_factory=dict)
 
     def read(self, events: Sequence[Event], event: Event) -> None:
+        if event.kind is EventKind.USER and event.record in self.modes:
+            self.planning = event.record if self.modes[event.record] else -1
         if event.kind is EventKind.CALL:
             self._called(event)
         elif event.kind is EventKind.RESULT:
@@ -147,12 +150,19 @@ def _argument(event: Event, name: str) -> str:
 
 
 def attached(
-    events: Sequence[Event], later: Sequence[Event] = (), notices: Iterable[str] = (), carried: Attached | None = None
+    events: Sequence[Event],
+    later: Sequence[Event] = (),
+    notices: Iterable[str] = (),
+    carried: Attached | None = None,
+    modes: Mapping[int, bool] | None = None,
 ) -> Attached:
-    """What is attached after these events and was not seen to end in those that are ``later``, or in ``notices``."""
+    """What is attached after these events and was not seen to end in those that are ``later``, or in ``notices``.
+
+    ``modes``: whether the agent may only plan, by the records of the user that say so.
+    """
     before = carried or Attached()
     running = {work.id: replace(work, record=-1) for work in before.running}
-    reader = _OpenItems(skills={name: -1 for name, _ in before.skills}, running=running)
+    reader = _OpenItems(skills={name: -1 for name, _ in before.skills}, running=running, modes=modes or {})
     for event in events:
         reader.read(events, event)
     skills, started, planning = tuple(reader.skills.items()), set(reader.running), reader.planning

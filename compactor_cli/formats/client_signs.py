@@ -299,6 +299,12 @@ def named_branch(value: Any) -> str:
     return branch if isinstance(branch, str) and branch != "HEAD" else ""
 
 
+def plans_only(value: Any) -> bool | None:
+    """Whether a record says that the user let the agent only plan when it was written; None where it does not say."""
+    mode = at(value, ("permissionMode",))
+    return mode == "plan" if isinstance(mode, str) else None
+
+
 def _is_absolute(path: str) -> bool:
     return path.startswith("/") or path[1:3] in (":\\", ":/")
 

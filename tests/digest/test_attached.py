@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, texts, user
 
-from compactor_cli.digest.events import events
+from compactor_cli.digest.events import EventKind, events
 from compactor_cli.digest.open import attached
+from compactor_cli.formats.client_signs import plans_only
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message, Transcript
 
@@ -180,3 +181,15 @@ def test_the_mode_in_which_an_agent_only_plans_is_stated_until_it_is_left() -> N
     assert mode in plan(conversation(*entered, *edit("/plans/gauge.md")))
     assert mode not in plan(conversation(*entered, leaves, answer("User has approved your plan.", "x")))
     assert mode not in plan(conversation(*entered, *edit("/harbour/gauge.py")))
+
+
+def test_the_user_may_let_the_agent_only_plan_and_end_that_with_any_message() -> None:
+    assert [plans_only(one) for one in ({"permissionMode": "plan"}, {"permissionMode": "default"}, {}, None)] == [
+        *(True, False, None, None)
+    ]
+    found = events_of(user("plan the gauge"), says("I read it."), user("now the clock"), says("I read that."))
+    asked, again = (event.record for event in found if event.kind is EventKind.USER)
+    assert attached(found, modes={asked: True}).planning == asked
+    assert attached(found, modes={asked: True, again: False}).planning == -1
+    leaves = call("ExitPlanMode", "x", plan="One gauge."), answer("User has approved your plan.", "x")
+    assert attached(events_of(user("plan the gauge"), *leaves), modes={0: True}).planning == -1
