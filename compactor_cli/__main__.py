@@ -15,6 +15,8 @@ from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
+from compactor_cli.model.errors import raise_from_handler
+
 # What is made here are trees, and Python's own thresholds look for rings among them so often that it takes up to
 # a tenth of the time; of a long session, all that stays is looked through last, and hardly ever.
 GC_THRESHOLDS = (50_000, 20, 1_000)
@@ -92,7 +94,7 @@ def _take_closed_streams() -> None:
 def _stop(number: int, frame: FrameType | None) -> None:
     """Turn the first signal into an exception."""
     signal.signal(number, signal.SIG_DFL)
-    raise Stopped(number)
+    raise_from_handler(Stopped(number))
 
 
 def _die(number: int) -> NoReturn:

@@ -17,7 +17,14 @@ CompactError
 
 from __future__ import annotations
 
+import signal
+import sys
+from typing import Any, NoReturn
+
 from compactor_cli.model.value import dataclass
+
+# How soon an exception that Python only printed is raised again.
+_AGAIN_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,3 +111,25 @@ class TryLater(CompactError):  # noqa: N818
 
 class InUse(TryLater):
     """Another program has the file open for writing, or has locked it."""
+
+
+def raise_from_handler(error: BaseException) -> NoReturn:
+    """Raise in a signal handler so that the program does hear of it.
+
+    A handler runs wherever the main thread is: also in the callback of a weak reference (each import has one) or in a
+    `__del__`, which Python lets pass nothing on. There, the exception is raised again a moment later.
+    """
+    printed = sys.unraisablehook
+
+    def again(number: int, frame: object) -> NoReturn:
+        raise error
+
+    def retry(unraisable: Any) -> None:
+        if unraisable.exc_value is not error:
+            printed(unraisable)
+            return
+        signal.signal(signal.SIGALRM, again)
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
+
+    sys.unraisablehook = retry
+    raise error

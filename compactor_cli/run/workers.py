@@ -15,7 +15,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from compactor_cli.formats.detect import open_transcripts
-from compactor_cli.model.errors import CompactError
+from compactor_cli.model.errors import CompactError, raise_from_handler
 from compactor_cli.model.transcript import Container, Record, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import RawLine, RecordReader
@@ -176,7 +176,7 @@ def _serve(work: Callable[[Item], Result], connection: Connection, others: Itera
 
     def unwind(number: int, frame: object) -> None:
         signal.signal(number, signal.SIG_IGN)
-        raise SystemExit(128 + number)
+        raise_from_handler(SystemExit(128 + number))
 
     signal.signal(signal.SIGTERM, unwind)
     for other in others:

@@ -234,6 +234,21 @@ def test_a_signal_that_comes_while_it_loads_ends_it_without_a_traceback(entry: s
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
 
 
+def test_a_signal_is_heard_where_python_lets_no_exception_through() -> None:
+    code = """
+import signal, time, weakref
+from compactor_cli.model.errors import raise_from_handler
+
+signal.signal(signal.SIGTERM, lambda number, frame: raise_from_handler(SystemExit(7)))
+owner = type("Owner", (), {})()
+reference = weakref.ref(owner, lambda gone: signal.raise_signal(signal.SIGTERM))
+del owner
+time.sleep(30)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=20)
+    assert (done.returncode, done.stderr) == (7, b"")
+
+
 def _stopped(number: int, arguments: list[str], folder: Path) -> int:
     """Start, wait until something was archived, send the signal; the code it ended with.
 
