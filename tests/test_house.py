@@ -204,11 +204,8 @@ BANNED_WORDS = {
     r"\btalks?\b": "conversation",
     r"\b(home(s|less)|wish(es)?|mend(s|ed)?)\b": "location, option, fix",
 }
-# Files under this many lines join their only importer, except for these.
+# Files under this many lines join their only importer.
 SMALL_LINES = 150
-SMALL_FILES = {
-    "digest/stops.py": "a subject of its own: calls that the user turned down",
-}
 CLIENTS = re.compile(
     r"claude|codex|gemini|qwen|kimi|opencode|\bcline\b|\broo\b|letta|openhands|copilot|hermes", re.IGNORECASE
 )
@@ -264,7 +261,7 @@ def test_a_small_file_with_one_importer_joins_it() -> None:
         and path.read_text(encoding="utf-8").count("\n") < SMALL_LINES
         and len(importers.get(".".join((PACKAGE.name, *path.relative_to(PACKAGE).with_suffix("").parts)), ())) == 1
     }
-    assert small <= SMALL_FILES.keys()
+    assert not small
 
 
 def test_no_client_is_named_outside_the_formats() -> None:

@@ -31,7 +31,7 @@ from compactor_cli.digest.files import FileOperation, FileState, file_operations
 from compactor_cli.digest.history import DigestTurn, finals, turns_of
 from compactor_cli.digest.language import FixedWords, detect, words_of
 from compactor_cli.digest.memory import Memory, parse, read_text
-from compactor_cli.digest.messages import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, user_messages
+from compactor_cli.digest.messages import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, stops_in_force, user_messages
 from compactor_cli.digest.names import Labels
 from compactor_cli.digest.noise import progress_among
 from compactor_cli.digest.open import Attached, attached
@@ -40,7 +40,6 @@ from compactor_cli.digest.salience import Scores, Table, build, focus_names, sco
 from compactor_cli.digest.settled import Decision, decisions, is_assent
 from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import Statement
-from compactor_cli.digest.stops import stops_in_force
 from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.digest.work_state import WorkState, work_state
 from compactor_cli.formats.client_signs import ASKS_FOR_SUMMARY, Directories, directories_of, named_branch, plans_only

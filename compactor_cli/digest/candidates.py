@@ -3,56 +3,24 @@
 from __future__ import annotations
 
 import re
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from heapq import nlargest
-from itertools import chain, groupby, islice
-from math import fsum, log
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.causes import concluded, finds_cause, supposes, turns_away
-from compactor_cli.digest.checklists import State
 from compactor_cli.digest.checks import passed_checks
-from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
+from compactor_cli.digest.choice import names
 from compactor_cli.digest.choices import asks_the_user, is_option, offered
 from compactor_cli.digest.commands import CommandOutcome, sent_words
 from compactor_cli.digest.corrections import COMMIT_LABEL, over_since, standing
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
-from compactor_cli.digest.failures import is_open
-from compactor_cli.digest.files import is_undone
-from compactor_cli.digest.language import word_beginnings
-from compactor_cli.digest.names import PATH_ALONE
-from compactor_cli.digest.noise import (
-    DEFINERS,
-    MODIFIER,
-    finds_nothing,
-    is_amid_code,
-    is_import,
-    is_narration,
-    is_noise,
-    is_passing,
-    is_scrap,
-    only_announces,
-    only_intends,
-)
-from compactor_cli.digest.salience import Scores
+from compactor_cli.digest.noise import finds_nothing, is_narration, is_noise, is_passing, only_announces, only_intends
+from compactor_cli.digest.output_lines import OUTPUT_FACTOR, is_slip, output_lines
+from compactor_cli.digest.salience import Scores, shortened
 from compactor_cli.digest.settled import chooses, gives_reason
-from compactor_cli.digest.statements import (
-    GAP,
-    MAX_CHARS,
-    Statement,
-    StatementForm,
-    list_ends,
-    sentences,
-    statements_of,
-    windowed,
-    without_end,
-)
-from compactor_cli.digest.tools import REPORTING_TOOLS, FileAction, ToolKind, command_of, is_own, short_name
-from compactor_cli.digest.wants import newest_request
+from compactor_cli.digest.statements import Statement, StatementForm, list_ends, sentences, statements_of, without_end
+from compactor_cli.digest.tools import REPORTING_TOOLS, FileAction, ToolKind, command_of, short_name
 from compactor_cli.formats.client_signs import ATTACHMENTS
 from compactor_cli.model.patterns import pattern
 
@@ -80,34 +48,19 @@ OFFERED_FACTOR = 0.4
 # What was to be done is mostly done since.
 INTENDED_FACTOR = 0.6
 CODE_FACTOR, LEANING_FACTOR = 0.4, 0.85
-OUTPUT_FACTOR = 0.4
 # Thoughts weigh up what messages then state, and stand after the statements of the event before them.
 THOUGHT_FACTOR, _THOUGHT_PLACE = 0.4, 1_000
-# A piece of something larger.
-SCRAP_FACTOR = 0.5
-# So many line feeds written as two characters: a text inside a value of a message to a program.
-_MANY_ESCAPES = 2
-# Statements that name the focus are quoted around it, in about this many characters.
-_FOCUS_CHARS = 200
 # A statement that was spoken is shortened from this length on.
 _SPOKEN_CHARS = 600
 # Characters of spoken text that are looked at, and lines of output weighed, for one token of the budget.
 _SPOKEN_CHARS_PER_TOKEN = 60
 _OUTPUTS_PER_TOKEN = 0.16
 _MIN_OUTPUTS = 40
-# From this many on (2,500 tokens), lines out of the middle of code that was read are among them.
-_MIN_WITH_CODE = 400
 _MAX_ANSWERS, _MAX_ANSWER_LINES, _MAX_ANSWER_CHARS = 60, 2, 160
 _MIN_REPORT_CHARS, _TASK_CHARS = 400, range(200, 8_000)
 _BETWEEN_LINES = " · "
-_LINES_PER_ATOM = 3
-# So many lines, the newest, are compared with what is under way.
-_MAX_COMPARED = 20_000
-# By the length of a line.
-_LINE_COST = tuple((6 + chars) ** COST_POWER for chars in range(MAX_CHARS + 1))
 _SPOKEN = (EventKind.ASSISTANT, EventKind.SUMMARY)
 _STATED = (StatementForm.SENTENCE, StatementForm.ITEM)
-_OUTPUT = (EventKind.CALL, EventKind.RESULT)
 
 
 def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
@@ -126,7 +79,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
         base = wordless[number]._replace(label=COMMIT_LABEL if is_message else labels[number].text)
         found.extend(_pieces(text, base, scores, focus))
     is_gone = analysis.is_gone
-    outputs = _outputs(analysis, max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN)), wordless)
+    outputs = output_lines(analysis, max(_MIN_OUTPUTS, int(budget_tokens * _OUTPUTS_PER_TOKEN)), wordless)
     answers = [one for one in _answers(analysis, wordless) if one.event not in prose]
     answers = [one for one in answers if not any(is_gone(one.event, line) for line in _rows(one))]
     known = set(chain.from_iterable(map(_rows, answers)))
@@ -207,7 +160,7 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
             continue  # that it passed stands with the facts
         if not (result.is_of_written_code or events[call].tool in (ToolKind.COMMAND, ToolKind.READ)):
             continue
-        answered = (line.strip() for line in result.text.strip().split("\n") if not _is_slip(line))
+        answered = (line.strip() for line in result.text.strip().split("\n") if not is_slip(line))
         lines = list(islice(answered, _MAX_ANSWER_LINES + 1))
         text = _BETWEEN_LINES.join(lines)
         is_short = len(lines) <= _MAX_ANSWER_LINES and len(text) <= _MAX_ANSWER_CHARS
@@ -345,7 +298,7 @@ def _pieces(
         if lead and _MINOR.search(lead):
             factor *= MINOR_FACTOR
         factor *= INTENDED_FACTOR if is_overtaken and only_intends(piece) else 1.0
-        shown, weight = _shortened(piece, scores, focus, _SPOKEN_CHARS), base.weight * factor
+        shown, weight = shortened(piece, scores, focus, _SPOKEN_CHARS), base.weight * factor
         one = base._replace(text=shown, place=place, form=form, lead=lead, weight=weight)
         yield one._replace(opens=opens, closes=closes)
 
@@ -371,230 +324,5 @@ _OFFERS = re.compile(
 )
 
 
-def _shortened(text: str, scores: Scores, focus: frozenset[str], max_chars: int = MAX_CHARS) -> str:
-    """A long text as its parts around the names most likely to be used again; around the focus, where it names it."""
-    if len(text) <= _FOCUS_CHARS:
-        return text
-    lowered = text.lower() if focus else ""
-    spots = [(at, at + len(name)) for name in sorted(focus) if (at := lowered.find(name)) >= 0]
-    if spots and len(lowered) == len(text):
-        return windowed(text, spots, _FOCUS_CHARS)
-    if len(text) <= max_chars:
-        return text
-    best = nlargest(6, sorted(atom_texts(text[:20_000])), key=scores.of)
-    if (". " in text or "; " in text) and (whole := _in_sentences(text[:20_000], best, max_chars)):
-        return whole
-    return windowed(text, [(at, at + len(atom)) for atom in best if (at := text.find(atom)) >= 0])
-
-
-def _in_sentences(text: str, best: Sequence[str], max_chars: int) -> str:
-    """The sentences, or clauses, of a long line with these names, the most important first, as many as fit; or none.
-
-    Half a sentence may say the opposite of the whole.
-    """
-    found: Sequence[str] = sentences(text)
-    found = found if len(found) > 1 else re.split(r"(?<=;) ", text)
-    if len(found) == 1 or not all(one in text for one in found):
-        return ""
-    taken: set[int] = set()
-    left = max_chars
-    for name in best:
-        at = next((i for i, one in enumerate(found) if name in one), -1)
-        if at >= 0 and at not in taken and len(found[at]) <= left:
-            taken.add(at)
-            left -= len(found[at]) + len(GAP)
-    kept = [(one if at in taken else "") for at, one in enumerate(found)]
-    runs = [" ".join(row) for is_kept, row in groupby(kept, bool) if is_kept]
-    begins, ends = "" if kept[0] else GAP.lstrip(), "" if kept[-1] else GAP.rstrip()
-    return f"{begins}{GAP.join(runs)}{ends}" if runs else ""
-
-
-def _outputs(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> Iterator[Statement]:
-    """The lines of calls and results that name most of what will be used again, for their length."""
-    events, scores, focus = analysis.events, analysis.scores, analysis.focus
-    edits = {call: result for call, result in results_of(events).items() if events[call].tool is ToolKind.EDIT}
-    undone = {call for call, result in edits.items() if is_undone(events[call], result)}
-    made = edits.keys() - undone
-    looks = {run.event for run in analysis.runs if run.is_look}
-    # What a check printed that passed tells no more than that it did.
-    passed = passed_checks(analysis.runs)
-    under_way = UnderWay(analysis, islice(reversed(scores.table.lines.numbers), _MAX_COMPARED))
-    replaced, places = dict[int, list[str]](), cache(_places)
-    for one in analysis.operations:
-        if one.action is FileAction.EDIT:
-            replaced.setdefault(one.event, []).extend(old for old, _ in one.replaced)
-
-    @cache
-    def found_by(event: int) -> frozenset[str]:
-        """The lines by which an edit names its place: it leaves them as they were."""
-        return frozenset(line.strip() for old in replaced.get(event, ()) for line in old.split("\n"))
-
-    for text, place in _telling_lines(events, scores, number, focus, under_way):
-        base = wordless[scores.table.lines.last[place]]
-        if (call := events[base.event].call) in made and text in events[call].text:
-            base = wordless[call]  # its result repeats what it wrote
-        event, label = events[base.event], analysis.labels[base.event]
-        is_steering = event.of_client and not analysis.is_dialogue
-        is_steering |= event.tool is ToolKind.PLAN or (event.kind is EventKind.CALL and is_own(event.name))
-        is_label = event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND)
-        # What came of an edit repeats it; of one that was not made, the first line says why.
-        is_of_it = base.event in undone or event.call in made
-        is_reason = event.text.lstrip().startswith(text) and not text.endswith(":")
-        is_of_it = is_of_it or (event.call in undone and not is_reason)
-        is_of_it = is_of_it or text in found_by(base.event) or (event.call in passed and not names(text, focus))
-        if is_steering or is_of_it or event.refusal is not None or text == event.name or text in label.text:
-            continue
-        is_result = event.kind is EventKind.RESULT
-        # What was looked for or run is the label of what came of it, and a run's last line tells of all its steps.
-        # The path of a listing alone is for the index of names.
-        is_nothing = is_label or text in analysis.progress or is_import(_PLACE.sub("", text) if ":" in text else text)
-        is_nothing |= bool(_PREAMBLE.match(text) or (is_result and PATH_ALONE.fullmatch(text.strip("•*-'\", "))))
-        if is_noise(text) or (is_nothing and not names(text, focus)):
-            continue
-        is_file = event.tool is ToolKind.READ or (event.tool is ToolKind.COMMAND and label.is_file)
-        # What stands in a file can be looked at again, whoever wrote it.
-        is_look = base.event in made or (is_result and (is_file or event.call in looks))
-        if (is_look and _is_slip(text)) or (is_result and ATTACHMENTS.started.search(text)):
-            continue
-        near = under_way.worth(text) if is_look else 1.0
-        is_part = is_look and base.event not in made and near < _NEAR and is_amid_code(text)
-        if is_part and not (number >= _MIN_WITH_CODE or analysis.is_dialogue or names(text, focus)):
-            continue
-        form = StatementForm.LOOKED if is_look else StatementForm.OUTPUT
-        weight = OUTPUT_FACTOR * base.weight * (SCRAP_FACTOR if is_scrap(text) else 1.0)
-        weight *= near
-        at = places(event.text).get(text, 0)
-        shown, named = _shortened(text, scores, focus), (base.event, at, form, "", label.text)
-        weight *= SCRAP_FACTOR if shown.count("\\n") >= _MANY_ESCAPES else 1.0
-        # The first line of a log is the newest commit: another one does not stand for it.
-        is_later = label.text.startswith("`git log") and not event.text.lstrip().startswith(text)
-        yield Statement(shown, *named, base.record, base.at_tokens, weight, opens=not is_later)
-
-
-def _places(output: str) -> dict[str, int]:
-    """The lines of an output that hold a word, each with its place among them."""
-    found: dict[str, int] = {}
-    for place, line in enumerate(filter(_HAS_WORD.search, map(str.strip, output.split("\n")))):
-        found.setdefault(line, place)
-    return found
-
-
-_HAS_WORD = re.compile(r"\w")
-# What a listing, a difference and a run of tests say of themselves before they say anything, and the code around a
-# failure.
-_PREAMBLE = re.compile(
-    r"(?:> *)?\d+ +(?:\d+ +)?[|│]\s|total \d+$|index [0-9a-f]{7}|diff --git |@@ |(?:---|\+\+\+) |platform \S+ -- "
-    r"|(?:plugins|rootdir|cachedir|configfile): |On branch \S+$|Your branch is |Untracked files:$"
-    r"|Changes (?:not staged for commit|to be committed):$|no changes added to commit|nothing (?:added )?to commit"
-    r"|at .*\((?:node:)?(?:internal/|\S*/node_modules/)|File \"\S*/site-packages/"
-)
-# How a shell and its tools say that they could not show something: no line of what was looked at.
-_SLIP = re.compile(
-    r"\S+: (?:-c: )?line \d+: |\S+: .*(?:No such file or directory|Operation not permitted|Permission denied)$"
-    r"|\S+: (?:illegal|invalid|unrecognized|unknown) option\b|[Uu]sage: \S+ \["
-)
-
-
-def _is_slip(line: str) -> bool:
-    return ": " in line and _SLIP.match(line) is not None
-
-
-# Where a search found a line: `src/clock.py:12:`.
-_PLACE = re.compile(r"^[\w./@+-]+:(?:\d+:)?\s*(?=\S)")
-
-
-def _telling_lines(
-    events: Sequence[Event], scores: Scores, number: int, focus: frozenset[str], under_way: UnderWay
-) -> Iterator[tuple[str, int]]:
-    """The distinct lines of calls and results by the chances of their names, a few for each name; with their places.
-
-    After them those that name the focus, whatever their chances.
-    """
-    lines, chance = scores.table.lines, scores.rows.__getitem__
-    texts, used = list(lines.numbers), bytearray(len(scores.rows))
-    # There may be a million lines: their places are the numbers that the table holds, and no new ones.
-    places = zip(lines.numbers.values(), lines.last, strict=True)
-    outputs = [place for place, last in places if events[last].kind in _OUTPUT]
-    naming = [place for place in outputs if names(texts[place], focus)]
-    # By place, 0 for a line that is left out; a dict would take ten times as much.
-    worths, named = array("d", bytes(8 * len(texts))), set(naming)
-    for place in outputs:
-        atoms = lines.atoms[place]
-        if atoms and place not in named and (value := sum(map(chance, atoms))) >= MIN_ATOM_CHANCE:
-            worths[place] = value / _LINE_COST[min(len(texts[place]), MAX_CHARS)]
-    taken, most = set[int](), number
-    # From the newest on, and so sorted: of equals the later one comes first.
-    telling = [place for place in reversed(outputs) if worths[place]]
-    for place in sorted(telling, key=worths.__getitem__, reverse=True):
-        if number <= 0:
-            break
-        fresh = [row for row in lines.atoms[place] if used[row] < _LINES_PER_ATOM]
-        if sum(map(chance, fresh)) < MIN_ATOM_CHANCE:
-            continue
-        for row in fresh:
-            used[row] += 1
-        number -= 1
-        taken.add(place)
-        yield texts[place], place
-    # After them what has to do with the work; where that leaves room, a short session may be shown line by line.
-    rest = (place for place in islice(reversed(outputs), _MAX_COMPARED) if place not in taken)
-    near = nlargest(max(most // 8, number), rest, key=lambda place: under_way.worth(texts[place]))
-    yield from ((texts[place], place) for place in (*near, *naming))
-
-
 def _rows(answer: Statement) -> list[str]:
     return answer.text.split(_BETWEEN_LINES)
-
-
-# A line that shares nothing with the work is worth 1. What is added for each word that few lines have, and for a line
-# that defines something; none is worth more than this.
-SHARED, DEFINES = 1.0, 2.0
-MAX_WORTH = 4.0
-# What a line out of the middle of code that was read is worth at least where it is shown.
-_NEAR = 2.5
-# A word in a larger share of the lines tells none of them from the others.
-_MAX_SHARE = 0.03
-_MIN_SHARING_LINES = 5
-# How many characters of a request, and of the last message, are looked at.
-_MAX_UNDER_WAY_CHARS = 4_000
-# Before it, where a search found it: `src/clock.py:12:`.
-_DEFINES = re.compile(
-    rf"(?:[\w./@+-]++:)?(?:\d+[:-]\s*)?{MODIFIER}*(?:{DEFINERS}|module)\s+[\w$(*]"
-    rf"|export (?:default )?(?:const|let|var) |(?:CREATE|create) (?:TABLE|table) "
-)
-
-
-def defines(line: str) -> bool:
-    """Whether a line of code declares something that is used by its name."""
-    return _DEFINES.match(line) is not None
-
-
-class UnderWay:
-    """How much of what is under way a line shares, by words that few of the ``lines`` have.
-
-    Under way is what the user asked last, the open steps, what fails, and the last message of the assistant.
-    """
-
-    def __init__(self, analysis: Analysis, lines: Iterable[str]) -> None:
-        self._wanted = set(word_beginnings("\n".join(_texts_under_way(analysis)))) - {""}
-        # `intersection` makes no set of the line itself, which would hold ten times as much.
-        wanted = self._wanted.intersection
-        self._shared = {line: wanted(word_beginnings(line)) for line in lines}
-        times, number = Counter(chain.from_iterable(self._shared.values())), len(self._shared) + 1
-        most = max(_MIN_SHARING_LINES, int(_MAX_SHARE * number))
-        self._worth = {word: log(number / many) / log(number) for word, many in times.items() if many <= most}
-
-    def worth(self, line: str) -> float:
-        """A factor for a line: more than 1 where it shares what few lines have."""
-        words = self._shared[line] if line in self._shared else self._wanted.intersection(word_beginnings(line))
-        shared = fsum([self._worth[word] for word in words if word in self._worth])
-        return min(MAX_WORTH, 1.0 + SHARED * shared + (DEFINES if defines(line) else 0.0))
-
-
-def _texts_under_way(analysis: Analysis) -> Iterable[str]:
-    newest, events = newest_request(analysis), analysis.events
-    last = max(analysis.finals, default=-1)
-    steps = (todo.text for todo in analysis.plan.todos if todo.state is not State.DONE)
-    failing = (f"{error.command}\n{error.line}" for error in analysis.errors if is_open(error, len(events)))
-    asked = (newest.text[:_MAX_UNDER_WAY_CHARS],) if newest else ()
-    return chain(asked, steps, failing, (events[last].text[-_MAX_UNDER_WAY_CHARS:],) if last >= 0 else ())

@@ -117,8 +117,8 @@ def _read(words: tuple[str, ...]) -> tuple[tuple[str, ...], bool, frozenset[str]
 
 
 RUNNERS = frozenset(
-    "go npm npx git gh docker kubectl yarn pnpm cargo mise make uv poetry python python3 bun deno dotnet mvn"
-    " gradle just rake".split()
+    "go npm npx git gh docker kubectl yarn pnpm cargo mise make uv poetry python python3 bun deno dotnet mvn ruff biome"
+    " gradle just rake terraform helm alembic prisma".split()
 )
 
 

@@ -226,6 +226,10 @@ _FINDS_NOTHING = re.compile(
 )
 
 
+# A line of an object in JSON, over several lines.
+JSON_MEMBER = re.compile(r'\s*(?:• )?"[\w-]+": ?(?:".*",?|[\[{]|[\w.-]+,?)\s*$')
+
+
 def is_noise(text: str) -> bool:
     """Whether a text carries no information to a reader: brackets, rules, what tools add, encoded data."""
     if len(text) < _MIN_CHARS or (text.endswith("()") and " " not in text) or AROUND_OUTPUT.match(text):

@@ -269,7 +269,8 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     if plan := _announced(analysis):
         yield plan
         steps = [(record, text) for record, text in steps if text.strip('"') not in plan.text]
-    # Where they do not all fit, the newest say where work stopped.
+    # What the state quotes is no step after it. Where they do not all fit, the newest say where work stopped.
+    steps = [(record, text) for record, text in steps if text.strip('"') not in state]
     left = budget_tokens - token_cache.text(state)
     shown_steps = (_since_item(steps[at:], words, is_cut=is_cut or at > 0) for at in range(len(steps)))
     if fitting := next((item for item in shown_steps if token_cache.item(item) <= left), None):

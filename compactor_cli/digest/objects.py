@@ -260,7 +260,8 @@ def _shown(name: str, value: Any, mentions: Mentions, given: str) -> tuple[str, 
     used: list[str] = []
     other: list[str] = []
     if isinstance(value, dict):
-        members = [(key, item) for key, item in value.items() if not _is_in(item, given)]
+        kept = ((key, _without(item, given)) for key, item in value.items() if not _is_in(item, given))
+        members = [(key, item) for key, item in kept if item != {}]
         # Of what has a name that nobody speaks of the name tells enough.
         is_meant = all(member in mentions for member in members if member[0] in ("name", "title"))
         for key, item in sorted(members, key=lambda member: not _is_head(member[0], is_first=member is members[0])):
@@ -290,6 +291,11 @@ def _entries(value: Any, given: str) -> list[str]:
         return texts
     listed = value if isinstance(value, list) else ()
     return [text for one in listed if not _is_in(one, given) and (text := member_text("", one))]
+
+
+def _without(value: Any, given: str) -> Any:
+    """A member without what a text says of it, where it is an object itself."""
+    return {key: one for key, one in value.items() if not _is_in(one, given)} if isinstance(value, Mapping) else value
 
 
 def _is_in(value: Any, text: str) -> bool:

@@ -7,12 +7,14 @@ conversation names no files the fit does not hold, and p is blended with log-fre
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import cache, lru_cache
+from heapq import nlargest
 from importlib.resources import files
-from itertools import chain, count, filterfalse
+from itertools import chain, count, filterfalse, groupby
 from math import exp, log, log1p
 
 import orjson
@@ -20,8 +22,12 @@ import orjson
 from compactor_cli.digest import language
 from compactor_cli.digest.atoms import Atom, AtomKind, atom_texts, chunks_by_line, remembered, split_urls
 from compactor_cli.digest.events import Event, EventKind
+from compactor_cli.digest.statements import GAP, MAX_CHARS, sentences, windowed
 from compactor_cli.digest.tools import ToolKind
 from compactor_cli.model.value import dataclass
+
+# Statements that name the focus are quoted around it, in about this many characters.
+_FOCUS_CHARS = 200
 
 
 @dataclass(slots=True, kw_only=True)
@@ -433,3 +439,41 @@ def _of_place(first: int, last: int, length: int) -> dict[str, float]:
     """What first and last mention say, in tokens and thousands of tokens."""
     since, before = log1p((length - last) / 1000), log1p((length - first) / 1000)
     return {"rec": last / length, "lsince": since, "lfirst": before, "span": (last - first) / length}
+
+
+def shortened(text: str, scores: Scores, focus: frozenset[str], max_chars: int = MAX_CHARS) -> str:
+    """A long text as its parts around the names most likely to be used again; around the focus, where it names it."""
+    if len(text) <= _FOCUS_CHARS:
+        return text
+    lowered = text.lower() if focus else ""
+    spots = [(at, at + len(name)) for name in sorted(focus) if (at := lowered.find(name)) >= 0]
+    if spots and len(lowered) == len(text):
+        return windowed(text, spots, _FOCUS_CHARS)
+    if len(text) <= max_chars:
+        return text
+    best = nlargest(6, sorted(atom_texts(text[:20_000])), key=scores.of)
+    if (". " in text or "; " in text) and (whole := _in_sentences(text[:20_000], best, max_chars)):
+        return whole
+    return windowed(text, [(at, at + len(atom)) for atom in best if (at := text.find(atom)) >= 0])
+
+
+def _in_sentences(text: str, best: Sequence[str], max_chars: int) -> str:
+    """The sentences, or clauses, of a long line with these names, the most important first, as many as fit; or none.
+
+    Half a sentence may say the opposite of the whole.
+    """
+    found: Sequence[str] = sentences(text)
+    found = found if len(found) > 1 else re.split(r"(?<=;) ", text)
+    if len(found) == 1 or not all(one in text for one in found):
+        return ""
+    taken: set[int] = set()
+    left = max_chars
+    for name in best:
+        at = next((i for i, one in enumerate(found) if name in one), -1)
+        if at >= 0 and at not in taken and len(found[at]) <= left:
+            taken.add(at)
+            left -= len(found[at]) + len(GAP)
+    kept = [(one if at in taken else "") for at, one in enumerate(found)]
+    runs = [" ".join(row) for is_kept, row in groupby(kept, bool) if is_kept]
+    begins, ends = "" if kept[0] else GAP.lstrip(), "" if kept[-1] else GAP.rstrip()
+    return f"{begins}{GAP.join(runs)}{ends}" if runs else ""

@@ -7,12 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from compactor_cli.digest.candidates import _shortened
+from compactor_cli.digest.salience import shortened
 
 WORTHS = """
 from conversation import conversation, request, user
 from compactor_cli.digest.analysis import analyse
-from compactor_cli.digest.candidates import UnderWay
+from compactor_cli.digest.output_lines import UnderWay
 words = "harbour lantern meadow orchard pebble quarry ribbon saddle timber velvet walnut yonder".split()
 lines = [" ".join(words[first::step][:6]) for step in (1, 2, 3, 5) for first in range(3)]
 under_way = UnderWay(analyse(request(conversation(user(" ".join(words))))), lines)
@@ -41,7 +41,7 @@ def test_a_long_line_of_prose_is_cut_between_sentences() -> None:
     older = "Legacy files of before the change lack it, and theirs is derived from privateKey and fileId."
     rest = "The page of the harbour says nothing of either, nor does the handbook of the gauges. " * 4
     text = f"{first} {rest}{older}"
-    assert _shortened(text, Chances(), frozenset()) == f"{first} … {older}"  # type: ignore[arg-type]
+    assert shortened(text, Chances(), frozenset()) == f"{first} … {older}"  # type: ignore[arg-type]
 
 
 def test_a_long_line_of_clauses_is_cut_between_them() -> None:
@@ -51,7 +51,7 @@ def test_a_long_line_of_clauses_is_cut_between_them() -> None:
 
     first, last = "overlays push to sync_branch;", "resume_sync waits for the tree, and a deleted branch never resumes."
     text = f"{first} {'the page of the harbour says nothing of either; ' * 8}{last}"
-    assert _shortened(text, Chances(), frozenset()) == f"{first} … {last}"  # type: ignore[arg-type]
+    assert shortened(text, Chances(), frozenset()) == f"{first} … {last}"  # type: ignore[arg-type]
 
 
 def test_a_long_row_of_a_table_is_cut_around_its_names() -> None:
@@ -60,4 +60,4 @@ def test_a_long_row_of_a_table_is_cut_around_its_names() -> None:
             return float(name == "store_key")
 
     text = f"| {'The page of the harbour says nothing of it. ' * 12}| store_key | {'Nor does the handbook. ' * 12}|"
-    assert "store_key" in _shortened(text, Chances(), frozenset())  # type: ignore[arg-type]
+    assert "store_key" in shortened(text, Chances(), frozenset())  # type: ignore[arg-type]

@@ -1,0 +1,262 @@
+"""Output lines: lines of calls and their results that name what will be used again, or what is under way."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from heapq import nlargest
+from itertools import chain, islice
+from math import fsum, log
+from typing import TYPE_CHECKING
+
+from compactor_cli.digest.checklists import State
+from compactor_cli.digest.checks import passed_checks
+from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
+from compactor_cli.digest.events import Event, EventKind, results_of
+from compactor_cli.digest.failures import is_open
+from compactor_cli.digest.files import is_undone
+from compactor_cli.digest.language import word_beginnings
+from compactor_cli.digest.names import PATH_ALONE
+from compactor_cli.digest.noise import DEFINERS, JSON_MEMBER, MODIFIER, is_amid_code, is_import, is_noise, is_scrap
+from compactor_cli.digest.salience import Scores, shortened
+from compactor_cli.digest.statements import MAX_CHARS, Statement, StatementForm
+from compactor_cli.digest.tools import FileAction, ToolKind, is_lookup, is_own
+from compactor_cli.digest.wants import newest_request
+from compactor_cli.formats.client_signs import ATTACHMENTS
+
+if TYPE_CHECKING:
+    from compactor_cli.digest.analysis import Analysis
+
+OUTPUT_FACTOR = 0.4
+# A piece of something larger.
+SCRAP_FACTOR = 0.5
+# So many line feeds written as two characters: a text inside a value of a message to a program.
+_MANY_ESCAPES = 2
+# From this many on (2,500 tokens), lines out of the middle of code that was read are among them.
+_MIN_WITH_CODE = 400
+_LINES_PER_ATOM = 3
+# So many lines, the newest, are compared with what is under way.
+_MAX_COMPARED = 20_000
+# By the length of a line.
+_LINE_COST = tuple((6 + chars) ** COST_POWER for chars in range(MAX_CHARS + 1))
+_OUTPUT = (EventKind.CALL, EventKind.RESULT)
+
+
+def output_lines(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> Iterator[Statement]:
+    """The lines of calls and results that name most of what will be used again, for their length."""
+    events, scores, focus = analysis.events, analysis.scores, analysis.focus
+    sources = _Sources(analysis)
+    under_way = UnderWay(analysis, islice(reversed(scores.table.lines.numbers), _MAX_COMPARED))
+    places = cache(_places)
+    has_room = number >= _MIN_WITH_CODE or analysis.is_dialogue
+    for text, place in _telling_lines(events, scores, number, focus, under_way):
+        base = wordless[sources.of(text, scores.table.lines.last[place])]
+        event, label = events[base.event], analysis.labels[base.event]
+        if sources.is_repeated(base.event, text) or is_noise(text):
+            continue
+        if sources.tells_nothing(base.event, text) and not names(text, focus):
+            continue
+        is_look = sources.is_look(base.event)
+        if is_look and is_slip(text):
+            continue
+        near = under_way.worth(text) if is_look else 1.0
+        is_part = is_look and base.event not in sources.made and near < _NEAR and is_amid_code(text)
+        if is_part and not (has_room or names(text, focus)):
+            continue
+        shown, form = shortened(text, scores, focus), StatementForm.LOOKED if is_look else StatementForm.OUTPUT
+        weight = OUTPUT_FACTOR * base.weight * near * (SCRAP_FACTOR if is_scrap(text) else 1.0)
+        weight *= SCRAP_FACTOR if shown.count("\\n") >= _MANY_ESCAPES else 1.0
+        # The first line of a log is the newest commit: another one does not stand for it.
+        is_later = label.text.startswith("`git log") and not event.text.lstrip().startswith(text)
+        named = (base.event, places(event.text).get(text, 0), form, "", label.text)
+        yield Statement(shown, *named, base.record, base.at_tokens, weight, opens=not is_later)
+
+
+class _Sources:
+    """What the calls and results are that lines stand in: edits that were made or not, looks, checks that passed."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self._analysis, self._events = analysis, analysis.events
+        edits = {n: result for n, result in results_of(self._events).items() if self._events[n].tool is ToolKind.EDIT}
+        self._undone = {call for call, result in edits.items() if is_undone(self._events[call], result)}
+        self.made = edits.keys() - self._undone
+        self._looks = {run.event for run in analysis.runs if run.is_look}
+        self._passed = passed_checks(analysis.runs)
+        # By the position of an edit, the lines by which it names its place: it leaves them as they were.
+        self._found_by: dict[int, set[str]] = {}
+        for one in analysis.operations:
+            if one.action is FileAction.EDIT:
+                lines = (line.strip() for old, _ in one.replaced for line in old.split("\n"))
+                self._found_by.setdefault(one.event, set()).update(lines)
+
+    def of(self, line: str, place: int) -> int:
+        """The position of the event that a line is of: the result of an edit repeats what the edit wrote."""
+        call = self._events[place].call
+        return call if call in self.made and line in self._events[call].text else place
+
+    def is_look(self, place: int) -> bool:
+        """Whether an event shows what stands in a file, whoever wrote it: that can be looked at again."""
+        event = self._events[place]
+        is_file = event.tool is ToolKind.READ or (
+            event.tool is ToolKind.COMMAND and self._analysis.labels[place].is_file
+        )
+        return place in self.made or (event.kind is EventKind.RESULT and (is_file or event.call in self._looks))
+
+    def is_repeated(self, place: int, line: str) -> bool:
+        """Whether a line repeats what other items show, or is none of the work: a client's, a plan's, a refusal's."""
+        event, label = self._events[place], self._analysis.labels[place]
+        if event.of_client and not self._analysis.is_dialogue:
+            return True
+        if event.tool is ToolKind.PLAN or (event.kind is EventKind.CALL and is_own(event.name)):
+            return True
+        if event.refusal is not None or line == event.name or line in label.text:
+            return True
+        # What came of an edit repeats it; of one that was not made, the first line says why.
+        if place in self._undone or event.call in self.made or line in self._found_by.get(place, ()):
+            return True
+        if event.call in self._undone and (line.endswith(":") or not event.text.lstrip().startswith(line)):
+            return True
+        # Facts has what came of what a service did, and its answer repeats what was sent.
+        return event.tool is ToolKind.OTHER and not is_lookup(event.name) and JSON_MEMBER.match(line) is not None
+
+    def tells_nothing(self, place: int, line: str) -> bool:
+        """Whether a line tells nothing unless the focus is on what it names."""
+        event, is_result = self._events[place], self._events[place].kind is EventKind.RESULT
+        # What was looked for or run is the label of what came of it, and a run's last line tells of all its steps.
+        if event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND):
+            return True
+        # What a check printed that passed tells no more than that it did.
+        if event.call in self._passed or line in self._analysis.progress:
+            return True
+        if is_result and (ATTACHMENTS.started.search(line) or PATH_ALONE.fullmatch(line.strip("•*-'\", "))):
+            return True  # the path of a listing alone is for the index of names
+        return bool(_PREAMBLE.match(line)) or is_import(_PLACE.sub("", line) if ":" in line else line)
+
+
+def _places(output: str) -> dict[str, int]:
+    """The lines of an output that hold a word, each with its place among them."""
+    found: dict[str, int] = {}
+    for place, line in enumerate(filter(_HAS_WORD.search, map(str.strip, output.split("\n")))):
+        found.setdefault(line, place)
+    return found
+
+
+_HAS_WORD = re.compile(r"\w")
+# What a listing, a difference and a run of tests say of themselves before they say anything, and the code around a
+# failure.
+_PREAMBLE = re.compile(
+    r"(?:> *)?\d+ +(?:\d+ +)?[|│]\s|total \d+$|index [0-9a-f]{7}|diff --git |@@ |(?:---|\+\+\+) |platform \S+ -- "
+    r"|(?:plugins|rootdir|cachedir|configfile): |On branch \S+$|Your branch is |Untracked files:$"
+    r"|Changes (?:not staged for commit|to be committed):$|no changes added to commit|nothing (?:added )?to commit"
+    r"|at .*\((?:node:)?(?:internal/|\S*/node_modules/)|File \"\S*/site-packages/"
+)
+# How a shell and its tools say that they could not show something: no line of what was looked at.
+_SLIP = re.compile(
+    r"\S+: (?:-c: )?line \d+: |\S+: .*(?:No such file or directory|Operation not permitted|Permission denied)$"
+    r"|\S+: (?:illegal|invalid|unrecognized|unknown) option\b|[Uu]sage: \S+ \["
+)
+
+
+def is_slip(line: str) -> bool:
+    """Whether a line says that a command was called with what is not there, or in a wrong way."""
+    return ": " in line and _SLIP.match(line) is not None
+
+
+# Where a search found a line: `src/clock.py:12:`.
+_PLACE = re.compile(r"^[\w./@+-]+:(?:\d+:)?\s*(?=\S)")
+
+
+def _telling_lines(
+    events: Sequence[Event], scores: Scores, number: int, focus: frozenset[str], under_way: UnderWay
+) -> Iterator[tuple[str, int]]:
+    """The distinct lines of calls and results by the chances of their names, a few for each name; with their places.
+
+    After them those that name the focus, whatever their chances.
+    """
+    lines, chance = scores.table.lines, scores.rows.__getitem__
+    texts, used = list(lines.numbers), bytearray(len(scores.rows))
+    # There may be a million lines: their places are the numbers that the table holds, and no new ones.
+    places = zip(lines.numbers.values(), lines.last, strict=True)
+    outputs = [place for place, last in places if events[last].kind in _OUTPUT]
+    naming = [place for place in outputs if names(texts[place], focus)]
+    # By place, 0 for a line that is left out; a dict would take ten times as much.
+    worths, named = array("d", bytes(8 * len(texts))), set(naming)
+    for place in outputs:
+        atoms = lines.atoms[place]
+        if atoms and place not in named and (value := sum(map(chance, atoms))) >= MIN_ATOM_CHANCE:
+            worths[place] = value / _LINE_COST[min(len(texts[place]), MAX_CHARS)]
+    taken, most = set[int](), number
+    # From the newest on, and so sorted: of equals the later one comes first.
+    telling = [place for place in reversed(outputs) if worths[place]]
+    for place in sorted(telling, key=worths.__getitem__, reverse=True):
+        if number <= 0:
+            break
+        fresh = [row for row in lines.atoms[place] if used[row] < _LINES_PER_ATOM]
+        if sum(map(chance, fresh)) < MIN_ATOM_CHANCE:
+            continue
+        for row in fresh:
+            used[row] += 1
+        number -= 1
+        taken.add(place)
+        yield texts[place], place
+    # After them what has to do with the work; where that leaves room, a short session may be shown line by line.
+    rest = (place for place in islice(reversed(outputs), _MAX_COMPARED) if place not in taken)
+    near = nlargest(max(most // 8, number), rest, key=lambda place: under_way.worth(texts[place]))
+    yield from ((texts[place], place) for place in (*near, *naming))
+
+
+# A line that shares nothing with the work is worth 1. What is added for each word that few lines have, and for a line
+# that defines something; none is worth more than this.
+SHARED, DEFINES = 1.0, 2.0
+MAX_WORTH = 4.0
+# What a line out of the middle of code that was read is worth at least where it is shown.
+_NEAR = 2.5
+# A word in a larger share of the lines tells none of them from the others.
+_MAX_SHARE = 0.03
+_MIN_SHARING_LINES = 5
+# How many characters of a request, and of the last message, are looked at.
+_MAX_UNDER_WAY_CHARS = 4_000
+# Before it, where a search found it: `src/clock.py:12:`.
+_DEFINES = re.compile(
+    rf"(?:[\w./@+-]++:)?(?:\d+[:-]\s*)?{MODIFIER}*(?:{DEFINERS}|module)\s+[\w$(*]"
+    rf"|export (?:default )?(?:const|let|var) |(?:CREATE|create) (?:TABLE|table) "
+)
+
+
+def defines(line: str) -> bool:
+    """Whether a line of code declares something that is used by its name."""
+    return _DEFINES.match(line) is not None
+
+
+class UnderWay:
+    """How much of what is under way a line shares, by words that few of the ``lines`` have.
+
+    Under way is what the user asked last, the open steps, what fails, and the last message of the assistant.
+    """
+
+    def __init__(self, analysis: Analysis, lines: Iterable[str]) -> None:
+        self._wanted = set(word_beginnings("\n".join(_texts_under_way(analysis)))) - {""}
+        # `intersection` makes no set of the line itself, which would hold ten times as much.
+        wanted = self._wanted.intersection
+        self._shared = {line: wanted(word_beginnings(line)) for line in lines}
+        times, number = Counter(chain.from_iterable(self._shared.values())), len(self._shared) + 1
+        most = max(_MIN_SHARING_LINES, int(_MAX_SHARE * number))
+        self._worth = {word: log(number / many) / log(number) for word, many in times.items() if many <= most}
+
+    def worth(self, line: str) -> float:
+        """A factor for a line: more than 1 where it shares what few lines have."""
+        words = self._shared[line] if line in self._shared else self._wanted.intersection(word_beginnings(line))
+        shared = fsum([self._worth[word] for word in words if word in self._worth])
+        return min(MAX_WORTH, 1.0 + SHARED * shared + (DEFINES if defines(line) else 0.0))
+
+
+def _texts_under_way(analysis: Analysis) -> Iterable[str]:
+    newest, events = newest_request(analysis), analysis.events
+    last = max(analysis.finals, default=-1)
+    steps = (todo.text for todo in analysis.plan.todos if todo.state is not State.DONE)
+    failing = (f"{error.command}\n{error.line}" for error in analysis.errors if is_open(error, len(events)))
+    asked = (newest.text[:_MAX_UNDER_WAY_CHARS],) if newest else ()
+    return chain(asked, steps, failing, (events[last].text[-_MAX_UNDER_WAY_CHARS:],) if last >= 0 else ())
