@@ -21,7 +21,7 @@ from compactor_cli.digest.salience import Scores, shortened
 from compactor_cli.digest.settled import chooses, gives_reason
 from compactor_cli.digest.statements import Statement, StatementForm, list_ends, sentences, statements_of, without_end
 from compactor_cli.digest.tools import REPORTING_TOOLS, FileAction, ToolKind, command_of, short_name
-from compactor_cli.formats.client_signs import ATTACHMENTS
+from compactor_cli.formats.client_signs import ATTACHMENTS, NEVER_STARTED
 from compactor_cli.model.patterns import pattern
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
         lines = list(islice(answered, _MAX_ANSWER_LINES + 1))
         text = _BETWEEN_LINES.join(lines)
         is_short = len(lines) <= _MAX_ANSWER_LINES and len(text) <= _MAX_ANSWER_CHARS
-        if not is_short or is_noise(text) or ATTACHMENTS.started.search(text):
+        if not is_short or is_noise(text) or ATTACHMENTS.started.search(text) or NEVER_STARTED.match(text):
             continue
         label = analysis.labels[number].text
         if text not in label:

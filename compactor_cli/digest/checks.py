@@ -14,7 +14,7 @@ from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.error_lines import error_line
 from compactor_cli.digest.events import Event
 from compactor_cli.digest.files import FileOperation
-from compactor_cli.digest.shell import SHORTENS, unquoted
+from compactor_cli.digest.shell import SHORTENS, segments, unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head, opening
 from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.model.patterns import pattern
@@ -356,3 +356,19 @@ def places_line(text: str, paths: Collection[str], *, is_in: bool) -> str:
     places = places_in(text)
     kept = [line for line in places if any(is_about(path, line) for path in paths) is is_in]
     return error_line("\n".join(kept)) if 0 < len(kept) < len(places) else ""
+
+
+@lru_cache(maxsize=1 << 12)
+def programs_of(command: str) -> Sequence[str]:
+    """The programs of a command line in order, those with subcommands with theirs; what only shows or enters aside."""
+    found: list[str] = []
+    for segment in map(without_runner, segments(unquoted(command))):
+        words = [word for word in segment.split() if not word.startswith("-")]
+        if words and words[0] not in _AROUND:
+            # `pip3` is another name of `pip`; of `npm run lint` the task is what runs.
+            named = 1 if words[0] not in RUNNERS else 3 if words[1:2] == ["run"] else 2
+            found.append(" ".join((words[0].rstrip("0123456789."), *words[1:named])))
+    return tuple(found)
+
+
+_AROUND = frozenset("cd q echo grep head tail cat sleep export source".split())

@@ -180,7 +180,7 @@ _COUNT = pattern(
 # What a check or a build that went well reports, and what other commands do.
 _RESULT = pattern(
     rf"{_COUNT.pattern}|^ok\s+\S|^PASS\b|BUILD SUCC|^OK \(|^All checks passed|Success: |^test result: ok"
-    r"|compiled successfully"
+    r"|compiled successfully|^✓ built in "
 )
 # How git tells of a commit: its branch, hash and subject.
 COMMIT_LINE = pattern(
@@ -189,12 +189,12 @@ COMMIT_LINE = pattern(
 _REPORT = pattern(
     rf"{_RESULT.pattern}|{COMMIT_LINE.pattern}|\b\d+ files? changed|Successfully"
     r"|->\s+\S+(?: \([\w ]+\))?$|/pull/\d+|/issues/\d+|^Switched to |^Your branch is |^branch '[^']+' set up"
-    r"|^(?:Deleted|Created) |^HEAD is now at |^Checked \d+ files? in \S+ No fixes applied"
+    r"|^(?:Deleted|Created) |^HEAD is now at |^Checked \d+ files? in \S+ No fixes applied|^\d+ fix(?:es)? made in "
 )
 # Parts, in lower case, of which each of these lines has one (see `may_have`).
 _REPORT_PARTS = (
     "pass|ok|issues|errors|problems|succ|[|changed|->|/pull/|switched|your branch|branch '|deleted|created|head is"
-    "|0 fail|no fixes"
+    "|0 fail|no fixes|built in|made in"
 ).split("|")
 _NOTHING_PARTS = ("no test", "deselected")
 _RAN_NOTHING = pattern(
@@ -205,7 +205,8 @@ _FAILURE = pattern(
     r"|\s*ERR_(?!PNPM_RECURSIVE)[A-Z_]+\b|error: could not compile\b"
     # Of pytest, where it came to no test.
     r"|\S+::\S+ FAILED\b|_+ ERROR collecting |\W*[1-9]\d* errors? in [\d.]+s\b"
-    r"|\s*(?:Found )?[1-9]\d* (?:fail|errors?\.)$|\W*[1-9]\d* failed, \d+ passed|.*\b\d+ passed\b.*\b[1-9]\d* failed\b"
+    r"|\s*(?:Found )?[1-9]\d* (?:fail|errors?\.)$|[1-9]\d* issues? found\b"
+    r"|\W*[1-9]\d* failed, \d+ passed|.*\b\d+ passed\b.*\b[1-9]\d* failed\b"
     r"|\S+: (?:line )?\d+: .*(?:unbound variable|command not found|not found|syntax error|No such file)"
 )
 
@@ -433,7 +434,14 @@ def _outcome_by_output(command: str, text: str) -> CommandOutcome:
     return CommandOutcome.OK if is_whole and says_only_errors and not lines else CommandOutcome.UNKNOWN
 
 
+def shows_whole(run: Run) -> bool:
+    """Whether a run shows all that its command printed: it is not searched, and no head or tail of it is full."""
+    cut = _CUT.search(run.command)
+    return not (_searches(run.command) or (cut and run.output.strip("\n").count("\n") + 1 >= int(cut[1] or 10)))
+
+
 _HEAD = pattern(r"\|\s*head\b(?:\s+-(?:n\s*)?(\d+))?")
+_CUT = pattern(r"\|\s*(?:head|tail)\b(?:\s+-(?:n\s*)?(\d+))?")
 _SAYS_ONLY_ERRORS = pattern(r"\b(?:go (?:build|vet)|tsc|gofmt|ruff|mypy|py_compile|eslint|clippy)\b[^|;\n]*2>&1")
 
 

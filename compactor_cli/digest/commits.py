@@ -158,10 +158,22 @@ _UNLOGGED = pattern(r"(?P<hash>)(?P<subject>.*)")
 
 
 def after_rebases(commits: Iterable[Commit], runs: Iterable[Run]) -> Iterator[Commit]:
-    """The commits with the hashes that a log after a rebase shows for their subjects."""
+    """The commits with the hashes that a log after a rebase shows for their subjects, or the next push for the newest.
+
+    One that was not pushed before is known by its subject where neither shows its hash.
+    """
     renamed: list[tuple[int, dict[str, str]]] = []
-    rebased_at = -1
+    commits = list(commits)
+    rebased_at = pushed_at = -1
     for run in runs:
+        if "git push" in run.key and run.outcome is CommandOutcome.OK:
+            if (pushed := _PUSHED.search(run.output)) and pushed_at < rebased_at:
+                newest = [one for one in commits if one.event < run.event][-1:]
+                renamed.append((rebased_at, {one.subject: pushed[1] for one in newest}))
+            pushed_at = run.event
+        if _REBASED.search(run.output) and run.outcome is not CommandOutcome.FAILED:
+            rewritten = (one for one in commits if pushed_at < one.event < run.event and one.branch != "detached HEAD")
+            renamed.append((run.event, {one.subject: "" for one in rewritten}))
         if _REBASE.search(run.key) and run.outcome is not CommandOutcome.FAILED:
             rebased_at = run.event
         if rebased_at >= 0 and "git log" in run.key:
@@ -175,6 +187,8 @@ def after_rebases(commits: Iterable[Commit], runs: Iterable[Run]) -> Iterator[Co
         yield replace(commit, hash=next(names, commit.hash))
 
 
+_REBASED = pattern(r"^Successfully rebased and updated ", re.MULTILINE)
+_PUSHED = pattern(r"^ +[+ ]?[0-9a-f]{7,40}\.{2,3}([0-9a-f]{7,40}) +\S+ -> ", re.MULTILINE)
 _REBASE = pattern(r"\bgit (?:rebase\b|pull\b.* (?:-r|--rebase)\b)")
 _LOGGED = pattern(r"^(?:\* )?(?P<hash>[0-9a-f]{7,40}) (?:\([^)\n]*\) )?(?P<subject>.+)$", re.MULTILINE)
 _MADE = pattern(COMMIT_LINE.pattern.replace("<branch>", "<branch>detached HEAD|"), re.MULTILINE)

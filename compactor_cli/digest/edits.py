@@ -444,7 +444,8 @@ def debugging_lines(operations: Iterable[FileOperation]) -> dict[str, tuple[str,
 
 
 _DEBUGS = pattern(
-    r"(?://|#|/\*)\s*(?:debug(?:ging)?|temp(?:orary)?(?: debug\w*| log\w*)|todo:? remove)\b"
+    r"(?<![#/])(?://|#|/\*)\s*(?:debug(?:ging)?(?=\W*$|:|\W? ?(?:code|line|log|only|output|print|statement))"
+    r"|(?:temp(?:orary)?(?: debug\w*| log\w*)|todo:? remove)\b)"
     r"|\b(?:console\.(?:log|debug|error)|print|printf|println!?|log)\(f?[\"'`]\[?(?:debug|dbg)\b",
     re.IGNORECASE,
 )

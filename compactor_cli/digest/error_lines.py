@@ -21,7 +21,7 @@ ERROR_PATTERN = pattern(
     r"|npm (?:ERR!|error (?!code|path|workspace|location|command failed|A complete))|make: \*\*\*)"
     r"|^\s*Traceback \(|\b[A-Za-z_.]*(?:Error|Exception)\b(?::|$| \()|\berror(?:\[[\w-]+\])?:|: error\b"
     r"|command not found|No such file or dir|[Pp]ermission denied|\bundefined: |\bcannot find |Segmentation fault"
-    r"|\tfail\t|\btimed out\b|\b[1-9]\d* (?:failed|failures?|errors?)\b|错误[:\uff1a]|失败"
+    r"|\tfail\t|\btimed out\b|\b[1-9]\d* (?:failed|failures?|errors?|issues? found)\b|^\s*error • |错误[:\uff1a]|失败"
 )
 _NOTICE_PARTS = ("new", "available", "you ", "npm ", "notice", "deprecat", "debugger")
 # What a tool says of itself, and of the age of what it uses.
@@ -82,11 +82,22 @@ def error_line(text: str) -> str:
         followed = zip_longest(lines, lines[1:], fillvalue="")
         places = next((_with_next(*pair) for pair in followed if _says_why(*pair)), [])
     if not (places or failed):
-        places = [line for line in lines if not exit_code().search(line)][-1:]
+        places = [line for line in lines if not exit_code().search(line)]
+        places = [line for line in places if not _ADVICE.match(line)][-1:] or places[-1:]
     if not failed:
         return short(" · ".join(short(line.strip(), MOST_LINE_CHARS // 2) for line in places[:_MAX_PLACES]))
     reasons = (short(line.strip(), MOST_LINE_CHARS // 2) for line in places[:_MAX_PLACES])
     return short(" · ".join((short(names, _MOST_NAMES_CHARS), *reasons)))
+
+
+# What a program says after the error: where to read on.
+_ADVICE = pattern(
+    r"\s*(?:https?://\S+$|(?:for|to) (?:more )?(?:details?|help|information|usage)\b|(?:see|use|try|run|usage)\b)", re.I
+)
+# Words for what is missing, as programs have them that name no error.
+_MISSING = pattern(
+    r"\bcould not be (?:found|opened|read|resolved)\b|^\W*[Nn]o such \w+\b|\bis not (?:recognized|installed)\b"
+)
 
 
 def _failing_blocks(text: str) -> str:
@@ -286,7 +297,8 @@ _SHORT_CHARS, _SENTENCE = 80, pattern(r"\s*[A-Z][a-z']+ [a-z].{20,}\.$")
 
 def _says_why(line: str, after: str) -> bool:
     """Whether a line names the trouble, or the next one points at its place."""
-    return ERROR_PATTERN.search(line) is not None or _IS_POINTED_AT.match(after) is not None
+    says = ERROR_PATTERN.search(line) or _MISSING.search(line)
+    return says is not None or _IS_POINTED_AT.match(after) is not None
 
 
 def short(line: str, chars: int = MOST_LINE_CHARS) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.checks import brief, contains, is_test
+from compactor_cli.digest.checks import brief, contains, is_test, programs_of
 from compactor_cli.digest.commands import (
     COMMIT_LINE,
     CommandOutcome,
@@ -18,7 +18,7 @@ from compactor_cli.digest.commands import (
     asks_for_help,
     never_ran,
 )
-from compactor_cli.digest.failures import OF_ONE_USE, fails_later, is_shown, programs_of
+from compactor_cli.digest.failures import OF_ONE_USE, fails_later, is_shown
 from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.services import call_items
@@ -62,11 +62,11 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         return made is None or made not in run.line
 
     pushes = (run for run in sorted(analysis.runs, key=lambda run: run.event) if _PUSHES.search(run.key))
-    pushed = {acting_line(run.command): run.event for run in pushes}
+    pushed = {_destination(run): run.event for run in pushes}
     shown_runs = [
         (run, times)
         for run, times in ranked
-        if not (_PUSHES.search(run.key) and pushed.get(acting_line(run.command), -1) > run.event)
+        if not (_PUSHES.search(run.key) and pushed.get(_destination(run), -1) > run.event)
         if not (is_gone(run) or never_ran(run) or _PRINTS_CODES.search(run.command))
         if not (_is_deleted_branch(run, analysis.runs) or _is_of_removed(run, removed))
         if run.changes_world or is_test(run.command) or not _is_past(run, shown_last)
@@ -95,6 +95,15 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     ranked_items = (*world[:_FIRST_CHANGES], *rest[:1], *world[_FIRST_CHANGES:], *calls, *rest[1:])
     offers = {item.text: item for item in (*carried, *reversed(ranked_items)) if item.text}
     return chosen(reversed(offers.values()), budget_tokens, token_cache)
+
+
+def _destination(run: Run) -> str:
+    """The branch that a push says it went to, else its command line."""
+    found = _PUSHED_TO.search(run.output)
+    return found[1] if found else acting_line(run.command)
+
+
+_PUSHED_TO = pattern(r"^ +\S+\.\.\S+ +\S+ -> (\S+)", re.MULTILINE)
 
 
 def _without_commit(analysis: Analysis) -> str:

@@ -21,7 +21,6 @@ from typing import NamedTuple
 from compactor_cli.digest.checks import (
     COMPILER_PLACE,
     PLACED_FILE,
-    RUNNERS,
     TEST_FILE,
     after,
     are_in_siblings,
@@ -33,7 +32,7 @@ from compactor_cli.digest.checks import (
     may_look_at,
     places_in,
     places_line,
-    without_runner,
+    programs_of,
 )
 from compactor_cli.digest.commands import (
     CONCLUDES,
@@ -45,6 +44,7 @@ from compactor_cli.digest.commands import (
     code_is_of_another,
     may_change_world,
     shown,
+    shows_whole,
 )
 from compactor_cli.digest.edits import PROSE, fixing_line
 from compactor_cli.digest.error_lines import (
@@ -58,7 +58,7 @@ from compactor_cli.digest.error_lines import (
 )
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.files import FileOperation
-from compactor_cli.digest.shell import segments, unquoted
+from compactor_cli.digest.shell import unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head, sentences
 from compactor_cli.digest.tools import FileAction
 from compactor_cli.model.patterns import pattern
@@ -359,7 +359,8 @@ def _is_gone(run: Run, other: Run, read: _Reader) -> bool:
     if tests and not any(one.startswith("panic: ") for one in messages):
         failing = read(other.output).failing
         return bool(failing) and tests.isdisjoint(failing) and _runs(other, run)
-    return not any(map(read(other.output).text.__contains__, messages)) and _runs(other, run)
+    is_shown = any(map(read(other.output).text.__contains__, messages))
+    return (other.command == run.command or shows_whole(other)) and not is_shown and _runs(other, run)
 
 
 def _fails_otherwise(run: Run, other: Run, read: _Reader) -> bool:
@@ -520,6 +521,7 @@ def _partly(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) ->
     """
     again = [one for one in later if one.outcome is CommandOutcome.FAILED and contains(one.key, run.key)]
     named = {found[1] for one in again for found in PLACED_FILE.finditer(one.output)}
+    again = [one for one in again if shows_whole(one)]
     gone = [
         line
         for line in (places_in(run.output) if again else ())
@@ -581,19 +583,5 @@ def same_part(command: str, failed: str) -> str:
     return next((part for part in command.split(" && ") if program in part), command)
 
 
-@lru_cache(maxsize=1 << 12)
-def programs_of(command: str) -> Sequence[str]:
-    """The programs of a command line in order, those with subcommands with theirs; what only shows or enters aside."""
-    found: list[str] = []
-    for segment in map(without_runner, segments(unquoted(command))):
-        words = [word for word in segment.split() if not word.startswith("-")]
-        if words and words[0] not in _AROUND:
-            # `pip3` is another name of `pip`; of `npm run lint` the task is what runs.
-            named = 1 if words[0] not in RUNNERS else 3 if words[1:2] == ["run"] else 2
-            found.append(" ".join((words[0].rstrip("0123456789."), *words[1:named])))
-    return tuple(found)
-
-
 # A script on the command line is never run again.
 OF_ONE_USE = pattern(r"\b(?:python3?|node|ruby|perl)(?: -{1,2}[a-z][\w=-]+)* (?:-[cep]\b|-? ?<<)")
-_AROUND = frozenset("cd q echo grep head tail cat sleep export source".split())

@@ -52,6 +52,7 @@ class FixedWords:
     read = _Word("read", "读取", "読み取り")
     deleted = _Word("deleted", "已删除", "削除済み")
     moved = _Word("moved to", "移至", "移動先")
+    moved_away = _Word("moved", "已移动", "移動済み")
     content = _Word("last known content", "最后已知内容", "最後に確認された内容")
     parts = _Word("changed parts and signatures", "改动部分与签名", "変更部分とシグネチャ")
     ok = _Word("ok", "成功", "成功")

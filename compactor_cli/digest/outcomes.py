@@ -309,7 +309,10 @@ def _shown(work: _Work, words: FixedWords, *, is_newest: bool) -> Iterator[tuple
         if not any(one.event > run.event and contains(one.key, run.key) for one in passed)
     }
     if work.changes:
-        names = list(dict.fromkeys(one.name for one in reversed(work.changes)))
+        edited = {one.name for one in work.changes if one.action is not FileAction.MOVE}
+        # What was only moved stands with the files.
+        changed = (one.name for one in reversed(work.changes) if one.name in edited or not edited)
+        names = list(dict.fromkeys(changed))
         # What was tested tells more than the tests.
         names.sort(key=lambda name: TEST_FILE.search(name) is not None)
         most = 1 if after else _MAX_EDITED
@@ -318,7 +321,8 @@ def _shown(work: _Work, words: FixedWords, *, is_newest: bool) -> Iterator[tuple
         shown = names[:most]
         made = [(words.created, [name for name in shown if name in new])]
         gone = {one.name for one in work.changes if one.action is FileAction.DELETE}
-        made.append((words.edited, [name for name in shown if name not in new and name not in gone]))
+        kept = [name for name in shown if not (name in new or name in gone)]
+        made.append((words.edited if edited else words.moved_away, kept))
         made.append((words.deleted, [name for name in shown if name in gone]))
         text = words.comma.join(f"{done} {words.comma.join(files)}" for done, files in made if files)
         yield f"{text}{more}", work.changes[-1].record

@@ -25,7 +25,7 @@ from compactor_cli.digest.salience import Scores, shortened
 from compactor_cli.digest.statements import MAX_CHARS, Statement, StatementForm
 from compactor_cli.digest.tools import FileAction, ToolKind, is_lookup, is_own
 from compactor_cli.digest.wants import newest_request
-from compactor_cli.formats.client_signs import ATTACHMENTS
+from compactor_cli.formats.client_signs import ATTACHMENTS, NEVER_STARTED
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
@@ -112,7 +112,7 @@ class _Sources:
             return True
         if event.tool is ToolKind.PLAN or (event.kind is EventKind.CALL and is_own(event.name)):
             return True
-        if event.refusal is not None or line == event.name or line in label.text:
+        if event.refusal is not None or line == event.name or line in label.text or NEVER_STARTED.match(event.text):
             return True
         # What came of an edit repeats it; of one that was not made, the first line says why.
         if place in self._undone or event.call in self.made or line in self._found_by.get(place, ()):

@@ -357,8 +357,12 @@ def _answers_to_each(answer: str, options: Mapping[str, str]) -> list[tuple[str,
 def _plan_in(text: str) -> str:
     """The outline of the steps that a message says it would take; empty where it lists none."""
     shown = _PROPOSES_STEPS.search(text)
-    is_plan = shown is not None and len(_STEPS[1].findall(text, shown.start())) >= _MIN_STEPS
-    return outline(text[shown.start() :]) if shown and is_plan else ""
+    steps = [*_STEPS[1].finditer(text, shown.start())] if shown else []
+    if not shown or len(steps) < _MIN_STEPS:
+        return ""
+    # Of several paragraphs the last one opens the list.
+    opens = text[shown.start() : steps[0].start()].rstrip().rfind("\n\n") + 1
+    return outline(text[shown.start() + opens :].lstrip())
 
 
 _PROPOSES_STEPS = pattern(

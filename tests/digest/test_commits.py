@@ -132,6 +132,14 @@ def test_a_commit_has_the_hash_that_a_log_shows_after_a_rebase() -> None:
     assert states_of(STORE, COMMIT, *steps) == ["store.py — edited, in commit 7e00b6e"]
 
 
+def test_a_commit_that_a_pull_rebased_has_the_hash_of_the_next_push_and_else_none() -> None:
+    refused = ran("git push", " ! [rejected] utc -> utc (fetch first)\nerror: failed to push some refs", is_error=True)
+    pulled = ran("git pull --rebase", "Rebasing (1/1)\nSuccessfully rebased and updated refs/heads/utc.")
+    pushed = ran("git push", "To https://forge.example/tide.git\n   10cdeb6..6c51f94  utc -> utc")
+    assert states_of(STORE, COMMIT, refused, pulled, pushed) == ["store.py — edited, in commit 6c51f94"]
+    assert states_of(STORE, COMMIT, refused, pulled) == ['store.py — edited, in commit "Store UTC"']
+
+
 def test_a_new_file_next_to_one_that_git_passes_over_is_not_called_uncommitted() -> None:
     plans = [(call("Write", name, file_path=f"docs/plans/{name}.md", content="a"), answer("ok", name)) for name in "ab"]
     clean = ran("git status", "nothing to commit, working tree clean")

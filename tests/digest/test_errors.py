@@ -1270,3 +1270,38 @@ def test_a_check_in_the_folder_of_another_package_is_another_check() -> None:
     assert len(shown(failed, passed)[0]) == 1
     assert shown(failed, passed, ran("cd /srv/tide/apps/api && npx tsc --noEmit", ""))[0] == []
     assert shown(failed, ran("npx tsc --noEmit", ""))[0] == []
+
+
+@pytest.mark.parametrize(
+    ("printed", "line"),
+    [
+        (
+            "The command 'docker' could not be found in this WSL 2 distro.\nWe recommend to activate it.\n"
+            "For details visit:\n\nhttps://docs.example/wsl2/",
+            "The command 'docker' could not be found in this WSL 2 distro.",
+        ),
+        ("gauge 3 is out of range\nSee https://tide.example/help for more", "gauge 3 is out of range"),
+        ("Analyzing tide...\n   info • Use 'const' • lib/tide.dart:8:3\n1159 issues found.", "1159 issues found."),
+    ],
+)
+def test_what_went_wrong_is_no_advice_and_no_notice_of_a_linter(printed: str, line: str) -> None:
+    assert error_line(printed) == line
+
+
+def test_a_search_or_a_part_of_what_a_linter_prints_shows_no_error_as_gone() -> None:
+    found = ran(
+        "flutter analyze 2>&1 | tail -2", "lib/tide.dart:8:3 • unused\nlib/gauge.dart:9:1 • unused", is_error=True
+    )
+    edit = (call("Edit", "t", file_path="lib/tide.dart", old_string="a", new_string="b"), answer("ok", "t"))
+    for look in ("| grep -cE 'warning|error'", "| tail -1"):
+        counted = ran(f"flutter analyze 2>&1 {look}", "620 issues found", is_error=True)
+        assert not [one for one in errors(found, edit, counted) if one.status is Status.FIXED]
+    whole = ran("flutter analyze 2>&1", "lib/gauge.dart:9:1 • unused\n1 issue found", is_error=True)
+    assert [one.fixes for one in errors(found, edit, whole) if one.status is Status.FIXED] == [("lib/tide.dart",)]
+
+
+def test_the_formatter_of_a_linter_is_no_later_run_of_its_check() -> None:
+    check = ran("ruff check src/tide.py src/main.py", "src/main.py:1:1: I001 Import block is un-sorted", is_error=True)
+    formatted = ran("ruff format src/tide.py", "1 file reformatted")
+    ((text,), fixed) = shown(check, formatted)
+    assert (text.endswith("— not run again since changes to src/tide.py"), fixed) == (True, [])

@@ -616,3 +616,27 @@ def test_what_failed_and_went_well_since_or_was_done_by_another_command_is_no_fa
     found = texts(digest(conversation(user("take the newest"), *pull, *reset, says("Taken."))), Section.COMMANDS)
     assert any("git reset" in line for line in found)
     assert not any("fast-forward" in line for line in found)
+
+
+def test_of_pushes_to_a_branch_the_newest_is_a_fact_however_it_was_called() -> None:
+    first = ran("git push", "To https://forge.example/tide.git\n   e67063a..579c4ed  utc -> utc")
+    second = ran(
+        "git commit -qm x && git push origin utc", "To https://forge.example/tide.git\n   579c4ed..00f2759  utc -> utc"
+    )
+    assert not any("e67063a" in text for text in facts(first, second))
+
+
+def test_what_was_sent_to_another_agent_is_not_repeated_from_the_answer() -> None:
+    sent = "The pumps are done. Run the check of the harbour gates."
+    echo = (
+        '{\n  "success": true,\n  "message": "Message sent to gates",\n  "routing": {\n    "content": "'
+        + sent
+        + '"\n  }\n}'
+    )
+    one = digest(
+        conversation(user("tell gates"), call("SendMessage", "m", to="gates", content=sent), answer(echo, "m")), 2_000
+    )
+    text = rendered(one.summary)
+    assert "Message sent to gates" in text
+    assert text.count("Run the check of the harbour gates.") == 1
+    assert '"success"' not in text

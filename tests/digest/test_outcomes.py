@@ -344,3 +344,9 @@ def test_what_was_tested_is_named_before_its_tests() -> None:
         for path in ("src/clock.py", "tests/test_clock.py")
     ]
     assert wanted(*edits, ran("pytest", "3 passed")) == " → edited clock.py …, `pytest` ok"
+
+
+def test_a_file_that_was_only_moved_is_not_edited() -> None:
+    moved = ran("git mv notes/tide.md notes/done/tide.md", "")
+    assert wanted(STORE, moved) == " → edited store.py"
+    assert wanted(moved) == " → moved tide.md"

@@ -472,6 +472,16 @@ def test_a_yes_to_steps_that_were_proposed_settles_them() -> None:
     )
 
 
+def test_the_steps_of_a_proposal_stand_under_what_opens_their_list() -> None:
+    shown = (
+        "Your proposal is cleaner: no linking at all. If a user has two names, those are two users.\n\n"
+        "So the scope is:\n\n**Phase 3: Clean Names**\n1. Derive the key from the name\n2. Hash the names\n"
+        "3. Remove the linking\n\nShall I add it?"
+    )
+    (text,) = settled(says(shown), user("yes, go ahead"), says("I go on."))
+    assert text.startswith("Phase 3: Clean Names: 1. Derive the key from the name")
+
+
 def test_a_commit_of_something_else_is_not_what_came_of_a_plan_and_an_empty_refusal_of_one_is_no_word() -> None:
     stopped = answer(REFUSED.partition(" To tell")[0], "p", is_error=True)
     again = call("ExitPlanMode", "q", plan=PLAN), answer(APPROVED, "q")

@@ -458,6 +458,9 @@ def test_a_line_that_was_written_to_debug_is_open_until_it_is_taken_out() -> Non
     assert named in texts(digest(conversation(asked, left, says("I look.")), 2_000), Section.PLAN)
     done = digest(conversation(asked, left, taken, says("I look.")), 2_000)
     assert not any("Debugging" in text for text in texts(done, Section.PLAN))
+    heading = edited("1", "/// Pins", "/// ## Debug mode\n/// Debug builds pin nothing\n// debug mode is off")
+    told = digest(conversation(asked, heading, says("I look.")), 2_000)
+    assert not any("Debugging" in text for text in texts(told, Section.PLAN))
 
 
 def test_tests_that_were_written_and_not_run_are_open() -> None:
