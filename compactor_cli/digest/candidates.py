@@ -20,7 +20,15 @@ from compactor_cli.digest.output_lines import OUTPUT_FACTOR, is_slip, output_lin
 from compactor_cli.digest.salience import Scores, shortened
 from compactor_cli.digest.settled import chooses, gives_reason
 from compactor_cli.digest.statements import Statement, StatementForm, list_ends, sentences, statements_of, without_end
-from compactor_cli.digest.tools import REPORTING_TOOLS, FileAction, ToolKind, command_of, short_name
+from compactor_cli.digest.tools import (
+    REPORTING_TOOLS,
+    FileAction,
+    ToolKind,
+    command_of,
+    is_lookup,
+    parameters,
+    short_name,
+)
 from compactor_cli.formats.client_signs import ATTACHMENTS, NEVER_STARTED
 from compactor_cli.model.patterns import pattern
 
@@ -213,12 +221,18 @@ def _is_own(line: str, times: int) -> bool:
 
 
 def _sent(analysis: Analysis) -> dict[int, str]:
-    """What commands that did not fail sent to others in words, by the position of the call."""
+    """What commands and services that did not fail sent to others in words, by the position of the call."""
     events, failed = analysis.events, {run.event for run in analysis.runs if run.outcome is CommandOutcome.FAILED}
     answered = ((call, result) for call, result in results_of(events).items() if call not in failed)
-    done = (call for call, result in answered if not (result.is_error or result.is_refusal))
+    done = [call for call, result in answered if not (result.is_error or result.is_refusal)]
     lines = {call: command_of(events[call].arguments) for call in done if events[call].tool is ToolKind.COMMAND}
-    return {call: text for call, line in lines.items() if (text := sent_words(line))}
+    found = {call: text for call, line in lines.items() if (text := sent_words(line))}
+    if not analysis.is_dialogue:
+        services = (call for call in done if is_service_call(events[call]) and not is_lookup(events[call].name))
+        given = {call: [value for _, value in parameters(events[call].arguments)] for call in services}
+        texts = {call: max(values, key=len) for call, values in given.items() if values}
+        found |= {call: text for call, text in texts.items() if len(text) in _TASK_CHARS and len(sentences(text)) > 1}
+    return found
 
 
 def _tasks(analysis: Analysis) -> dict[int, str]:

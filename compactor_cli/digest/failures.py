@@ -503,9 +503,12 @@ def _judged(
 
 def _sets_up(other: Run, run: Run) -> bool:
     """Whether a run that went well brought what another may have lacked."""
-    return other.outcome is CommandOutcome.OK and other.key != run.key and _SETS_UP.search(other.key) is not None
+    brings = _SETS_UP.search(other.key) or (_TAKES_IN.search(other.key) if "git push" in run.key else None)
+    return other.outcome is CommandOutcome.OK and other.key != run.key and brings is not None
 
 
+# What brings the commits of others, without which a push is turned down.
+_TAKES_IN = pattern(r"\bgit (?:pull|rebase|merge)\b")
 _SETS_UP = pattern(
     r"\b(?:npm|pnpm|yarn|bun|pip3?|uv|poetry|cargo|go|gem|bundle|composer|brew|apt(?:-get)?|mix|dotnet|gradlew?|mvn"
     r"|prisma|alembic|docker|rake|rails)\b[^|;&]*\b(?:i|ci|install|add|sync|build|generate|compile|migrate|up|get|restore)\b"

@@ -239,7 +239,8 @@ def _placed(one: FileOperation, known: dict[str, _Views], result: Event | None) 
         texts.append(result.text)
     elif one.action is FileAction.CREATE:
         before = "\n".join(views.original)
-        one = replace(one, added=tuple(name for name in one.added if name.removesuffix("()") not in before))
+        added = tuple(name for name in one.added if name.removesuffix("()") not in before)
+        one = replace(one, added=added, lines=tuple(line for line in one.lines if line not in before))
         texts[:] = [new for _, new in one.replaced]
     elif one.action is FileAction.EDIT:
         within: dict[str, None] = {}

@@ -46,7 +46,9 @@ def _narration() -> re.Pattern[str]:
     return re.compile(
         rf"^{_OPENS}{_TO_THE_USER}{aim}(?:let me|let'?s|let us"
         r"|(?:i|we)'?ll|(?:i|we) (?:will|need to|should)|i'?m going to|i want to"
-        r"|(?:now|next|then),? (?:remov|delet|replac|renam|creat|mov|extract|verify|build|handl|rewrit)(?:e|ing)?"
+        r"|(?:now|next|then),? (?:remov|delet|replac|renam|creat|mov|extract|verify|build|handl|rewrit|chang|updat|wir)"
+        r"(?:e|ing)?"
+        r"|(?:now|next|then),? (?:add|fix|implement|run|test|commit|push)(?:ing)?|(?:now |still )?(?:need|have) to"
         r"|time to|going to|(?:updat(?:e|ing)|add(?:ing)?|check(?:ing)?|run(?:ning)?|look(?:ing)?|read(?:ing)?"
         rf"|fix(?:ing)?|appl(?:y|ying)|implement(?:ing)?|writ(?:e|ing)|commit(?:ting)?|push(?:ing)?|fetch(?:ing)?){_NO_NOUN}"
         r"|spawning|launching|dispatching|starting"

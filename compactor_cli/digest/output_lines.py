@@ -85,12 +85,19 @@ class _Sources:
         self.made = edits.keys() - self._undone
         self._looks = {run.event for run in analysis.runs if run.is_look}
         self._passed = passed_checks(analysis.runs)
-        # By the position of an edit, the lines by which it names its place: it leaves them as they were.
-        self._found_by: dict[int, set[str]] = {}
+        self._found_by = {call: lines for call, lines in self._lines_before(analysis) if lines}
+
+    def _lines_before(self, analysis: Analysis) -> Iterator[tuple[int, set[str]]]:
+        """For each change of a file the lines that it found there and names or keeps, as far as they were read."""
+        results, known = results_of(self._events), dict[str, set[str]]()
         for one in analysis.operations:
+            result = results.get(one.event)
             if one.action is FileAction.EDIT:
-                lines = (line.strip() for old, _ in one.replaced for line in old.split("\n"))
-                self._found_by.setdefault(one.event, set()).update(lines)
+                yield one.event, {line.strip() for old, _ in one.replaced for line in old.split("\n")}
+            elif one.action is FileAction.READ and result:
+                known.setdefault(one.path, set()).update(map(str.strip, result.text.split("\n")))
+            elif one.action is FileAction.CREATE:
+                yield one.event, known.pop(one.path, set())
 
     def of(self, line: str, place: int) -> int:
         """The position of the event that a line is of: the result of an edit repeats what the edit wrote."""

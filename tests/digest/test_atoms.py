@@ -64,3 +64,8 @@ def test_a_sign_that_is_written_as_an_escape_is_no_letter_of_a_name() -> None:
 
 def test_a_line_break_that_is_written_as_an_escape_is_no_letter_of_a_name() -> None:
     assert atom_texts(r'fmt.Println("\nPressKey\treadLine loadItems")') == {"PressKey", "readLine", "loadItems"}
+
+
+def test_the_name_of_a_file_may_begin_with_a_date() -> None:
+    assert atom_texts("moved 2026-02-14-tide-table.md") == {"2026-02-14-tide-table.md"}
+    assert atom_texts("on 2026-02-14 at last") == {"2026-02-14"}

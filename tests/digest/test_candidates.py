@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from conversation import answer, call, conversation, digest, ran, rendered, says, user
+
 from compactor_cli.digest.salience import shortened
 
 WORTHS = """
@@ -61,3 +63,27 @@ def test_a_long_row_of_a_table_is_cut_around_its_names() -> None:
 
     text = f"| {'The page of the harbour says nothing of it. ' * 12}| store_key | {'Nor does the handbook. ' * 12}|"
     assert "store_key" in shortened(text, Chances(), frozenset())  # type: ignore[arg-type]
+
+
+def test_of_a_file_that_is_written_anew_only_new_lines_are_quoted() -> None:
+    old = "class GaugeTable:\n    def read_gauge(self, gauge_id):\n        return self.gauges[gauge_id]"
+    new = old.replace("return self.gauges[gauge_id]", "return self.gauges.get(gauge_id, NO_GAUGE)")
+    seen = (call("Read", "r", file_path="src/table.py"), answer(old, "r"))
+    written = (call("Write", "w", file_path="src/table.py", content=new), answer("The file has been updated", "w"))
+    text = rendered(digest(conversation(user("make it safe"), *seen, *written, says("Done.")), 2_000).summary)
+    assert "get(gauge_id, NO_GAUGE)" in text
+    assert not any("def read_gauge" in line for line in text.split("\n") if line.startswith("- table.py"))
+
+
+def test_the_words_of_a_message_to_another_agent_are_quoted_as_its_own() -> None:
+    report = (
+        "Both pumps are wired.\n\n- PUMP_A runs at 40 Hz\n- PUMP_B runs at 50 Hz\n\n"
+        "Note: the alarm couldn't be tested, since the siren is not installed. "
+        "Ready for the review of the harbour, which was asked for in the plan."
+    )
+    sent = (call("SendMessage", "m", to="lead", content=report, summary="pumps wired"), answer("Message sent", "m"))
+    built = ran("make", "ok built")
+    text = rendered(digest(conversation(user("wire the pumps"), *built, *sent), 2_000).summary)
+    assert "- SendMessage: " in text
+    assert "Note: the alarm couldn't be tested, since the siren is not installed." in text
+    assert "content=" not in text

@@ -1305,3 +1305,12 @@ def test_the_formatter_of_a_linter_is_no_later_run_of_its_check() -> None:
     formatted = ran("ruff format src/tide.py", "1 file reformatted")
     ((text,), fixed) = shown(check, formatted)
     assert (text.endswith("— not run again since changes to src/tide.py"), fixed) == (True, [])
+
+
+def test_a_push_that_was_turned_down_is_shown_with_what_brought_it_through() -> None:
+    refused = " ! [rejected]        utc -> utc (fetch first)\nerror: failed to push some refs to 'https://forge.example/t.git'"
+    pulled = ran("git pull --rebase", "Successfully rebased and updated refs/heads/utc.")
+    _, fixed = shown(
+        ran("git push", refused, is_error=True), pulled, ran("git push", "   10cdeb6..6c51f94  utc -> utc")
+    )
+    assert fixed == ["`git push`: ! [rejected]        utc -> utc (fetch first) → passed after `git pull --rebase`"]
