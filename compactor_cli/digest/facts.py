@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -79,7 +79,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         (run, _run_item(run, times, words, is_older=run.event in older, folder=elsewhere.get(run.event, "")))
         for run, times in shown_runs
     ]
-    world = [item for run, item in items if run.changes_world]
+    world = _with_commits_together([(run, item) for run, item in items if run.changes_world], elsewhere, words)
     rest = [item for run, item in items if not run.changes_world]
     room = int(budget_tokens * (_CALLS_RATIO if ranked else 1.0))
     calls = [] if analysis.is_dialogue else call_items(analysis, room, token_cache, with_lookups=not ranked)
@@ -95,6 +95,28 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     ranked_items = (*world[:_FIRST_CHANGES], *rest[:1], *world[_FIRST_CHANGES:], *calls, *rest[1:])
     offers = {item.text: item for item in (*carried, *reversed(ranked_items)) if item.text}
     return chosen(reversed(offers.values()), budget_tokens, token_cache)
+
+
+def _with_commits_together(
+    items: Iterable[tuple[Run, Item]], elsewhere: Mapping[int, str], words: FixedWords
+) -> list[Item]:
+    """The items, a few commits of one branch each as one: all of their lines say the same but hash and subject."""
+    found: list[Item] = []
+    placed: dict[str, int] = {}
+    for run, item in items:
+        made = COMMIT_LINE.match(run.line) if _COMMITS_ALONE.fullmatch(run.key) and run.event not in elsewhere else None
+        at = placed.get(made["branch"], -1) if made else -1
+        if made and at >= 0 and len(found[at].records) < _MAX_TOGETHER:
+            text = f"{found[at].text}{words.stop}{made['hash']}{made['subject']}"
+            found[at] = Item(text=text, records=records_of((*found[at].records, *item.records)))
+            continue
+        if made:
+            placed[made["branch"]] = len(found)
+        found.append(item)
+    return found
+
+
+_COMMITS_ALONE, _MAX_TOGETHER = pattern(r"(?:git add [^&|;]+ && )?git commit\b[^&|;]*", re.DOTALL), 5
 
 
 def _destination(run: Run) -> str:

@@ -640,3 +640,12 @@ def test_what_was_sent_to_another_agent_is_not_repeated_from_the_answer() -> Non
     assert "Message sent to gates" in text
     assert text.count("Run the check of the harbour gates.") == 1
     assert '"success"' not in text
+
+
+def test_commits_of_one_branch_stand_together() -> None:
+    made = [
+        ran(f"git commit -m {name}", f"[utc-times {name}] Store {name}\n 1 file changed")
+        for name in ("4f1c2aa", "7e00b6e")
+    ]
+    shown = [text for text in facts(*made) if "git commit" in text]
+    assert shown == ["`git commit -m 7e00b6e` → ok: [utc-times 7e00b6e] Store 7e00b6e; 4f1c2aa Store 4f1c2aa"]
