@@ -65,7 +65,7 @@ _SPOKEN_CHARS_PER_TOKEN = 60
 _OUTPUTS_PER_TOKEN = 0.16
 _MIN_OUTPUTS = 40
 _MAX_ANSWERS, _MAX_ANSWER_LINES, _MAX_ANSWER_CHARS = 60, 2, 160
-_MIN_REPORT_CHARS, _TASK_CHARS = 400, range(200, 8_000)
+_MIN_REPORT_CHARS, _MIN_MESSAGE_CHARS, _TASK_CHARS = 400, 80, range(200, 8_000)
 _BETWEEN_LINES = " · "
 _SPOKEN = (EventKind.ASSISTANT, EventKind.SUMMARY)
 _STATED = (StatementForm.SENTENCE, StatementForm.ITEM)
@@ -252,12 +252,13 @@ _TASK_FILE = pattern(
 
 def _report_words(event: Event) -> str:
     """What another model reports in a result, without what the client says of it; empty for any other event."""
-    if event.kind is not EventKind.RESULT or short_name(event.name) not in REPORTING_TOOLS or event.is_error:
+    is_report = event.is_report or (event.kind is EventKind.RESULT and short_name(event.name) in REPORTING_TOOLS)
+    if not is_report or event.is_error or ATTACHMENTS.of_command in event.text:
         return ""
-    if ATTACHMENTS.of_command in event.text:
-        return ""
+    if not event.is_report and ATTACHMENTS.started.search(event.text):
+        return ""  # it reports later
     text = re.sub(r"^<(\w+)>(?:\w+</\1>)?$|^</\w+>$", "", event.text, flags=re.MULTILINE).strip()
-    if len(text) < _MIN_REPORT_CHARS:
+    if len(text) < (_MIN_MESSAGE_CHARS if event.call < 0 else _MIN_REPORT_CHARS):
         return ""
     # Where what was asked for is not there, what the report says besides is about something else.
     return next((one for one in sentences(text[:_MIN_REPORT_CHARS]) if finds_nothing(one)), text)

@@ -18,7 +18,7 @@ _MOST_NAMES_CHARS = 240
 # A line that says that something went wrong.
 ERROR_PATTERN = pattern(
     r"^\s*(?:--- FAIL|FAIL(?:ED|URE)?\b|(?:mise )?ERROR\b|ERR!|ERR_[A-Z_]+\b|E  +\S|panic:|fatal:|fatal error"
-    r"|npm (?:ERR!|error (?!code|path|workspace|location|command failed|A complete))|make: \*\*\*)"
+    r"|npm (?:ERR!|error (?!code|path|workspace|location|command|A complete))|make: \*\*\*)"
     r"|^ ! \[(?:remote )?rejected\]"
     r"|^\s*Traceback \(|\b[A-Za-z_.]*(?:Error|Exception)\b(?::|$| \()|\berror(?:\[[\w-]+\])?:|: error\b"
     r"|command not found|No such file or dir|[Pp]ermission denied|\bundefined: |\bcannot find |Segmentation fault"
@@ -167,7 +167,8 @@ _REGION, _MAX_REGION_CHARS = pattern(r"^<{7} .*\n(?:.*\n)*?>{7} .*$", re.MULTILI
 
 # A frame of a stack, a test or package that passed, and what a program logs of what it does.
 _SAYS_LITTLE = pattern(
-    r" \+0x[0-9a-f]+$|^\s*(?:--- (?:PASS|SKIP): .*/|ok\s|[✓✔√] )|\b(?:INFO|DEBUG|TRACE)\b|\blevel=(?:info|debug)\b"
+    r" \+0x[0-9a-f]+$|^\s*(?:--- (?:PASS|SKIP): .*/|ok\s|[✓✔√] |npm error (?:code|path|workspace|location|command) )"
+    r"|\b(?:INFO|DEBUG|TRACE)\b|\blevel=(?:info|debug)\b"
 )
 _OF_TEST = pattern(r"\s*(?:--- (PASS|FAIL|SKIP):|=== [A-Z]+) +(\S+)")
 _CONFLICT = pattern(r"^CONFLICT \([^)\n]*\): Merge conflict in (\S+)", re.MULTILINE)

@@ -12,6 +12,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from compactor_cli.digest.cleaning import (
@@ -40,6 +41,7 @@ from compactor_cli.digest.tools import (
 )
 from compactor_cli.formats.client_signs import (
     ABOUT_CALL,
+    ATTACHMENTS,
     DIRECTORY_KEYS,
     OBSERVATION,
     PRUNED_OUTPUT,
@@ -50,6 +52,7 @@ from compactor_cli.formats.client_signs import (
     Directories,
     answers,
     asked_questions,
+    background_reports,
     directories_of,
     is_demonstration,
     is_unmarked_refusal,
@@ -57,6 +60,8 @@ from compactor_cli.formats.client_signs import (
     reply_to_report,
     reported_words,
     subagent_parts,
+    team_messages,
+    without_reports,
     written_call,
 )
 from compactor_cli.formats.harness import refusal, user_text
@@ -87,6 +92,7 @@ class Event:
     of the user answer the message before, which a tool showed as a question. ``exit_code``: of a command, where the
     record tells it besides the text, else -1. ``interjects``: words of the user's while the model worked.
     ``of_client``: such a text in the user's name, or what the client holds itself (its skills), with its call.
+    ``is_report``: the report of work in the background, with its call, or what another agent of the team says.
     """
 
     kind: EventKind
@@ -103,6 +109,7 @@ class Event:
     exit_code: int = -1
     interjects: bool = False
     of_client: bool = False
+    is_report: bool = False
 
     @property
     def is_refusal(self) -> bool:
@@ -200,6 +207,8 @@ class _EventReader:
     waiting: defaultdict[str, deque[int]] = field(default_factory=lambda: defaultdict(deque))
     # What calls that speak to the user asked (nothing where they reported), by where that stands among the events.
     asked: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    # The calls that began work in the background, by its id.
+    begun: dict[str, int] = field(default_factory=dict)
     turn: int = 0
     acts_by_words: bool = False  # a call that was written into words has had a result
     # What the user wrote while a call was running, which the assistant hears after that.
@@ -265,6 +274,7 @@ class _EventReader:
         last = self.found[-1] if self.found else None
         if self._observed(index, message, last):
             return
+        self._reported(index, message.text)
         if words := self._spoken(user_text(message)):
             if last is None or last.kind is not EventKind.USER or last.record != index:
                 self.turn += 1
@@ -280,8 +290,18 @@ class _EventReader:
             self._called(index, ToolCall(id=_TYPED, name="bash", arguments={"command": typed[1]}))
         if shown:
             self._answered(index, ToolResult(id=_TYPED, text="\n".join(filter(None, shown))))
-        elif not typed and (text := self._clean(_OF_THE_CLIENT.sub("", message.text))):
+        elif not typed and (text := self._clean(_OF_THE_CLIENT.sub("", without_reports(message.text)))):
             self._add(EventKind.RESULT, index, text, of_client=message.role is not Role.TOOL)
+
+    def _reported(self, index: int, text: str) -> None:
+        """What subagents in the background and other agents of a team say, which a client sends in the user's name."""
+        heard = partial(Event, kind=EventKind.RESULT, record=index, turn=self.turn, is_report=True)
+        for key, report in background_reports(text):
+            call = self.begun.get(key, -1)
+            name = self.found[call].name if call >= 0 else key
+            self.found.append(heard(text=self._spoken(report), name=name, call=call, of_client=call < 0))
+        for sender, words in team_messages(text):
+            self.found.append(heard(text=self._spoken(words), name=sender, of_client=True))
 
     def _observed(self, index: int, message: Message, last: Event | None) -> bool:
         """Whether what is sent in the user's name is what came of an action that was written into the words before it.
@@ -345,6 +365,8 @@ class _EventReader:
         text = "" if result.text == PRUNED_OUTPUT else self._clean(result.text)
         if short_name(name) in REPORTING_TOOLS:  # what clients add: how to resume the subagent, and what it used
             text = _ABOUT_REPORT.split(text, maxsplit=1)[0].rstrip()
+            if begun := ATTACHMENTS.started.search(text):
+                self.begun[begun[1]] = call
         text = without_removed(without_gutters(unfolded(text), surely=tool is ToolKind.READ))
         of_client = call >= 0 and is_of_client(tool, name, self.found[call].arguments)
         if of_client:

@@ -54,7 +54,8 @@ _MAX_CALL_CHARS = 160
 _REQUEST_RATIO, _REQUEST_RATIO_OF_CHAT = 0.55, 0.85
 _MAX_THOUGHT_CHARS, _MIN_EXPLAINING_CHARS = 240, 160
 _MAX_STEPS = 4
-_MIN_TELLING_CHARS, _MIN_STATE_CHARS = 60, 30
+# A short remark stands for the state where it is the newest; an older one has to tell more.
+_MIN_TELLING_CHARS, _MIN_EARLIER_CHARS, _MIN_STATE_CHARS = 60, 160, 30
 _MAX_OPTION_CHARS = 110
 # With less room for it, a request is quoted without what came of it.
 _MIN_OUTCOME_TOKENS = 80
@@ -405,9 +406,12 @@ def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:
         (event, sum(len(one) for one in sentences(event.text) if not (is_narration(one) or is_passing(one))))
         for event in since
     ]
-    for least in (_MIN_TELLING_CHARS, 1):
-        if found := next((event for event, chars in reversed(telling) if chars >= least), None):
-            return found, True
+    stated = [(event, chars) for event, chars in telling if chars]
+    found = next(((event, chars) for event, chars in reversed(stated) if chars >= _MIN_TELLING_CHARS), None)
+    if found and (found[0] is stated[-1][0] or found[1] >= _MIN_EARLIER_CHARS):
+        return found[0], True
+    if stated:
+        return stated[-1][0], True
     before = spoken[: len(spoken) - len(since)]
     return (before[-1], False) if before and not since else (None, False)
 

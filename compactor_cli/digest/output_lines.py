@@ -23,7 +23,7 @@ from compactor_cli.digest.names import PATH_ALONE
 from compactor_cli.digest.noise import DEFINERS, JSON_MEMBER, MODIFIER, is_amid_code, is_import, is_noise, is_scrap
 from compactor_cli.digest.salience import Scores, shortened
 from compactor_cli.digest.statements import MAX_CHARS, Statement, StatementForm
-from compactor_cli.digest.tools import FileAction, ToolKind, is_lookup, is_own
+from compactor_cli.digest.tools import REPORTING_TOOLS, FileAction, ToolKind, is_lookup, is_own, short_name
 from compactor_cli.digest.wants import newest_request
 from compactor_cli.formats.client_signs import ATTACHMENTS, NEVER_STARTED
 
@@ -126,6 +126,8 @@ class _Sources:
             return True
         if event.call in self._undone and (line.endswith(":") or not event.text.lstrip().startswith(line)):
             return True
+        if short_name(event.name) in REPORTING_TOOLS and ATTACHMENTS.started.search(event.text):
+            return True  # it reports later
         # Facts has what came of what a service did, and its answer repeats what was sent.
         return event.tool is ToolKind.OTHER and not is_lookup(event.name) and JSON_MEMBER.match(line) is not None
 

@@ -148,6 +148,30 @@ class Attachments(NamedTuple):
 
 ATTACHMENTS = Attachments()
 
+# The report of work in the background, in the element with its id, and the message of another agent of a team; of
+# those in JSON only the client tells.
+_REPORT_SIGN, _TEAM_SIGN = "<result>", "<teammate-message "
+_REPORT = pattern(r"<task-id>(\w+)</task-id>(?:(?!</task-notification>).)*?<result>(.*?)</result>", re.DOTALL)
+_TEAM_MESSAGE = pattern(
+    r"<teammate-message teammate_id=\"([^\"]+)\"[^>]*>\s*(?!\{)(.*?)\s*</teammate-message>", re.DOTALL
+)
+
+
+def background_reports(text: str) -> list[tuple[str, str]]:
+    """What work in the background came to, by its id, as the client says it in a message of the user."""
+    return _REPORT.findall(text) if _REPORT_SIGN in text else []
+
+
+def team_messages(text: str) -> list[tuple[str, str]]:
+    """What other agents of a team say in a message of the user, each with the sender."""
+    return _TEAM_MESSAGE.findall(text) if _TEAM_SIGN in text else []
+
+
+def without_reports(text: str) -> str:
+    """A message of the user without what work in the background and other agents say in it."""
+    text = re.sub(r"<result>.*?</result>", "", text, flags=re.DOTALL) if _REPORT_SIGN in text else text
+    return _TEAM_MESSAGE.sub("", text) if _TEAM_SIGN in text else text
+
 
 def background_id(arguments: Mapping[str, Any] | str) -> str:
     """The id of the work in the background that a call looks at or stops; empty where it names none."""

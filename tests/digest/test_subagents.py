@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from conversation import answer, call, conversation, digest, events_of, invented, ran, texts, user
+from conversation import answer, call, conversation, digest, events_of, invented, ran, rendered, texts, user
 
 from compactor_cli.digest.events import events
 from compactor_cli.digest.files import file_operations
@@ -169,3 +169,36 @@ def test_a_reading_that_does_not_show_the_whole_file_says_nothing_of_its_other_l
 def test_a_report_that_ends_with_the_file_that_it_names_is_read_to_its_end() -> None:
     task = (call("Task", "t", description="Mend it"), answer("Done.\n\n**File modified:** `src/tide.py`", "t"))
     assert [(one.path, one.action.value) for one in file_operations(events_of(task))] == [("src/tide.py", "edit")]
+
+
+FINDINGS = (
+    "The gauges are read in `read_gauges()`, which waits 40 ms. " + "It polls every harbour of the coast in turn. " * 9
+)
+
+
+def test_what_a_subagent_in_the_background_reports_is_told_under_its_task() -> None:
+    begun = "Async agent launched successfully.\nagentId: a5a0533 (internal ID - do not mention to user.)\nIt works."
+    task = call("Task", "t", description="Find the gauges", prompt="Find them.", run_in_background=True)
+    notice = (
+        "<task-notification>\n<task-id>a5a0533</task-id>\n<status>completed</status>\n"
+        f'<summary>Agent "Find the gauges" completed</summary>\n<result>{FINDINGS}</result>\n</task-notification>'
+    )
+    one = digest(
+        conversation(user("how are they read?"), *ran("make", "ok"), task, answer(begun, "t"), user(notice)), 2_000
+    )
+    text = rendered(one.summary)
+    assert "The gauges are read in `read_gauges()`, which waits 40 ms." in text
+    assert "Find the gauges" in text
+    assert "internal ID" not in text
+    assert "Async agent" not in text
+    assert not any("background" in text for text in texts(one, Section.PLAN))
+
+
+def test_what_another_agent_of_the_team_says_is_told_as_its_own_and_what_its_client_says_is_not() -> None:
+    idle = '<teammate-message teammate_id="pumps">\n{"type":"idle_notification","from":"pumps"}\n</teammate-message>'
+    words = "Task 4 is complete: `PumpTable` holds the rates of both pumps, since one is replaced in March."
+    sent = f'{idle}\n\n<teammate-message teammate_id="pumps" summary="Task 4">\n{words}\n</teammate-message>'
+    one = digest(conversation(user("lead the team"), *ran("make", "ok"), user(sent), ran("make all", "ok")), 2_000)
+    assert f"pumps: {words}" in "\n".join(texts(one, Section.HISTORY))
+    assert "idle_notification" not in rendered(one.summary)
+    assert texts(one, Section.TASK)[0] == "Asked: lead the team"
