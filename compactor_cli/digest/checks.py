@@ -117,8 +117,8 @@ def _read(words: tuple[str, ...]) -> tuple[tuple[str, ...], bool, frozenset[str]
 
 
 RUNNERS = frozenset(
-    "go npm npx git gh docker kubectl yarn pnpm cargo mise make uv poetry python python3 bun deno dotnet mvn ruff biome"
-    " gradle just rake terraform helm alembic prisma".split()
+    "go npm npx git gh docker kubectl yarn pnpm cargo mise make uv poetry python python3 bun deno dotnet mvn gradle"
+    " just rake ruff biome terraform helm alembic prisma dart flutter".split()
 )
 
 
@@ -157,8 +157,8 @@ _WITH_VALUE = r"-(?:-filter|F|C|-prefix|w|-workspace|-dir|-cwd|p|-package|-manif
 _BETWEEN = rf"(?:{_WITH_VALUE} \S+ |-\S+ |run |workspace \S+ )*"
 _TEST = pattern(
     r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest)\b(?!\.\w)"
-    r"|\b(?:go|cargo|npm|yarn|pnpm|bun|mvn|make|mix|dotnet|swift|deno|gradlew?|rake|mise run)"
-    rf" {_BETWEEN}(?:test|check|type-?check|lint|verify|vet|clippy)\S*|\btest:\w+|\blint\b"
+    r"|\b(?:go|cargo|npm|yarn|pnpm|bun|mvn|make|mix|dotnet|swift|deno|gradlew?|rake|mise run|dart|flutter)"
+    rf" {_BETWEEN}(?:test|check|analyze|type-?check|lint|verify|vet|clippy)\S*|\btest:\w+|\blint\b"
     r"|\btsc\b|\bact (?:-j|push|pull_request)|\b(?:(?:ruff|ty) check|mypy|pyright|flake8|eslint|golangci-lint)\b"
 )
 

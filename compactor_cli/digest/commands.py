@@ -171,6 +171,8 @@ _LEADING = pattern(
     r"\A\s*(?:cd [^&;|\n]+&&\s*)?"
     r"(?:(?:(?:export \w+=\S*|\[ -\w [^\]&;|\n]+\]|\. \S*/nvm\.sh\S*|nvm use[^&;|\n]*)\s*&&"
     r"|set [-+]\w+;|source \S+;)\s*)*"
+    # What is staged for a commit, the commit shows.
+    r"(?:git add [^&|;\n]+&&\s*(?=git commit\b))?"
 )
 # The whole of a run, wherever it stands.
 _COUNT = pattern(

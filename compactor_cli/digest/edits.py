@@ -252,13 +252,17 @@ _CALLED = re.compile(r"(?<!def )(?<!func )(?<!function )\b([A-Za-z_$]\w{2,})(?=\
 def _defined(text: str, names_headings: bool) -> Iterator[tuple[str, bool]]:
     """The names that a text defines, each with whether it is a value within something."""
     for found in _definition().finditer(text):
-        if name := found["name"]:
+        if (name := found["name"]) and name not in _KEYWORDS:
             is_call = bool(found["call"]) and found["kind"] not in ("class", "type", "struct", "interface")
             yield (f"{name}()" if is_call else name), found["kind"] == "const" and found[0][0].isspace()
         elif name := found["set"] or (names_headings and found["head"]):
             yield name, False
         elif found["test"]:
             yield f'"{found["test"]}"', False
+
+
+# What stands after `const`, `static` or `export default` before the name: of Dart, TypeScript and JavaScript.
+_KEYWORDS = frozenset("factory class enum interface function async type constructor final static".split())
 
 
 def definitions_around(old: str, new: str, text: str) -> Iterator[str]:

@@ -91,13 +91,16 @@ def error_line(text: str) -> str:
     return short(" · ".join((short(names, _MOST_NAMES_CHARS), *reasons)))
 
 
-# What a program says after the error: where to read on.
+# What a program says after the error: where to read on; and a hook, that there was one.
 _ADVICE = pattern(
-    r"\s*(?:https?://\S+$|(?:for|to) (?:more )?(?:details?|help|information|usage)\b|(?:see|use|try|run|usage)\b)", re.I
+    r"\s*(?:https?://\S+$|husky - |(?:for|to) (?:more )?(?:details?|help|information|usage)\b"
+    r"|(?:see|use|try|run|usage)\b)",
+    re.IGNORECASE,
 )
-# Words for what is missing, as programs have them that name no error.
+# Words for what is missing, as programs have them that name no error, and the signs of their own that scripts print.
 _MISSING = pattern(
-    r"\bcould not be (?:found|opened|read|resolved)\b|^\W*[Nn]o such \w+\b|\bis not (?:recognized|installed)\b"
+    r"^\s*[⚠✖✗❌]|\bcould not be (?:found|opened|read|resolved)\b"
+    r"|^\W*[Nn]o such \w+\b|\bis not (?:recognized|installed)\b"
 )
 
 

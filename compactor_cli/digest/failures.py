@@ -570,7 +570,7 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
         first = first.partition(" run ")[0]  # the task may have another name
     for other in later[: None if is_outward else _MAX_STEPS_TO_OTHER_WAY]:
         # A part of what failed, run alone, is no other way to the whole.
-        is_part = is_test(run.command) and contains(run.key, other.key)
+        is_part = contains(run.key, other.key)
         if asks_for_help(other.command) or is_part or other.outcome is not CommandOutcome.OK or other.key == run.key:
             continue
         if NEVER_RAN.search(run.line) and run.key.endswith(f" {other.key}"):

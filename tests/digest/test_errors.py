@@ -1314,3 +1314,17 @@ def test_a_push_that_was_turned_down_is_shown_with_what_brought_it_through() -> 
         ran("git push", refused, is_error=True), pulled, ran("git push", "   10cdeb6..6c51f94  utc -> utc")
     )
     assert fixed == ["`git push`: ! [rejected]        utc -> utc (fetch first) → passed after `git pull --rebase`"]
+
+
+def test_a_part_of_what_failed_run_alone_is_no_other_way_to_the_whole() -> None:
+    failed = ran("dart analyze lib/tides/", "Analyzing tides...\n6 issues found.", is_error=True)
+    (still, fixed) = shown(EDIT, failed, ran("dart analyze lib/tides/gauge/", "No issues found!"))
+    assert ([text for text in still if "6 issues found" in text] != [], fixed) == (True, [])
+
+
+def test_a_hook_that_stops_a_commit_is_quoted_by_what_it_misses() -> None:
+    printed = (
+        "⚠️  The client is not staged!\n\nRun this:\n\n    pnpm generate\n\nhusky - pre-commit script failed (code 1)"
+    )
+    ((text, *_), _) = shown(EDIT, ran("git add a.py && git commit -m x", printed, is_error=True))
+    assert text == "`git commit -m x`: ⚠️  The client is not staged! — failed"
