@@ -287,12 +287,15 @@ def chosen_options(answer: str, options: Mapping[str, str]) -> list[str]:
         named = [key for key, text in options.items() if text.lower().startswith(labels)]
         if min(map(len, labels)) > 2 and len(named) == len(labels):
             return named
-    found = _POINTS.search(answer)
-    # One reply to each of them chooses none.
-    if not found or not _CHOOSES.fullmatch(answer, 0, found.start(found.lastgroup or 0)) or _TO_EACH.match(answer):
-        return []
-    keys = _keys(found)
-    return keys if all(key in options for key in keys) else []
+    if _TO_EACH.match(answer):
+        return []  # one reply to each of them chooses none
+    # Who asks back about one may choose in the next sentence.
+    for words in (answer, *(one for one in sentences(answer) if not one.endswith(QUESTION_MARKS))):
+        found = _POINTS.search(words)
+        if found and _CHOOSES.fullmatch(words, 0, found.start(found.lastgroup or 0)):
+            keys = _keys(found)
+            return keys if all(key in options for key in keys) else []
+    return []
 
 
 def replies_to_each(answer: str, options: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -314,7 +317,8 @@ _WITH_HYPHEN = pattern(r"^(\d{1,2}) ?[-\u2013\u2014:] ", re.MULTILINE)
 _TO_EACH = pattern(rf"\W*{_NUMBERED} .*\s{_NUMBERED} ")
 # The words before a choice.
 _CHOOSES = pattern(
-    r"\W*(?:(?:yes|yeah|ok(?:ay)?|but|I think|I'?d(?: like (?:it|you) to)?|prefer|let'?s(?: \w+)?|we|go(?: with| for)?"
+    r"\W*(?:(?:yes|yeah|ok(?:ay)?|but|I think|(?:seems|looks|sounds) like"
+    r"|I'?d(?: like (?:it|you) to)?|prefer|let'?s(?: \w+)?|we|go(?: with| for)?"
     rf"|do|try|take|pick|implement|apply|the|{_ENTRY_WORDS})\b[\s,]*){{0,6}}#?",
     re.IGNORECASE,
 )

@@ -291,7 +291,7 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     answers = chosen or is_yes_or_no(whole)
     if chosen and question:
         question = question_of_options(before.text, question)
-    asks_back = not event.is_answer and any(mark in whole for mark in QUESTION_MARKS)
+    asks_back = asks(whole) if event.is_answer else any(mark in whole for mark in QUESTION_MARKS)
     if not answers and (asks_back or event.text.partition("\n")[0].rstrip().endswith(COLONS)):
         return  # he asks back, or shows something
     # What he asks back after that is another matter.

@@ -606,6 +606,15 @@ def test_what_the_user_leaves_to_the_agent_rejects_no_option_and_whether_there_i
     assert texts(one, Section.DECISIONS) == [
         'How shall the gauge show it? → "You decide" (left to the agent: Blink · Ring)'
     ]
+    how = asked(
+        "How are gauges named?", "how would option 1 sort? seems like #2 is the way to go", "By age", "By place"
+    )
+    back = asked("Which gauge leads?", "could you explain what a leading gauge does", "The oldest", "The newest")
+    one = digest(conversation(user("plan the gauges"), *how, *back, *more), 3_000)  # type: ignore[arg-type]
+    (text,) = texts(one, Section.DECISIONS)
+    assert text.startswith("How are gauges named? → ")
+    assert "By place" in text
+    assert "not taken: By age" in text
 
 
 def test_all_choices_come_before_what_any_of_them_says() -> None:
