@@ -99,7 +99,7 @@ _ADVICE = pattern(
 )
 # Words for what is missing, as programs have them that name no error, and the signs of their own that scripts print.
 _MISSING = pattern(
-    r"^\s*[⚠✖✗❌]|\bcould not be (?:found|opened|read|resolved)\b"
+    r"^\s*[⚠✖✗❌]|\bsyntax error\b|\bcould not be (?:found|opened|read|resolved)\b"
     r"|^\W*[Nn]o such \w+\b|\bis not (?:recognized|installed)\b"
 )
 
