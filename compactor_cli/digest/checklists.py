@@ -109,9 +109,13 @@ def plan_items(
     """
     # Where other steps were begun or done since, no record shows that one is still in progress.
     newest = max((todo.record for todo in state.todos if todo.state is not State.OPEN), default=-1)
-    doing = [(words.doing if todo.record == newest else words.begun, todo) for todo in state.of(State.DOING)]
+    doing = [
+        (words.doing if todo.record == newest or todo.owner else words.begun, todo) for todo in state.of(State.DOING)
+    ]
     doing.sort(key=lambda one: -one[1].record)
-    unfinished = [*doing, *((words.open, todo) for todo in state.of(State.OPEN))]
+    # What can be begun stands before what waits for others.
+    waiting = sorted(state.of(State.OPEN), key=lambda todo: todo.is_blocked)
+    unfinished = [*doing, *((words.open, todo) for todo in waiting)]
     if state.is_past and unfinished:
         unfinished = [one for one in unfinished if one[1].text not in state.dealt_with]
         if not unfinished:
@@ -122,7 +126,10 @@ def plan_items(
 
     signs = {text: f" ({what})" for text, what in state.dealt_with.items()}
     offers = [
-        Item(text=f"{label}{words.colon}{todo.text}{signs.get(todo.text, '')}", records=records_of((todo.record,)))
+        Item(
+            text=f"{label}{words.colon}{todo.text}{_owner(todo)}{signs.get(todo.text, '')}",
+            records=records_of((todo.record,)),
+        )
         for label, todo in unfinished
     ]
     items: list[Item] = []
@@ -135,6 +142,10 @@ def plan_items(
     done = _done_item(state.of(State.DONE), left, token_cache, words) if offers else ()
     left -= sum(token_cache.item(item) for item in done)
     return tuple(items), (*done, *_text_item(state, left, token_cache, words))
+
+
+def _owner(todo: Todo) -> str:
+    return f" ({todo.owner})" if todo.owner else ""
 
 
 def _done_item(

@@ -215,6 +215,10 @@ def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         is_shown = any(first in newer.line for newer in open_errors[:number])
         line = opening(first, _MIN_LINE_CHARS) if is_shown else opening(error.line, most)
         unfixed.append(_error_item(replace(error, line=line, files=() if is_shown else error.files), analysis))
+    # A few steps that are left out are not missed; many would make the list read as the whole.
+    steps = 0 if analysis.plan.is_past else sum(todo.state is not State.DONE for todo in analysis.plan.todos)
+    rest = Item(text=f"{ELLIPSIS} {steps} {analysis.words.more}")
+    room = budget_tokens - (token_cache.item(rest) if steps - len(undone) >= _MIN_HIDDEN else 0)
     # What failed since the newest request stands before the steps that it keeps from being done.
     newest = sum(analysis.events[error.event].turn == analysis.events[-1].turn for error in open_errors[:1])
     shown = chosen(
@@ -227,12 +231,19 @@ def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
             *_offer(analysis),
             *_carried_errors(analysis),
         ),
-        budget_tokens,
+        room,
         token_cache,
     )
-    left = budget_tokens - sum(map(token_cache.item, shown))
+    hidden = steps - sum(step in undone for step in shown)
+    left = room - sum(map(token_cache.item, shown))
     shown = tuple(with_details(shown, analysis.plan, left, token_cache, analysis.words))
-    return (*shown, *chosen(done, budget_tokens - sum(map(token_cache.item, shown)), token_cache))
+    is_cut = _MIN_HIDDEN <= hidden < steps
+    more = [replace(rest, text=f"{ELLIPSIS} {hidden} {analysis.words.more}")] if is_cut else []
+    left = budget_tokens - sum(map(token_cache.item, shown))
+    return (*shown, *chosen((*more, *done), left, token_cache))
+
+
+_MIN_HIDDEN = 3
 
 
 def _unfinished(analysis: Analysis, paths: int) -> Iterator[Item]:

@@ -85,19 +85,22 @@ class _Sources:
         self.made = edits.keys() - self._undone
         self._looks = {run.event for run in analysis.runs if run.is_look}
         self._passed = passed_checks(analysis.runs)
-        self._found_by = {call: lines for call, lines in self._lines_before(analysis) if lines}
+        self._found_by = self._lines_before(analysis)
 
-    def _lines_before(self, analysis: Analysis) -> Iterator[tuple[int, set[str]]]:
-        """For each change of a file the lines that it found there and names or keeps, as far as they were read."""
+    def _lines_before(self, analysis: Analysis) -> dict[int, set[str]]:
+        """By the position of a change of files, the lines that it found there and names or keeps, as far as they were
+        read."""
         results, known = results_of(self._events), dict[str, set[str]]()
+        found: dict[int, set[str]] = {}
         for one in analysis.operations:
-            result = results.get(one.event)
+            result, before = results.get(one.event), found.setdefault(one.event, set())
             if one.action is FileAction.EDIT:
-                yield one.event, {line.strip() for old, _ in one.replaced for line in old.split("\n")}
+                before.update(line.strip() for old, _ in one.replaced for line in old.split("\n"))
             elif one.action is FileAction.READ and result:
                 known.setdefault(one.path, set()).update(map(str.strip, result.text.split("\n")))
             elif one.action is FileAction.CREATE:
-                yield one.event, known.pop(one.path, set())
+                before |= known.pop(one.path, set())
+        return found
 
     def of(self, line: str, place: int) -> int:
         """The position of the event that a line is of: the result of an edit repeats what the edit wrote."""

@@ -30,7 +30,8 @@ class State(StrEnum):
 class Todo:
     """One step of a plan; ``record`` shows its last change, ``key`` is what later calls name it by, where they do.
 
-    ``detail``: its description, where that states more than ``text``.
+    ``detail``: its description, where that states more than ``text``. By a list that several agents share, ``owner``
+    works on it, and others come first where it ``is_blocked``.
     """
 
     text: str
@@ -38,6 +39,8 @@ class Todo:
     record: int
     key: str = ""
     detail: str = ""
+    owner: str = ""
+    is_blocked: bool = False
 
 
 _STATES = {
@@ -50,7 +53,7 @@ _TEXT_KEYS = ("content", "step", "title", "description", "subject", "text", "tas
 
 
 # As `TaskList` shows a task: `#7 [pending] Run the tests (ann) [blocked by #6]`.
-_SHOWN_TASK = re.compile(r"^#(\d+) \[(\w+)\] (.+?)(?: \[blocked by [^\]]*\])?$", re.MULTILINE)
+_SHOWN_TASK = re.compile(r"^#(\d+) \[(\w+)\] (.+?)(?: \(([\w-]+)\))?(?: \[(blocked by) [^\]]*\])?$", re.MULTILINE)
 _SHOWS_NONE = "No tasks found"
 # Before the number of a step that no call can name.
 _UNNAMED = "without key "
@@ -122,13 +125,15 @@ class TodoReplay:
         if not (shown or _SHOWS_NONE in answer):
             return
         before, self.todos, self._has_tasks = self.todos, {}, True
-        for key, status, text in shown:
+        for key, status, text, owner, blocked in shown:
             state = _STATES.get(status, State.OPEN)
             todo = before.get(key)
             if todo is None or not text.startswith(todo.text):
                 todo = Todo(text=text, state=state, record=record, key=key)
-            # After its subject stands who works on it.
-            self.todos[key] = todo if todo.state is state else replace(todo, state=state, record=record)
+            # What is not done is so still; when it was done, an earlier record shows.
+            is_news = todo.state is not state or state is not State.DONE
+            todo = replace(todo, state=state, owner=owner, is_blocked=bool(blocked))
+            self.todos[key] = replace(todo, record=record) if is_news else todo
         self._created = max(self._created, len(shown))
 
 

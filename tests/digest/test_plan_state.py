@@ -192,3 +192,20 @@ def test_a_step_that_is_not_done_is_shown_with_what_was_said_of_it_where_there_i
     one = conversation(user("Add the page."), made, answer("Task #1 created successfully", "1"), says("I look."))
     assert f"open: Regenerate the client: {detail}" in texts(digest(one, 900), Section.PLAN)
     assert "open: Regenerate the client" in texts(digest(one, 400), Section.PLAN)
+
+
+def test_a_list_that_agents_share_names_who_works_and_counts_what_is_left_out() -> None:
+    tasks = "\n".join(
+        (
+            "#1 [in_progress] Wire the pumps (pumps)",
+            "#2 [pending] Paint the gates [blocked by #1]",
+            *(f"#{n} [pending] Read gauge {n} of the harbour at noon" for n in range(3, 40)),
+        )
+    )
+    listed = (call("TaskList", "l"), answer(tasks, "l"))
+    one = digest(conversation(user("lead the team"), listed, *ran("make", "ok"), says("I wait.")), 800)
+    steps = texts(one, Section.PLAN)
+    assert steps[0] == "in progress: Wire the pumps (pumps)"
+    assert steps[1] == "open: Read gauge 3 of the harbour at noon"
+    shown = sum(step.startswith("open: ") for step in steps)
+    assert f"… {38 - shown} more" in steps
