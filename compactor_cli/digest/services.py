@@ -16,7 +16,7 @@ from compactor_cli.digest.choices import asks_the_user
 from compactor_cli.digest.error_lines import ERROR_PATTERN, error_line
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.language import FixedWords, names
-from compactor_cli.digest.noise import is_courtesy, is_noise
+from compactor_cli.digest.noise import finds_nothing, is_courtesy, is_noise
 from compactor_cli.digest.objects import (
     ID,
     MAX_LIST_CHARS,
@@ -47,6 +47,7 @@ from compactor_cli.digest.statements import (
 )
 from compactor_cli.digest.tools import is_lookup, parameters
 from compactor_cli.digest.wants import is_in_history
+from compactor_cli.formats.client_signs import NEVER_STARTED
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
 
@@ -163,6 +164,8 @@ class _Reader:
         answer = result.text.strip() if result else ""
         error = _failure_of(result) if result else ""
         failed = error != ""
+        if result and NEVER_STARTED.match(result.text):
+            return
         if (result and result.is_refusal) or (failed and self.newer.replace(call, error)) or _NO_TOOL.search(error):
             return
         if result and not failed:
@@ -178,8 +181,12 @@ class _Reader:
         if acts or failed or is_line:
             outcome = _outcome(call, result, self.chars, self.analysis.words, error=error)
             yield from self._deed(base, outcome, answer)
-        if result is not None and not failed and (acts or not is_line):
-            yield from self._objects(base, outcome, result.text)
+        if result is None or failed or (is_line and not acts):
+            return
+        if nothing := next(filter(finds_nothing, sentences(answer[:_OPENING_CHARS])), ""):
+            yield base._replace(text=f"({_asked_for(call)}) → {opening(nothing, _MAX_STATED_CHARS)}")
+            return
+        yield from self._objects(base, outcome, result.text)
 
     def _deed(self, base: Statement, outcome: str, answer: str) -> Iterator[Statement]:
         """``(arguments) → outcome`` of a call, where no newer one says it."""
@@ -196,8 +203,7 @@ class _Reader:
     def _objects(self, base: Statement, outcome: str, answer: str) -> Iterator[Statement]:
         """The objects of an answer, each by what describes it, then the rest of its members."""
         call = self.analysis.events[base.event]
-        given = ", ".join(v for _, v in parameters(call.arguments) if 0 < len(v) <= _MAX_VALUE_CHARS and "\n" not in v)
-        label = f"{call.name}({given})" if is_lookup(call.name) else call.name
+        label = f"{call.name}({_asked_for(call)})" if is_lookup(call.name) else call.name
         age = base.weight * self.looked_up.get(call.record, 1.0)
         arguments = () if isinstance(call.arguments, str) else call.arguments
         is_new = base.event >= self.last_words
@@ -224,6 +230,19 @@ class _Reader:
         self.records |= own_records
 
 
+def _asked_for(call: Event) -> str:
+    """The short arguments of a call, where it has none the end of an address, or how the shortest begins."""
+    given = [value for _, value in parameters(call.arguments) if value and "\n" not in value]
+    brief = ", ".join(value for value in given if len(value) <= _MAX_VALUE_CHARS)
+    address = next((value for value in given if "://" in value), "")
+    shortest = min(given, key=len, default="")
+    return brief or (f"{ELLIPSIS}{address[-_MAX_VALUE_CHARS:]}" if address else opening(shortest, _MAX_VALUE_CHARS))
+
+
+# Where an answer says that it holds nothing, it says so at its beginning.
+_OPENING_CHARS = 800
+
+
 class _Newer:
     """What newer calls show: what an older one has in common with them need not be repeated."""
 
@@ -239,10 +258,13 @@ class _Newer:
         return given is not None and all(word in given for word in named)
 
     def differing(self, call: Event) -> Iterator[str]:
-        """The arguments of a call as texts; for those that the next call of its tool has as well, empty ones."""
+        """The arguments of a call as texts; for those that the next call of its tool has as well, empty ones.
+
+        A call that was made again with the same ones has all of them.
+        """
         same = self.arguments.get(call.name, "")
         self.arguments[call.name] = call.arguments
-        if isinstance(same, str) or isinstance(call.arguments, str):
+        if isinstance(same, str) or isinstance(call.arguments, str) or same == call.arguments:
             yield from _given(call.arguments)
             return
         for key, value in call.arguments.items():

@@ -251,3 +251,16 @@ def test_what_cannot_be_had_stands_before_what_can() -> None:
     asks = (says("Which harbour do you leave from?"), user("from the north one please"))
     shown = told(user("cancel HATHAT and HATHAU"), *talk, *asks, tokens=140)
     assert (denied in shown, given in shown) == (True, False)
+
+
+def test_a_page_is_named_by_its_address_and_where_it_holds_nothing_that_is_what_it_answered() -> None:
+    page = "https://harbour.example/docs/latest/framework/guide/middleware-of-gauges"
+    none = "# Gauges\n\nThe page content is truncated and doesn't include the middleware. Please share the whole page."
+    asked = "Extract the complete documentation of the middleware of the gauges of the harbour."
+    fetched = (call("WebFetch", "f", url=page, prompt=asked), answer(none, "f"))
+    never = (call("WebFetch", "n", url=page, prompt=asked), answer("Sibling tool call errored", "n", is_error=True))
+    edit = (call("Edit", "e", file_path="gauge.md", old_string="a", new_string="b"), answer("ok", "e"))
+    one = digest(conversation(user("read the docs"), *fetched, *never, *edit, says("Noted.")), 2_000)
+    text = rendered(one.summary)
+    assert "framework/guide/middleware-of-gauges) → The page content is truncated and doesn't include" in text
+    assert "Sibling" not in text
