@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # A statement of so few characters between two that are chosen is taken with them.
 BRIDGE_CHARS = 48
+# A statement of up to this length that turns against the one before it is taken with that.
+CONTRAST_CHARS = 240
 # Lines of code of a message that take no more are quoted together.
 WHOLE_CODE_CHARS = 220
 # What a name that is sure to be used again is worth, in units of a word that stands twice in ten messages: in work on
@@ -312,9 +314,10 @@ class _Round:
 
 
 def _bridges(candidates: Sequence[Statement]) -> dict[int, list[tuple[int, set[int]]]]:
-    """The short statements that stand alone between two others, by either of these, each with both.
+    """The short statements that stand alone between two others, by either of these, each with both; and those that
+    turn against the one before them, by that.
 
-    Where both are taken, it is too: an ellipsis in its place would cost half as much and hide a "no".
+    Where these are taken, it is too: an ellipsis in its place would cost half as much and hide a "no".
     """
     spoken = [i for i, one in enumerate(candidates) if one.form not in _SHOWN and one.place >= 0]
     places = {i: (origin(candidates[i]), candidates[i].label) for i in spoken}
@@ -327,7 +330,12 @@ def _bridges(candidates: Sequence[Statement]) -> dict[int, list[tuple[int, set[i
         if len(one.text) <= BRIDGE_CHARS and before is not None and after is not None:
             for end in (before, after):
                 found.setdefault(end, []).append((i, {before, after}))
+        elif before is not None and len(one.text) <= CONTRAST_CHARS and _CONTRASTS.match(one.text):
+            found.setdefault(before, []).append((i, {before}))
     return found
+
+
+_CONTRASTS = re.compile(r"(?:But|However|Yet|Instead|Except|Unfortunately)\b|但是?|しかし")
 
 
 def _without_numbers(one: Statement) -> str:

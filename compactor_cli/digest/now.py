@@ -38,7 +38,7 @@ from compactor_cli.digest.statements import (
     tail,
     without_end,
 )
-from compactor_cli.digest.tools import REPORTING_TOOLS, ToolKind, is_lookup, is_own, parameters, short_name
+from compactor_cli.digest.tools import REPORTING_TOOLS, ToolKind, argument, is_lookup, is_own, parameters, short_name
 from compactor_cli.digest.wants import condensed, newest_request, outcome_of, stop_before
 from compactor_cli.formats.client_signs import NEVER_STARTED
 from compactor_cli.group.todos import State
@@ -50,6 +50,8 @@ _MAX_REPLIED_CHARS = 240
 _MAX_QUESTIONS, _MAX_STANDING, _MIN_FRAMING_WORDS = 4, 3, 3
 _MAX_QUESTION_CHARS = 400
 _MAX_CALL_CHARS = 160
+# What a search found stands with it up to this length.
+_MAX_FOUND_CHARS = 60
 # Of a dialogue, the assistant's last message stands among what happened, unless it is a question that waits.
 _REQUEST_RATIO, _REQUEST_RATIO_OF_CHAT = 0.55, 0.85
 _MAX_THOUGHT_CHARS, _MIN_EXPLAINING_CHARS = 240, 160
@@ -524,6 +526,8 @@ def _steps(calls: Iterable[tuple[int, Event]], analysis: Analysis) -> Iterator[t
             if is_edit and result and is_undone(call, result):
                 ended = f"{words.failed}{words.colon}{opening(result.text, _MAX_CALL_CHARS)}"
             text = _call_words(call) + (f" {words.within} {', '.join(edited[number])}" if number in edited else "")
+            if argument(call.arguments, ("pattern",)) and result and 0 < len(result.text.strip()) <= _MAX_FOUND_CHARS:
+                ended = words.quoted(one_line(result.text))
             if run and run.asks_a_server:
                 # One step for many that differ in what they sent.
                 text = f"`{opening(_ID.sub(ELLIPSIS, acting_line(run.command)), _MAX_CALL_CHARS)}`"

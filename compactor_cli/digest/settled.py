@@ -43,6 +43,7 @@ from compactor_cli.digest.statements import (
 )
 from compactor_cli.digest.tools import FileAction, ToolKind, argument, is_lookup
 from compactor_cli.digest.wants import is_in_history, newest_request
+from compactor_cli.formats.client_signs import APPROVED_PLAN
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
@@ -186,6 +187,8 @@ def _replace(found: dict[str, Decision], key: str, decision: Decision) -> None:
 def _judged_plan(call: Event, after: Sequence[Event], words: FixedWords) -> Iterator[Decision]:
     """A plan that a call showed, with what the user answered: at the call, or next where he only stopped it."""
     plan, result = argument(call.arguments, ("plan",)), after[0]
+    if shown_plan := None if plan.strip() else APPROVED_PLAN.search(result.text):
+        plan = shown_plan[1]
     if not plan.strip() or (result.is_error and not result.is_refusal):
         return
     shown = f"{words.plan}{words.colon}{outline(plan)}"

@@ -148,6 +148,8 @@ class Attachments(NamedTuple):
 
 ATTACHMENTS = Attachments()
 
+# How clients that keep a plan in a file show it in the answer to the call by which it is approved.
+APPROVED_PLAN = pattern(r"^#+ Approved Plan:?[ \t]*\n+((?s:.+))", re.MULTILINE)
 # The report of work in the background, in the element with its id, and the message of another agent of a team; of
 # those in JSON only the client tells.
 _REPORT_SIGN, _TEAM_SIGN = "<result>", "<teammate-message "

@@ -704,3 +704,9 @@ def test_of_many_looks_of_one_message_the_last_ones_are_shown() -> None:
     calls = Message(role=Role.ASSISTANT, parts=tuple(one for n in names for one in call("Read", n, file_path=n).parts))
     found = task(user(ASKED), calls, *(answer("low = 1", n) for n in names))
     assert any(text.startswith("since then") and "gauge_5.py" in text and "gauge_1.py" not in text for text in found)
+
+
+def test_what_a_search_found_since_stands_with_it() -> None:
+    found = (call("Grep", "g", pattern="read_gauge", path="src"), answer("No matches found", "g"))
+    one = digest(conversation(user("where are gauges read?"), *ran("make", "ok"), *found), 1_500)
+    assert any('Grep read_gauge → "No matches found"' in text for text in texts(one, Section.TASK))

@@ -665,3 +665,10 @@ def test_an_okay_before_another_request_answers_no_offer() -> None:
     assert decided(offer, user("ok lets get back to main and pull in latest")) == []
     assert len(decided(offer, user("ok lets do that workflow"))) == 1
     assert len(decided(offer, user("ok"))) == 1
+
+
+def test_a_plan_that_the_approval_shows_is_stated_as_approved() -> None:
+    left = call("ExitPlanMode", "p")
+    shown = "Exited plan mode.\n\n## Approved Plan:\n# Count the gauges\n\n1. Find them\n2. Add up"
+    (text,) = settled(left, answer(shown, "p"), *EDIT)
+    assert text.startswith("Plan: Count the gauges: 1. Find them · 2. Add up → approved by the user")
