@@ -106,7 +106,7 @@ def test_what_turns_against_a_statement_is_quoted_with_it() -> None:
     before = "The relay_server returns tokens and a keypair that is derived from the address of the gauge_station."
     turn = "But that was so only until the spring, and today nobody can tell how it is done there or why."
     steps = [f"Station {n} has module_{n}.py, and its valve_{n} reports to panel_{n} by relay_{n}." for n in range(60)]
-    found = read(user("how?"), *map(says, steps), says(f"{before} {turn}"), says("Done."))
+    found = read(user("how?"), *map(says, steps), says(f"{before}\n\n{turn}"), says("Done."))
     shown = [one.text for one in chosen(found, 160)]
     assert [text for text in shown if text in (before, turn)] == [before, turn]
 
