@@ -375,7 +375,10 @@ def stops_in_force(
     results = (one for one in reversed(events) if one.kind is EventKind.RESULT and one.call >= 0)
     taken = (one.call for one in results if not (one.is_refusal or one.is_error) and _shows_plan(events[one.call]))
     plan = next(taken, -1)
-    made = {(_is_removal(one), one.target or one.path): one for one in operations if one.action is not FileAction.READ}
+    made: dict[tuple[bool, str], list[FileOperation]] = {}
+    for one in operations:
+        if one.action is not FileAction.READ:
+            made.setdefault((_is_removal(one), one.target or one.path), []).append(one)
     # A commit is the same with another message, if it is of the same files.
     parts = ((run, acting_part(run.command)) for run in runs)
     keys = {run.event: part if "git commit" in part else run.key for run, part in parts}
@@ -403,7 +406,7 @@ def stops_in_force(
         staged = ((one, _staged(one.command)) for one in runs_since)
         run = next((one for one, given in staged if files <= given or not (given or reason)), None)
         tried = attempted(events[call], directory) if call >= 0 else ()
-        later = [made.get((_is_removal(one), one.target or one.path)) for one in tried]
+        later = [_made_later(one, call, made.get((_is_removal(one), one.target or one.path), ())) for one in tried]
         shown = [one.record for one in ([run] if run else later) if one and one.event > call]
         return max(shown, default=-1) if len(shown) == max(1, len(later)) or run else -1
 
@@ -415,6 +418,17 @@ def stops_in_force(
             is_plan = message.call >= 0 and _shows_plan(events[message.call])
             found.append(replace(message, resumed=record, is_plan=is_plan, after_stop=after_stop))
     return tuple(found)
+
+
+def _made_later(stopped: FileOperation, call: int, changes: Iterable[FileOperation]) -> FileOperation | None:
+    """Of the changes of a file after a call that was stopped, the one that wrote most of what it would have."""
+    wanted = _new_lines(stopped)
+    later = (one for one in changes if one.event > call)
+    return max(later, key=lambda one: (len(wanted & _new_lines(one)), one.event), default=None)
+
+
+def _new_lines(change: FileOperation) -> set[str]:
+    return {line.strip() for _, new in change.replaced for line in new.split("\n") if line.strip()}
 
 
 def _staged(command: str) -> frozenset[str]:

@@ -714,3 +714,17 @@ def test_a_rule_of_which_the_title_has_the_words_stays_in_a_request_that_is_cut(
     asked = user(f"Do the steps and never touch the clock at night:\nnever touch the clock\n{filler}\n{filler}")
     shown = texts(digest(conversation(asked, says("I begin."), *BUILD), 400), Section.TASK)[0]
     assert shown.count("never touch the clock") == 2
+
+
+def test_a_change_that_was_stopped_is_shown_with_the_later_one_that_made_it() -> None:
+    def edit(number: str, old: str, new: str) -> Message:
+        return call("Edit", number, file_path="store.py", old_string=old, new_string=new)
+
+    refused = answer(
+        "The user doesn't want to proceed with this tool use. To tell you, the user said:\nfirst tell me why", "1"
+    )
+    made = (edit("2", "a = 1", "a = min(levels)"), answer("ok", "2"), edit("3", "# old", "# new"), answer("ok", "3"))
+    told = (edit("1", "a = 1", "a = min(levels)"), refused, says("Since two are read."), *made)
+    one = digest(conversation(user("mend the store"), *told), 2_000)
+    (item,) = (item for item in items(one, Section.USER) if "first tell me why" in item.text)
+    assert item.records == (2, 4)
