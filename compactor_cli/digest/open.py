@@ -204,43 +204,48 @@ _MAX_ENTRY_CHARS, _MAX_COMMAND_CHARS, _MIN_LINE_CHARS = 120, 90, 60
 def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
     """What is not finished: what failed last, to-dos, other errors, edits not committed or tested; then steps done."""
     undone, done = plan_items(analysis.plan, budget_tokens, token_cache, analysis.words)
-    open_errors = [error for error in reversed(analysis.errors) if is_open(error, len(analysis.events))]
-    named = {_brief(error) for error in open_errors if not only_counts(error.line)}
-    open_errors = [one for one in open_errors if not (only_counts(one.line) and _brief(one) in named)]
     # In few tokens the beginning of an error is worth more than none.
-    most = max(_MIN_LINE_CHARS, 2 * (budget_tokens - _MIN_LINE_CHARS))
-    unfixed: list[Item] = []
-    for number, error in enumerate(open_errors):
-        first = error.line.partition(" · ")[0]
-        is_shown = any(first in newer.line for newer in open_errors[:number])
-        line = opening(first, _MIN_LINE_CHARS) if is_shown else opening(error.line, most)
-        unfixed.append(_error_item(replace(error, line=line, files=() if is_shown else error.files), analysis))
+    newest, older = _failing_items(analysis, max(_MIN_LINE_CHARS, 2 * (budget_tokens - _MIN_LINE_CHARS)))
     # A few steps that are left out are not missed; many would make the list read as the whole.
     steps = 0 if analysis.plan.is_past else sum(todo.state is not State.DONE for todo in analysis.plan.todos)
-    rest = Item(text=f"{ELLIPSIS} {steps} {analysis.words.more}")
-    room = budget_tokens - (token_cache.item(rest) if steps - len(undone) >= _MIN_HIDDEN else 0)
-    # What failed since the newest request stands before the steps that it keeps from being done.
-    newest = sum(analysis.events[error.event].turn == analysis.events[-1].turn for error in open_errors[:1])
-    shown = chosen(
-        (
-            *unfixed[:newest],
-            *(_cause_item(cause, analysis) for cause in reversed(analysis.causes) if is_unfixed(cause, analysis)),
-            *undone,
-            *unfixed[newest:],
-            *_unfinished(analysis, 2 * _MAX_PATHS if budget_tokens >= _ROOM_TOKENS else _MAX_PATHS),
-            *_offer(analysis),
-            *_carried_errors(analysis),
-        ),
-        room,
-        token_cache,
+    more = Item(text=f"{ELLIPSIS} {steps} {analysis.words.more}")
+    room = budget_tokens - (token_cache.item(more) if steps - len(undone) >= _MIN_HIDDEN else 0)
+    offers = (
+        *newest,
+        *(_cause_item(cause, analysis) for cause in reversed(analysis.causes) if is_unfixed(cause, analysis)),
+        *undone,
+        *older,
+        *_unfinished(analysis, 2 * _MAX_PATHS if budget_tokens >= _ROOM_TOKENS else _MAX_PATHS),
+        *_offer(analysis),
+        *_carried_errors(analysis),
     )
+    shown = chosen(offers, room, token_cache)
     hidden = steps - sum(step in undone for step in shown)
     left = room - sum(map(token_cache.item, shown))
     shown = tuple(with_details(shown, analysis.plan, left, token_cache, analysis.words))
-    is_cut = _MIN_HIDDEN <= hidden < steps
-    more = [replace(rest, text=f"{ELLIPSIS} {hidden} {analysis.words.more}")] if is_cut else []
+    counted = (
+        [replace(more, text=f"{ELLIPSIS} {hidden} {analysis.words.more}")] if _MIN_HIDDEN <= hidden < steps else []
+    )
     left = budget_tokens - sum(map(token_cache.item, shown))
-    return (*shown, *chosen((*more, *done), left, token_cache))
+    return (*shown, *chosen((*counted, *done), left, token_cache))
+
+
+def _failing_items(analysis: Analysis, most_chars: int) -> tuple[list[Item], list[Item]]:
+    """What failed and was not fixed, the newest first: what did since the newest request, and what did before.
+
+    The first of these stands before the steps that it keeps from being done.
+    """
+    errors = [error for error in reversed(analysis.errors) if is_open(error, len(analysis.events))]
+    named = {_brief(error) for error in errors if not only_counts(error.line)}
+    errors = [one for one in errors if not (only_counts(one.line) and _brief(one) in named)]
+    found: list[Item] = []
+    for number, error in enumerate(errors):
+        first = error.line.partition(" · ")[0]
+        is_shown = any(first in newer.line for newer in errors[:number])
+        line = opening(first, _MIN_LINE_CHARS) if is_shown else opening(error.line, most_chars)
+        found.append(_error_item(replace(error, line=line, files=() if is_shown else error.files), analysis))
+    newest = sum(analysis.events[error.event].turn == analysis.events[-1].turn for error in errors[:1])
+    return found[:newest], found[newest:]
 
 
 _MIN_HIDDEN = 3

@@ -133,14 +133,14 @@ class Attachments(NamedTuple):
     """
 
     skill_tool: str = "Skill"
-    skill_folder: re.Pattern[str] = re.compile(r"\ABase directory for this skill: (\S+)")
-    skill_file: re.Pattern[str] = re.compile(r"[~/].*/skills/(?:[^/]+/)*?([^/]+)/(?:SKILL\.md|references/.*)")
+    skill_folder: re.Pattern[str] = pattern(r"\ABase directory for this skill: (\S+)")
+    skill_file: re.Pattern[str] = pattern(r"[~/].*/skills/(?:[^/]+/)*?([^/]+)/(?:SKILL\.md|references/.*)")
     background_argument: str = "run_in_background"
-    started: re.Pattern[str] = re.compile(r"\b(?:agentId: |background with ID: |Process running with session ID )(\w+)")
+    started: re.Pattern[str] = pattern(r"\b(?:agentId: |background with ID: |Process running with session ID )(\w+)")
     notice_sign: str = "-id>"
-    notice: re.Pattern[str] = re.compile(r"<(?:task|agent)-id>(\w+)</.*?<status>(\w+)</status>", re.DOTALL)
+    notice: re.Pattern[str] = pattern(r"<(?:task|agent)-id>(\w+)</.*?<status>(\w+)</status>", re.DOTALL)
     look_tools: tuple[str, ...] = ("TaskOutput", "AgentOutputTool", "BashOutput", "write_stdin")
-    ended: re.Pattern[str] = re.compile(r"<status>(?!running|pending)\w+</status>|\AProcess exited with")
+    ended: re.Pattern[str] = pattern(r"<status>(?!running|pending)\w+</status>|\AProcess exited with")
     of_command: str = "<task_type>local_bash</task_type>"
     stop_tools: tuple[str, ...] = ("TaskStop", "KillShell", "KillBash")
     plan_tools: tuple[str, str] = ("EnterPlanMode", "ExitPlanMode")
