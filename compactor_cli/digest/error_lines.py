@@ -93,7 +93,7 @@ def error_line(text: str) -> str:
 
 # What a program says after the error: where to read on; and a hook, that there was one.
 _ADVICE = pattern(
-    r"\s*(?:https?://\S+$|husky - |(?:for|to) (?:more )?(?:details?|help|information|usage)\b"
+    r"\s*(?:https?://\S+$|husky - |hint: |(?:for|to) (?:more )?(?:details?|help|information|usage)\b"
     r"|(?:see|use|try|run|usage)\b)",
     re.IGNORECASE,
 )

@@ -229,9 +229,11 @@ def _came_to_it(run: Run, later: Sequence[Run]) -> bool:
 def _may_fix(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation]:
     """The changes after a run that failed, without those that cannot have to do with it.
 
-    No edit of the work brings a program that is not there, and a file that a shell misses is brought by its name.
+    No edit of the work brings a program that is not there, or what git was called for; a file that a shell misses is
+    brought by its name.
     """
-    since = () if "command not found" in run.line else after(run, changes)
+    is_of_git = run.line.startswith("fatal: ") and not any(one.name in run.line for one in changes)
+    since = () if is_of_git or "command not found" in run.line else after(run, changes)
     missing = _MISSED.search(run.line)
     return [one for one in since if one.name == missing["path"].rpartition("/")[2]] if missing else since
 

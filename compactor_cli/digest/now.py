@@ -440,7 +440,10 @@ def _announced(analysis: Analysis) -> Item | None:
     return None
 
 
-_LOOKS, _MIN_LOOKS = re.compile(r"(?:check|verif|see|look|read|inspect|confirm|re-?run|test)\w*\b", re.IGNORECASE), 4
+_MIN_LOOKS = 4
+_LOOKS = re.compile(
+    r"(?i)(?:check|verif|see|look|read|inspect|confirm|re-?run|test|report|tell|summari[sz]|explain|answer)\w*\b"
+)
 _STEP = (
     r"(?:re|squash )?(?:add|build|commit|create|delete|deploy|document|fix|implement|install|merge|move|open|publish"
     r"|push|release|remove|rename|replace|run|tag|test|update|verify|wire|write)"

@@ -1328,3 +1328,8 @@ def test_a_hook_that_stops_a_commit_is_quoted_by_what_it_misses() -> None:
     )
     ((text, *_), _) = shown(EDIT, ran("git add a.py && git commit -m x", printed, is_error=True))
     assert text == "`git commit -m x`: ⚠️  The client is not staged! — failed"
+
+
+def test_no_edit_fixes_what_git_was_wrongly_called_for() -> None:
+    failed = ran("git clone /data/a b && git add .", "fatal: pathspec '.' did not match any files", is_error=True)
+    assert not any("fixed by" in text for text in shown(failed, EDIT, ran("git add . && git status", "nothing"))[1])
