@@ -103,7 +103,7 @@ class FixedWords:
         "计划模式：在用户批准计划之前不做任何修改",
         "プランモード：ユーザーが計画を承認するまで何も変更しない",
     )
-    background = _Word("Running in the background", "后台运行中", "バックグラウンドで実行中")
+    background = _Word("In the background, not seen to end", "后台运行，未见结束", "バックグラウンド、終了は未確認")
     thought = _Word("thought", "思考", "思考")
     since = _Word("since then", "之后", "その後")
     older = _Word("before the newest edits", "在最新改动之前", "最新の編集より前")

@@ -49,8 +49,8 @@ def skills(transcript: Transcript, **more: object) -> list[str]:
 def test_skills_and_what_still_runs_are_stated() -> None:
     assert skills(conversation(*TALK)) == ["Skills loaded: git:review"]
     assert plan(conversation(*TALK)) == [
-        'Running in the background: "Look at the git history" (a1b2c3)',
-        'Running in the background: "make long" (b77f00)',
+        'In the background, not seen to end: "Look at the git history" (a1b2c3)',
+        'In the background, not seen to end: "make long" (b77f00)',
     ]
 
 
@@ -77,7 +77,7 @@ def test_an_agent_whose_end_an_older_client_announced_runs_no_more() -> None:
 def test_a_command_that_the_client_itself_put_in_the_background_still_runs() -> None:
     began = answer("Command running in background with ID: b5db73. Output is being written to: /tmp/x", "b")
     long = conversation(user("run it all"), call("Bash", "b", command="make long"), began)
-    assert plan(long) == ['Running in the background: "make long" (b5db73)']
+    assert plan(long) == ['In the background, not seen to end: "make long" (b5db73)']
     shown = answer("started\n" * 20 + "Command running in background with ID: b5db73.", "b")
     assert plan(conversation(user("run it all"), call("Bash", "b", command="cat log"), shown)) == []
 
@@ -85,7 +85,8 @@ def test_a_command_that_the_client_itself_put_in_the_background_still_runs() -> 
 def test_a_look_at_a_session_of_a_shell_leaves_it_the_command_that_began_it() -> None:
     began = call("exec_command", "b", cmd="bun run dev"), answer("Process running with session ID 25660", "b")
     look = call("write_stdin", "w", session_id=25660, chars=""), answer("Process running with session ID 25660", "w")
-    assert plan(conversation(user("run it"), *began, *look)) == ['Running in the background: "bun run dev" (25660)']
+    shown = plan(conversation(user("run it"), *began, *look))
+    assert shown == ['In the background, not seen to end: "bun run dev" (25660)']
 
 
 def test_what_only_looks_does_not_go_on_in_the_background() -> None:
