@@ -14,7 +14,8 @@ from compactor_cli.digest.commits import Commit
 from compactor_cli.digest.corrections import takes_back
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.files import FileOperation
-from compactor_cli.digest.language import FixedWords
+from compactor_cli.digest.language import FixedWords, apart, terms
+from compactor_cli.digest.messages import is_step
 from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import COLONS, ELLIPSIS, FULL_STOPS, QUESTION_MARKS, opening, records_of, sentences
 from compactor_cli.digest.tools import FileAction, is_lookup
@@ -106,7 +107,7 @@ def outcomes(
         is_shown = not is_refused and (rest.changes or not made)
         more = list(_shown(rest, words, is_newest=not next_reply)) if is_shown else []
         parts = [text for text, _ in (*dict(made).items(), *more)]
-        if work.is_limit or work.is_aside:
+        if work.is_limit or work.is_aside or (work.is_added and not made and not _is_of(work)):
             parts, closing = [], closing if work.is_aside else ""
         if parts:
             found[turn] = RequestOutcome(
@@ -123,6 +124,17 @@ def outcomes(
             after = work if is_assent(work.asked) or work.is_limit or work.is_aside or work.is_added else None
         next_reply = work.asked
     return found
+
+
+def _is_of(work: _Work) -> bool:
+    """Whether what was edited after words that add to the work has to do with them, by the names of the files."""
+    wanted = set(terms(apart(work.asked)))
+    names = [one.target or one.path for one in work.changes]
+    of_tests = _OF_TESTS.search(work.asked) is not None and any(map(TEST_FILE.search, names))
+    return of_tests or not wanted.isdisjoint(terms(apart(" ".join(names))))
+
+
+_OF_TESTS = pattern(r"\btests?\b", re.IGNORECASE)
 
 
 def _give_back(by_turn: Mapping[int, _Work], commits: Mapping[int, Commit]) -> None:
@@ -249,13 +261,17 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
     for number, event in enumerate(events):
         work = found[event.turn]
         if event.kind is EventKind.USER:
-            is_at_work = number > 0 and events[number - 1].kind in (EventKind.CALL, EventKind.RESULT)
+            goes_on = number + 1 < len(events) and events[number + 1].kind is not EventKind.ASSISTANT
+            is_at_work = number > 0 and is_step(events[number - 1])
+            # Words that say what is next end a turn, too, where it is not gone on with at once.
+            is_at_work &= goes_on or events[number - 1].kind is not EventKind.ASSISTANT
             is_at_work |= event.interjects
             work.is_limit = is_at_work and _FORBIDS.match(event.text) is not None
             asked = _QUESTION.fullmatch(event.text.strip()) if is_at_work else None
             work.is_aside = asked is not None and bool(asked["answered"])
             work.is_next = is_at_work and _NEXT.search(event.text) is not None
-            is_added = event.interjects or (is_at_work and _ADDS.match(event.text) is not None)
+            after_words = number > 0 and events[number - 1].kind is EventKind.ASSISTANT
+            is_added = event.interjects or (is_at_work and (after_words or _ADDS.match(event.text) is not None))
             work.is_added = is_added and not work.is_next
             work.asked = "\n".join(filter(None, (work.asked, event.text)))
         elif event.kind is EventKind.ASSISTANT:

@@ -90,13 +90,13 @@ class _Sources:
     def _lines_before(self, analysis: Analysis) -> dict[int, set[str]]:
         """By the position of a change of files, the lines that it found there and names or keeps, as far as they were
         read."""
-        results, known = results_of(self._events), dict[str, set[str]]()
-        found: dict[int, set[str]] = {}
+        results, known, found = results_of(self._events), dict[str, set[str]](), dict[int, set[str]]()
+        written = {one.path for one in analysis.operations if one.action is FileAction.CREATE}
         for one in analysis.operations:
             result, before = results.get(one.event), found.setdefault(one.event, set())
             if one.action is FileAction.EDIT:
                 before.update(line.strip() for old, _ in one.replaced for line in old.split("\n"))
-            elif one.action is FileAction.READ and result:
+            elif one.action is FileAction.READ and result and one.path in written:
                 known.setdefault(one.path, set()).update(map(str.strip, result.text.split("\n")))
             elif one.action is FileAction.CREATE:
                 before |= known.pop(one.path, set())
