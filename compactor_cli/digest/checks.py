@@ -277,9 +277,10 @@ def is_of_another_package(run: Run, changes: Sequence[FileOperation]) -> bool:
 
 
 def _package(run: Run, changes: Sequence[FileOperation]) -> str:
-    """The package that a check is of, where that is the folder of one of the changes; else empty."""
+    """The package that a check is of, or is run in, where that is the folder of one of the changes; else empty."""
     found = _PACKAGE.search(run.command)
-    return found[1] if found and any(found[1] in one.path.split("/")[:-1] for one in changes) else ""
+    name = found[1] if found else _entered(run.command)[1]
+    return name if name and any(name in one.path.split("/")[:-1] for one in changes) else ""
 
 
 # `pnpm --filter @acme/clock test` is of the package in `packages/clock`; no package needs one of `apps`.
@@ -372,3 +373,9 @@ def programs_of(command: str) -> Sequence[str]:
 
 
 _AROUND = frozenset("cd q echo grep head tail cat sleep export source".split())
+
+
+def same_part(command: str, failed: str) -> str:
+    """The part of a chain that calls the program which failed, the last of its own chain; else the whole."""
+    program = next(reversed(programs_of(failed)), " ")
+    return next((part for part in command.split(" && ") if program in part), command)

@@ -206,7 +206,9 @@ def names_of_tests(line: str) -> list[str]:
     return [name or other for name, other in FAILED_NAME.findall(line)]
 
 
-FAILED_NAME = pattern(r"(?:--- FAIL: |FAILED \S*::)(\w+)|(?:\(fail\) |FAIL +\S+ > |● |✖ )(.+?)(?= · |$)")
+FAILED_NAME = pattern(
+    r"(?:--- FAIL: |FAILED \S*::)(\w+)|(?:\(fail\) |FAIL +\S+ > |● |✖ (?!\d+ problems?\b))(.+?)(?= · |$)"
+)
 
 
 def _reasons(text: str) -> Iterator[str]:

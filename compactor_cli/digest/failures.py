@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -81,7 +81,7 @@ _SLIPS = pattern(
     r"|No matches found|file or directory not found: |exceeds maximum allowed (?:tokens|size)|No files? found"
     r"|unknown flag|[Uu]nknown arguments?\b|illegal option"
     r"|parse error near|jq: error|no matches found: |^\(eval\):\d+: |^nothing to commit\b"
-    r"|doesn't accept argument|\bField '\w+' doesn't exist on type"
+    r"|RUN_NO_SCRIPT|Missing script:|doesn't accept argument|\bField '\w+' doesn't exist on type"
 )
 
 
@@ -216,7 +216,19 @@ def find_errors(
                 named = () if failed_tests(run.output) else erring_files(run.output).items()
                 files = tuple(file for file, line in named if not any(is_about(path, line) for path in found.fixes))
                 newest[run.key, run.line] = replace(found, explained=_explained(events, run), files=files)
-    return tuple(sorted((error for error in newest.values() if error.line), key=lambda error: error.event))
+    return _as_last_seen(newest)
+
+
+def _as_last_seen(newest: Mapping[tuple[str, str], ErrorRecord]) -> tuple[ErrorRecord, ...]:
+    """The errors in order; of a check that fails again and names no test, what it says last is what is left."""
+    unnamed = {
+        place: one for place, one in newest.items() if one.status is not Status.FIXED and not names_of_tests(one.line)
+    }
+    last: dict[str, int] = {}
+    for (key, _), one in unnamed.items():
+        last[key] = max(one.event, last.get(key, -1))
+    left = (one for place, one in newest.items() if place not in unnamed or one.event == last[place[0]])
+    return tuple(sorted((one for one in left if one.line), key=lambda one: one.event))
 
 
 def _came_to_it(run: Run, later: Sequence[Run]) -> bool:
@@ -580,12 +592,6 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
         if first and any(f"{one} ".startswith(f"{first} ") for one in programs_of(other.command)):
             return other
     return None
-
-
-def same_part(command: str, failed: str) -> str:
-    """The part of a chain that calls the program which failed, the last of its own chain; else the whole."""
-    program = next(reversed(programs_of(failed)), " ")
-    return next((part for part in command.split(" && ") if program in part), command)
 
 
 # A script on the command line is never run again.

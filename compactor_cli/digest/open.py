@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.causes import Cause, is_unfixed
 from compactor_cli.digest.checklists import plan_items, with_details
-from compactor_cli.digest.checks import COMPILER_PLACE, REPAIRS, TEST_FILE, brief, contains, is_test
+from compactor_cli.digest.checks import COMPILER_PLACE, REPAIRS, TEST_FILE, brief, contains, is_test, same_part
 from compactor_cli.digest.choices import asks, chosen_options, last_question, options_of
 from compactor_cli.digest.commands import NEVER_RAN, Run, acting_part, command_key, is_look, sent_words, shown
 from compactor_cli.digest.edits import PROSE, WRITING, debugging_lines, renamed_since
 from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflict_region, conflicting_files, only_counts
 from compactor_cli.digest.events import Event, EventKind
-from compactor_cli.digest.failures import ErrorRecord, Status, is_open, same_part
+from compactor_cli.digest.failures import ErrorRecord, Status, is_open
 from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.messages import UserMessage
 from compactor_cli.digest.settled import is_yes_or_no

@@ -1333,3 +1333,31 @@ def test_a_hook_that_stops_a_commit_is_quoted_by_what_it_misses() -> None:
 def test_no_edit_fixes_what_git_was_wrongly_called_for() -> None:
     failed = ran("git clone /data/a b && git add .", "fatal: pathspec '.' did not match any files", is_error=True)
     assert not any("fixed by" in text for text in shown(failed, EDIT, ran("git add . && git status", "nothing"))[1])
+
+
+def test_of_a_check_that_fails_again_and_again_the_last_count_is_what_is_left() -> None:
+    def lint(number: int) -> tuple[Message, ...]:
+        return ran(
+            "bun run lint 2>&1 | tail -3", f"a\nb\n✖ {number} problems ({number} errors, 0 warnings)", is_error=True
+        )
+
+    left, fixed = shown(lint(12), EDIT, lint(7), EDIT, lint(5))
+    assert ([text for text in left if "problems" in text], fixed) == (
+        ["`bun run lint`: ✖ 5 problems (5 errors, 0 warnings) — failing when last run"],
+        [],
+    )
+
+
+def test_a_script_that_a_package_does_not_have_is_no_error_of_the_work() -> None:
+    none = ran("pnpm --filter web typecheck", " ERR_PNPM_RECURSIVE_RUN_NO_SCRIPT  None has a script", is_error=True)
+    assert shown(none, EDIT, ran("npx tsc --noEmit -p web", "")) == ([], [])
+
+
+def test_a_check_in_a_folder_grows_old_by_edits_of_its_own_package() -> None:
+    def edit(path: str) -> tuple[Message, ...]:
+        return call("Edit", path, file_path=path, old_string="x", new_string="y"), answer("ok", path)
+
+    checked = ran("cd packages/crypto && pnpm tsc --noEmit", "")
+    asked = user("mend it")
+    one = digest(conversation(asked, edit("packages/crypto/src/a.ts"), checked, edit("apps/web/src/b.ts")), 3_000)
+    assert not any("Passed before" in text for text in texts(one, Section.PLAN))
