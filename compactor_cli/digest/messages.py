@@ -15,8 +15,7 @@ from compactor_cli.digest.events import Event, EventKind, is_service_call, resul
 from compactor_cli.digest.files import FileOperation, attempted
 from compactor_cli.digest.language import dense_share, extends, is_nearly
 from compactor_cli.digest.names import call_words
-from compactor_cli.digest.noise import is_courtesy, only_announces
-from compactor_cli.digest.statements import COLONS, ELLIPSIS, QUESTION_MARKS, sentences, verbatim
+from compactor_cli.digest.statements import ELLIPSIS, QUESTION_MARKS, sentences, verbatim
 from compactor_cli.digest.tools import FileAction, ToolKind, argument, command_of, parameters, short_name
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
@@ -80,14 +79,6 @@ class UserMessage:
         return tuple(PLEASE.sub("", one) for one in sentences(self.text) if ASKS_FOR.search(one))
 
 
-def is_step(event: Event) -> bool:
-    """Whether the agent was at work with an event: a call, what came of one, or words that only say what is next."""
-    if event.kind is not EventKind.ASSISTANT:
-        return event.kind in (EventKind.CALL, EventKind.RESULT)
-    last = next(reversed(sentences(event.text)), "")
-    return last.endswith(COLONS) or (only_announces(last) and not is_courtesy(last))
-
-
 def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tuple[UserMessage, ...]:
     """The user's messages, in order, refusals of calls included; of equal messages the newest."""
     found: dict[str, UserMessage] = {}
@@ -146,7 +137,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
         if event.kind is not EventKind.RESULT or event.call >= 0:  # not what a client sends in the user's name
             before = event if event.kind is EventKind.ASSISTANT else None
             unanswered = unanswered if is_spoken else ""
-            is_at_work = is_step(event)
+            is_at_work = event.kind in (EventKind.CALL, EventKind.RESULT)
     return tuple(sorted(found.values(), key=lambda message: message.record))
 
 

@@ -15,7 +15,7 @@ from compactor_cli.digest.corrections import takes_back
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords, apart, terms
-from compactor_cli.digest.messages import is_step
+from compactor_cli.digest.noise import is_courtesy, only_announces
 from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import COLONS, ELLIPSIS, FULL_STOPS, QUESTION_MARKS, opening, records_of, sentences
 from compactor_cli.digest.tools import FileAction, is_lookup
@@ -108,7 +108,7 @@ def outcomes(
         more = list(_shown(rest, words, is_newest=not next_reply)) if is_shown else []
         parts = [text for text, _ in (*dict(made).items(), *more)]
         if work.is_limit or work.is_aside or (work.is_added and not made and not _is_of(work)):
-            parts, closing = [], closing if work.is_aside else ""
+            parts, closing = [], closing if work.is_aside or not (work.is_limit or work.changes) else ""
         if parts:
             found[turn] = RequestOutcome(
                 text=words.comma.join(parts),
@@ -256,13 +256,21 @@ _ADDS = pattern(
 )
 
 
+def _is_step(event: Event) -> bool:
+    """Whether the agent was at work with an event: a call, what came of one, or words that only say what is next."""
+    if event.kind is not EventKind.ASSISTANT:
+        return event.kind in (EventKind.CALL, EventKind.RESULT)
+    last = next(reversed(sentences(event.text)), "")
+    return last.endswith(COLONS) or (only_announces(last) and not is_courtesy(last))
+
+
 def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]) -> dict[int, _Work]:
     found = {event.turn: _Work() for event in events}
     for number, event in enumerate(events):
         work = found[event.turn]
         if event.kind is EventKind.USER:
             goes_on = number + 1 < len(events) and events[number + 1].kind is not EventKind.ASSISTANT
-            is_at_work = number > 0 and is_step(events[number - 1])
+            is_at_work = number > 0 and _is_step(events[number - 1])
             # Words that say what is next end a turn, too, where it is not gone on with at once.
             is_at_work &= goes_on or events[number - 1].kind is not EventKind.ASSISTANT
             is_at_work |= event.interjects

@@ -350,3 +350,17 @@ def test_a_file_that_was_only_moved_is_not_edited() -> None:
     moved = ran("git mv notes/tide.md notes/done/tide.md", "")
     assert wanted(STORE, moved) == " → edited store.py"
     assert wanted(moved) == " → moved tide.md"
+
+
+def test_of_words_that_came_in_at_work_only_what_has_to_do_with_them_came() -> None:
+    notes = (call("Write", "n", file_path="docs/deferred.md", content="# Deferred"), answer("ok", "n"))
+    came = user("also, forgot to mention the suggested tests of the report")
+    announced = says("I read the report. Now let me fix all of it:")
+    one = digest(conversation(user(ASKED), announced, came, STORE, *notes, says("That is done."), NEXT), 3_000)
+    found = (*texts(one, Section.USER), *texts(one, Section.HISTORY), *texts(one, Section.TASK))
+    assert all(text.endswith("the suggested tests of the report") for text in found if "suggested tests" in text)
+    assert any(ASKED in text and "edited" in text for text in found)
+    tests = (call("Write", "t", file_path="tests/test_store.py", content="def test_a(): ..."), answer("ok", "t"))
+    one = digest(conversation(user(ASKED), announced, came, STORE, *tests, says("That is done."), NEXT), 3_000)
+    found = (*texts(one, Section.USER), *texts(one, Section.HISTORY))
+    assert any("suggested tests" in text and "test_store.py" in text for text in found)
