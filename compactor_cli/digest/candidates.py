@@ -12,7 +12,7 @@ from compactor_cli.digest.causes import concluded, finds_cause, supposes, turns_
 from compactor_cli.digest.checks import passed_checks
 from compactor_cli.digest.choice import names
 from compactor_cli.digest.choices import asks_the_user, is_option, offered
-from compactor_cli.digest.commands import CommandOutcome, sent_words
+from compactor_cli.digest.commands import CommandOutcome, rerun, sent_words
 from compactor_cli.digest.corrections import COMMIT_LABEL, over_since, standing
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.noise import finds_nothing, is_narration, is_noise, is_passing, only_announces, only_intends
@@ -162,10 +162,10 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
         for number, event in enumerate(events)
         if event.kind is EventKind.RESULT and not (event.of_client or event.is_refusal)
     )
-    passed = passed_checks(analysis.runs)
+    passed, past = passed_checks(analysis.runs), rerun(analysis.runs, events)
     for call, number, result in islice(reversed([*shown]), _MAX_ANSWERS):
-        if call in passed:
-            continue  # that it passed stands with the facts
+        if call in passed or call in past:
+            continue  # that it passed stands with the facts, and its newest answer with the newest run
         if not (result.is_of_written_code or events[call].tool in (ToolKind.COMMAND, ToolKind.READ)):
             continue
         answered = (line.strip() for line in result.text.strip().split("\n") if not is_slip(line))

@@ -442,6 +442,16 @@ def shows_whole(run: Run) -> bool:
     return not (_searches(run.command) or (cut and run.output.strip("\n").count("\n") + 1 >= int(cut[1] or 10)))
 
 
+def rerun(runs: Sequence[Run], events: Sequence[Event]) -> set[int]:
+    """The positions of the runs whose command was run again, to the letter, with a later result: that one counts."""
+    answered = results_of(events)
+    newest: dict[str, int] = {}
+    for run in runs:
+        if run.event in answered:
+            newest[run.command] = max(run.result_record, newest.get(run.command, -1))
+    return {run.event for run in runs if newest.get(run.command, -1) > run.result_record}
+
+
 _HEAD = pattern(r"\|\s*head\b(?:\s+-(?:n\s*)?(\d+))?")
 _CUT = pattern(r"\|\s*(?:head|tail)\b(?:\s+-(?:n\s*)?(\d+))?")
 _SAYS_ONLY_ERRORS = pattern(r"\b(?:go (?:build|vet)|tsc|gofmt|ruff|mypy|py_compile|eslint|clippy)\b[^|;\n]*2>&1")

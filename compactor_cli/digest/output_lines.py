@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from compactor_cli.digest.checklists import State
 from compactor_cli.digest.checks import passed_checks
 from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
+from compactor_cli.digest.commands import rerun
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.failures import is_open
 from compactor_cli.digest.files import is_undone
@@ -85,6 +86,7 @@ class _Sources:
         self.made = edits.keys() - self._undone
         self._looks = {run.event for run in analysis.runs if run.is_look}
         self._passed = passed_checks(analysis.runs)
+        self._past = self._looks & rerun(analysis.runs, self._events)
         self._found_by = self._lines_before(analysis)
 
     def _lines_before(self, analysis: Analysis) -> dict[int, set[str]]:
@@ -124,6 +126,8 @@ class _Sources:
             return True
         if event.refusal is not None or line == event.name or line in label.text or NEVER_STARTED.match(event.text):
             return True
+        if event.call in self._past:
+            return True  # the same command shows it no more
         # What came of an edit repeats it; of one that was not made, the first line says why.
         if place in self._undone or event.call in self.made or line in self._found_by.get(place, ()):
             return True

@@ -87,3 +87,16 @@ def test_the_words_of_a_message_to_another_agent_are_quoted_as_its_own() -> None
     assert "- SendMessage: " in text
     assert "Note: the alarm couldn't be tested, since the siren is not installed." in text
     assert "content=" not in text
+
+
+def test_what_a_command_showed_before_it_ran_again_is_quoted_no_more() -> None:
+    look = 'grep -rn "as any" src/gauges'
+    before = ran(look, "src/gauges/home_page.tsx:60: find_gauge(sub) as any\nsrc/gauges/plan_page.tsx:3: as any")
+    edit = (
+        call("Edit", "e", file_path="src/gauges/home_page.tsx", old_string="as any", new_string=""),
+        answer("ok", "e"),
+    )
+    one = digest(conversation(user("no casts"), *before, *edit, *ran(look, ""), says("Done.")), 2_000)
+    assert "plan_page.tsx:3" not in rendered(one.summary)
+    once = digest(conversation(user("no casts"), *before, *edit, says("Done.")), 2_000)
+    assert "plan_page.tsx:3" in rendered(once.summary)
