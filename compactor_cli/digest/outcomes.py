@@ -256,12 +256,15 @@ _ADDS = pattern(
 )
 
 
-def _is_step(event: Event) -> bool:
-    """Whether the agent was at work with an event: a call, what came of one, or words that only say what is next."""
-    if event.kind is not EventKind.ASSISTANT:
-        return event.kind in (EventKind.CALL, EventKind.RESULT)
-    last = next(reversed(sentences(event.text)), "")
-    return last.endswith(COLONS) or (only_announces(last) and not is_courtesy(last))
+def _is_at_work(events: Sequence[Event], number: int) -> bool:
+    """Whether a message came in while the agent worked: after a call, or between words that only say what is next and
+    what they say, which is gone on with at once."""
+    before, after = events[number - 1 : number], events[number + 1 : number + 2]
+    if events[number].interjects or not before or before[0].kind is not EventKind.ASSISTANT:
+        return events[number].interjects or (bool(before) and before[0].kind in (EventKind.CALL, EventKind.RESULT))
+    last = next(reversed(sentences(before[0].text)), "")
+    says_what_is_next = last.endswith(COLONS) or (only_announces(last) and not is_courtesy(last))
+    return says_what_is_next and bool(after) and after[0].kind is not EventKind.ASSISTANT
 
 
 def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]) -> dict[int, _Work]:
@@ -269,17 +272,13 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
     for number, event in enumerate(events):
         work = found[event.turn]
         if event.kind is EventKind.USER:
-            goes_on = number + 1 < len(events) and events[number + 1].kind is not EventKind.ASSISTANT
-            is_at_work = number > 0 and _is_step(events[number - 1])
-            # Words that say what is next end a turn, too, where it is not gone on with at once.
-            is_at_work &= goes_on or events[number - 1].kind is not EventKind.ASSISTANT
-            is_at_work |= event.interjects
+            is_at_work = _is_at_work(events, number)
             work.is_limit = is_at_work and _FORBIDS.match(event.text) is not None
             asked = _QUESTION.fullmatch(event.text.strip()) if is_at_work else None
             work.is_aside = asked is not None and bool(asked["answered"])
             work.is_next = is_at_work and _NEXT.search(event.text) is not None
-            after_words = number > 0 and events[number - 1].kind is EventKind.ASSISTANT
-            is_added = event.interjects or (is_at_work and (after_words or _ADDS.match(event.text) is not None))
+            is_between = number > 0 and events[number - 1].kind is EventKind.ASSISTANT
+            is_added = event.interjects or (is_at_work and (is_between or _ADDS.match(event.text) is not None))
             work.is_added = is_added and not work.is_next
             work.asked = "\n".join(filter(None, (work.asked, event.text)))
         elif event.kind is EventKind.ASSISTANT:
