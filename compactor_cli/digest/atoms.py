@@ -73,7 +73,7 @@ def _chunk_pattern() -> re.Pattern[str]:
         rf"(?P<uuid>{start}{hexes}{{8}}(?:-{hexes}{{4}}){{3}}-{hexes}{{12}}{stop})"
         rf"|(?P<date>{start}(?:19|20)\d\d(?:-[01]\d-[0-3]\d|/[01]\d/[0-3]\d)(?![\d/])"
         rf"(?!-[{word}.+@-]*\.(?:{extensions}){stop}))"
-        rf"|(?P<path>(?<![{word}/])(?:~|[{word}.@][{word}.@+-]*)?(?:/[{word}.@+~-]+)+)"
+        rf"|(?P<path>(?<![{word}/])(?<!package:)(?:~|[{word}.@][{word}.@+-]*)?(?:/[{word}.@+~-]+)+)"
         rf"|(?P<flag>(?<![{word}-])--[A-Za-z][A-Za-z0-9_-]*)"
         rf"|(?P<file>(?<![{word}])[{word}][{word}.+@-]*\.(?:{extensions}){stop})"
         rf"|(?P<hex>{start}(?:0x{hexes}{{4,}}|(?={hexes}*\d)(?=\d*[a-fA-F]){hexes}{{7,}}){stop})"

@@ -69,3 +69,9 @@ def test_a_line_break_that_is_written_as_an_escape_is_no_letter_of_a_name() -> N
 def test_the_name_of_a_file_may_begin_with_a_date() -> None:
     assert atom_texts("moved 2026-02-14-tide-table.md") == {"2026-02-14-tide-table.md"}
     assert atom_texts("on 2026-02-14 at last") == {"2026-02-14"}
+
+
+def test_what_is_imported_from_a_package_is_no_path_on_the_disk() -> None:
+    found = atom_texts("import 'package:tide_app/core/errors/gauge_failures.dart';")
+    assert "gauge_failures.dart" in found
+    assert not any("/" in one for one in found)
