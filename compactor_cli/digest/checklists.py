@@ -60,12 +60,20 @@ def plan_state(events: Sequence[Event], before: PlanState | None = None) -> Plan
     for number, event in enumerate(events):
         if event.kind is EventKind.CALL and event.tool is ToolKind.PLAN and number not in failed:
             replay.call(event.name, event.arguments, answers.get(number, ""), event.record)
+        for key in _REPORTED_DONE.findall(event.text) if event.is_report else ():
+            replay.close(key, event.record)
     todos = tuple(replace(todo, text=head(one_line(todo.text), _MOST_STEP_CHARS)) for todo in replay.todos.values())
     return PlanState(
         todos=todos,
         text="\n".join(listed(line.rstrip()) for line in replay.text.split("\n") if line.strip()) or before.text,
         record=replay.record,
     )
+
+
+# How another agent of the team says that a task of the shared list is done.
+_REPORTED_DONE = re.compile(
+    r"\b[Tt]ask #(\d+)\b(?![^.\n]*\bnot\b)[^.\n]{0,90}\b(?:complete|completed|done)\b", re.IGNORECASE
+)
 
 
 def checked(
@@ -127,7 +135,7 @@ def plan_items(
     signs = {text: f" ({what})" for text, what in state.dealt_with.items()}
     offers = [
         Item(
-            text=f"{label}{words.colon}{todo.text}{_owner(todo)}{signs.get(todo.text, '')}",
+            text=f"{label}{words.colon}{todo.text}{_owner(todo) or signs.get(todo.text, '')}",
             records=records_of((todo.record,)),
         )
         for label, todo in unfinished

@@ -251,7 +251,7 @@ _CALLED = re.compile(r"(?<!def )(?<!func )(?<!function )\b([A-Za-z_$]\w{2,})(?=\
 
 def _defined(text: str, names_headings: bool) -> Iterator[tuple[str, bool]]:
     """The names that a text defines, each with whether it is a value within something."""
-    for found in _definition().finditer(text):
+    for found in _definition().finditer(_FENCED.sub("", text) if names_headings else text):
         if (name := found["name"]) and name not in _KEYWORDS:
             is_call = bool(found["call"]) and found["kind"] not in ("class", "type", "struct", "interface")
             yield (f"{name}()" if is_call else name), found["kind"] == "const" and found[0][0].isspace()
@@ -261,6 +261,8 @@ def _defined(text: str, names_headings: bool) -> Iterator[tuple[str, bool]]:
             yield f'"{found["test"]}"', False
 
 
+# Code in prose: what begins with `#` there is a comment.
+_FENCED = re.compile(r"^[ \t]*```.*?^[ \t]*```", re.MULTILINE | re.DOTALL)
 # What stands after `const`, `static` or `export default` before the name: of Dart, TypeScript and JavaScript.
 _KEYWORDS = frozenset("factory class enum interface function async type constructor final static".split())
 

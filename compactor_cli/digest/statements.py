@@ -419,6 +419,8 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
             above.pop()
         if line.startswith("```"):
             fenced = not fenced
+        elif _TAG_ALONE.fullmatch(line):
+            heading, above, headings = "", [], []  # what stands in another element is under none of it
         elif line.startswith("#") or (line.startswith("**") and line.endswith(("**", "**:", ":**"))):
             level = len(line) - len(line.lstrip("#")) or _BOLD_LEVEL
             headings = [one for one in headings if one[0] < level]
@@ -454,6 +456,9 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
             yield from ((piece, StatementForm.SENTENCE, _lead(heading, above)) for piece in pieces)
             above += [(indent - 1, lead)] if lead else []
         columns = ""
+
+
+_TAG_ALONE = re.compile(r"</?[a-z][\w-]*>")
 
 
 def _introduced(line: str, below: str) -> tuple[list[str], str]:

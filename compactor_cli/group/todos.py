@@ -115,6 +115,12 @@ class TodoReplay:
         elif isinstance(plan := arguments.get("plan"), str) and plan.strip():
             self.text, self.record = plan, record
 
+    def close(self, key: str, record: int) -> None:
+        """Take a step for done, where the list has it and has not."""
+        todo = self.todos.get(key)
+        if todo and todo.state is not State.DONE:
+            self.todos[key] = replace(todo, state=State.DONE, record=record)
+
     def has_open(self) -> bool:
         """Whether a step is not done."""
         return any(todo.state is not State.DONE for todo in self.todos.values())

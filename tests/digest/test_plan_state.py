@@ -209,3 +209,17 @@ def test_a_list_that_agents_share_names_who_works_and_counts_what_is_left_out() 
     assert steps[1] == "open: Read gauge 3 of the harbour at noon"
     shown = sum(step.startswith("open: ") for step in steps)
     assert f"… {38 - shown} more" in steps
+
+
+def test_a_task_that_another_agent_reports_as_done_is_open_no_more() -> None:
+    listed = (
+        call("TaskList", "l"),
+        answer("#1 [in_progress] Wire the pumps (pumps)\n#2 [pending] Paint the gates", "l"),
+    )
+    said = (
+        '<teammate-message teammate_id="pumps">\nTask #1 (wire the pumps) is {}. The rest follows.\n</teammate-message>'
+    )
+    for word, steps in (("complete", 1), ("not complete", 2)):
+        told = (*listed, user(said.format(word)), *ran("make", "ok"))
+        shown = texts(digest(conversation(user("lead the team"), *told), 2_000), Section.PLAN)
+        assert sum(text.startswith(("open: ", "in progress: ", "begun")) for text in shown) == steps

@@ -368,3 +368,13 @@ def test_a_label_and_the_sentence_below_it_are_one() -> None:
         "else:",
         "run()",
     ]
+
+
+def test_what_stands_in_another_element_is_under_no_heading_of_the_one_before() -> None:
+    text = "**Do NOT:**\n- change the crates\n</action>\n<verification>\n1. The crate is built first\n2. The pump runs"
+    found = [(piece, lead) for piece, _, lead in statements.statements_of(text)]
+    assert found == [
+        ("change the crates", "Do NOT:"),
+        ("1. The crate is built first", ""),
+        ("2. The pump runs", ""),
+    ]
