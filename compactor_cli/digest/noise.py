@@ -155,7 +155,8 @@ def only_announces(sentence: str) -> bool:
 
 
 _SAYS_HOW = re.compile(
-    r": \S|\b(?:because|since|so that|instead|rather than|keep(?:s|ing)?|only|without|must|never|by \w+ing|to avoid)\b",
+    r": \S|\b(?:because|since|so that|instead|rather than|keep(?:s|ing)?|only|without|must|never|to avoid"
+    r"|by (?!runn|check|read|look|verif|test|search|launch|start)\w+ing)\b",
     re.IGNORECASE,
 )
 

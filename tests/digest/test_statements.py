@@ -378,3 +378,15 @@ def test_what_stands_in_another_element_is_under_no_heading_of_the_one_before() 
         ("1. The crate is built first", ""),
         ("2. The pump runs", ""),
     ]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "only"),
+    [
+        ("Now let me verify the work by running the lint and the build.", True),
+        ("Let me confirm it by reading the file.", True),
+        ("Let me fix it by keying readings by their clock.", False),
+    ],
+)
+def test_how_something_is_to_be_looked_at_tells_no_more_than_that_it_is(sentence: str, only: bool) -> None:
+    assert noise.only_announces(sentence) is only
