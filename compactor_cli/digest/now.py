@@ -49,9 +49,7 @@ _MAX_TASK_TOKENS = 900
 _MAX_REPLIED_CHARS = 240
 _MAX_QUESTIONS, _MAX_STANDING, _MIN_FRAMING_WORDS = 4, 3, 3
 _MAX_QUESTION_CHARS = 400
-_MAX_CALL_CHARS = 160
-# What a search found stands with it up to this length.
-_MAX_FOUND_CHARS = 60
+_MAX_CALL_CHARS, _MAX_FOUND_CHARS = 160, 60  # of a call, and of what a search found, which stands with it
 # Of a dialogue, the assistant's last message stands among what happened, unless it is a question that waits.
 _REQUEST_RATIO, _REQUEST_RATIO_OF_CHAT = 0.55, 0.85
 _MAX_THOUGHT_CHARS, _MIN_EXPLAINING_CHARS = 240, 160
@@ -279,9 +277,12 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     shown_steps = (_since_item(steps[at:], words, is_cut=is_cut or at > 0) for at in range(len(steps)))
     if fitting := next((item for item in shown_steps if token_cache.item(item) <= left), None):
         yield fitting
-    for number in analysis.work.without_result[-3:]:
-        call = analysis.events[number]
+    for call in map(analysis.events.__getitem__, analysis.work.without_result[-3:]):
         yield Item(text=f"{words.unanswered}{words.colon}{_call_words(call)}", records=(call.record,))
+    for stop in analysis.events[-1:]:
+        if stop.refusal == "" and stop.call >= 0 and not _is_answered_in_kept(stop.record, analysis):
+            stopped = f"{words.stopped}{words.colon}{_call_words(analysis.events[stop.call])}"
+            yield Item(text=f"{words.waiting} ({stopped})", records=(stop.record,))
     if newest and (analysis.is_dialogue or newest.replies_to):
         return  # what it replies to stands with it, or is chosen with what happened
     is_new = newest and _stands_alone(newest, analysis) and not newest.text.endswith(QUESTION_MARKS)

@@ -710,3 +710,16 @@ def test_what_a_search_found_since_stands_with_it() -> None:
     found = (call("Grep", "g", pattern="read_gauge", path="src"), answer("No matches found", "g"))
     one = digest(conversation(user("where are gauges read?"), *ran("make", "ok"), *found), 1_500)
     assert any('Grep read_gauge → "No matches found"' in text for text in texts(one, Section.TASK))
+
+
+def test_a_call_that_the_user_stopped_last_without_a_word_waits_for_him() -> None:
+    refused = answer(
+        "The user doesn't want to proceed with this tool use. STOP what you are doing.", "p", is_error=True
+    )
+    plan = call("ExitPlanMode", "p", plan="# Count the gauges\n\n1. Find them")
+    one = digest(conversation(user("plan the count"), *ran("ls", "a"), plan, refused), 1_500)
+    assert "Waiting for an answer (Stopped by the user: ExitPlanMode" in texts(one, Section.TASK)[-1]
+    more = digest(
+        conversation(user("plan the count"), plan, refused, says("I wait."), user("go on"), says("Yes.")), 1_500
+    )
+    assert not any("Stopped by the user: Exit" in text for text in texts(more, Section.TASK)[1:])
