@@ -29,7 +29,7 @@ from compactor_cli.digest.tools import (
     parameters,
     short_name,
 )
-from compactor_cli.formats.client_signs import ATTACHMENTS, NEVER_STARTED
+from compactor_cli.formats.client_signs import ATTACHMENTS
 from compactor_cli.model.patterns import pattern
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
         lines = list(islice(answered, _MAX_ANSWER_LINES + 1))
         text = _BETWEEN_LINES.join(lines)
         is_short = len(lines) <= _MAX_ANSWER_LINES and len(text) <= _MAX_ANSWER_CHARS
-        if not is_short or is_noise(text) or ATTACHMENTS.started.search(text) or NEVER_STARTED.match(text):
+        if not is_short or is_noise(text) or ATTACHMENTS.started.search(text):
             continue
         label = analysis.labels[number].text
         if text not in label:

@@ -71,9 +71,7 @@ def plan_state(events: Sequence[Event], before: PlanState | None = None) -> Plan
 
 
 # How another agent of the team says that a task of the shared list is done.
-_REPORTED_DONE = re.compile(
-    r"\b[Tt]ask #(\d+)\b(?![^.\n]*\bnot\b)[^.\n]{0,90}\b(?:complete|completed|done)\b", re.IGNORECASE
-)
+_REPORTED_DONE = re.compile(r"\btask #(\d+)\b(?![^.\n]*\bnot\b)[^.\n]{0,90}\b(?:completed?|done)\b", re.IGNORECASE)
 
 
 def checked(

@@ -23,7 +23,7 @@ from compactor_cli.digest.noise import may_have
 from compactor_cli.digest.shell import QUOTED, SHORTENS, segments, unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head
 from compactor_cli.digest.tools import ToolKind, command_of
-from compactor_cli.formats.client_signs import ATTACHMENTS, EXIT_CODE_WORDS, NEVER_STARTED, background_id, exit_code
+from compactor_cli.formats.client_signs import ATTACHMENTS, EXIT_CODE_WORDS, background_id, exit_code
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
@@ -220,7 +220,6 @@ def runs(events: Sequence[Event]) -> tuple[Run, ...]:
         _run(event, number, results.get(number))
         for number, event in enumerate(events)
         if event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND
-        if not (number in results and NEVER_STARTED.match(results[number].text))
         if command_of(event.arguments).strip() and not editor_step(event)
     )
     # What a task runs is named once; of most outputs only the end is shown.
@@ -428,7 +427,7 @@ def _outcome_by_output(command: str, text: str) -> CommandOutcome:
         return CommandOutcome.FAILED
     # Data is an answer.
     cut = _HEAD.search(command)
-    is_whole = not (cut and len(printed) >= int(cut[1] or 10)) and not _searches(command)
+    is_whole = not (_is_full(cut, text) or _searches(command))
     is_data = re.match(r"\s*(?:\{\s*\"|\[\s*[\[{\"\d])", text) is not None
     reported = () if cut and not is_whole else (line for line in lines if may_have(line, _REPORT_PARTS))
     if is_data or any(map((_REPORT if is_whole else _COUNT).search, reported)):
@@ -439,7 +438,12 @@ def _outcome_by_output(command: str, text: str) -> CommandOutcome:
 def shows_whole(run: Run) -> bool:
     """Whether a run shows all that its command printed: it is not searched, and no head or tail of it is full."""
     cut = _CUT.search(run.command)
-    return not (_searches(run.command) or (cut and run.output.strip("\n").count("\n") + 1 >= int(cut[1] or 10)))
+    return not (_searches(run.command) or _is_full(cut, run.output))
+
+
+def _is_full(cut: re.Match[str] | None, text: str) -> bool:
+    """Whether a head, or a tail, shows as many lines as it was asked for: there may be more."""
+    return cut is not None and text.strip("\n").count("\n") + 1 >= int(cut[1] or 10)
 
 
 def rerun(runs: Sequence[Run], events: Sequence[Event]) -> set[int]:

@@ -167,9 +167,9 @@ def after_rebases(commits: Iterable[Commit], runs: Iterable[Run]) -> Iterator[Co
     rebased_at = pushed_at = -1
     for run in runs:
         if "git push" in run.key and run.outcome is CommandOutcome.OK:
-            if (pushed := _PUSHED.search(run.output)) and pushed_at < rebased_at:
+            if (pushed := PUSHED.search(run.output)) and pushed_at < rebased_at:
                 newest = [one for one in commits if one.event < run.event][-1:]
-                renamed.append((rebased_at, {one.subject: pushed[1] for one in newest}))
+                renamed.append((rebased_at, {one.subject: pushed["hash"] for one in newest}))
             pushed_at = run.event
         if _REBASED.search(run.output) and run.outcome is not CommandOutcome.FAILED:
             rewritten = (one for one in commits if pushed_at < one.event < run.event and one.branch != "detached HEAD")
@@ -188,7 +188,8 @@ def after_rebases(commits: Iterable[Commit], runs: Iterable[Run]) -> Iterator[Co
 
 
 _REBASED = pattern(r"^Successfully rebased and updated ", re.MULTILINE)
-_PUSHED = pattern(r"^ +[+ ]?[0-9a-f]{7,40}\.{2,3}([0-9a-f]{7,40}) +\S+ -> ", re.MULTILINE)
+# What a push says that it did: the commit that a branch is at since, and the branch.
+PUSHED = pattern(r"^ +[+ ]?[0-9a-f]{7,40}\.{2,3}(?P<hash>[0-9a-f]{7,40}) +\S+ -> (?P<branch>\S+)", re.MULTILINE)
 _REBASE = pattern(r"\bgit (?:rebase\b|pull\b.* (?:-r|--rebase)\b)")
 _LOGGED = pattern(r"^(?:\* )?(?P<hash>[0-9a-f]{7,40}) (?:\([^)\n]*\) )?(?P<subject>.+)$", re.MULTILINE)
 _MADE = pattern(COMMIT_LINE.pattern.replace("<branch>", "<branch>detached HEAD|"), re.MULTILINE)

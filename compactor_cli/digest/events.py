@@ -43,6 +43,7 @@ from compactor_cli.formats.client_signs import (
     ABOUT_CALL,
     ATTACHMENTS,
     DIRECTORY_KEYS,
+    NEVER_STARTED,
     OBSERVATION,
     PRUNED_OUTPUT,
     TYPED_COMMAND,
@@ -135,7 +136,8 @@ def events(
     Texts are without the working directory's prefix, ``<system-reminder>`` blocks, line-number gutters and
     terminal control sequences; long lines of JSON in results are broken between members. A call's text is its
     name and the texts of its arguments, a line ``key=value`` each where the tool is about neither files nor
-    commands. Left out are thinking, which clients do not send again, and a demonstration, which is of another task.
+    commands. Left out are thinking, which clients do not send again, a demonstration, which is of another task, and
+    calls that a client never started.
     """
     directories = directories or directories_of(transcript)
     reader = _EventReader(strip=directories.strip, directory=directories.working, is_act=is_act)
@@ -147,7 +149,18 @@ def events(
             if is_act and message.is_meta:
                 reader.read_subagent(index, subagent_parts(record))
     reader.release()
-    return tuple(reader.found)
+    return _without_never_started(reader.found)
+
+
+def _without_never_started(found: Sequence[Event]) -> tuple[Event, ...]:
+    """The events without the calls that a client never started, and what it says of them."""
+    answered = (event for event in found if event.kind is EventKind.RESULT and event.call >= 0)
+    never = {event.call for event in answered if NEVER_STARTED.match(event.text)}
+    if not never:
+        return tuple(found)
+    kept = [number for number, event in enumerate(found) if number not in never and event.call not in never]
+    places = {-1: -1} | {number: place for place, number in enumerate(kept)}
+    return tuple(replace(found[number], call=places[found[number].call]) for number in kept)
 
 
 def unsaid_thoughts(

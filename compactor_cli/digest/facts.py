@@ -18,6 +18,7 @@ from compactor_cli.digest.commands import (
     asks_for_help,
     never_ran,
 )
+from compactor_cli.digest.commits import PUSHED
 from compactor_cli.digest.failures import OF_ONE_USE, fails_later, is_shown
 from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords
@@ -121,11 +122,8 @@ _COMMITS_ALONE, _MAX_TOGETHER = pattern(r"(?:git add [^&|;]+ && )?git commit\b[^
 
 def _destination(run: Run) -> str:
     """The branch that a push says it went to, else its command line."""
-    found = _PUSHED_TO.search(run.output)
-    return found[1] if found else acting_line(run.command)
-
-
-_PUSHED_TO = pattern(r"^ +\S+\.\.\S+ +\S+ -> (\S+)", re.MULTILINE)
+    found = PUSHED.search(run.output)
+    return found["branch"] if found else acting_line(run.command)
 
 
 def _without_commit(analysis: Analysis) -> str:

@@ -40,7 +40,6 @@ from compactor_cli.digest.statements import (
 )
 from compactor_cli.digest.tools import REPORTING_TOOLS, ToolKind, argument, is_lookup, is_own, parameters, short_name
 from compactor_cli.digest.wants import condensed, newest_request, outcome_of, stop_before
-from compactor_cli.formats.client_signs import NEVER_STARTED
 from compactor_cli.group.todos import State
 from compactor_cli.model.summary import Item
 
@@ -515,8 +514,7 @@ def _steps(calls: Iterable[tuple[int, Event]], analysis: Analysis) -> Iterator[t
     edited = {one.event: one.within for one in analysis.operations if one.within}
     for number, call in calls:
         result = results.get(number)
-        never_began = result is not None and NEVER_STARTED.match(result.text)
-        if number in analysis.work.without_result or call.tool is ToolKind.PLAN or never_began:
+        if number in analysis.work.without_result or call.tool is ToolKind.PLAN:
             continue
         if short_name(call.name) in REPORTING_TOOLS and result:
             report = next(filter(atom_texts, sentences(result.text)), result.text)

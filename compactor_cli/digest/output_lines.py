@@ -26,7 +26,7 @@ from compactor_cli.digest.salience import Scores, shortened
 from compactor_cli.digest.statements import MAX_CHARS, Statement, StatementForm
 from compactor_cli.digest.tools import REPORTING_TOOLS, FileAction, ToolKind, is_lookup, is_own, short_name
 from compactor_cli.digest.wants import newest_request
-from compactor_cli.formats.client_signs import ATTACHMENTS, NEVER_STARTED
+from compactor_cli.formats.client_signs import ATTACHMENTS
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
@@ -124,7 +124,7 @@ class _Sources:
             return True
         if event.tool is ToolKind.PLAN or (event.kind is EventKind.CALL and is_own(event.name)):
             return True
-        if event.refusal is not None or line == event.name or line in label.text or NEVER_STARTED.match(event.text):
+        if event.refusal is not None or line == event.name or line in label.text:
             return True
         if event.call in self._past:
             return True  # the same command shows it no more

@@ -47,7 +47,6 @@ from compactor_cli.digest.statements import (
 )
 from compactor_cli.digest.tools import is_lookup, parameters
 from compactor_cli.digest.wants import is_in_history
-from compactor_cli.formats.client_signs import NEVER_STARTED
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
 
@@ -164,8 +163,6 @@ class _Reader:
         answer = result.text.strip() if result else ""
         error = _failure_of(result) if result else ""
         failed = error != ""
-        if result and NEVER_STARTED.match(result.text):
-            return
         if (result and result.is_refusal) or (failed and self.newer.replace(call, error)) or _NO_TOOL.search(error):
             return
         if result and not failed:

@@ -186,10 +186,10 @@ def _replace(found: dict[str, Decision], key: str, decision: Decision) -> None:
 
 def _judged_plan(call: Event, after: Sequence[Event], words: FixedWords) -> Iterator[Decision]:
     """A plan that a call showed, with what the user answered: at the call, or next where he only stopped it."""
-    plan, result = argument(call.arguments, ("plan",)), after[0]
-    if shown_plan := None if plan.strip() else APPROVED_PLAN.search(result.text):
-        plan = shown_plan[1]
-    if not plan.strip() or (result.is_error and not result.is_refusal):
+    result = after[0]
+    in_answer = APPROVED_PLAN.search(result.text)
+    plan = argument(call.arguments, ("plan",)).strip() or (in_answer[1] if in_answer else "")
+    if not plan or (result.is_error and not result.is_refusal):
         return
     shown = f"{words.plan}{words.colon}{outline(plan)}"
     records = records_of((call.record, result.record))

@@ -93,22 +93,23 @@ def test_of_a_short_block_of_code_no_line_is_left_out() -> None:
     assert "• type: harbour_grader · value: Paris" in pieces
 
 
-def test_a_few_words_between_two_statements_are_not_left_out() -> None:
-    before = "The relay_server returns tokens and a keypair that is derived from the address of the gauge_station."
-    after = "The panel_client does the setup of the vault in the browser, by page_evaluate and the exposed stores."
-    steps = [f"Station {n} has module_{n}.py, and its valve_{n} reports to panel_{n} by relay_{n}." for n in range(60)]
-    found = read(user("how?"), *map(says, steps), says(f"{before} No vault there. {after}"), says("Done."))
-    shown = [one.text for one in chosen(found, 200)]
-    assert [text for text in shown if text in (before, "No vault there.", after)] == [before, "No vault there.", after]
+BEFORE = "The relay_server returns tokens and a keypair that is derived from the address of the gauge_station."
+AFTER = "The panel_client does the setup of the vault in the browser, by page_evaluate and the exposed stores."
+TURN = "But that was so only until the spring, and today nobody can tell how it is done there or why."
 
 
-def test_what_turns_against_a_statement_is_quoted_with_it() -> None:
-    before = "The relay_server returns tokens and a keypair that is derived from the address of the gauge_station."
-    turn = "But that was so only until the spring, and today nobody can tell how it is done there or why."
+@pytest.mark.parametrize(
+    ("spoken", "pieces", "tokens"),
+    [
+        # A few words between two statements, and what turns against the one before it.
+        (f"{BEFORE} No vault there. {AFTER}", [BEFORE, "No vault there.", AFTER], 200),
+        (f"{BEFORE}\n\n{TURN}", [BEFORE, TURN], 160),
+    ],
+)
+def test_what_belongs_to_a_statement_is_not_left_out(spoken: str, pieces: list[str], tokens: int) -> None:
     steps = [f"Station {n} has module_{n}.py, and its valve_{n} reports to panel_{n} by relay_{n}." for n in range(60)]
-    found = read(user("how?"), *map(says, steps), says(f"{before}\n\n{turn}"), says("Done."))
-    shown = [one.text for one in chosen(found, 160)]
-    assert [text for text in shown if text in (before, turn)] == [before, turn]
+    found = read(user("how?"), *map(says, steps), says(spoken), says("Done."))
+    assert [one.text for one in chosen(found, tokens) if one.text in pieces] == pieces
 
 
 def test_the_newest_explanation_is_quoted_whole() -> None:
