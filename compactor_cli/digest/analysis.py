@@ -42,7 +42,8 @@ from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import Statement
 from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.digest.work_state import WorkState, work_state
-from compactor_cli.formats.client_signs import ASKS_FOR_SUMMARY, Directories, directories_of, named_branch, plans_only
+from compactor_cli.formats.client_signs import ASKS_FOR_SUMMARY, named_branch, plans_only
+from compactor_cli.formats.directories import Directories, directories_of
 from compactor_cli.model.summary import Request, Section
 from compactor_cli.model.transcript import Role
 from compactor_cli.model.value import dataclass

@@ -6,7 +6,9 @@ import posixpath
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
 from operator import attrgetter
 
 from compactor_cli.digest.commands import PUTS_AWAY, STASHES, CommandOutcome, Run, is_look, shown
@@ -118,7 +120,7 @@ def _read(words: tuple[str, ...]) -> tuple[tuple[str, ...], bool, frozenset[str]
 
 RUNNERS = frozenset(
     "go npm npx git gh docker kubectl yarn pnpm cargo mise make uv poetry python python3 bun deno dotnet mvn gradle"
-    " just rake ruff biome terraform helm alembic prisma dart flutter".split()
+    " just rake ruff biome terraform helm alembic prisma dart flutter golangci-lint".split()
 )
 
 
@@ -379,3 +381,39 @@ def same_part(command: str, failed: str) -> str:
     """The part of a chain that calls the program which failed, the last of its own chain; else the whole."""
     program = next(reversed(programs_of(failed)), " ")
     return next((part for part in command.split(" && ") if program in part), command)
+
+
+# Each is compared with each, and with every change.
+MOST_CHECKS = 12
+
+
+def standing_checks(
+    runs: Sequence[Run], changes: Sequence[FileOperation], before: Sequence[tuple[Run, tuple[FileOperation, ...]]]
+) -> list[tuple[Run, tuple[FileOperation, ...]]]:
+    """The newest passing run of each check, newest first, with the changes after it of what it covers.
+
+    A check that failed since is not listed, nor what later runs contain of it, nor one of chosen tests only, nor one
+    that was not run for many checks: others took its place.
+    """
+    found: list[tuple[Run, tuple[FileOperation, ...]]] = []
+    later: list[Run] = []
+    checks = [run for run in reversed(runs) if is_test(run.command) and not run.is_look]
+    failed = list(islice((run for run in checks if run.outcome is CommandOutcome.FAILED), MOST_CHECKS))
+    passed = [(run, ()) for run in checks if run.outcome is CommandOutcome.OK]
+    for run, known in islice((*passed, *before), MOST_CHECKS):
+        if any(other.event > run.event and contains(other.key, run.key) for other in failed):
+            continue
+        is_narrow = bool(found) and selects_some(run.key.split())
+        if not is_narrow and (left := _not_run_again(run, later)):
+            found.append((replace(run, key=left), (*known, *covered_since(run, changes))))
+        later.append(run)
+    return found
+
+
+def _not_run_again(run: Run, later: Sequence[Run]) -> str:
+    """The checks of a run, by its own commands or by those that it says it runs, that no later run contains."""
+    whole = " && ".join(f"{one.key} && {one.echoed}" for one in later)
+    chains = [[part for part in chain_parts(chain) if is_test(part)] for chain in (run.key, run.echoed)]
+    left = [[part for part in parts if not contains(whole, part)] for parts in chains if parts]
+    fewest = min(left, key=len, default=None)
+    return run.key if fewest is None or (fewest and fewest in chains) else " && ".join(fewest)

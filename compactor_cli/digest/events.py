@@ -42,7 +42,6 @@ from compactor_cli.digest.tools import (
 from compactor_cli.formats.client_signs import (
     ABOUT_CALL,
     ATTACHMENTS,
-    DIRECTORY_KEYS,
     NEVER_STARTED,
     OBSERVATION,
     PRUNED_OUTPUT,
@@ -50,14 +49,11 @@ from compactor_cli.formats.client_signs import (
     TYPED_OUTPUT,
     WRITTEN_ACTION,
     WRITTEN_CALL,
-    Directories,
     answers,
     asked_questions,
     background_reports,
-    directories_of,
     is_demonstration,
     is_unmarked_refusal,
-    named_directory,
     reply_to_report,
     reported_words,
     subagent_parts,
@@ -65,6 +61,7 @@ from compactor_cli.formats.client_signs import (
     without_reports,
     written_call,
 )
+from compactor_cli.formats.directories import DIRECTORY_KEYS, Directories, directories_of, named_directory
 from compactor_cli.formats.harness import refusal, user_text
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.transcript import Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript

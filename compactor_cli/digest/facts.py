@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.checks import brief, contains, is_test, programs_of
+from compactor_cli.digest.checks import MOST_CHECKS, brief, contains, is_test, programs_of
 from compactor_cli.digest.commands import (
     COMMIT_LINE,
     CommandOutcome,
@@ -24,7 +24,6 @@ from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.services import call_items
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, records_of
-from compactor_cli.digest.work_state import MOST_CHECKS
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
 

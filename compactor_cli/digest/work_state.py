@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import islice
 
-from compactor_cli.digest.checks import OF_TESTS, chain_parts, contains, covered_since, is_test, selects_some
+from compactor_cli.digest.checks import OF_TESTS, covered_since, is_test, standing_checks
 from compactor_cli.digest.commands import CONCLUDES, PUTS_AWAY, STASHES, CommandOutcome, Run
 from compactor_cli.digest.commits import Commit, after_rebases, earlier_hashes, find_commits, held_by
 from compactor_cli.digest.edits import PROSE
@@ -178,7 +178,7 @@ def work_state(
         unpushed=_unpushed(all_commits, runs, before),
         is_pushed=before.is_pushed or any(_pushes(runs)),
         by_others=(by_others[0], by_others[1].result_record) if by_others else None,
-        checks=tuple(_checks(runs, changes, before.checks)),
+        checks=tuple(standing_checks(runs, changes, before.checks)),
         without_result=without_result,
     )
 
@@ -562,37 +562,3 @@ _BEFORE = -2
 # What makes other commits of those that there were.
 _REPLACES = pattern(r"\bgit (?:reset|rebase|commit\b.* --amend)\b")
 _IN_STEP = pattern(r"Your branch is up to date with '[^/'\s]+/([^'\s]+)'")
-
-
-# Each is compared with each, and with every change.
-MOST_CHECKS = 12
-
-
-def _checks(
-    runs: Sequence[Run], changes: Sequence[FileOperation], before: Sequence[tuple[Run, tuple[FileOperation, ...]]]
-) -> list[tuple[Run, tuple[FileOperation, ...]]]:
-    """The newest passing run of each check, newest first, with the changes after it of what it covers.
-
-    A check of which later runs contain every part, or that failed since, is not listed, nor one of chosen tests only,
-    nor one that was not run for many checks: others took its place.
-    """
-    found: list[tuple[Run, tuple[FileOperation, ...]]] = []
-    later: list[Run] = []
-    checks = [run for run in reversed(runs) if is_test(run.command) and not run.is_look]
-    failed = list(islice((run for run in checks if run.outcome is CommandOutcome.FAILED), MOST_CHECKS))
-    passed = [(run, ()) for run in checks if run.outcome is CommandOutcome.OK]
-    for run, known in islice((*passed, *before), MOST_CHECKS):
-        if any(other.event > run.event and contains(other.key, run.key) for other in failed):
-            continue
-        is_narrow = bool(found) and selects_some(run.key.split())
-        if not is_narrow and not _is_run_again(run, later):
-            found.append((run, (*known, *covered_since(run, changes))))
-        later.append(run)
-    return found
-
-
-def _is_run_again(run: Run, later: Sequence[Run]) -> bool:
-    """Whether later runs contain every check of a run, by its own commands or by those that it says it runs."""
-    whole = " && ".join(f"{one.key} && {one.echoed}" for one in later)
-    chains = ([part for part in chain_parts(chain) if is_test(part)] for chain in (run.key, run.echoed))
-    return any(parts and all(contains(whole, part) for part in parts) for parts in chains)

@@ -1,5 +1,5 @@
-"""What clients write into conversations, and what it means: where the agent works, how a command ended, what is loaded
-or runs in the background, which texts no model wrote, what stands around their summaries.
+"""What clients write into conversations, and what it means: how a command ended, what is loaded or runs in the
+background, which texts no model wrote, what stands around their summaries.
 
 Also what an agent says to the user by a tool: a question with its options, a report at the end; and what is answered.
 Cline and Roo Code ask and report by calls only; Claude Code, Codex, Gemini CLI, Qwen Code and Kimi ask by one;
@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
-from itertools import islice
 from typing import Any, NamedTuple
 
 from compactor_cli.formats.contents import json_value, listed, string
 from compactor_cli.formats.located import at, content_parts
 from compactor_cli.model.marker import text_before_marker, without_marker
 from compactor_cli.model.patterns import pattern
-from compactor_cli.model.transcript import Part, PreviousSummary, Record, Role, Text, ToolCall, Transcript, text_of
+from compactor_cli.model.transcript import Part, PreviousSummary, Record, Role, Text, ToolCall, text_of
 from compactor_cli.read.jsonl import parse
 
 # What Claude Code writes in the model's name where it had no answer of it.
@@ -196,129 +194,6 @@ def subagent_parts(record: Record) -> tuple[Part, ...]:
     return content_parts(content)
 
 
-class Directories(NamedTuple):
-    """Where the agent worked.
-
-    ``other``: the directory outside of the session's first one in which the work is done: another work tree that most
-    of its calls name, or to which the session moved and stayed; empty where there is none. ``working``: that, else the
-    one which the transcript's bookkeeping or its first messages name; else empty. ``strip``: takes the prefix of the
-    working directory off every path in a text, and that of the same tree in the home of somebody else who went on with
-    the session.
-    """
-
-    working: str
-    other: str
-    strip: Callable[[str], str]
-
-
-def directories_of(transcript: Transcript) -> Directories:
-    """Where the agent worked. Where no record names a directory all are looked at: it is asked once for all uses."""
-    named = next(_named_directories(transcript.records), "")
-    first = named or _shown_directory(transcript)
-    last = next(_named_directories(reversed(transcript.records))) if named else first
-    other = (_named_by_calls(transcript, first) or _moved_to(last, transcript, first)) if first else ""
-    working = other or first
-    return Directories(working, other, _stripper(working, last if named else working, transcript))
-
-
-def _stripper(working: str, last: str, transcript: Transcript) -> Callable[[str], str]:
-    own = path_stripper(working)
-    is_other = _home(last) != _home(working) and not any(_HOMES.isdisjoint(_home(one)) for one in (last, working))
-    if not is_other:
-        return own
-    named = _named_directories(transcript.records)
-    other = path_stripper(next(one for one in named if _home(one) == _home(last)))
-    return lambda text: other(own(text))
-
-
-def _named_directories(records: Iterable[Record]) -> Iterator[str]:
-    return filter(None, (named_directory(record.value) for record in records))
-
-
-def _named_by_calls(transcript: Transcript, first: str) -> str:
-    given = (call.arguments for message in transcript.messages for call in message.calls)
-    folders = (one.get("workdir") for one in given if isinstance(one, Mapping))
-    named = [folder for folder in folders if isinstance(folder, str)]
-    if len(named) < _MIN_NAMED:
-        return ""
-    folder, times = Counter(named).most_common(1)[0]
-    is_other = _is_absolute(folder) and not f"{folder}/".startswith(f"{first}/")
-    return folder.rstrip("/\\") if is_other and 2 * times > len(named) else ""
-
-
-def _moved_to(last: str, transcript: Transcript, first: str) -> str:
-    if f"{last}/".startswith(f"{first}/") or f"{first}/".startswith(f"{last}/"):
-        return ""
-    if _home(last) != _home(first):
-        return ""  # the same tree on another machine
-    times = Counter(_named_directories(transcript.records))
-    return last if _STAYED * times[last] >= times.total() else ""
-
-
-def _home(directory: str) -> tuple[str, ...]:
-    return tuple(re.split(r"[\\/]", directory)[:3])
-
-
-_HOMES = frozenset(("Users", "home"))
-
-
-_MIN_NAMED = 8
-# A session has moved to where it wrote one in this many of its records, and the last.
-_STAYED = 10
-
-
-def _shown_directory(transcript: Transcript) -> str:
-    """The directory that one of the first messages tells the model; empty where none does."""
-    own = (i for i, record in enumerate(transcript.records) if not is_demonstration(record.value))
-    texts = (transcript.messages[i].text for i in islice(own, _DIRECTORY_MESSAGES))
-    for text in texts:
-        for opening, closing in _DIRECTORY_FORMS:
-            named_path = text.partition(opening)[2][:300].partition(closing)[0].strip().strip("`'\"")
-            if _is_absolute(named_path):
-                return named_path.rstrip("/\\")
-    return ""
-
-
-def path_stripper(directory: str) -> Callable[[str], str]:
-    """A function that takes the working directory's prefix off every path in a text.
-
-    A line of which two words would become the same stays: `rsync a/ /data/app/a/` copies from one to the other.
-    """
-    if len(directory) < 3:
-        return lambda text: text
-    if directory[1] == ":":
-        # Tools write either slash, also two of them, and the drive in either case.
-        names = re.split(r"[\\/]+", directory)
-        whole = re.compile(r"(?<![\w./\\-])" + r"[\\/]+".join(map(re.escape, (*names, ""))), re.IGNORECASE)
-        return lambda text: whole.sub("", text) if names[-1] in text else text
-    prefix = directory + ("\\" if "\\" in directory and "/" not in directory else "/")
-    # Not inside a longer path or URL: `https://host/app/x` is not a path below `/app`.
-    literal = re.escape(prefix)
-    pattern, lines = re.compile(rf"{literal}(?<![\w./\\-]{literal})"), re.compile(rf".*{literal}.*")
-
-    def shortened(line: re.Match[str]) -> str:
-        words, shorter = set(line[0].split()), pattern.sub("", line[0])
-        return shorter if len(set(shorter.split())) >= len(words) else line[0]
-
-    return lambda text: lines.sub(shortened, text) if prefix in text else text
-
-
-DIRECTORY_KEYS = ("cwd", "working_dir", "workdir", "work_dir", "workingDirectory")
-# Codex, opencode and Copilot CLI say it deeper.
-_DEEPER = (("payload",), ("info", "path"), ("data", "context"))
-_DIRECTORY_SIGNS = frozenset((*DIRECTORY_KEYS, *(place[0] for place in _DEEPER)))
-
-
-def named_directory(value: Any) -> str:
-    """The directory in which a record says that it was written; empty where it does not."""
-    if not isinstance(value, Mapping) or _DIRECTORY_SIGNS.isdisjoint(value):
-        return ""
-    deeper = (at(value, place) for place in _DEEPER)
-    sources = (value, *(each for each in deeper if isinstance(each, Mapping)))
-    paths = (string(source.get(key)) for source in sources for key in DIRECTORY_KEYS)
-    return next((path.rstrip("/\\") for path in paths if _is_absolute(path)), "")
-
-
 def named_branch(value: Any) -> str:
     """The branch of the work tree in which a record says that it was written; empty where it does not."""
     branch = at(value, ("gitBranch",)) or at(value, ("payload", "git", "branch"))
@@ -329,25 +204,6 @@ def plans_only(value: Any) -> bool | None:
     """Whether a record says that the user let the agent only plan when it was written; None where it does not say."""
     mode = at(value, ("permissionMode",))
     return mode == "plan" if isinstance(mode, str) else None
-
-
-def _is_absolute(path: str) -> bool:
-    return path.startswith("/") or path[1:3] in (":\\", ":/")
-
-
-# Messages from the first on that may say where the agent works.
-_DIRECTORY_MESSAGES = 8
-# How clients tell the model where it is: Codex, Claude Code (both spellings), Gemini and Qwen, pi, Cline and Roo,
-# SWE-agent.
-_DIRECTORY_FORMS = (
-    ("<cwd>", "</cwd>"),
-    ("Primary working directory: ", "\n"),
-    ("Working directory: ", "\n"),
-    ("working in the directory: ", "\n"),
-    ("Current working directory: ", "\n"),
-    ("Current Workspace Directory (", ")"),
-    ("(Current directory: ", ")"),
-)
 
 
 def is_demonstration(value: Any) -> bool:

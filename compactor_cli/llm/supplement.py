@@ -31,7 +31,7 @@ from compactor_cli.digest.sections import build_sections
 from compactor_cli.digest.settled import proposes
 from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm, TokenCache, clipped, records_of
 from compactor_cli.digest.wants import newest_request
-from compactor_cli.formats.client_signs import directories_of
+from compactor_cli.formats.directories import directories_of
 from compactor_cli.llm.check_reply import MOST_RANKED, Essential, SourceRecords, essentials_of
 from compactor_cli.llm.prompts import Outline, OutlineHeading, as_text, joined_outline
 from compactor_cli.llm.quoting import Strand

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor_cli.formats.client_signs import ASKS_FOR_SUMMARY, directories_of
+from compactor_cli.formats.client_signs import ASKS_FOR_SUMMARY
+from compactor_cli.formats.directories import directories_of
 from compactor_cli.formats.registry import Appending, Refreshing, find, get
 from compactor_cli.group.exchanges import Grouping, newest_request
 from compactor_cli.model import plan as plans

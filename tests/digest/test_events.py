@@ -11,7 +11,7 @@ from conversation import answer, call, conversation, events_of, ran, says, summa
 from compactor_cli.digest.cleaning import unfolded, without_gutters
 from compactor_cli.digest.events import EventKind, events
 from compactor_cli.digest.tools import ToolKind, argument, command_of, tool_kind
-from compactor_cli.formats.client_signs import directories_of, path_stripper
+from compactor_cli.formats.directories import directories_of, path_stripper
 from compactor_cli.model.transcript import Message, Role, Text, ToolCall, ToolResult
 
 
@@ -343,7 +343,7 @@ def test_the_working_directory_of_opencode_is_found() -> None:
     value = {"info": {"role": "assistant", "path": {"cwd": "C:\\work\\app", "root": "/"}}, "parts": []}
     transcript = conversation(user("x"))
     records = tuple(replace(record, value=value) for record in transcript.records)
-    assert directories_of(replace(transcript, records=records)).working == "C:\\work\\app"
+    assert directories_of(replace(transcript, records=records)).working == "/c/work/app"
 
 
 @pytest.mark.parametrize(
@@ -365,11 +365,21 @@ def test_paths_are_relative_to_the_tree_to_which_the_session_moved_and_stayed(
     assert directories_of(replace(transcript, records=records)).working == directory
 
 
-@pytest.mark.parametrize("path", ["c:/Work/App/src/a.py", "C:\\Work\\App\\src/a.py", "C:\\\\Work\\\\App\\\\src/a.py"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "c:/Work/App/src/a.py",
+        "C:\\Work\\App\\src\\a.py",
+        "C:\\\\Work\\\\App\\\\src\\\\a.py",
+        "/c/Work/App/src/a.py",
+        "/mnt/c/Work/App/src/a.py",
+    ],
+)
 def test_a_windows_directory_is_taken_off_however_it_is_written(path: str) -> None:
     strip = path_stripper("C:\\Work\\App")
     assert strip(f"see {path} now") == "see src/a.py now"
     assert strip("see C:\\Work\\Apple\\a.py") == "see C:\\Work\\Apple\\a.py"
+    assert strip("cd /c/Work/App && make") == "cd /c/Work/App && make"
 
 
 def test_a_line_that_would_name_the_same_place_twice_keeps_the_directory() -> None:

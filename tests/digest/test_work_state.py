@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, summary, texts, user
 
-from compactor_cli.digest import work_state
+from compactor_cli.digest import checks
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message
 
@@ -152,10 +152,10 @@ GO = (call("Edit", "g", file_path="store/page.go", old_string="a", new_string="b
 
 def test_checks_are_compared_with_no_more_than_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[str] = []
-    monkeypatch.setattr(work_state, "contains", lambda whole, part: compared.append(part) or False)
-    checks = [ran(f"pytest tests/test_{number}.py", "1 passed in 1s") for number in range(300)]
-    digest(conversation(user("Test each part."), *checks, CLOCK))
-    assert 0 < len(compared) <= work_state.MOST_CHECKS**2
+    monkeypatch.setattr(checks, "contains", lambda whole, part: compared.append(part) or False)
+    many = [ran(f"pytest tests/test_{number}.py", "1 passed in 1s") for number in range(300)]
+    digest(conversation(user("Test each part."), *many, CLOCK))
+    assert 0 < len(compared) <= checks.MOST_CHECKS**2
 
 
 def test_a_check_that_others_took_the_place_of_is_not_stated_of() -> None:
@@ -176,6 +176,14 @@ def test_a_chain_whose_checks_were_each_run_again_is_not_stated_of() -> None:
     every = ran("mise run test:ci", "[test:ci] $ pytest -x tests\n2 passed")
     assert is_open(unit, CLOCK, every) == []
     assert len(is_open(unit, CLOCK, ran("mise run lint", "0 issues."))) == 1
+
+
+def test_of_a_chain_only_the_checks_that_were_not_run_again_are_stated() -> None:
+    chain = ran("cd src && go test ./store/... ./clock/... && golangci-lint run ./store/...", "ok\n0 issues.")
+    edited = (call("Edit", "g", file_path="src/clock.go", old_string="a", new_string="b"), answer("ok", "g"))
+    again = ran("cd src && golangci-lint run && go test ./store/...", "0 issues.\nok")
+    (stated,) = is_open(chain, edited, again)
+    assert stated.endswith(": `go test ./store/... ./clock/...`")
 
 
 def test_tests_that_passed_after_the_newest_edits_are_no_open_matter() -> None:
@@ -250,6 +258,20 @@ def test_a_command_that_names_the_work_tree_itself_is_one_of_the_work() -> None:
     entered = ran("git -C /data/app checkout -b drift", "Switched to a new branch 'drift'")
     one = digest(conversation(user("mend the clock"), edit, entered, cwd="/data/app"), 1_500)
     assert "branch drift, no commit in these records" in texts(one, Section.COMMANDS)
+
+
+def test_a_file_that_tools_and_shells_name_with_different_slashes_is_one() -> None:
+    made = "[main 1a2b3c4] Read the clock\n 1 file changed"
+    transcript = conversation(
+        user("Fix the clock."),
+        call("Edit", file_path="D:\\tide\\src\\clock.py", old_string="a = 1", new_string="a = 2"),
+        answer("Done."),
+        *ran("cd /d/tide && git add src/clock.py && git commit -m 'Read the clock'", made),
+    )
+    records = tuple(replace(record, value={"cwd": "D:\\tide"}) for record in transcript.records)
+    text = rendered(digest(replace(transcript, records=records)).summary)
+    assert "- src/clock.py — edited, in commit 1a2b3c4" in text
+    assert "Not committed" not in text
 
 
 def test_a_file_that_git_passes_over_is_not_called_uncommitted() -> None:

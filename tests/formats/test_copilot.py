@@ -7,7 +7,7 @@ from typing import Any
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, made, shown
 from opening import open_one, shortened
 
-from compactor_cli.formats.client_signs import directories_of
+from compactor_cli.formats.directories import directories_of
 from compactor_cli.formats.registry import get
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.transcript import Role

@@ -1,0 +1,182 @@
+"""Where an agent worked: the directory that a transcript names, and how it is taken off the paths in its texts."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, NamedTuple
+
+from compactor_cli.formats.client_signs import is_demonstration
+from compactor_cli.formats.contents import string
+from compactor_cli.formats.located import at
+from compactor_cli.model.transcript import Record, Transcript
+
+
+class Directories(NamedTuple):
+    """Where the agent worked.
+
+    ``other``: the directory outside of the session's first one in which the work is done: another work tree that most
+    of its calls name, or to which the session moved and stayed; empty where there is none. ``working``: that, else the
+    one which the transcript's bookkeeping or its first messages name, as `_for_shells`; else empty. ``strip``: takes
+    the prefix of the working directory off every path in a text, and that of the same tree in the home of somebody
+    else who went on with the session.
+    """
+
+    working: str
+    other: str
+    strip: Callable[[str], str]
+
+
+def directories_of(transcript: Transcript) -> Directories:
+    """Where the agent worked. Where no record names a directory all are looked at: it is asked once for all uses."""
+    named = next(_named_directories(transcript.records), "")
+    first = named or _shown_directory(transcript)
+    last = next(_named_directories(reversed(transcript.records))) if named else first
+    other = (_named_by_calls(transcript, first) or _moved_to(last, transcript, first)) if first else ""
+    working = other or first
+    strip = _stripper(working, last if named else working, transcript)
+    return Directories(_for_shells(working), other, strip)
+
+
+def _stripper(working: str, last: str, transcript: Transcript) -> Callable[[str], str]:
+    own = path_stripper(working)
+    is_other = _home(last) != _home(working) and not any(_HOMES.isdisjoint(_home(one)) for one in (last, working))
+    if not is_other:
+        return own
+    named = _named_directories(transcript.records)
+    other = path_stripper(next(one for one in named if _home(one) == _home(last)))
+    return lambda text: other(own(text))
+
+
+def _named_directories(records: Iterable[Record]) -> Iterator[str]:
+    return filter(None, (named_directory(record.value) for record in records))
+
+
+def _named_by_calls(transcript: Transcript, first: str) -> str:
+    given = (call.arguments for message in transcript.messages for call in message.calls)
+    folders = (one.get("workdir") for one in given if isinstance(one, Mapping))
+    named = [folder for folder in folders if isinstance(folder, str)]
+    if len(named) < _MIN_NAMED:
+        return ""
+    folder, times = Counter(named).most_common(1)[0]
+    is_other = _is_absolute(folder) and not f"{folder}/".startswith(f"{first}/")
+    return folder.rstrip("/\\") if is_other and 2 * times > len(named) else ""
+
+
+def _moved_to(last: str, transcript: Transcript, first: str) -> str:
+    if f"{last}/".startswith(f"{first}/") or f"{first}/".startswith(f"{last}/"):
+        return ""
+    if _home(last) != _home(first):
+        return ""  # the same tree on another machine
+    times = Counter(_named_directories(transcript.records))
+    return last if _STAYED * times[last] >= times.total() else ""
+
+
+def _home(directory: str) -> tuple[str, ...]:
+    return tuple(re.split(r"[\\/]", directory)[:3])
+
+
+_HOMES = frozenset(("Users", "home"))
+
+
+_MIN_NAMED = 8
+# A session has moved to where it wrote one in this many of its records, and the last.
+_STAYED = 10
+
+
+def _shown_directory(transcript: Transcript) -> str:
+    """The directory that one of the first messages tells the model; empty where none does."""
+    own = (i for i, record in enumerate(transcript.records) if not is_demonstration(record.value))
+    texts = (transcript.messages[i].text for i in islice(own, _DIRECTORY_MESSAGES))
+    for text in texts:
+        for opening, closing in _DIRECTORY_FORMS:
+            named_path = text.partition(opening)[2][:300].partition(closing)[0].strip().strip("`'\"")
+            if _is_absolute(named_path):
+                return named_path.rstrip("/\\")
+    return ""
+
+
+def path_stripper(directory: str) -> Callable[[str], str]:
+    """A function that takes the working directory's prefix off every path in a text.
+
+    A line of which two words would become the same stays: `rsync a/ /data/app/a/` copies from one to the other.
+    """
+    if len(directory) < 3:
+        return lambda text: text
+    if directory[1] == ":":
+        return _drive_stripper(directory)
+    prefix = directory + ("\\" if "\\" in directory and "/" not in directory else "/")
+    # Not inside a longer path or URL: `https://host/app/x` is not a path below `/app`.
+    literal = re.escape(prefix)
+    pattern, lines = re.compile(rf"{literal}(?<![\w./\\-]{literal})"), re.compile(rf".*{literal}.*")
+
+    def shortened(line: re.Match[str]) -> str:
+        words, shorter = set(line[0].split()), pattern.sub("", line[0])
+        return shorter if len(set(shorter.split())) >= len(words) else line[0]
+
+    return lambda text: lines.sub(shortened, text) if prefix in text else text
+
+
+def _drive_stripper(directory: str) -> Callable[[str], str]:
+    """As `path_stripper`, for a directory on a drive; what is below it is written with `/`, itself as `_for_shells`.
+
+    Tools write either slash, also two of them, and the drive in either case, as `D:` or as shells do: `/d`, `/mnt/d`.
+    """
+    drive, *names = re.split(r"[\\/]+", directory)
+    root = rf"(?:{drive}|(?:/mnt|/cygdrive)?/{drive[0]})"
+    whole = re.compile(
+        rf"(?<![\w./\\-]){root}(?P<slash>\\{{1,2}}|/+)" + r"[\\/]+".join(map(re.escape, names)) + r"(?![\w-])"
+        r"(?:[\\/]+(?P<below>(?:[\w.@+-]+(?P=slash))*[\w.@+-]+)?)?",
+        re.IGNORECASE,
+    )
+
+    def shortened(found: re.Match[str]) -> str:
+        if found["below"] is None:
+            return "" if found[0][-1] in "\\/" else _for_shells(directory)
+        return found["below"].replace(found["slash"], "/")
+
+    return lambda text: whole.sub(shortened, text) if names[-1] in text else text
+
+
+def _for_shells(directory: str) -> str:
+    """A directory on a drive as shells there write it (`D:\\work` is `/d/work`); others as they are."""
+    if directory[1:2] != ":":
+        return directory
+    return f"/{directory[0].lower()}{directory[2:].replace(chr(92), '/')}"
+
+
+DIRECTORY_KEYS = ("cwd", "working_dir", "workdir", "work_dir", "workingDirectory")
+# Codex, opencode and Copilot CLI say it deeper.
+_DEEPER = (("payload",), ("info", "path"), ("data", "context"))
+_DIRECTORY_SIGNS = frozenset((*DIRECTORY_KEYS, *(place[0] for place in _DEEPER)))
+
+
+def named_directory(value: Any) -> str:
+    """The directory in which a record says that it was written; empty where it does not."""
+    if not isinstance(value, Mapping) or _DIRECTORY_SIGNS.isdisjoint(value):
+        return ""
+    deeper = (at(value, place) for place in _DEEPER)
+    sources = (value, *(each for each in deeper if isinstance(each, Mapping)))
+    paths = (string(source.get(key)) for source in sources for key in DIRECTORY_KEYS)
+    return next((path.rstrip("/\\") for path in paths if _is_absolute(path)), "")
+
+
+def _is_absolute(path: str) -> bool:
+    return path.startswith("/") or path[1:3] in (":\\", ":/")
+
+
+# Messages from the first on that may say where the agent works.
+_DIRECTORY_MESSAGES = 8
+# How clients tell the model where it is: Codex, Claude Code (both spellings), Gemini and Qwen, pi, Cline and Roo,
+# SWE-agent.
+_DIRECTORY_FORMS = (
+    ("<cwd>", "</cwd>"),
+    ("Primary working directory: ", "\n"),
+    ("Working directory: ", "\n"),
+    ("working in the directory: ", "\n"),
+    ("Current working directory: ", "\n"),
+    ("Current Workspace Directory (", ")"),
+    ("(Current directory: ", ")"),
+)
