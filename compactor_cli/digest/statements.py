@@ -203,7 +203,7 @@ def plain_line(line: str) -> str:
     if text[:1] in _MARK_STARTS:
         text = _MARKS.sub("", text).strip()
     if "**" in text:
-        text = _BOLD.sub(itemgetter(1), text).strip()
+        text = _BOLD.sub(lambda bold: bold[0] if _is_in_code(text, bold.start()) else bold[1], text).strip()
     if "](" in text:
         text = _FILE_LINK.sub(lambda link: link[1] if link[2].startswith((link[1], "cci:")) else link[2], text)
     if text.startswith("|") and text.endswith("|"):
@@ -536,7 +536,12 @@ def lead_of(text: str) -> str:
 
 
 def _lead(heading: str, above: Sequence[tuple[int, str]]) -> str:
-    return "\n".join(filter(None, (heading, above[-1][1] if above else "")))
+    outer = above[-2][1] if len(above) > 1 and not above[-2][1].endswith(COLONS) else ""
+    outer = opening(outer, _MAX_OUTER_CHARS)
+    return "\n".join(filter(None, (heading, outer, above[-1][1] if above else "")))
+
+
+_MAX_OUTER_CHARS = 60
 
 
 def _pieces(line: str) -> list[str]:

@@ -94,7 +94,7 @@ def test_of_the_options_of_a_message_the_one_that_was_taken_stands_before_the_ot
     offered = says(f"These are the flights:\n\n{options(4)}\n\nAll of them have a stop.")
     booked = did("book_trip", "1", "Error: no seats", flights=["HAT218", "HAT239"])
     asked = user("take the one that is the cheapest, please"), says("I try."), booked, says("There are no seats left.")
-    shown = told(offered, *asked, user("can you please try it again?"), tokens=170)
+    shown = told(offered, *asked, user("can you please try it again?"), tokens=180)
     assert "Departure: 26:00" in shown
     assert not any(f"Departure: {n}6:00" in shown for n in (1, 3, 4))
 

@@ -390,3 +390,17 @@ def test_what_stands_in_another_element_is_under_no_heading_of_the_one_before() 
 )
 def test_how_something_is_to_be_looked_at_tells_no_more_than_that_it_is(sentence: str, only: bool) -> None:
     assert noise.only_announces(sentence) is only
+
+
+def test_a_list_in_an_entry_of_a_list_stands_under_both() -> None:
+    text = "Done:\n- `1a2b3c4`: clean the replies\n  - Redacts what may be secret:\n    - bearer tokens\n    - keys"
+    found = [(one, lead) for one, _, lead in statements.statements_of(text)]
+    both = "`1a2b3c4`: clean the replies\nRedacts what may be secret:"
+    assert found == [("`1a2b3c4`: clean the replies", "Done:"), ("bearer tokens", both), ("keys", both)]
+
+
+def test_stars_in_code_are_no_emphasis() -> None:
+    assert (
+        statements.plain_line("**Note**: it writes `**Action**: new file` now")
+        == "Note: it writes `**Action**: new file` now"
+    )
