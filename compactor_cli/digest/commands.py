@@ -315,10 +315,15 @@ def _searches(command: str) -> list[str]:
 
 def is_look(command: str) -> bool:
     """Whether a command changes nothing and only shows."""
-    command = re.sub(r"(?:\w+=)?\$\(|\)", " ", QUOTED.sub("q", command))
+    command = _CASES.sub(" ", QUOTED.sub("q", command))
+    command = re.sub(r"(?:\w+=)?\$\(|\)", " ", command)
     if "<<" in command or re.search(r"(?<![0-9&=-])>{1,2}\s*(?!/dev/null|&)\S", command):
         return False
     return all(_looks(segment.split()) for segment in segments(command))
+
+
+# What chooses between commands by a word.
+_CASES = pattern(r"\bcase \S+ in\b|^\s*[^\s();&|]+\)|;;|\besac\b", re.MULTILINE)
 
 
 def _looks(words: list[str]) -> bool:

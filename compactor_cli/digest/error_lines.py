@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
+from typing import NamedTuple
 
 from compactor_cli.digest.noise import may_have
 from compactor_cli.digest.statements import ELLIPSIS, head
@@ -17,10 +18,11 @@ _MAX_PLACES, _MAX_REASONS = 4, 3
 _MOST_NAMES_CHARS = 240
 # A line that says that something went wrong.
 ERROR_PATTERN = pattern(
-    r"^\s*(?:--- FAIL|FAIL(?:ED|URE)?\b|(?:mise )?ERROR\b|ERR!|ERR_[A-Z_]+\b|E  +\S|panic:|fatal:|fatal error"
+    r"^\s*(?:--- FAIL|FAIL(?:ED|URE)?\b|(?:mise )?ERROR\b|ERR!|ERR_(?!PNPM_RECURSIVE)[A-Z_]+\b|E  +\S|panic:|fatal:"
+    r"|fatal error"
     r"|npm (?:ERR!|error (?!code|path|workspace|location|command|A complete))|make: \*\*\*)"
     r"|^ ! \[(?:remote )?rejected\]"
-    r"|^\s*Traceback \(|\b[A-Za-z_.]*(?:Error|Exception)\b(?::|$| \()|\berror(?:\[[\w-]+\])?:|: error\b"
+    r"|^\s*Traceback \(|\b[A-Za-z_.]*(?:Error|Exception)\b(?::|$| [(\[])|\berror(?:\[[\w-]+\])?:|: error\b"
     r"|command not found|No such file or dir|[Pp]ermission denied|\bundefined: |\bcannot find |Segmentation fault"
     r"|\tfail\t|\btimed out\b|\b[1-9]\d* (?:failed|failures?|errors?|issues? found)\b|^\s*error • |错误[:\uff1a]|失败"
 )
@@ -83,7 +85,7 @@ def error_line(text: str) -> str:
         followed = zip_longest(lines, lines[1:], fillvalue="")
         places = next((_with_next(*pair) for pair in followed if _says_why(*pair)), [])
     if not (places or failed):
-        places = [line for line in lines if not exit_code().search(line)]
+        places = [line for line in lines if not (exit_code().search(line) or _COUNTS.fullmatch(line))]
         places = [line for line in places if not _ADVICE.match(line)][-1:] or places[-1:]
     if not failed:
         return short(" · ".join(short(line.strip(), MOST_LINE_CHARS // 2) for line in places[:_MAX_PLACES]))
@@ -91,6 +93,8 @@ def error_line(text: str) -> str:
     return short(" · ".join((short(names, _MOST_NAMES_CHARS), *reasons)))
 
 
+# A member of an object that says how many there are, or whether.
+_COUNTS = pattern(r'\s*"[\w.-]+": ?(?:\d[\d.]*|true|false|null|[\[{])[\]},]*\s*')
 # What a program says after the error: where to read on; and a hook, that there was one.
 _ADVICE = pattern(
     r"\s*(?:https?://\S+$|husky - |hint: |(?:for|to) (?:more )?(?:details?|help|information|usage)\b"
@@ -123,7 +127,7 @@ _UNHANDLED = "# Unhandled error between tests"
 def _without_warnings(lines: Sequence[str]) -> Iterator[str]:
     """The lines without those by which a compiler warns and says where, a program logs what it does, or a runner
     shows the code, if there is an error among them."""
-    has_error = any(line.lstrip().startswith(("error:", "error[")) for line in lines)
+    has_error = any(line.lstrip().startswith(("error:", "error[", "fatal:")) for line in lines)
     warns = False
     for line in lines:
         is_warning = _WARNS.match(line) is not None
@@ -315,3 +319,53 @@ def short(line: str, chars: int = MOST_LINE_CHARS) -> str:
     end = line.rfind(" · ", 0, chars)
     cut = line[:end] if end > 0 else head(line, chars)
     return f"{cut} {ELLIPSIS}" if cut else ""
+
+
+# A message is the same where lines above its place came or went.
+AT_LINE = pattern(r":\d+")
+
+
+class TestOutput(NamedTuple):
+    """What a run printed, without numbers of lines, the tests that it says failed, and others that passed.
+
+    ``is_named``: each test that failed has its name there, as far as their number and a time that ran out show.
+    """
+
+    text: str
+    failing: frozenset[str]
+    passed: frozenset[str]
+    is_named: bool
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all tests ran, as far as it shows."""
+        return self.is_named and not _CUT_SHORT.search(self.text)
+
+
+def read_output(output: str) -> TestOutput:
+    """What a run printed, by the results of tests in it."""
+    text = AT_LINE.sub("", output)
+    failing, passed = (
+        frozenset(name for names in result.findall(text) for name in names if name) for result in (_FAILS, _PASSES)
+    )
+    number = max(len(failing), len(failed_tests(text)))
+    is_named = not _TIMED_OUT.search(text) and all(int(counted) <= number for counted in _COUNTED.findall(text))
+    return TestOutput(text, failing, passed - failing, is_named)
+
+
+# How pytest (in two orders), Go, Cargo, unittest, Jest, Vitest, Bun and Node print the result of a test.
+_FAILS = pattern(
+    r"^\s*(?:(?:--- FAIL: |FAILED \S*::)(\w+)|(?:test (?:\S*::)?|\S+::)(\w+)\S* (?:\.\.\. )?FAILED\b"
+    r"|FAIL: (test\w*) \(|(?:✕ (.+?)(?: \(\d.*\))?|× (.+?) \d+m?s)$"
+    r"|(?:\(fail\) (.+?)(?: \[[\d.]+m?s\])?|✖ (.+?) \([\d.]+m?s\))$)",
+    re.MULTILINE,
+)
+_PASSES = pattern(
+    r"^\s*(?:(?:--- PASS: |PASSED \S*::)(\w+)|(?:test (?:\S*::)?|\S+::)(\w+)\S* (?:\.\.\. )?(?:PASSED|ok)\b"
+    r"|(test\w*) \(.*\.\.\. ok$|(?:✓|\(pass\)) (.+?)(?: \(\d.*\)| \d+m?s| \[[\d.]+m?s\])?$|✔ (.+?) \([\d.]+m?s\)$)",
+    re.MULTILINE,
+)
+_COUNTED = pattern(r"\b(\d+) failed\b")
+_TIMED_OUT = pattern(r"\btimed out after\b")
+# Where a run of tests ended early: what did not run is not listed.
+_CUT_SHORT = pattern(r"panic: |! stopping after ")

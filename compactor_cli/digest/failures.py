@@ -16,7 +16,6 @@ from functools import cache, lru_cache
 from itertools import chain, islice, takewhile
 from math import inf
 from operator import attrgetter
-from typing import NamedTuple
 
 from compactor_cli.digest.checks import (
     COMPILER_PLACE,
@@ -48,13 +47,16 @@ from compactor_cli.digest.commands import (
 )
 from compactor_cli.digest.edits import PROSE, fixing_line
 from compactor_cli.digest.error_lines import (
+    AT_LINE,
     FAILED_NAME,
+    TestOutput,
     conflicting_files,
     erring_files,
     error_line,
     failed_tests,
     names_of_tests,
     only_counts,
+    read_output,
 )
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.files import FileOperation
@@ -167,7 +169,7 @@ def find_errors(
     newest: dict[tuple[str, str], ErrorRecord] = {}
     first_seen: dict[str, int] = {}
 
-    read = cache(_read)
+    read = cache(read_output)
 
     @cache
     def looked_at(languages: tuple[str, ...]) -> Sequence[FileOperation]:
@@ -179,13 +181,12 @@ def find_errors(
             is_given_up = conflicting_files(run.line) and any("--abort" in other.key for other in later)
             if is_given_up or (later and OF_ONE_USE.search(run.command)) or _came_to_it(run, later):
                 continue
-            names = _failure(run.line)[0] or {_AT_LINE.sub("", run.line)}
+            names = _failure(run.line)[0] or {AT_LINE.sub("", run.line)}
             partly = _partly(run, later, changes)
             if (without := _from_gone(run, later, read)) is None:
                 newest |= partly
                 first_seen |= dict.fromkeys(names.difference(first_seen), run.event)
-                if _is_outward(run.command) and not any(_runs(other, run) for other in later):
-                    newest[run.key, run.line] = _judged(run, (), (), (), read)
+                newest |= _handed_on(run, later, read)
                 continue  # its last sight decides
             since = _may_fix(run, changes)
             between = after(run, looked_at(languages_checked(run))) if since else ()
@@ -217,6 +218,15 @@ def find_errors(
                 files = tuple(file for file, line in named if not any(is_about(path, line) for path in found.fixes))
                 newest[run.key, run.line] = replace(found, explained=_explained(events, run), files=files)
     return _as_last_seen(newest)
+
+
+def _handed_on(run: Run, later: Sequence[Run], read: _Reader) -> dict[tuple[str, str], ErrorRecord]:
+    """A failure that shows again elsewhere, of what was to be handed to others: done since, or not tried again."""
+    again = [other for other in later if _runs(other, run)]
+    done = [other for other in again if other.outcome is CommandOutcome.OK]
+    if not _is_outward(run.command) or (again and not done):
+        return {}
+    return {(run.key, run.line): _judged(run, later if done else (), done, (), read)}
 
 
 def _as_last_seen(newest: Mapping[tuple[str, str], ErrorRecord]) -> tuple[ErrorRecord, ...]:
@@ -279,10 +289,18 @@ _EXPLAINS = pattern(
 
 
 def _explained(events: Sequence[Event], run: Run) -> str:
-    """What the assistant wrote of an error next, where that lets it be."""
-    texts = (one.text for one in events[run.event + 1 : run.event + _MAX_EXPLAINING] if one.kind is EventKind.ASSISTANT)
-    found = (one for text in islice(texts, 1) for one in sentences(text) if _EXPLAINS.search(one))
-    return next((one for one in found if not GUESS.search(one)), "")
+    """What the assistant wrote of an error next, or later by the name of its command, where that lets it be."""
+    names = programs_of(run.command)
+    is_next = True
+    for number, event in enumerate(islice(events, run.event + 1, None)):
+        if event.kind is EventKind.ASSISTANT:
+            found = sentences(event.text) if _EXPLAINS.search(event.text) else ()
+            is_near = is_next and number < _MAX_EXPLAINING - 1
+            of_it = (one for one in found if is_near or any(name in one for name in names))
+            if explained := next((one for one in of_it if _EXPLAINS.search(one) and not GUESS.search(one)), ""):
+                return explained
+            is_next = False
+    return ""
 
 
 GUESS = pattern(
@@ -291,61 +309,14 @@ GUESS = pattern(
 )
 
 
-# A message is the same where lines above its place came or went.
-_AT_LINE = pattern(r":\d+")
-
-
-class _Output(NamedTuple):
-    """What a run printed, without numbers of lines, the tests that it says failed, and others that passed.
-
-    ``is_named``: each test that failed has its name there, as far as their number and a time that ran out show.
-    """
-
-    text: str
-    failing: frozenset[str]
-    passed: frozenset[str]
-    is_named: bool
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all tests ran, as far as it shows."""
-        return self.is_named and not _CUT_SHORT.search(self.text)
-
-
-def _read(output: str) -> _Output:
-    text = _AT_LINE.sub("", output)
-    failing, passed = (
-        frozenset(name for names in result.findall(text) for name in names if name) for result in (_FAILS, _PASSES)
-    )
-    number = max(len(failing), len(failed_tests(text)))
-    is_named = not _TIMED_OUT.search(text) and all(int(counted) <= number for counted in _COUNTED.findall(text))
-    return _Output(text, failing, passed - failing, is_named)
-
-
-# How pytest (in two orders), Go, Cargo, unittest, Jest, Vitest, Bun and Node print the result of a test.
-_FAILS = pattern(
-    r"^\s*(?:(?:--- FAIL: |FAILED \S*::)(\w+)|(?:test (?:\S*::)?|\S+::)(\w+)\S* (?:\.\.\. )?FAILED\b"
-    r"|FAIL: (test\w*) \(|(?:✕ (.+?)(?: \(\d.*\))?|× (.+?) \d+m?s)$"
-    r"|(?:\(fail\) (.+?)(?: \[[\d.]+m?s\])?|✖ (.+?) \([\d.]+m?s\))$)",
-    re.MULTILINE,
-)
-_PASSES = pattern(
-    r"^\s*(?:(?:--- PASS: |PASSED \S*::)(\w+)|(?:test (?:\S*::)?|\S+::)(\w+)\S* (?:\.\.\. )?(?:PASSED|ok)\b"
-    r"|(test\w*) \(.*\.\.\. ok$|(?:✓|\(pass\)) (.+?)(?: \(\d.*\)| \d+m?s| \[[\d.]+m?s\])?$|✔ (.+?) \([\d.]+m?s\)$)",
-    re.MULTILINE,
-)
-_COUNTED = pattern(r"\b(\d+) failed\b")
-_TIMED_OUT = pattern(r"\btimed out after\b")
-
-
 # Reads what a run printed; each once, as runs are compared with many others.
-_Reader = Callable[[str], _Output]
+_Reader = Callable[[str], TestOutput]
 
 
 @lru_cache(maxsize=1024)
 def _failure(line: str) -> tuple[frozenset[str], tuple[str, ...]]:
     """The tests that an error line names, and what else it says, without numbers of lines."""
-    parts = (part.strip(f" {ELLIPSIS}") for part in _AT_LINE.sub("", line).split(" · "))
+    parts = (part.strip(f" {ELLIPSIS}") for part in AT_LINE.sub("", line).split(" · "))
     messages = tuple(part for part in parts if part and not FAILED_NAME.match(part))
     return frozenset(names_of_tests(line)), messages
 
@@ -409,7 +380,7 @@ def _runs(other: Run, run: Run) -> bool:
 
 def _from_gone(run: Run, later: Sequence[Run], read: _Reader) -> Sequence[Run] | None:
     """The later runs from the first without a failure; None where one ends with it, or shows a part of it again."""
-    own, messages, line = read(run.output), _failure(run.line)[1], _AT_LINE.sub("", run.line)
+    own, messages, line = read(run.output), _failure(run.line)[1], AT_LINE.sub("", run.line)
     tests = left = own.failing
     # A test that panics of something else got further.
     is_gone, has_panicked = False, "panic: " in line
@@ -419,7 +390,7 @@ def _from_gone(run: Run, later: Sequence[Run], read: _Reader) -> Sequence[Run] |
             shown = read(other.output)
             is_failing = tests and not (is_gone or has_panicked) and tests.issubset(shown.failing)
             is_left = not is_gone and tests & shown.failing and shown.is_whole and _runs(other, run)
-            if is_failing or is_left or _AT_LINE.sub("", other.line) == line:
+            if is_failing or is_left or AT_LINE.sub("", other.line) == line:
                 return None
             is_again = is_gone and all(map(shown.text.__contains__, messages))
             if is_again and (not tests or tests.intersection(shown.failing)):
@@ -567,8 +538,6 @@ def fails_later(run: Run, errors: Sequence[ErrorRecord], number_of_events: int) 
     )
 
 
-# Where a run of tests ended early: what did not run is not listed.
-_CUT_SHORT = pattern(r"panic: |! stopping after ")
 # By name, or by how the name begins.
 _CHOSEN_TESTS = pattern(r"::([^\s\"'\[]+)|\s--?(?:run|k|t)[ =]+[\"']?([^\s\"']+)")
 

@@ -472,7 +472,9 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         error = replace(error, fixes=tuple(path for path in error.fixes if path not in sides))
         tried = f"{words.stop}{words.again} {_listed(error.tried[::-1], _MAX_STALE_PATHS)}" if error.tried else ""
         line = f"{words.colon}`{error.fixing}`" if error.fixing else ""
-        fixes = f"{_listed(error.fixes[::-1], _MAX_PATHS)}{_thrown_away(error.fixes, analysis)}"
+        gone = {state.path for state in analysis.files if state.is_deleted}
+        there = [path for path in reversed(error.fixes) if path not in gone]
+        fixes = f"{_listed(there or error.fixes[::-1], _MAX_PATHS)}{_thrown_away(error.fixes, analysis)}"
         ending = f"→ {words.fixed} {fixes}{line}{tried}" if error.fixes else "→"
         for side in dict.fromkeys(sides.values()):
             taken = words.comma.join(path for path in sides if sides[path] == side)
@@ -481,9 +483,24 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         between = words.comma.join(f"`{brief(command, _MAX_COMMAND_CHARS)}`" for command in error.between)
         ending = f"→ {words.passed_after} {between}" if between else f"→ {words.passed}"
     ending += f"{words.stop}{words.in_part}" if error.is_in_part else ""
+    ending += (
+        f"{words.stop}{stopped}" if error.status is not Status.FIXED and (stopped := _stop_of(error, analysis)) else ""
+    )
     others = [file for file in error.files if file.rpartition("/")[2] not in error.line]
     more = f" · {words.also_in}{words.colon}{_listed(others, 2 * _MAX_PATHS)}" if others else ""
     return Item(text=f"{where}{error.line}{more} {ending}", records=records_of(error.records))
+
+
+def _stop_of(error: ErrorRecord, analysis: Analysis) -> str:
+    """That the user stopped the newest edit of a file that an error names, which was not made since; else nothing."""
+    stops = (call for one in reversed(analysis.messages) if one.resumed < 0 for call in _stopped_calls(one))
+    stopped = next((call for call in stops if call.split()[-1] in error.line), "")
+    return f"{analysis.words.stopped}{analysis.words.colon}`{stopped}`" if stopped else ""
+
+
+def _stopped_calls(message: UserMessage) -> Iterator[str]:
+    calls = (message.stopped, *(call for _, call in message.after_stop))
+    return (call for call in calls if call.startswith(("Edit ", "Write ", "MultiEdit ")))
 
 
 def _taken_whole(error: ErrorRecord, analysis: Analysis) -> dict[str, str]:

@@ -8,7 +8,6 @@ from dataclasses import field
 from enum import StrEnum
 from functools import lru_cache
 from itertools import accumulate, dropwhile, zip_longest
-from operator import itemgetter
 from typing import NamedTuple
 
 from compactor_cli.digest.noise import is_narration
@@ -235,6 +234,25 @@ def sentences(text: str) -> tuple[str, ...]:
         elif not (fenced or line.lstrip().startswith("|")):
             found.extend(_split(plain_line(line)))
     return tuple(found)
+
+
+def unwrapped(text: str) -> str:
+    """A document in Markdown with each paragraph and each entry of a list on one line."""
+    lines: list[str] = []
+    fenced = False
+    for raw in text.split("\n"):
+        line = raw.strip()
+        is_own = fenced or _ITEM.match(line) or line.startswith(("#", "|", ">", "```", "---"))
+        if lines and line and not is_own and _WRAPS.match(lines[-1]):
+            lines[-1] += f" {line}"
+        else:
+            lines.append(raw.rstrip())
+        fenced ^= line.startswith("```")
+    return "\n".join(lines)
+
+
+# A line that may go on in the next: no heading, table or fence, nor what introduces a list.
+_WRAPS = re.compile(r"(?![ \t]*(?:[#|>]|```|---)).*[^:\uff1a|]\Z")
 
 
 def without_end(text: str, is_left_out: Callable[[str], bool]) -> str:

@@ -39,6 +39,7 @@ from compactor_cli.digest.statements import (
     records_of,
     sentences,
     statements_of,
+    unwrapped,
     water_level,
 )
 from compactor_cli.digest.tools import FileAction
@@ -65,13 +66,19 @@ def _only_asks(message: UserMessage, analysis: Analysis) -> bool:
     """Whether a message asks what was replied to, or shows an output without a word of the user's own."""
     outcome = analysis.outcomes.get(message.turn)
     is_replied = outcome is not None and outcome.text.startswith(analysis.words.replied)
-    only_asks = is_replied and all(asks(one) and not _PROPOSES.match(one) for one in sentences(message.text))
+    only_asks = is_replied and all(
+        (asks(one) and not _PROPOSES.match(one)) or _TO_EXPLAIN.match(one) for one in sentences(message.text)
+    )
     shows_output = not message.requests and is_pasted(message.text)
     return not message.stopped and (only_asks or shows_output)
 
 
 # "Could we keep both?": what somebody would like, in a question.
 _PROPOSES = pattern(rf"{LEADS}(?:can|could|should|shall|would|how about|what (?:if|about))\b(?! you\b)", re.IGNORECASE)
+
+
+# What asks for words alone.
+_TO_EXPLAIN = pattern(rf"{LEADS}(?:explain|describe|clarify|tell me|walk me through)\b", re.IGNORECASE)
 
 
 _RULE_CHARS = range(12, 240)
@@ -92,8 +99,9 @@ def rules_of(analysis: Analysis) -> Iterator[Item]:
         named = PROJECT_FILE.search(operation.path)
         if named and operation.action is FileAction.READ and (result := results.get(operation.event)):
             files[named[1]] = result
-    sources = [(f"{name}{analysis.words.colon}", event.text, event.record) for name, event in files.items()]
+    sources = [(f"{name}{analysis.words.colon}", unwrapped(event.text), event.record) for name, event in files.items()]
     sources += [("", message.text, message.record) for message in reversed(analysis.messages)]
+    kept += unwrapped(kept) if files else ""
     known = set[str]()
     for label, text, record in sources:
         for sentence in sentences(text):

@@ -1361,3 +1361,48 @@ def test_a_check_in_a_folder_grows_old_by_edits_of_its_own_package() -> None:
     asked = user("mend it")
     one = digest(conversation(asked, edit("packages/crypto/src/a.ts"), checked, edit("apps/web/src/b.ts")), 3_000)
     assert not any("Passed before" in text for text in texts(one, Section.PLAN))
+
+
+def test_what_is_said_of_an_error_later_by_the_name_of_its_command_stands_with_it() -> None:
+    later = says("I go on."), says("All is green; `pytest` has a pre-existing failure of the gauge.")
+    (known,) = shown(FAILED, *later)[0]
+    assert known.endswith('— "All is green; `pytest` has a pre-existing failure of the gauge."')
+    assert shown(FAILED, *later[:1], says("The crane is unrelated."))[0][0].endswith("failing when last run")
+
+
+def test_a_commit_that_a_hook_turned_down_was_done_by_the_one_without_it() -> None:
+    unused = "src/a.py:4:1: F401 unused\nhusky - pre-commit script failed (code 1)"
+    refused = ran("git commit -m 'Read it'", unused, is_error=True)
+    repair = ran("npm run lint:fix", "src/a.py:4:1: F401 unused", is_error=True)
+    done = ran("git commit --no-verify -m 'Read it'", "[main 1a2b3c4] Read it")
+    assert shown(refused, repair, done)[1] == [
+        "`git commit -m …`: src/a.py:4:1: F401 unused → done by `git commit --no-verify -m 'Read it'`"
+    ]
+
+
+def test_an_error_in_a_file_whose_edit_the_user_stopped_says_so() -> None:
+    refused = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+    lint = ran("npm run lint", "src/a.py:4:1: F401 unused", is_error=True)
+    edit = (
+        call("Edit", "s", file_path="src/a.py", old_string="x", new_string="y"),
+        answer(refused, "s", is_error=True),
+    )
+    (left,) = shown(lint, edit, user("wait, somebody else works on that file just now"), says("I leave it."))[0]
+    assert (
+        left
+        == "`npm run lint`: src/a.py:4:1: F401 unused — failing when last run; Stopped by the user: `Edit src/a.py`"
+    )
+
+
+def test_a_file_that_is_gone_is_not_what_fixed_an_error_where_others_are() -> None:
+    made = (call("Write", "w", file_path="src/b.py", content="z = 1"), answer("ok", "w"))
+    passed = ran("pytest tests/test_a.py::test_one", "1 passed")
+    assert shown(FAILED, made, EDIT, ran("rm src/b.py", ""), passed)[1][0].endswith("→ fixed by src/a.py")
+
+
+def test_the_line_that_tells_why_counts_and_not_one_around_it() -> None:
+    told = "Error [ERR_MODULE_NOT_FOUND]: Cannot find module 'a'\n ERR_PNPM_RECURSIVE_RUN_FIRST_FAIL  web test: node a"
+    assert error_line(told) == "Error [ERR_MODULE_NOT_FOUND]: Cannot find module 'a'"
+    git = "warning: could not open directory 'src/': No such file or directory\nfatal: pathspec 'a.go' did not match"
+    assert error_line(git) == "fatal: pathspec 'a.go' did not match"
+    assert error_line('{\n  "advisories": {\n    "high": 3\n  },\n  "dependencies": 339\n}') == ""

@@ -186,6 +186,20 @@ def test_a_rule_of_the_project_file_that_was_read_is_carried_with_the_name_of_th
     ]
 
 
+def test_a_rule_that_goes_on_in_the_next_line_is_carried_whole() -> None:
+    rules = "# Gauges\n\n- Rewriting a branch is fine; main\n  history must never be rewritten.\n"
+    read = (call("Read", "r", file_path="/srv/gauges/AGENTS.md"), answer(rules, "r"))
+    one = digest(conversation(user(LONG), read, says("I begin.")), 1_500)
+    whole = "AGENTS.md: Rewriting a branch is fine; main history must never be rewritten."
+    assert [text for text in texts(one, Section.USER) if "never" in text] == [whole]
+
+
+def test_what_was_to_be_explained_and_nothing_else_is_wanted_no_more() -> None:
+    asked = user("What do you mean, no changes? Explain what happened to me, don't do anything."), says("It compared.")
+    one = digest(conversation(user(LONG), says("Done."), *asked, user("Fix the cap."), says("Fixed.")), 1_500)
+    assert not any("anything" in text for text in texts(one, Section.USER))
+
+
 def test_a_rule_in_another_file_that_was_read_is_no_rule_of_the_project() -> None:
     read = (call("Read", "r", file_path="/srv/gauges/vendor/README.md"), answer(RULES, "r"))
     one = digest(conversation(user(LONG), read, says("I begin.")), 1_500)
