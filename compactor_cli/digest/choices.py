@@ -63,7 +63,8 @@ _OTHER_HALF = pattern(r"\W*(?:or|alternatively|otherwise)\b|\W*(?:或者|还是|
 def last_question(text: str) -> str:
     """The question, or the request for an answer, that a text ends with, or nearly; empty if there is none.
 
-    A question of two halves ("Should I …? Or …?") is given whole, one above its options without them.
+    A question of two halves ("Should I …? Or …?") is given whole, one above its options without them, the last of
+    several with numbers with those before it.
     """
     if (above := before_options(text)) is not text and _asks(above.rstrip("*_ ").rpartition("\n")[2]):
         text = above
@@ -80,7 +81,18 @@ def last_question(text: str) -> str:
     is_half = 0 <= last < len(found) - 1 and _OTHER_HALF.match(found[last + 1]) and _asks(found[last + 1])
     last += bool(is_half)
     first = last - 1 if last > 0 and _OTHER_HALF.match(found[last]) and _asks(found[last - 1]) else last
-    return " ".join(found[first : last + 1]) if last >= 0 else ""
+    numbered = _with_lower_numbers(found[:first], found[first]) if first >= 0 else []
+    return " ".join((*numbered, *found[first : last + 1])) if last >= 0 else ""
+
+
+def _with_lower_numbers(stated: Sequence[str], question: str) -> list[str]:
+    """The questions with the numbers before that of a question; none where one of these asks nothing."""
+    number = int(question[0]) if _HAS_NUMBER.match(question) else 1
+    asked = [next((one for one in reversed(stated) if one.startswith(f"{n}. ")), "") for n in range(1, number)]
+    return asked if all(map(_asks, asked)) else []
+
+
+_HAS_NUMBER = re.compile(r"[2-4]\. ")
 
 
 # "Would you like me to refactor it? It would:", and a list of what that gives.

@@ -115,7 +115,8 @@ _SIGNATURE = pattern(
 _CHANGES_WORLD = pattern(
     r"\bgit (?:-C \S+ )?(?:commit|push|merge(?!-)|rebase|tag|reset|revert|cherry-pick|checkout -b|switch -c|stash)\b"
     r"|\bgh (?:pr|issue|release|repo)\b(?![^|;&]*\b(?:view|list|diff|status|checks)\b)"
-    r"|\bgh api\b[^|;&]* (?:-X ?(?!GET)|--method (?!GET)|-[fF] ?\w|--(?:raw-)?field\b|--input\b)"
+    r"|\bgh api\b(?! graphql\b[^|;&]*\bquery=[\"']?\s*(?:query\b|\{))"
+    r"[^|;&]* (?:-X ?(?!GET)|--method (?!GET)|-[fF] ?\w|--(?:raw-)?field\b|--input\b)"
     r"|\bgit worktree add\b|\b(?:npm|twine|cargo|poetry) publish\b"
     r"|\bcurl\b[^|;&]*-X ?(?:POST|PUT|PATCH|DELETE)|\b(?:kubectl|terraform|ansible-playbook|helm) (?!get|plan)"
     r"|\bdocker (?:push|compose up|run)\b|\b(?:alembic|migrate|flyway)\b|\b(?:systemctl|service) (?:re)?start\b"
@@ -169,7 +170,8 @@ _ENTERING = pattern(
 # Steps before a command that only enter a folder or make a version of what runs it at hand.
 _LEADING = pattern(
     r"\A\s*(?:cd [^&;|\n]+&&\s*)?"
-    r"(?:(?:(?:export \w+=\S*|\[ -\w [^\]&;|\n]+\]|\. \S*/nvm\.sh\S*|nvm use[^&;|\n]*)\s*&&"
+    r"(?:(?:(?:(?:export )?\w+=(?:'[^'\n]*'|\"[^\"\n]*\"|[^\s&|;\"'$]*)(?=\s*&&)|export \w+=\S*"
+    r"|\[ -\w [^\]&;|\n]+\]|\. \S*/nvm\.sh\S*|nvm use[^&;|\n]*)\s*&&"
     r"|set [-+]\w+;|source \S+;)\s*)*"
     # What is staged for a commit, the commit shows.
     r"(?:git add [^&|;\n]+&&\s*(?=git commit\b))?"

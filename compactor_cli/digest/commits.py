@@ -77,12 +77,14 @@ def held_by(
     return found
 
 
-def earlier_hashes(state: FileState, commits: Sequence[Commit], last: Commit) -> Iterator[str]:
-    """The commits that hold changes of a file before those in the ``last`` one, as far as they were named for it."""
+def earlier_hashes(state: FileState, commits: Sequence[Commit], last: Commit | None) -> Iterator[str]:
+    """The commits that hold changes of a file before those in the ``last`` one, or before its last change where that is
+    in none; as far as they were named for it."""
     paths = {_between_slashes(state.path): state.path}
-    first = min(state.records, default=last.record)
+    end = last.record if last else max(state.records, default=0)
+    first = min(state.records, default=end)
     for commit in commits:
-        is_earlier = first < commit.record < last.record and commit.name != last.name
+        is_earlier = first < commit.record < end and not (last and commit.name == last.name)
         if is_earlier and _named(commit.named, paths):
             yield commit.name
 

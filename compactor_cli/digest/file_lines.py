@@ -72,6 +72,7 @@ def state_text(state: FileState, words: FixedWords) -> str:
     facts += [f"{words.moved} {state.moved_to}"] if state.moved_to else []
     facts += [words.reverted] if state.is_reverted else []
     facts += [f"{words.committed} {state.commit}"] if state.commit else []
+    facts += [f"{words.since_commit} {state.commit_before}"] if state.commit_before and not state.commit else []
     return words.comma.join(facts)
 
 

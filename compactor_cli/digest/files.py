@@ -92,7 +92,8 @@ class FileState:
 
     ``added``: names that its edits define, ``removed``: of functions that they took out, ``within``: of the definitions
     that they change. ``lines``: those that they wrote and that still stand, newest last.
-    ``commit``: the hash of the commit that holds the last change.
+    ``commit``: the hash of the commit that holds the last change; ``commit_before``: where none does, of the newest
+    that was made of it before.
     """
 
     path: str
@@ -109,6 +110,7 @@ class FileState:
     within: dict[str, None] = field(default_factory=dict)
     lines: tuple[str, ...] = ()
     commit: str = ""
+    commit_before: str = ""
     is_reverted: bool = False
     is_try: bool = False
 
@@ -145,7 +147,8 @@ def file_operations(events: Sequence[Event], directory: str = "") -> tuple[FileO
                 windows[shown] = result.text
         elif event.kind is EventKind.RESULT and event.call >= 0 and short_name(event.name) in _SUBAGENTS:
             known = {one.path for one in found if one.event > event.call}
-            found += (one for one in _reported(event, number, events[event.call]) if one.path not in known)
+            reported = _reported(event, number, events[event.call], [one.path for one in found])
+            found += (one for one in reported if one.path not in known)
     return _with_undone(_with_rewrites(_by_file(_seen_from(directory, one) for one in found)))
 
 
@@ -274,14 +277,25 @@ def _seen_from(directory: str, one: FileOperation) -> FileOperation:
     return replace(one, path=one.path.removeprefix(above), target=one.target.removeprefix(above))
 
 
-def _reported(event: Event, number: int, call: Event) -> Iterator[FileOperation]:
-    """What a subagent reports to have done to files. Who reviews lists the files that somebody else changed."""
+def _reported(event: Event, number: int, call: Event, known: Sequence[str]) -> Iterator[FileOperation]:
+    """What a subagent reports to have done to files. Who reviews lists the files that somebody else changed.
+
+    A path as seen from a folder of its own is given as that of ``known`` ones in the same folder.
+    """
     is_review = _REVIEWS.search(call.text[:_ABOUT_CHARS]) is not None
     reported = {} if event.is_error else reported_files(event.text, with_lists=not is_review)
     for path, is_new in reported.items():
         if _is_path(path):
             action = FileAction.CREATE if is_new else FileAction.EDIT
-            yield FileOperation(action=action, path=path, event=number, record=event.record)
+            yield FileOperation(action=action, path=_as_known(path, known), event=number, record=event.record)
+
+
+def _as_known(path: str, known: Sequence[str]) -> str:
+    folder = f"{path.partition('/')[0]}/"
+    if folder == "/" or "/" not in path or any(one.startswith(folder) for one in known):
+        return path
+    above = {one.partition(f"/{folder}")[0] for one in known if f"/{folder}" in one}
+    return f"{above.pop()}/{path}" if len(above) == 1 else path
 
 
 # Tools that answer with the report of somebody who may have changed files.

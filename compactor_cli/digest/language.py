@@ -76,6 +76,7 @@ class FixedWords:
     )
     new_to_git = _Word("new to git", "git 未跟踪", "git に未登録")
     committed = _Word("in commit", "已提交", "コミット済み")
+    since_commit = _Word("again since commit", "此提交之后又改动", "次のコミット後に再び変更")
     by_others = _Word("committed outside this session", "在本会话之外提交", "このセッション外でコミット")
     stale = _Word("Passed before the newest edits of", "在以下最新改动之前通过", "次の最新編集より前に成功")
     stopped = _Word("Stopped by the user", "被用户中止", "利用者が中止")

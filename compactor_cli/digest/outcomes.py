@@ -53,8 +53,8 @@ class _Work:
     """What was done for a request: its runs, the changes of files, and where the assistant's last message stands.
 
     ``filed``: what calls of services filed in a tracker, each with the record that shows it. ``is_limit``: the words
-    only limit the work under way; ``is_aside``: they only ask something, and it goes on. ``is_added``: they add to it;
-    ``is_next``: what is to be done once it is committed.
+    only limit the work under way, or answer one of several questions; ``is_aside``: they only ask something, and it
+    goes on. ``is_added``: they add to it; ``is_next``: what is to be done once it is committed.
     """
 
     asked: str = ""
@@ -164,7 +164,8 @@ def _is_answered(work: _Work, events: Sequence[Event]) -> bool:
     """
     closing = events[work.closing].text if work.closing >= 0 else ""
     is_in_words = closing and not (work.runs or work.changes or work.filed) and _ends_with(events, work.closing)
-    if is_in_words and len(closing) >= _MIN_REPLY_CHARS and _ASKS_TO_LOOK.match(work.asked):
+    asks_for_words = _ASKS_TO_LOOK.match(work.asked) or _WANTS_TO_KNOW.search(work.asked)
+    if is_in_words and len(closing) >= _MIN_REPLY_CHARS and asks_for_words:
         return True
     asked = _QUESTION.search(work.asked) if is_in_words else None
     if closing.rstrip().endswith(QUESTION_MARKS) and len(closing) < _MIN_REPLY_CHARS:
@@ -182,6 +183,11 @@ _ASKS_TO_LOOK = pattern(
     r"\W*(?:(?:ok(?:ay)?|so|now|please|first|(?:can|could|would) you(?: please)?)\b[\s,]*)*"
     r"(?:(?:take|have) a look|look (?:at|into|through)|review|explain|analy[sz]e|investigate|describe|summari[sz]e"
     r"|compare)\b(?!.*\b(?:and|then) (?:\w+ )?(?:fix|add|change|update|implement|make|address|write|create)\b)"
+    r"[^.!?\n]*[.!?]?\s*\Z",
+    re.IGNORECASE,
+)
+_WANTS_TO_KNOW = pattern(
+    r"\bI(?: want| need| would like|'d like) to (?:know|understand|see) (?:if|whether|what|why|how|which|where)\b"
     r"[^.!?\n]*[.!?]?\s*\Z",
     re.IGNORECASE,
 )
@@ -273,7 +279,9 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
         work = found[event.turn]
         if event.kind is EventKind.USER:
             is_at_work = _is_at_work(events, number)
-            work.is_limit = is_at_work and _FORBIDS.match(event.text) is not None
+            near = events[max(0, number - 2) : number + 3] if event.is_answer else ()
+            is_one_of_several = sum(one.is_answer and one.record == event.record for one in near) > 1
+            work.is_limit = is_one_of_several or (is_at_work and _FORBIDS.match(event.text) is not None)
             asked = _QUESTION.fullmatch(event.text.strip()) if is_at_work else None
             work.is_aside = asked is not None and bool(asked["answered"])
             work.is_next = is_at_work and _NEXT.search(event.text) is not None

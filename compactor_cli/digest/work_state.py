@@ -238,6 +238,7 @@ def _uncommitted(
         is_unknown = state.path in held or is_in_another or is_passed_over
         if uses_git and not state.is_deleted and (is_listed or not is_unknown):
             found.append(state)
+            state.commit_before = next(reversed([*earlier_hashes(state, commits, None)]), "")
     named = {path: commit.name for commit in commits for path in commit.named}
     for state in (one for one in states if not one.is_changed):
         # What others wrote was committed with the rest.

@@ -77,6 +77,7 @@ def test_a_command_is_shown_by_its_first_line_that_does_something() -> None:
     command = "# all tests\ncd /data/app\nset -euo pipefail\nmake test\nmake demo"
     assert shown(command) == "make test …"
     assert shown("tmp=$(mktemp)\nprintf '%s\\n' \"$tmp\"\nworkmux add tides") == "workmux add tides"
+    assert shown("DIR='/c/Temp/x y' && make demo") == "make demo"
     assert shown("rm -rf build/*.json 2>/dev/null || true\nmkdir -p build\nmake demo") == "make demo"
 
 
@@ -262,6 +263,8 @@ def test_what_is_written_for_a_command_is_not_shown_in_its_place() -> None:
 
 
 def test_a_name_with_deploy_in_it_deploys_nothing() -> None:
+    sent = ["gh api graphql -f query='query { viewer { login } }'", "gh api graphql -f query='mutation { add }'"]
+    assert [run.changes_world for run in runs(events_of(*(ran(one, "{}") for one in sent)))] == [False, True]
     looks = ["gh api repos/acme/tide-deploy/contents/.tide --jq .path", "ls $(ls pending | tr -d ' ' | base64)"]
     assert [run.is_look for run in runs(events_of(*(ran(one, "a.txt") for one in looks)))] == [True, True]
     deploys = ["npm run deploy", "./deploy.sh prod", "wrangler deploy", "make deploy-staging"]

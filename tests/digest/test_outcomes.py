@@ -276,6 +276,17 @@ def test_a_question_that_a_tool_asks_next_is_not_the_reply_to_one() -> None:
     assert replied == "replied: The lock keeps one gauge out of the store while the other writes."
 
 
+def test_of_answers_that_were_given_together_it_is_not_known_what_came_of_which() -> None:
+    asked = [
+        {"question": one, "options": [{"label": "Yes"}, {"label": "No"}]} for one in ("Types too?", "The tests too?")
+    ]
+    chosen = answer('"Types too?"="Yes", "The tests too?"="Yes". You can now continue', "1")
+    session = conversation(
+        user(ASKED), call("AskUserQuestion", "1", questions=asked), chosen, STORE, says("Done."), NEXT
+    )
+    assert [one.text for one in analyse(request(session)).outcomes.values()] == ["edited store.py"]
+
+
 def test_a_file_that_was_deleted_again_is_nothing_that_came_of_a_request() -> None:
     new = (call("Write", "n", file_path="trial.py", content="x = 1"), answer("ok", "n"))
     assert wanted(STORE, new, ran("rm trial.py", "")) == " → edited store.py"
@@ -364,3 +375,15 @@ def test_of_words_that_came_in_at_work_only_what_has_to_do_with_them_came() -> N
     one = digest(conversation(user(ASKED), announced, came, STORE, *tests, says("That is done."), NEXT), 3_000)
     found = (*texts(one, Section.USER), *texts(one, Section.HISTORY))
     assert any("suggested tests" in text and "test_store.py" in text for text in found)
+
+
+def test_who_wants_to_know_something_is_answered_by_the_reply() -> None:
+    told = says(f"Yes, it is right. {'It reads the tide too late. ' * 7}Want me to fix it?")
+    session = conversation(
+        user("there is a comment on it. I want to know if the comment is right."),
+        told,
+        user("yes"),
+        STORE,
+        says("Fixed."),
+    )
+    assert "if the comment is right. → replied" in rendered(digest(session, 2_000).summary)

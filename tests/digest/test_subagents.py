@@ -139,6 +139,12 @@ def test_files_that_a_subagent_reports_to_have_written_are_edited() -> None:
     ]
 
 
+def test_a_path_that_a_subagent_gives_from_its_own_folder_is_that_of_the_work_tree() -> None:
+    known = call("Read", "r", file_path="app/src/moon.py"), answer("x = 1", "r")
+    task = (call("Task", "t", description="Do it", prompt="Do it."), answer("Files modified:\n- `src/tide.py`", "t"))
+    assert [one.path for one in file_operations(events_of(known, task))] == ["app/src/moon.py", "app/src/tide.py"]
+
+
 def test_the_files_that_a_reviewer_lists_were_changed_by_somebody_else() -> None:
     assert [path for path, _ in reported("Review the zones")] == ["docs/clock.md", "src/clock.py"]
 

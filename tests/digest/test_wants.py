@@ -25,7 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor_cli.digest.analysis import analyse
-from compactor_cli.digest.choices import pointed_at
+from compactor_cli.digest.choices import last_question, pointed_at
 from compactor_cli.digest.messages import is_remark, own_words, user_messages
 from compactor_cli.digest.statements import water_level
 from compactor_cli.digest.wants import condensed, rules_of, wants_items
@@ -742,3 +742,11 @@ def test_a_change_that_was_stopped_is_shown_with_the_later_one_that_made_it() ->
     one = digest(conversation(user("mend the store"), *told), 2_000)
     (item,) = (item for item in items(one, Section.USER) if "first tell me why" in item.text)
     assert item.records == (2, 4)
+
+
+def test_the_last_of_several_questions_with_numbers_is_asked_with_those_before_it() -> None:
+    asked = "1. One name for all shells, or one each? I'd take one.\n2. Both shells, or the first only?\n\nI wait."
+    assert last_question(f"Two things are open:\n\n{asked}") == (
+        "1. One name for all shells, or one each? 2. Both shells, or the first only?"
+    )
+    assert last_question("1. I read it.\n2. Both shells, or the first only?") == "2. Both shells, or the first only?"

@@ -260,6 +260,14 @@ def test_a_command_that_names_the_work_tree_itself_is_one_of_the_work() -> None:
     assert "branch drift, no commit in these records" in texts(one, Section.COMMANDS)
 
 
+def test_a_file_that_was_edited_again_since_it_was_committed_is_known_by_both() -> None:
+    added = ran("git add store.py && git commit -m x", "[main 4f1c2aa] x\n 1 file changed")
+    one = digest(conversation(user("store the times in UTC"), STORE, added, CLOCK, STORE), 3_000)
+    assert {"store.py — edited ×2, again since commit 4f1c2aa", "clock.py — edited"} <= {
+        text.partition(":")[0] for text in texts(one, Section.FILES)
+    }
+
+
 def test_a_file_that_tools_and_shells_name_with_different_slashes_is_one() -> None:
     made = "[main 1a2b3c4] Read the clock\n 1 file changed"
     transcript = conversation(
