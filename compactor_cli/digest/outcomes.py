@@ -53,7 +53,7 @@ class _Work:
     """What was done for a request: its runs, the changes of files, and where the assistant's last message stands.
 
     ``filed``: what calls of services filed in a tracker, each with the record that shows it. ``is_limit``: the words
-    only limit the work under way, or answer one of several questions; ``is_aside``: they only ask something, and it
+    only limit the work under way; ``is_aside``: they only ask something, or answer one of several questions, and it
     goes on. ``is_added``: they add to it; ``is_next``: what is to be done once it is committed.
     """
 
@@ -281,9 +281,9 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
             is_at_work = _is_at_work(events, number)
             near = events[max(0, number - 2) : number + 3] if event.is_answer else ()
             is_one_of_several = sum(one.is_answer and one.record == event.record for one in near) > 1
-            work.is_limit = is_one_of_several or (is_at_work and _FORBIDS.match(event.text) is not None)
+            work.is_limit = is_at_work and _FORBIDS.match(event.text) is not None
             asked = _QUESTION.fullmatch(event.text.strip()) if is_at_work else None
-            work.is_aside = asked is not None and bool(asked["answered"])
+            work.is_aside = is_one_of_several or (asked is not None and bool(asked["answered"]))
             work.is_next = is_at_work and _NEXT.search(event.text) is not None
             is_between = number > 0 and events[number - 1].kind is EventKind.ASSISTANT
             is_added = event.interjects or (is_at_work and (is_between or _ADDS.match(event.text) is not None))
