@@ -200,9 +200,11 @@ _REPORT_PARTS = (
     "pass|ok|issues|errors|problems|succ|[|changed|->|/pull/|switched|your branch|branch '|deleted|created|head is"
     "|0 fail|no fixes|built in|made in"
 ).split("|")
-_NOTHING_PARTS = ("no test", "deselected")
+_NOTHING_PARTS = ("no test", "deselected", " 0 file")
 _RAN_NOTHING = pattern(
-    r"\bno tests? (?:to run|files?|ran|found|collected)\b|^\W*\d+ deselected in ", re.IGNORECASE | re.MULTILINE
+    r"\bno tests? (?:to run|files?|ran|found|collected)\b|^\W*\d+ deselected in "
+    r"|^\W*(?:Linting|Checked|Checking): 0 file",
+    re.IGNORECASE | re.MULTILINE,
 )
 _FAILURE = pattern(
     r"\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|npm (?:ERR!|error\b)|make: \*\*\*|Traceback \(|error\[[\w-]+\]: )"

@@ -14,11 +14,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compactor_cli.digest.causes import finds_cause
-from compactor_cli.digest.checks import REPAIRS, TEST_FILE, is_test
+from compactor_cli.digest.checks import REPAIRS, TEST_FILE, is_test, programs_of
 from compactor_cli.digest.choices import last_question
 from compactor_cli.digest.commands import CommandOutcome
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.events import Event, EventKind
+from compactor_cli.digest.failures import Status
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import apart, terms
 from compactor_cli.digest.noise import intends
@@ -170,6 +171,8 @@ def standing(one: Statement, analysis: Analysis) -> str:
         return words.overruled
     if one.form not in _PROSE or one.label == COMMIT_LABEL:
         return ""
+    if refuted := _refuted(one, analysis):
+        return refuted
     if one.event < analysis.code_changed_at:
         calls_ready = GIVES_VERDICT.search(one.text) and not _passed_since(analysis.code_changed_at, analysis)
         if (
@@ -194,6 +197,23 @@ def standing(one: Statement, analysis: Analysis) -> str:
     edited = touched if _SAYS_WHAT_IS.search(one.text) else analysis.edited.replaced
     later = sum(edited.get(name, -1) > one.event for name in names)
     return words.edited_later if 2 * later >= len(names) else ""
+
+
+def _refuted(one: Statement, analysis: Analysis) -> str:
+    """That a check failed when it was last run which a statement calls clean by its name, and does not explain."""
+    words = analysis.words
+    failing = [error for error in analysis.errors if error.status is Status.FAILING and error.event < one.event]
+    for error in failing if failing and _CALLS_CLEAN.search(one.text) else ():
+        named = next((name for name in programs_of(error.command) if name in one.text), "")
+        if named and is_test(error.command) and not (error.explained and error.explained in one.text):
+            return f"`{named}`{words.colon}{words.failing}"
+    return ""
+
+
+_CALLS_CLEAN = pattern(
+    r"\b(?:clean|pass(?:es|ed|ing)?|green|succeed(?:s|ed)?|(?:0|no) (?:errors|issues|warnings|findings))\b",
+    re.IGNORECASE,
+)
 
 
 def _passed_since(event: int, analysis: Analysis) -> bool:

@@ -210,6 +210,11 @@ def test_a_run_that_found_no_test_shows_nothing(output: str) -> None:
     assert (run.outcome, run.line) == (CommandOutcome.UNKNOWN, "")
 
 
+def test_a_linter_that_found_no_file_shows_nothing() -> None:
+    (run,) = runs(events_of(*ran("markdownlint-cli2 'docs/*.md'", "Linting: 0 file(s)\nSummary: 0 error(s)")))
+    assert run.outcome is CommandOutcome.UNKNOWN
+
+
 def test_a_call_that_the_client_never_started_since_another_failed_is_no_run() -> None:
     cancelled = "<tool_use_error>Sibling tool call errored</tool_use_error>"
     assert runs(events_of(ran("pgrep -f gitstatusd", cancelled, is_error=True))) == ()

@@ -523,3 +523,11 @@ def test_a_cause_that_the_assistant_itself_denies_later_in_its_turn_is_in_doubt(
             f"`entire` shows a telemetry prompt, and the hook has no terminal to show it in. {DOUBT}" in text
             or (f"{DOUBT} Found the root cause." in text)
         ) is is_denied, text
+
+
+def test_what_is_called_clean_is_marked_where_it_failed_when_it_was_last_run() -> None:
+    vet = ran("go vet ./...", "clock.go:4:1: possible misuse of unsafe.Pointer", is_error=True)
+    claim = says("The build is green: `go build` and `go vet` clean, and the page of the harbour reads the store once.")
+    mark = "(`go vet`: failing when last run)"
+    assert mark in shown(vet, claim, *AFTER)
+    assert mark not in shown(vet, ran("go vet ./...", ""), claim, *AFTER)
