@@ -257,16 +257,16 @@ def covered_since(run: Run, changes: Sequence[FileOperation]) -> Iterator[FileOp
 
 def are_in_siblings(command: str, other: str) -> bool:
     """Whether two commands enter folders that lie side by side, as two packages do."""
-    (above, name), (other_above, other_name) = _entered(command), _entered(other)
-    is_near = above.endswith(other_above) or other_above.endswith(above)
+    (above, name), (other_above, other_name) = posixpath.split(entered(command)), posixpath.split(entered(other))
+    is_near = f"/{above}".endswith(f"/{other_above}") or f"/{other_above}".endswith(f"/{above}")
     return bool(name and other_name) and name != other_name and is_near
 
 
 @lru_cache(maxsize=1 << 12)
-def _entered(command: str) -> tuple[str, str]:
-    """What is above the folder that a command enters last, and its name; empty where it enters none."""
-    above, name = posixpath.split((_ENTERS.findall(command) or [""])[-1].rstrip("/"))
-    return f"/{above}", name
+def entered(command: str) -> str:
+    """The folder that a command enters last; empty where it enters none."""
+    folders: list[str] = _ENTERS.findall(command)
+    return folders[-1].rstrip("/") if folders else ""
 
 
 _ENTERS = pattern(r"(?:\A|&&|;)\s*cd ([^\s;&|\"']+)")
@@ -281,7 +281,7 @@ def is_of_another_package(run: Run, changes: Sequence[FileOperation]) -> bool:
 def _package(run: Run, changes: Sequence[FileOperation]) -> str:
     """The package that a check is of, or is run in, where that is the folder of one of the changes; else empty."""
     found = _PACKAGE.search(run.command)
-    name = found[1] if found else _entered(run.command)[1]
+    name = found[1] if found else posixpath.basename(entered(run.command))
     return name if name and any(name in one.path.split("/")[:-1] for one in changes) else ""
 
 

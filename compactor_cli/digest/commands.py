@@ -178,7 +178,7 @@ _LEADING = pattern(
 )
 # The whole of a run, wherever it stands.
 _COUNT = pattern(
-    r"\b\d+ (?:passed|tests? passed|passing|tests? ok)|\b(?:0|[Nn]o) (?:issues|errors|problems)\b"
+    r"\b\d+ (?:passed|tests? passed|passing|tests? ok)|^All tests passed\b|\b(?:0|[Nn]o) (?:issues|errors|problems)\b"
     r"|^ ?0 fail$|^ ?\d+ pass$"
 )
 # What a check or a build that went well reports, and what other commands do.

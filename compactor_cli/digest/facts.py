@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.checks import MOST_CHECKS, brief, contains, is_test, programs_of
+from compactor_cli.digest.checks import MOST_CHECKS, are_in_siblings, brief, contains, entered, is_test, programs_of
 from compactor_cli.digest.commands import (
     COMMIT_LINE,
     CommandOutcome,
@@ -75,8 +76,11 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         if not (fails_later(run, analysis.errors, len(analysis.events)) or _is_overcome(run, analysis.runs))
         if not (is_throwaway(f"{elsewhere.get(run.event, '')}/") or _IN_PASSING.search(run.key))
     ]
+    keys = Counter(run.key for run, _ in shown_runs)
+    places = {run.event: entered(run.command) for run, _ in shown_runs if keys[run.key] > 1 and is_test(run.command)}
+    places |= elsewhere
     items = [
-        (run, _run_item(run, times, words, is_older=run.event in older, folder=elsewhere.get(run.event, "")))
+        (run, _run_item(run, times, words, is_older=run.event in older, folder=places.get(run.event, "")))
         for run, times in shown_runs
     ]
     world = _with_commits_together([(run, item) for run, item in items if run.changes_world], elsewhere, words)
@@ -86,6 +90,8 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     if analysis.work.branch:
         place = f" {words.within} {analysis.place}" if analysis.place else ""
         ahead = f"{words.comma}{analysis.work.ahead}" if analysis.work.ahead else ""
+        is_local = analysis.work.commits and not (analysis.work.is_pushed or analysis.work.unpushed)
+        ahead += f"{words.comma}{words.no_push}" if is_local else ""
         text = f"{words.branch} {analysis.work.branch}{place}{ahead}{_without_commit(analysis)}"
         world.insert(0, Item(text=text, records=records_of((analysis.work.branch_record,))))
     if analysis.work.by_others:
@@ -234,7 +240,10 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
         shows = run.is_look or _OF_PROCESSES.match(run.key) is not None
         shows |= run.outcome is not CommandOutcome.FAILED and asks_for_help(run.command)
         if not shows and (run.outcome is not CommandOutcome.UNKNOWN or run.line):
-            by_key.setdefault(_kind(run), []).append(run)
+            kind = _kind(run)
+            while kind in by_key and are_in_siblings(by_key[kind][-1].command, run.command):
+                kind += " "  # the same check of the next package
+            by_key.setdefault(kind, []).append(run)
 
     def rank(group: Sequence[Run]) -> tuple[bool, bool, int]:
         newest = group[-1]
@@ -246,9 +255,13 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
     for group in groups:
         newest = group[-1]
         wider = (other[-1] for other in kept[:MOST_CHECKS] if other[-1].outcome is newest.outcome)
-        if not (is_test(newest.command) and any(contains(other.key, newest.key) for other in wider)):
+        if not (is_test(newest.command) and any(_covers(other, newest) for other in wider)):
             kept.append(group)
     return [(_as_one(group), sum(map(partial(_ended_alike, group[-1]), group))) for group in kept]
+
+
+def _covers(other: Run, run: Run) -> bool:
+    return contains(other.key, run.key) and not are_in_siblings(other.command, run.command)
 
 
 def _ended_alike(run: Run, other: Run) -> bool:

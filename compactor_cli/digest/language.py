@@ -109,6 +109,7 @@ class FixedWords:
     since = _Word("since then", "之后", "その後")
     older = _Word("before the newest edits", "在最新改动之前", "最新の編集より前")
     earlier_state = _Word("Said before the newest steps", "在最新步骤之前说的", "最新の手順の前の発言")
+    no_push = _Word("no push seen", "未见推送", "プッシュは確認されていない")
     unpushed = _Word("Not pushed since", "此后未推送", "その後未プッシュ")
     more = _Word("more", "项未列出", "件は省略")
     resumed = _Word("later edited or run", "后来又编辑或运行", "後に編集または実行")

@@ -484,14 +484,16 @@ def _ahead(runs: Sequence[Run], branch_record: int) -> str:
     """How far the branch is from the one that it follows, where the run that named it says so and nothing moved it."""
     for run in reversed(runs):
         if run.result_record == branch_record and "git status" in run.key and (found := _AHEAD.search(run.output)):
-            return found[1] or found[2]
+            return " ".join((found[1] or found[2] or found[3]).split())
         if run.result_record == branch_record or _MOVES_BRANCH.search(run.key):
             break
     return ""
 
 
 _AHEAD = pattern(
-    r"^(?:##|[^\w\s]) \S+ \[([^\]\n]+)\]|^Your branch is ((?:ahead|behind)\b[^\n,]*?by \d+ commits?)", re.MULTILINE
+    r"^(?:##|[^\w\s]) \S+ \[([^\]\n]+)\]|^Your branch is ((?:ahead|behind)\b[^\n,]*?by \d+ commits?)"
+    r"|^Your branch and '[^'\n]+' (have diverged,\nand have \d+ and \d+ different commits)",
+    re.MULTILINE,
 )
 _MOVES_BRANCH = pattern(r"\bgit (?:-C \S+ )?(?:commit|push|rebase|reset|merge|pull|fetch|checkout|switch)\b")
 

@@ -7,6 +7,7 @@ import re
 from conversation import answer, call, conversation, digest, ran, rendered, says, texts, user
 
 from compactor_cli.model.summary import Section
+from compactor_cli.model.transcript import Message
 
 
 def facts(*messages: object) -> list[str]:
@@ -20,7 +21,7 @@ def told(*messages: object) -> str:
 
 def test_a_commit_is_stated_with_its_branch_and_hash() -> None:
     assert facts(ran("git commit -m x", "[main 1a2b3c4] x\n 1 file changed")) == [
-        "branch main",
+        "branch main, no push seen",
         "`git commit -m x` → ok: [main 1a2b3c4] x",
     ]
 
@@ -493,7 +494,7 @@ def test_steps_in_a_browser_and_calls_of_tools_that_there_are_not_are_no_facts()
     click = (call("mcp__playwright__browser_click", "1", ref="e35"), answer("### Ran Playwright code\nclick()", "1"))
     garbled = (call("Tsak", "2", prompt="look"), answer("Error: No such tool available: Tsak", "2", is_error=True))
     assert facts(click, garbled, ran("git commit -m x", "[main 1a2b3c4] x")) == [
-        "branch main",
+        "branch main, no push seen",
         "`git commit -m x` → ok: [main 1a2b3c4] x",
     ]
     filed = (call("mcp__tracker__create_page", "3", title="Tide"), answer("# Result\n\nPage T-17 created", "3"))
@@ -649,3 +650,24 @@ def test_commits_of_one_branch_stand_together() -> None:
     ]
     shown = [text for text in facts(*made) if "git commit" in text]
     assert shown == ["`git commit -m 7e00b6e` → ok: [utc-times 7e00b6e] Store 7e00b6e; 4f1c2aa Store 4f1c2aa"]
+
+
+def test_the_same_check_of_two_packages_stands_for_each_of_them() -> None:
+    def tested(package: str, number: int) -> tuple[Message, ...]:
+        told = f"> tide test /data/app/packages/{package}\nPASS clock\nAll tests passed ({number})"
+        return ran(f"cd packages/{package} && pnpm test", told)
+
+    one = digest(conversation(user("review the gauges"), tested("cli", 13), tested("worker", 23), says("Both pass.")))
+    assert texts(one, Section.COMMANDS) == [
+        "`pnpm test` (packages/worker) → ok: All tests passed (23)",
+        "`pnpm test` (packages/cli) → ok: All tests passed (13)",
+    ]
+
+
+def test_a_branch_whose_commits_nobody_pushed_or_that_has_diverged_says_so() -> None:
+    status = "On branch utc\nYour branch and 'origin/utc' have diverged,\nand have 6 and 5 different commits each."
+    commit = ran("git commit -am 'Store UTC'", "[utc 4f1c2aa] Store UTC\n 1 file changed")
+    one = digest(conversation(user("store UTC"), commit, ran("git status", status), says("Stored.")))
+    assert texts(one, Section.COMMANDS)[0] == (
+        "branch utc, have diverged, and have 6 and 5 different commits, no push seen"
+    )

@@ -366,7 +366,7 @@ def test_a_commit_of_a_branch_that_git_said_was_in_step_is_not_pushed() -> None:
 def test_a_log_with_a_graph_names_no_branch() -> None:
     log = ran("git log --oneline --graph", "* 5df1636 Store UTC\n* 9e00b6e Add a clock")
     facts = texts(digest(conversation(user("store the times in UTC"), STORE, COMMIT, log), 3_000), Section.COMMANDS)
-    assert "branch utc-times" in facts
+    assert "branch utc-times, no push seen" in facts
 
 
 def test_a_check_that_failed_since_it_passed_is_not_said_to_have_passed() -> None:
@@ -382,7 +382,7 @@ def test_what_the_user_runs_himself_shows_the_state_of_the_work_and_asks_nothing
     one = digest(conversation(user("store the times in UTC"), COMMIT, STORE, typed, shown), 3_000)
     assert texts(one, Section.PLAN) == []
     assert texts(one, Section.TASK)[0].startswith("Asked: store the times in UTC")
-    assert "branch main" in texts(one, Section.COMMANDS)
+    assert "branch main, no push seen" in texts(one, Section.COMMANDS)
 
 
 def test_a_file_outside_the_work_tree_makes_no_check_older() -> None:
@@ -413,7 +413,7 @@ def test_where_git_named_no_branch_the_records_do_and_that_no_commit_is_shown_is
 
     assert branch_in(STORE) == ["branch utc-times, no commit in these records"]
     assert branch_in(says("I only looked.")) == ["branch utc-times"]
-    assert branch_in(STORE, COMMIT)[0] == "branch utc-times"
+    assert branch_in(STORE, COMMIT)[0] == "branch utc-times, no push seen"
     for words in ("I committed that, go on", "the last commit is fine"):
         assert branch_in(STORE, user(words)) == ["branch utc-times"]
     asked = user("what does the page show once somebody makes a commit?")
@@ -464,7 +464,7 @@ def test_where_most_calls_name_another_work_tree_paths_are_as_seen_from_there_an
     messages = (user("set the clock"), edit, *looks, made, says("Set."))
     one = digest(conversation(*messages, cwd="/data/app"), 2_000)
     assert "clock.py — edited, in commit 4f1c2aa" in texts(one, Section.FILES)
-    assert f"branch tide in {tree}" in texts(one, Section.COMMANDS)
+    assert f"branch tide in {tree}, no push seen" in texts(one, Section.COMMANDS)
     assert texts(one, Section.PLAN) == []
 
 
