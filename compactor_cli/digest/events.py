@@ -137,7 +137,7 @@ def events(
     calls that a client never started.
     """
     directories = directories or directories_of(transcript)
-    reader = _EventReader(strip=directories.strip, directory=directories.working, is_act=is_act)
+    reader = _EventReader(strip=directories.strip, root=directories.root, directory=directories.working, is_act=is_act)
     for index in indices:
         message, record = transcript.messages[index], transcript.records[index]
         if not is_demonstration(record.value):
@@ -209,6 +209,7 @@ def results_of(events: Iterable[Event]) -> dict[int, Event]:
 @dataclass(slots=True, kw_only=True)
 class _EventReader:
     strip: Callable[[str], str]
+    root: Callable[[str], str]
     directory: str
     folder: str = ""  # where the shell is, as the record says
     value: Any = None  # the record itself
@@ -344,7 +345,7 @@ class _EventReader:
         folder = argument(arguments, _FOLDER_KEYS).rstrip("/") if kind in (ToolKind.COMMAND, ToolKind.EDIT) else ""
         folder = folder or (self.folder if kind is ToolKind.COMMAND else "")
         if folder not in ("", ".", self.directory):
-            whole = _cleaned(call.arguments, plain)
+            whole = _cleaned(call.arguments, lambda text: self.root(plain(text)))
             # A path that is whole is not one in that folder.
             is_whole = self.directory != "" and f"{self.directory}/" in command_of(whole)
             arguments = _from_directory(whole if is_whole else arguments, kind, folder)

@@ -21,12 +21,13 @@ class Directories(NamedTuple):
     of its calls name, or to which the session moved and stayed; empty where there is none. ``working``: that, else the
     one which the transcript's bookkeeping or its first messages name, as `_for_shells`; else empty. ``strip``: takes
     the prefix of the working directory off every path in a text, and that of the same tree in the home of somebody
-    else who went on with the session.
+    else who went on with the session. ``root``: writes all of its paths in a text as `_for_shells`.
     """
 
     working: str
     other: str
     strip: Callable[[str], str]
+    root: Callable[[str], str]
 
 
 def directories_of(transcript: Transcript) -> Directories:
@@ -37,7 +38,9 @@ def directories_of(transcript: Transcript) -> Directories:
     other = (_named_by_calls(transcript, first) or _moved_to(last, transcript, first)) if first else ""
     working = other or first
     strip = _stripper(working, last if named else working, transcript)
-    return Directories(_for_shells(working), other, strip)
+    shells = _for_shells(working)
+    root = (lambda text: text) if shells == working else _drive_stripper(working, f"{shells}/")
+    return Directories(shells, other, strip, root)
 
 
 def _stripper(working: str, last: str, transcript: Transcript) -> Callable[[str], str]:
@@ -119,8 +122,10 @@ def path_stripper(directory: str) -> Callable[[str], str]:
     return lambda text: lines.sub(shortened, text) if prefix in text else text
 
 
-def _drive_stripper(directory: str) -> Callable[[str], str]:
+def _drive_stripper(directory: str, prefix: str = "") -> Callable[[str], str]:
     """As `path_stripper`, for a directory on a drive; what is below it is written with `/`, itself as `_for_shells`.
+
+    ``prefix`` takes the place of the directory.
 
     Tools write either slash, also two of them, and the drive in either case, as `D:` or as shells do: `/d`, `/mnt/d`.
     """
@@ -134,8 +139,8 @@ def _drive_stripper(directory: str) -> Callable[[str], str]:
 
     def shortened(found: re.Match[str]) -> str:
         if found["below"] is None:
-            return "" if found[0][-1] in "\\/" else _for_shells(directory)
-        return found["below"].replace(found["slash"], "/")
+            return prefix if found[0][-1] in "\\/" else _for_shells(directory)
+        return prefix + found["below"].replace(found["slash"], "/")
 
     return lambda text: whole.sub(shortened, text) if names[-1] in text else text
 

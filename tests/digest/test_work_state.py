@@ -260,6 +260,19 @@ def test_a_command_that_names_the_work_tree_itself_is_one_of_the_work() -> None:
     assert "branch drift, no commit in these records" in texts(one, Section.COMMANDS)
 
 
+def test_a_whole_path_on_a_drive_is_none_below_the_folder_where_the_shell_is() -> None:
+    transcript = conversation(
+        user("Try the clock."),
+        call("Write", file_path="D:\\tide\\src\\cmd\\try.go", content="package main"),
+        answer("File created successfully"),
+        *ran("go run ./cmd && rm -rf D:/tide/src/cmd", "ok"),
+    )
+    places = ("D:\\tide", "D:\\tide", "D:\\tide", "D:\\tide\\src", "D:\\tide\\src")
+    named = zip(transcript.records, places, strict=True)
+    records = tuple(replace(record, value={"cwd": place}) for record, place in named)
+    assert texts(digest(replace(transcript, records=records)), Section.FILES) == ["src/cmd/try.go — created, deleted"]
+
+
 def test_a_file_that_was_edited_again_since_it_was_committed_is_known_by_both() -> None:
     added = ran("git add store.py && git commit -m x", "[main 4f1c2aa] x\n 1 file changed")
     one = digest(conversation(user("store the times in UTC"), STORE, added, CLOCK, STORE), 3_000)
