@@ -397,14 +397,15 @@ def standing_checks(
     """
     found: list[tuple[Run, tuple[FileOperation, ...]]] = []
     later: list[Run] = []
-    checks = [run for run in reversed(runs) if is_test(run.command) and not run.is_look]
+    checks = [run for run in reversed(runs) if is_test(f"{run.command} && {run.echoed}") and not run.is_look]
     failed = list(islice((run for run in checks if run.outcome is CommandOutcome.FAILED), MOST_CHECKS))
     passed = [(run, ()) for run in checks if run.outcome is CommandOutcome.OK]
     for run, known in islice((*passed, *before), MOST_CHECKS):
         if any(other.event > run.event and contains(other.key, run.key) for other in failed):
             continue
         is_narrow = bool(found) and selects_some(run.key.split())
-        if not is_narrow and (left := _not_run_again(run, later)):
+        is_own = is_test(run.command)  # and not what the hooks of a commit run
+        if is_own and not is_narrow and (left := _not_run_again(run, later)):
             found.append((replace(run, key=left), (*known, *covered_since(run, changes))))
         later.append(run)
     return found

@@ -210,9 +210,11 @@ def added_names(changes: Iterable[tuple[str, str]], path: str = "", *, with_loca
     for old, new in changes:
         if is_renamed(old, new):
             yield f"{old} → {new}"
-        before = {name for name, _ in _defined(old[:_MAX_NAMED_CHARS], names_headings)}
-        new_names = dict(_defined(new[:_MAX_NAMED_CHARS], names_headings))
-        added = {name: is_local for name, is_local in new_names.items() if name not in before}
+        before, after = (
+            dict(_defined(text[:_MAX_NAMED_CHARS], names_headings, names_code=not path.endswith(PROSE)))
+            for text in (old, new)
+        )
+        added = {name: is_local for name, is_local in after.items() if name not in before}
         only_local = with_locals or all(added.values())
         yield from (name for name, is_local in added.items() if only_local or not is_local)
 
@@ -249,10 +251,10 @@ def renamed_since(operations: Sequence[FileOperation]) -> dict[str, dict[str, st
 _CALLED = re.compile(r"(?<!def )(?<!func )(?<!function )\b([A-Za-z_$]\w{2,})(?=\()")
 
 
-def _defined(text: str, names_headings: bool) -> Iterator[tuple[str, bool]]:
+def _defined(text: str, names_headings: bool, *, names_code: bool = True) -> Iterator[tuple[str, bool]]:
     """The names that a text defines, each with whether it is a value within something."""
     for found in _definition().finditer(_FENCED.sub("", text) if names_headings else text):
-        if (name := found["name"]) and name not in _KEYWORDS:
+        if (name := found["name"]) and name not in _KEYWORDS and names_code:
             is_call = bool(found["call"]) and found["kind"] not in ("class", "type", "struct", "interface")
             yield (f"{name}()" if is_call else name), found["kind"] == "const" and found[0][0].isspace()
         elif name := found["set"] or (names_headings and found["head"]):

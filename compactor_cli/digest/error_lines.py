@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -323,6 +324,14 @@ def short(line: str, chars: int = MOST_LINE_CHARS) -> str:
 
 # A message is the same where lines above its place came or went.
 AT_LINE = pattern(r":\d+")
+
+
+@lru_cache(maxsize=1024)
+def failure_parts(line: str) -> tuple[frozenset[str], tuple[str, ...]]:
+    """The tests that an error line names, and what else it says, without numbers of lines."""
+    parts = (part.strip(f" {ELLIPSIS}") for part in AT_LINE.sub("", line).split(" · "))
+    messages = tuple(part for part in parts if part and not FAILED_NAME.match(part))
+    return frozenset(names_of_tests(line)), messages
 
 
 class TestOutput(NamedTuple):

@@ -18,6 +18,7 @@ from compactor_cli.digest.commands import (
     acting_part,
     asks_for_help,
     never_ran,
+    sent_words,
 )
 from compactor_cli.digest.commits import PUSHED
 from compactor_cli.digest.failures import OF_ONE_USE, fails_later, is_shown
@@ -88,12 +89,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     room = int(budget_tokens * (_CALLS_RATIO if ranked else 1.0))
     calls = [] if analysis.is_dialogue else call_items(analysis, room, token_cache, with_lookups=not ranked)
     if analysis.work.branch:
-        place = f" {words.within} {analysis.place}" if analysis.place else ""
-        ahead = f"{words.comma}{analysis.work.ahead}" if analysis.work.ahead else ""
-        is_local = analysis.work.commits and not (analysis.work.is_pushed or analysis.work.unpushed)
-        ahead += f"{words.comma}{words.no_push}" if is_local else ""
-        text = f"{words.branch} {analysis.work.branch}{place}{ahead}{_without_commit(analysis)}"
-        world.insert(0, Item(text=text, records=records_of((analysis.work.branch_record,))))
+        world.insert(0, _branch_item(analysis))
     if analysis.work.by_others:
         commit, record = analysis.work.by_others
         world.insert(0, Item(text=f"{words.by_others}{words.colon}{commit}", records=records_of((record,))))
@@ -101,6 +97,16 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     ranked_items = (*world[:_FIRST_CHANGES], *rest[:1], *world[_FIRST_CHANGES:], *calls, *rest[1:])
     offers = {item.text: item for item in (*carried, *reversed(ranked_items)) if item.text}
     return chosen(reversed(offers.values()), budget_tokens, token_cache)
+
+
+def _branch_item(analysis: Analysis) -> Item:
+    """The branch, with where it is, how far from the one it follows, and whether its commits were pushed."""
+    words, work = analysis.words, analysis.work
+    place = f" {words.within} {analysis.place}" if analysis.place else ""
+    is_local = work.commits and not (work.is_pushed or work.unpushed)
+    state = "".join(f"{words.comma}{part}" for part in (work.ahead, words.no_push if is_local else "") if part)
+    text = f"{words.branch} {work.branch}{place}{state}{_without_commit(analysis)}"
+    return Item(text=text, records=records_of((work.branch_record,)))
 
 
 def _with_commits_together(
@@ -178,7 +184,12 @@ def _is_of_removed(run: Run, removed: Mapping[str, int]) -> bool:
 
 def _is_overcome(run: Run, runs: Sequence[Run]) -> bool:
     """Whether a program that failed went well since, or what moves the work tree did by another command."""
-    if run.outcome is not CommandOutcome.FAILED or run.changes_world or is_test(run.command):
+    if run.outcome is not CommandOutcome.FAILED or is_test(run.command):
+        return False
+    if message := sent_words(run.command):
+        done = (one for one in runs if one.event > run.event and one.outcome is CommandOutcome.OK)
+        return any(sent_words(one.command) == message for one in done)
+    if run.changes_world:
         return False
     own = {*programs_of(run.command)}
     own |= _MOVES_WORK_TREE if own & _MOVES_WORK_TREE else frozenset()

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from functools import cache, lru_cache
+from functools import cache
 from itertools import chain, islice, takewhile
 from math import inf
 from operator import attrgetter
@@ -48,18 +48,18 @@ from compactor_cli.digest.commands import (
 from compactor_cli.digest.edits import PROSE, fixing_line
 from compactor_cli.digest.error_lines import (
     AT_LINE,
-    FAILED_NAME,
     TestOutput,
     conflicting_files,
     erring_files,
     error_line,
     failed_tests,
+    failure_parts,
     names_of_tests,
     only_counts,
     read_output,
 )
 from compactor_cli.digest.events import Event, EventKind
-from compactor_cli.digest.files import FileOperation
+from compactor_cli.digest.files import FileOperation, is_throwaway
 from compactor_cli.digest.shell import unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head, sentences
 from compactor_cli.digest.tools import FileAction
@@ -163,9 +163,10 @@ def find_errors(
     events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]
 ) -> tuple[ErrorRecord, ...]:
     """Every error of a command that does something, in order; what calls of services came to stands in Facts."""
-    acting = [run for run in runs if not run.is_look]
+    acting = [run for run in runs if not (run.is_look or _OF_BASELINE.search(run.command))]
     changes = [one for one in operations if not (one.action is FileAction.READ or one.is_try)]
     tries = [one for one in operations if one.is_try and one.action is not FileAction.READ]
+    gone = [one for one in operations if one.action in _TAKES_AWAY and is_throwaway(one.path)]
     newest: dict[tuple[str, str], ErrorRecord] = {}
     first_seen: dict[str, int] = {}
 
@@ -178,10 +179,9 @@ def find_errors(
     for number, run in enumerate(acting):
         if run.outcome is CommandOutcome.FAILED and run.line and not _SLIPS.search(run.line):
             later = acting[number + 1 : number + 1 + _MAX_LATER]
-            is_given_up = conflicting_files(run.line) and any("--abort" in other.key for other in later)
-            if is_given_up or (later and OF_ONE_USE.search(run.command)) or _came_to_it(run, later):
+            if _is_past(run, later, gone):
                 continue
-            names = _failure(run.line)[0] or {AT_LINE.sub("", run.line)}
+            names = failure_parts(run.line)[0] or {AT_LINE.sub("", run.line)}
             partly = _partly(run, later, changes)
             if (without := _from_gone(run, later, read)) is None:
                 newest |= partly
@@ -229,6 +229,13 @@ def _handed_on(run: Run, later: Sequence[Run], read: _Reader) -> dict[tuple[str,
     return {(run.key, run.line): _judged(run, later if done else (), done, (), read)}
 
 
+# What is run between putting the edits away and bringing them back shows how it was before them.
+_OF_BASELINE = pattern(
+    r"\bgit (?:-C \S+ )?stash(?: push)?\b(?! (?:pop|apply|list|show|drop))[^|]*(?:&&|;|\n)\s*(?!git\b)\S"
+)
+_TAKES_AWAY = (FileAction.DELETE, FileAction.MOVE)
+
+
 def _as_last_seen(newest: Mapping[tuple[str, str], ErrorRecord]) -> tuple[ErrorRecord, ...]:
     """The errors in order; of a check that fails again and names no test, what it says last is what is left."""
     unnamed = {
@@ -239,6 +246,15 @@ def _as_last_seen(newest: Mapping[tuple[str, str], ErrorRecord]) -> tuple[ErrorR
         last[key] = max(one.event, last.get(key, -1))
     left = (one for place, one in newest.items() if place not in unnamed or one.event == last[place[0]])
     return tuple(sorted((one for one in left if one.line), key=lambda one: one.event))
+
+
+def _is_past(run: Run, later: Sequence[Run], gone: Sequence[FileOperation]) -> bool:
+    """Whether nothing is left of a failure: a merge was given up, or it was of a script for one use, of one that is
+    ``gone``, or of what was missed on the way."""
+    is_given_up = conflicting_files(run.line) and any("--abort" in other.key for other in later)
+    of_one_use = later and OF_ONE_USE.search(run.command)
+    is_gone = any(one.event > run.event and one.path in run.command for one in gone)
+    return bool(is_given_up or of_one_use or is_gone) or _came_to_it(run, later)
 
 
 def _came_to_it(run: Run, later: Sequence[Run]) -> bool:
@@ -275,7 +291,8 @@ def _in_detail(run: Run, later: Sequence[Run], since: Sequence[FileOperation]) -
     """The error line of a run; of one that only counts, that of the next look at the same before anything changed."""
     end = since[0].event if since else inf
     looks = takewhile(lambda one: one.event < end, later) if only_counts(run.line) else ()
-    shown = (error_line(one.output) for one in looks if _runs(one, run) and places_in(one.output))
+    failed = (one for one in looks if one.outcome is not CommandOutcome.OK and places_in(one.output))
+    shown = (error_line(one.output) for one in failed if _runs(one, run))
     return next(shown, run.line)
 
 
@@ -296,13 +313,19 @@ def _explained(events: Sequence[Event], run: Run) -> str:
         if event.kind is EventKind.ASSISTANT:
             found = sentences(event.text) if _EXPLAINS.search(event.text) else ()
             is_near = is_next and number < _MAX_EXPLAINING - 1
-            of_it = (one for one in found if is_near or any(name in one for name in names))
+            of_it = (one for one in found if is_near or _names(one, names, run.line))
             if explained := next((one for one in of_it if _EXPLAINS.search(one) and not GUESS.search(one)), ""):
                 return explained
             is_next = False
     return ""
 
 
+def _names(sentence: str, programs: Collection[str], line: str) -> bool:
+    """Whether a sentence names a program, or quotes what stands in an error line."""
+    return any(name in sentence for name in programs) or any(name in line for name in _QUOTED.findall(sentence))
+
+
+_QUOTED = pattern(r"`([^`\n]{4,})`")
 GUESS = pattern(
     r"\b(?:might|may|could|probably|likely|possibl[ey]|perhaps|maybe|seems?|suggests?|I (?:think|suspect))\b|\?$",
     re.IGNORECASE,
@@ -313,17 +336,9 @@ GUESS = pattern(
 _Reader = Callable[[str], TestOutput]
 
 
-@lru_cache(maxsize=1024)
-def _failure(line: str) -> tuple[frozenset[str], tuple[str, ...]]:
-    """The tests that an error line names, and what else it says, without numbers of lines."""
-    parts = (part.strip(f" {ELLIPSIS}") for part in AT_LINE.sub("", line).split(" · "))
-    messages = tuple(part for part in parts if part and not FAILED_NAME.match(part))
-    return frozenset(names_of_tests(line)), messages
-
-
 def fails_alike(run: Run, other: Run) -> bool:
     """Whether two runs fail of the same test, or with the same message."""
-    (tests, messages), (other_tests, others) = _failure(run.line), _failure(other.line)
+    (tests, messages), (other_tests, others) = failure_parts(run.line), failure_parts(other.line)
     return not tests.isdisjoint(other_tests) or not (tests or set(messages).isdisjoint(others))
 
 
@@ -335,12 +350,12 @@ def _is_gone(run: Run, other: Run, read: _Reader) -> bool:
         # The same part of what it prints would show the failure again.
         is_shown = other.command == run.command and not is_test(run.command) and code_is_of_another(run.command)
         text = read(other.output).text if is_shown else ""
-        return bool(text) and not any(one in text for one in _failure(run.line)[1])
+        return bool(text) and not any(one in text for one in failure_parts(run.line)[1])
     if other.outcome is CommandOutcome.OK:
         return _runs(other, run) and not leaves_some(other)
     if not (is_test(run.command) or places_in(run.output)):
         return False
-    tests, messages = read(run.output).failing, _failure(run.line)[1]
+    tests, messages = read(run.output).failing, failure_parts(run.line)[1]
     if tests and not any(one.startswith("panic: ") for one in messages):
         failing = read(other.output).failing
         return bool(failing) and tests.isdisjoint(failing) and _runs(other, run)
@@ -374,13 +389,22 @@ def _from_outward(command: str) -> str:
 
 
 def _runs(other: Run, run: Run) -> bool:
-    """Whether a run, or what it says that it runs, is of a command or contains it, and not in a folder next to it."""
-    return contains(f"{other.key} && {other.echoed}", run.key) and not are_in_siblings(other.command, run.command)
+    """Whether a run, or what it says that it runs, is of a command or contains it, and not in a folder next to it.
+
+    Where a chain ends with tests and shows none of their results, what stands before them failed.
+    """
+    whole, (*before, last) = f"{other.key} && {other.echoed}", run.key.split(" && ")
+    is_before = bool(before) and _GO_TEST.match(last) and not _GO_RESULT.search(run.output)
+    parts = [part for part in before if is_test(part)] if is_before else []
+    return all(contains(whole, part) for part in parts or [run.key]) and not are_in_siblings(other.command, run.command)
+
+
+_GO_TEST, _GO_RESULT = pattern(r"go test\b"), pattern(r"^(?:ok|FAIL|---|\?|panic:)[ \t]", re.MULTILINE)
 
 
 def _from_gone(run: Run, later: Sequence[Run], read: _Reader) -> Sequence[Run] | None:
     """The later runs from the first without a failure; None where one ends with it, or shows a part of it again."""
-    own, messages, line = read(run.output), _failure(run.line)[1], AT_LINE.sub("", run.line)
+    own, messages, line = read(run.output), failure_parts(run.line)[1], AT_LINE.sub("", run.line)
     tests = left = own.failing
     # A test that panics of something else got further.
     is_gone, has_panicked = False, "panic: " in line
@@ -412,7 +436,7 @@ def _passed_in(run: Run, tests: Collection[str], read: _Reader) -> frozenset[str
 
 def _is_about(run: Run, change: FileOperation) -> bool:
     """Whether a change may have to do with a failure: of what a compiler found, it is in a file or has a word of it."""
-    found = () if _failure(run.line)[0] else places_in(run.output)
+    found = () if failure_parts(run.line)[0] else places_in(run.output)
     if not found or change.name in _MANIFESTS or any(change.name in line for line in found):
         return True
     words = {word for line in found for word in _WORD.findall(COMPILER_PLACE.split(line)[-1])}
@@ -425,7 +449,7 @@ _MANIFESTS = ("package.json", "pyproject.toml", "requirements.txt", "go.mod", "C
 
 def _is_of_another_test(run: Run, change: FileOperation) -> bool:
     """Whether a file of tests was changed, and others failed; helpers of tests have another name."""
-    tests = _failure(run.line)[0]
+    tests = failure_parts(run.line)[0]
     if not tests or not TEST_FILE.search(change.name) or change.name in run.output:
         return False
     return not any(test in text for test in tests for text in chain.from_iterable(change.replaced))
@@ -489,7 +513,12 @@ def _judged(
 def _sets_up(other: Run, run: Run) -> bool:
     """Whether a run that went well brought what another may have lacked."""
     brings = _SETS_UP.search(other.key) or (_TAKES_IN.search(other.key) if "git push" in run.key else None)
+    removed = _REMOVES.search(other.key)
+    brings = brings or (removed if removed and removed[1].strip("./") in run.output else None)
     return other.outcome is CommandOutcome.OK and other.key != run.key and brings is not None
+
+
+_REMOVES = pattern(r"\brm -\w*r\w* (\S*\w/\S+)")
 
 
 # What brings the commits of others, without which a push is turned down.

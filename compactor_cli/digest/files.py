@@ -298,6 +298,11 @@ def _as_known(path: str, known: Sequence[str]) -> str:
     return f"{above.pop()}/{path}" if len(above) == 1 else path
 
 
+def is_subagent(call: Event) -> bool:
+    """Whether a call sets somebody to work who may change files."""
+    return call.kind is EventKind.CALL and short_name(call.name) in _SUBAGENTS
+
+
 # Tools that answer with the report of somebody who may have changed files.
 _SUBAGENTS = REPORTING_TOOLS - {"webfetch", "fetch", "taskoutput"}
 _REVIEWS, _ABOUT_CHARS = re.compile(r"review|audit", re.IGNORECASE), 200

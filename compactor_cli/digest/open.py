@@ -18,6 +18,7 @@ from compactor_cli.digest.edits import PROSE, WRITING, debugging_lines, renamed_
 from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflict_region, conflicting_files, only_counts
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open
+from compactor_cli.digest.files import is_subagent, is_throwaway
 from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.messages import UserMessage
 from compactor_cli.digest.settled import is_yes_or_no
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
 
 
-_NAME_CHARS = 80
+# A name, and what a client says before the id of what it started.
+_NAME_CHARS, _STARTED_CHARS = 80, 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +82,7 @@ class _OpenItems:
             self._called(event)
         elif event.kind is EventKind.RESULT:
             if found := ATTACHMENTS.skill_folder.match(event.text):
-                self._load(found[1].rstrip("/").rpartition("/")[2], event.record)
+                self._load(re.split(r"[\\/]", found[1].rstrip("\\/"))[-1], event.record)
             if event.call >= 0:
                 self._answered(event, events[event.call])
         if event.kind in (EventKind.USER, EventKind.RESULT) and ATTACHMENTS.notice_sign in event.text:
@@ -124,7 +126,7 @@ class _OpenItems:
             self._load(name, call.record)
         # A command that takes long is put there by the client itself.
         may_be = call.tool is ToolKind.COMMAND or _argument(call, ATTACHMENTS.background_argument) == "True"
-        if may_be and (found := ATTACHMENTS.started.search(event.text[:_NAME_CHARS])):
+        if may_be and (found := ATTACHMENTS.started.search(event.text[:_STARTED_CHARS])):
             key = found[1]
             about = _argument(call, "description") or head(one_line(command_of(call.arguments)), _NAME_CHARS)
             # A look starts nothing, at what goes on or at anything else.
@@ -310,9 +312,11 @@ def _by_origin(analysis: Analysis) -> dict[str, dict[str, str]]:
     moved = {state.path: f" → {state.moved_to}" for state in analysis.files if state.moved_to}
     new = dict.fromkeys(work.found_new & work.found_changed, f" ({words.new_to_git})")
     edited = {end for state in analysis.files if state.is_changed for end in ends_of(state.path)}
-    found: dict[str, dict[str, str]] = {words.uncommitted: {}, words.unedited: {}, words.found_changed: {}}
+    # What a subagent edited no record may show.
+    unedited = words.uncommitted if any(map(is_subagent, analysis.events)) else words.unedited
+    found: dict[str, dict[str, str]] = {words.uncommitted: {}, unedited: {}, words.found_changed: {}}
     for path in work.uncommitted:
-        is_here = words.uncommitted if path in edited else words.unedited
+        is_here = words.uncommitted if path in edited else unedited
         origin = words.found_changed if path in work.found_changed else is_here
         found[origin][path] = f"{path}{moved.get(path, '')}{new.get(path, '')}"
     return found
@@ -323,6 +327,7 @@ def _tests_not_run(analysis: Analysis) -> dict[str, int]:
     without those that a command ran as scripts.
     """
     written = [one for one in analysis.operations if one.action in WRITING and TEST_FILE.search(one.path)]
+    written = [one for one in written if not is_throwaway(one.path)]
     there = {state.path for state in analysis.files if not (state.is_deleted or state.is_reverted)}
     first = next((one.event for one in written if one.path in there), None)
     if first is None:
@@ -453,12 +458,14 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         if region := next(filter(None, (conflict_region(analysis.events[at].text) for at in looks)), ""):
             state += f"{words.stop}`{region}`"
         return Item(text=f"{where}{MERGE_CONFLICT}{state}", records=records_of(error.records))
+    gone = {state.path for state in analysis.files if state.is_deleted}
     explained = words.quoted(opening(error.explained, _MAX_ENTRY_CHARS)) if error.explained else ""
     if error.status is Status.FAILING:
         is_check = is_test(error.command) and not NEVER_RAN.search(error.line)
         ending = f"— {explained or (words.failing if is_check else words.failed)}"
     elif error.status is Status.CHANGED_SINCE:
-        changed = f"{words.changed} {_listed(error.fixes[::-1], _MAX_PATHS)}"
+        there = [path for path in reversed(error.fixes) if path not in gone]
+        changed = f"{words.changed} {_listed(there, _MAX_PATHS)}" if there else words.failing
         state = changed if is_test(error.command) or COMPILER_PLACE.search(error.line) else words.failed
         ending = f"— {words.stop.join(filter(None, (state, explained)))}"
     elif error.other_way:
@@ -471,8 +478,7 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         sides = _taken_whole(error, analysis)
         error = replace(error, fixes=tuple(path for path in error.fixes if path not in sides))
         tried = f"{words.stop}{words.again} {_listed(error.tried[::-1], _MAX_STALE_PATHS)}" if error.tried else ""
-        line = f"{words.colon}`{error.fixing}`" if error.fixing else ""
-        gone = {state.path for state in analysis.files if state.is_deleted}
+        line = _line_of_fix(error.fixing, error.fixes, analysis)
         there = [path for path in reversed(error.fixes) if path not in gone]
         fixes = f"{_listed(there or error.fixes[::-1], _MAX_PATHS)}{_thrown_away(error.fixes, analysis)}"
         ending = f"→ {words.fixed} {fixes}{line}{tried}" if error.fixes else "→"
@@ -545,9 +551,22 @@ def fixed_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache)
 def _cause_item(cause: Cause, analysis: Analysis) -> Item:
     words = analysis.words
     edited = f" → {words.edited}{words.colon}{_listed(cause.edited, _MAX_PATHS)}" if cause.edited else ""
-    edited += _thrown_away(cause.edited, analysis) or (f"{words.colon}`{cause.fixing}`" if cause.fixing else "")
+    edited += _thrown_away(cause.edited, analysis) or _line_of_fix(cause.fixing, cause.edited, analysis)
     ending = edited or ("" if analysis.is_dialogue else f" — {words.unresolved}")
     return Item(text=f"{cause.text}{ending}", records=(cause.record,))
+
+
+def _line_of_fix(line: str, paths: Sequence[str], analysis: Analysis) -> str:
+    """The line that fixes something, after the file of several in which it is."""
+    if not line:
+        return ""
+    holding = (
+        one.name
+        for one in reversed(analysis.operations)
+        if one.path in paths and any(line in " ".join(new.split()) for _, new in one.replaced)
+    )
+    name = next(holding, "") if len({*paths}) > 1 else ""
+    return f"{analysis.words.stop}{name}{analysis.words.colon}`{line}`" if name else f"{analysis.words.colon}`{line}`"
 
 
 def _thrown_away(paths: Collection[str], analysis: Analysis) -> str:

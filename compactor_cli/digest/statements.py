@@ -439,7 +439,9 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
             fenced = not fenced
         elif _TAG_ALONE.fullmatch(line):
             heading, above, headings = "", [], []  # what stands in another element is under none of it
-        elif line.startswith("#") or (line.startswith("**") and line.endswith(("**", "**:", ":**"))):
+        elif line.startswith("#") or (
+            line.startswith("**") and line.endswith(("**", "**:", ":**")) and not _BOLD_SENTENCE.match(line)
+        ):
             level = len(line) - len(line.lstrip("#")) or _BOLD_LEVEL
             headings = [one for one in headings if one[0] < level]
             heading, is_bold, above = plain_line(line), line[0] == "*", []
@@ -526,7 +528,9 @@ _OF_ALL = re.compile(
 # A line in bold heads what is under any heading with marks.
 _BOLD_LEVEL = 7
 # How a paragraph begins that has a label in bold of its own: it is not under the one before it.
-_OWN_LABEL = re.compile(r"\*\*[^*\n]{2,60}(?::\*\*|\*\*:)\s+\S")
+_OWN_LABEL = re.compile(r"\*\*[^*\n]{2,60}(?:(?::\*\*|\*\*:)\s+\S|\*\*[^*\n]*[:\uff1a]$)")
+# A bold line that says something heads nothing.
+_BOLD_SENTENCE = re.compile(r"\*\*(?:[^*\n]+ ){6,}[^*\n]+[.!?]\*\*$")
 _BOLD_NUMBER = re.compile(r"\*\*\d{1,2}[.)] \S")
 # What stands between the head of a table and its rows.
 _TABLE_RULE = re.compile(r"\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-+:?)?")

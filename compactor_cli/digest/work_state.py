@@ -69,9 +69,12 @@ def _outside(states: Sequence[FileState]) -> Callable[[str], bool]:
 
 
 def _changes_inside(operations: Sequence[FileOperation], states: Sequence[FileState]) -> list[FileOperation]:
-    """What changed files of the work tree."""
+    """What changed files of the work tree; not those that were made here and are gone again."""
     is_outside = _outside(states)
-    return [one for one in operations if one.action is not FileAction.READ and not is_outside(one.path)]
+    made = {one.path for one in operations if one.action is FileAction.CREATE and not one.is_rewrite}
+    gone = {state.path for state in states if state.is_deleted and state.path in made}
+    changes = (one for one in operations if one.action is not FileAction.READ and one.path not in gone)
+    return [one for one in changes if not is_outside(one.path)]
 
 
 def _elsewhere(runs: Sequence[Run], states: Sequence[FileState], directory: str) -> dict[int, str]:

@@ -54,6 +54,21 @@ def test_skills_and_what_still_runs_are_stated() -> None:
     ]
 
 
+def test_what_a_client_says_before_the_id_of_what_it_started_hides_it_not() -> None:
+    said = f"Async agent launched successfully. (This result is {'internal, ' * 15}so never quote it.)\nagentId: a1b2c3"
+    asked = {"description": "Look at the history", "prompt": "Look.", "run_in_background": True}
+    task = call("Agent", "t", **asked), answer(said, "t")
+    assert plan(conversation(user("Review it."), task, says("It runs."))) == [
+        'In the background, not seen to end: "Look at the history" (a1b2c3)'
+    ]
+
+
+def test_a_skill_in_a_folder_on_a_drive_has_its_name() -> None:
+    loaded = user("Base directory for this skill: C:\\Users\\mei\\.claude\\skills\\review\n\n# Review")
+    asked = call("Skill", "s", skill="review"), answer("Launching skill: review", "s")
+    assert skills(conversation(user("Review it."), asked, loaded, says("I review it."))) == ["Skills loaded: review"]
+
+
 def test_a_skill_that_is_not_there_is_not_loaded() -> None:
     unknown = call("Skill", "s", skill="commit"), answer("Unknown skill: commit", "s", is_error=True)
     assert skills(conversation(*TALK, unknown)) == skills(conversation(*TALK))

@@ -155,3 +155,8 @@ def test_the_line_that_fixes_a_test_stands_in_that_test_where_it_was_edited() ->
 def test_a_comment_in_code_that_prose_shows_is_no_heading() -> None:
     text = "# Gauges\n\n```bash\n# Must print OK\nmake check\n```\n\n## Pumps\n"
     assert [*added_names([("", text)], "plan.md")] == ["Gauges", "Pumps"]
+
+
+def test_prose_defines_nothing_but_headings() -> None:
+    text = "## The clock\n\nIt is of the\ntype instead of a\nfunction of time."
+    assert [*added_names([("", text)], "docs/clock.md")] == ["The clock"]

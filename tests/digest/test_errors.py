@@ -1406,3 +1406,40 @@ def test_the_line_that_tells_why_counts_and_not_one_around_it() -> None:
     git = "warning: could not open directory 'src/': No such file or directory\nfatal: pathspec 'a.go' did not match"
     assert error_line(git) == "fatal: pathspec 'a.go' did not match"
     assert error_line('{\n  "advisories": {\n    "high": 3\n  },\n  "dependencies": 339\n}') == ""
+
+
+def test_what_fails_while_the_edits_are_put_away_is_none_of_the_work() -> None:
+    line = "docs/tide.md:4:121 error MD013/line-length Line length"
+    before = ran("git stash && npx markdownlint-cli2 docs/tide.md; git stash pop", line, is_error=True)
+    assert shown(EDIT, before) == (["Not committed: src/a.py"], [])
+    vet = ran("go vet ./...", "clock.go:4:1: possible misuse of unsafe.Pointer", is_error=True)
+    passed = ran("git stash; go vet ./...; git stash pop", "Dropped refs/stash@{0}")
+    assert shown(vet, passed)[0] == [
+        "`go vet ./...`: clock.go:4:1: possible misuse of unsafe.Pointer — failing when last run"
+    ]
+
+
+def test_of_a_chain_whose_tests_did_not_run_what_stands_before_them_has_to_pass() -> None:
+    chain = ran("go vet ./... && go test ./tide/...", "clock.go:4:1: misuse of unsafe.Pointer", is_error=True)
+    tests = ran("go test ./tide/...", "ok  \ttide\t0.1s")
+    assert shown(chain, tests)[1] == []
+    assert shown(chain, ran("go vet ./... && go test ./tide/...", "ok  \ttide\t0.1s"))[1] != []
+
+
+def test_what_was_removed_is_why_a_check_passed_that_named_it() -> None:
+    failed = ran("bun test src/", "error: Cannot find module 'next' from 'tmp/clones/a.test.ts'\n1 fail", is_error=True)
+    (fixed,) = shown(failed, ran("rm -rf tmp/clones/", ""), ran("bun test src/", " 12 pass\n 0 fail"))[1]
+    assert fixed.endswith("→ passed after `rm -rf tmp/clones/`")
+
+
+def test_a_script_for_a_try_that_is_gone_leaves_no_error() -> None:
+    script = (call("Write", "w", file_path="/tmp/try_test.go", content="package main"), answer("ok", "w"))
+    failed = ran("go run /tmp/try_test.go", "go: cannot run *_test.go files (/tmp/try_test.go)", is_error=True)
+    assert shown(script, failed, ran("mv /tmp/try_test.go /tmp/try.go && go run /tmp/try.go", "42")) == ([], [])
+
+
+def test_the_line_that_fixed_an_error_stands_with_its_file_where_several_were_edited() -> None:
+    one = (call("Edit", "1", file_path="src/a.py", old_string="x", new_string="bad = str(tide)"), answer("ok", "1"))
+    other = (call("Edit", "2", file_path="src/b.py", old_string="y", new_string="z"), answer("ok", "2"))
+    passed = ran("pytest tests/test_a.py::test_one", "1 passed")
+    assert shown(FAILED, one, other, passed)[1][0].endswith("→ fixed by src/{b.py, a.py}; a.py: `bad = str(tide)`")

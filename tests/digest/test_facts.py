@@ -671,3 +671,9 @@ def test_a_branch_whose_commits_nobody_pushed_or_that_has_diverged_says_so() -> 
     assert texts(one, Section.COMMANDS)[0] == (
         "branch utc, have diverged, and have 6 and 5 different commits, no push seen"
     )
+
+
+def test_a_commit_that_was_made_since_does_not_stand_as_failed() -> None:
+    message = "git commit -m 'Store UTC'"
+    failed = ran(f"git add . && {message} && git status", "Exit code 1", is_error=True)
+    assert not any("failed" in text for text in facts(failed, ran(message, "[main 1a2b3c4] Store UTC")))

@@ -404,3 +404,19 @@ def test_stars_in_code_are_no_emphasis() -> None:
         statements.plain_line("**Note**: it writes `**Action**: new file` now")
         == "Note: it writes `**Action**: new file` now"
     )
+
+
+def test_a_bold_sentence_heads_nothing_and_a_bold_label_ends_the_one_before_it() -> None:
+    answer = "**Short answer: it can be done, but the shells made the opposite choice.**"
+    text = f"{answer}\n\nIt breaks in two ways:\n1. Enter repaints\n2. clocks go stale"
+    led = "It breaks in two ways:"
+    assert [(one, lead) for one, _, lead in statements.statements_of(text)] == [
+        (answer.strip("*"), ""),
+        ("1. Enter repaints", led),
+        ("2. clocks go stale", led),
+    ]
+    text = "**Current Behavior:**\n- the link stays\n\n**Delete Flow** (of the clock):\n- takes the file"
+    assert [(one, lead) for one, _, lead in statements.statements_of(text)] == [
+        ("the link stays", "Current Behavior:"),
+        ("takes the file", "Delete Flow (of the clock):"),
+    ]

@@ -613,3 +613,22 @@ def test_the_checks_that_a_request_names_are_open_until_they_are_run() -> None:
     run = (*ran("npm run lint:fix", "ok"), *ran("cd app && npm run test 2>&1 | tail -3", "3 passed"))
     assert left(STORE, *run) == ["Asked for as a check and not run: `npm run dev`"]
     assert left(STORE, *run, ran("npm run dev", "listening")) == []
+
+
+def test_a_file_that_was_made_and_is_gone_again_makes_no_check_older() -> None:
+    trial = (call("Write", "t", file_path="src/try_test.py", content="x = 1"), answer("ok", "t"))
+    assert is_open(STORE, TESTS, trial, ran("python src/try_test.py; rm src/try_test.py", "1")) == []
+    throwaway = (call("Write", "t", file_path="/tmp/try_test.py", content="x = 1"), answer("ok", "t"))
+    assert is_open(STORE, TESTS, throwaway) == []
+
+
+def test_what_the_hook_of_a_commit_runs_is_a_check_after_the_newest_edits() -> None:
+    hook = "$ pytest -x\n12 passed in 1s\n[main 1a2b3c4] Set the clock\n 1 file changed"
+    assert is_open(STORE, TESTS, CLOCK, ran("git add clock.py store.py && git commit -m 'Set the clock'", hook)) == []
+
+
+def test_where_a_subagent_may_have_edited_it_nothing_is_called_changed_by_no_edit() -> None:
+    task = (call("Agent", "a", description="Fix it", prompt="Fix it."), answer("Both are fixed.", "a"))
+    status = ran("git status --short", " M page.py\n M store.py")
+    assert is_open(STORE, task, status) == ["Not committed: store.py, page.py"]
+    assert is_open(STORE, status)[-1] == "Changed by no edit here, not committed: page.py"
