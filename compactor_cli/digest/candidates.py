@@ -29,7 +29,7 @@ from compactor_cli.digest.tools import (
     parameters,
     short_name,
 )
-from compactor_cli.formats.client_signs import ATTACHMENTS
+from compactor_cli.formats.client_signs import ATTACHMENTS, started_id
 from compactor_cli.model.patterns import pattern
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
         lines = list(islice(answered, _MAX_ANSWER_LINES + 1))
         text = _BETWEEN_LINES.join(lines)
         is_short = len(lines) <= _MAX_ANSWER_LINES and len(text) <= _MAX_ANSWER_CHARS
-        if not is_short or is_noise(text) or ATTACHMENTS.started.search(text):
+        if not is_short or is_noise(text) or started_id(text):
             continue
         label = analysis.labels[number].text
         if text not in label:
@@ -255,7 +255,7 @@ def _report_words(event: Event) -> str:
     is_report = event.is_report or (event.kind is EventKind.RESULT and short_name(event.name) in REPORTING_TOOLS)
     if not is_report or event.is_error or ATTACHMENTS.of_command in event.text:
         return ""
-    if not event.is_report and ATTACHMENTS.started.search(event.text):
+    if not event.is_report and started_id(event.text):
         return ""  # it reports later
     text = re.sub(r"^<(\w+)>(?:\w+</\1>)?$|^</\w+>$", "", event.text, flags=re.MULTILINE).strip()
     if len(text) < (_MIN_MESSAGE_CHARS if event.call < 0 else _MIN_REPORT_CHARS):

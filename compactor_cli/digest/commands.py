@@ -23,7 +23,7 @@ from compactor_cli.digest.noise import may_have
 from compactor_cli.digest.shell import QUOTED, SHORTENS, segments, unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head
 from compactor_cli.digest.tools import ToolKind, command_of
-from compactor_cli.formats.client_signs import ATTACHMENTS, EXIT_CODE_WORDS, background_id, exit_code
+from compactor_cli.formats.client_signs import ATTACHMENTS, EXIT_CODE_WORDS, background_id, exit_code, started_id
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
@@ -270,8 +270,8 @@ def _ends(events: Sequence[Event]) -> dict[int, Event]:
     results, started = results_of(events), dict[str, int]()
     for number, result in tuple(results.items()):
         call = events[number]
-        if call.tool is ToolKind.COMMAND and (found := ATTACHMENTS.started.search(result.text[:_EDGE_CHARS])):
-            started[found[1]] = number
+        if call.tool is ToolKind.COMMAND and (key := started_id(result.text)):
+            started[key] = number
             del results[number]
         elif call.name in ATTACHMENTS.look_tools and ATTACHMENTS.ended.search(result.text):
             begun = started.get(background_id(call.arguments), number)

@@ -41,7 +41,6 @@ from compactor_cli.digest.tools import (
 )
 from compactor_cli.formats.client_signs import (
     ABOUT_CALL,
-    ATTACHMENTS,
     NEVER_STARTED,
     OBSERVATION,
     PRUNED_OUTPUT,
@@ -56,6 +55,7 @@ from compactor_cli.formats.client_signs import (
     is_unmarked_refusal,
     reply_to_report,
     reported_words,
+    started_id,
     subagent_parts,
     team_messages,
     without_reports,
@@ -376,8 +376,8 @@ class _EventReader:
         text = "" if result.text == PRUNED_OUTPUT else self._clean(result.text)
         if short_name(name) in REPORTING_TOOLS:  # what clients add: how to resume the subagent, and what it used
             text = _ABOUT_REPORT.split(text, maxsplit=1)[0].rstrip()
-            if begun := ATTACHMENTS.started.search(text):
-                self.begun[begun[1]] = call
+            if begun := started_id(text):
+                self.begun[begun] = call
         text = without_removed(without_gutters(unfolded(text), surely=tool is ToolKind.READ))
         of_client = call >= 0 and is_of_client(tool, name, self.found[call].arguments)
         if of_client:

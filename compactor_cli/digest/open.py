@@ -27,7 +27,7 @@ from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, head, 
 from compactor_cli.digest.tools import FileAction, ToolKind, command_of, skill_read
 from compactor_cli.digest.wants import newest_request, verifying_commands
 from compactor_cli.digest.work_state import ends_of
-from compactor_cli.formats.client_signs import ATTACHMENTS, background_id
+from compactor_cli.formats.client_signs import ATTACHMENTS, background_id, started_id
 from compactor_cli.group.todos import State as State
 from compactor_cli.group.todos import Todo as Todo
 from compactor_cli.model.patterns import pattern
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
 
 
-# A name, and what a client says before the id of what it started.
-_NAME_CHARS, _STARTED_CHARS = 80, 400
+_NAME_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +125,7 @@ class _OpenItems:
             self._load(name, call.record)
         # A command that takes long is put there by the client itself.
         may_be = call.tool is ToolKind.COMMAND or _argument(call, ATTACHMENTS.background_argument) == "True"
-        if may_be and (found := ATTACHMENTS.started.search(event.text[:_STARTED_CHARS])):
-            key = found[1]
+        if may_be and (key := started_id(event.text)):
             about = _argument(call, "description") or head(one_line(command_of(call.arguments)), _NAME_CHARS)
             # A look starts nothing, at what goes on or at anything else.
             only_looks = call.tool is ToolKind.COMMAND and is_look(command)

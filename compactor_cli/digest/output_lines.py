@@ -26,7 +26,7 @@ from compactor_cli.digest.salience import Scores, shortened
 from compactor_cli.digest.statements import MAX_CHARS, Statement, StatementForm
 from compactor_cli.digest.tools import REPORTING_TOOLS, FileAction, ToolKind, is_lookup, is_own, short_name
 from compactor_cli.digest.wants import newest_request
-from compactor_cli.formats.client_signs import ATTACHMENTS
+from compactor_cli.formats.client_signs import started_id
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
@@ -133,7 +133,7 @@ class _Sources:
             return True
         if event.call in self._undone and (line.endswith(":") or not event.text.lstrip().startswith(line)):
             return True
-        if short_name(event.name) in REPORTING_TOOLS and ATTACHMENTS.started.search(event.text):
+        if short_name(event.name) in REPORTING_TOOLS and started_id(event.text):
             return True  # it reports later
         # Facts has what came of what a service did, and its answer repeats what was sent.
         return event.tool is ToolKind.OTHER and not is_lookup(event.name) and JSON_MEMBER.match(line) is not None
@@ -147,7 +147,7 @@ class _Sources:
         # What a check printed that passed tells no more than that it did.
         if event.call in self._passed or line in self._analysis.progress:
             return True
-        if is_result and (ATTACHMENTS.started.search(line) or PATH_ALONE.fullmatch(line.strip("•*-'\", "))):
+        if is_result and (started_id(line) or PATH_ALONE.fullmatch(line.strip("•*-'\", "))):
             return True  # the path of a listing alone is for the index of names
         return bool(_PREAMBLE.match(line)) or is_import(_PLACE.sub("", line) if ":" in line else line)
 

@@ -125,7 +125,7 @@ class Attachments(NamedTuple):
 
     ``skill_tool`` loads a skill, of whose folder (``skill_folder``, group 1) a result tells; others read its file
     (``skill_file``, group 1 its name) outside of the working directory. A call with
-    ``background_argument`` starts work whose id is in its result (``started``); ``look_tools`` look at it: a result
+    ``background_argument`` starts work whose id is in its result (`started_id`); ``look_tools`` look at it: a result
     ``of_command`` is no report. It is over when one is ``ended``, when a ``notice`` (id and status) says so, or by one
     of ``stop_tools``. The first of ``plan_tools`` enters the mode in which nothing is changed, the second leaves it.
     """
@@ -134,7 +134,6 @@ class Attachments(NamedTuple):
     skill_folder: re.Pattern[str] = pattern(r"\ABase directory for this skill: (\S+)")
     skill_file: re.Pattern[str] = pattern(r"[~/].*/skills/(?:[^/]+/)*?([^/]+)/(?:SKILL\.md|references/.*)")
     background_argument: str = "run_in_background"
-    started: re.Pattern[str] = pattern(r"\b(?:agentId: |background with ID: |Process running with session ID )(\w+)")
     notice_sign: str = "-id>"
     notice: re.Pattern[str] = pattern(r"<(?:task|agent)-id>(\w+)</.*?<status>(\w+)</status>", re.DOTALL)
     look_tools: tuple[str, ...] = ("TaskOutput", "AgentOutputTool", "BashOutput", "write_stdin")
@@ -178,6 +177,17 @@ def background_id(arguments: Mapping[str, Any] | str) -> str:
     given = {} if isinstance(arguments, str) else arguments
     found = (given.get(key) for key in ("task_id", "bash_id", "shell_id", "session_id"))
     return next((str(one) for one in found if isinstance(one, str | int) and one != ""), "")
+
+
+def started_id(result: str) -> str:
+    """The id of the work that a result says was put in the background; empty where it says none."""
+    start = result[:_STARTED_CHARS]
+    found = _STARTED.search(start) if "ID " in start or "Id: " in start or "ID: " in start else None
+    return found[1] if found else ""
+
+
+_STARTED = pattern(r"\b(?:agentId: |background with ID: |Process running with session ID )(\w+)")
+_STARTED_CHARS = 400
 
 
 # Records of a subagent in the session that started it: Claude Code's own ones, those that report its progress, and
