@@ -229,6 +229,8 @@ _FINDS_NOTHING = re.compile(
 )
 
 
+# Bytes of a file, as `xxd` and `hexdump` show them.
+_HEX_DUMP = re.compile(r"[0-9a-f]{8}: (?:[0-9a-f]{2,4} ){2,}")
 # A line of an object in JSON, over several lines.
 JSON_MEMBER = re.compile(r'\s*(?:• )?"[\w-]+": ?(?:".*",?|[\[{]|[\w.-]+,?)\s*$')
 
@@ -239,6 +241,8 @@ def is_noise(text: str) -> bool:
         return True
     if len(text) < _EXIT_CHARS and exit_code().fullmatch(text):
         return True  # the outcome of the command says so
+    if text[8:10] == ": " and _HEX_DUMP.match(text):
+        return True
     is_ascii, shape = text.isascii(), text.encode("ascii", "ignore").translate(_SHAPES, _BLANKS)
     letters, has_letter = shape.count(b"a") + shape.count(b"0"), b"a" in shape
     if not is_ascii and (letters * 5 < len(text) * 2 or not has_letter):

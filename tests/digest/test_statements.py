@@ -20,6 +20,7 @@ from compactor_cli.digest import noise, statements
         *("...30695 bytes truncated...", "... [19966 characters truncated] ...", "… 72 more lines truncated …"),
         *("[File: /harbour/gauge.py (90 lines total)]", "(40 more lines above)", "<returncode>0</returncode>"),
         "<command with shellId: 30 is still running after 30 seconds. Use read_bash to wait for more output>",
+        "00000000: 3834 303a 0909 0945 7870 6563 7465 6453  840:...ExpectedS",
     ],
 )
 def test_noise(text: str) -> None:
