@@ -264,6 +264,8 @@ def _cause_in(pieces: Sequence[str]) -> str:
             taken = [*taken, ELLIPSIS] if _ENTRY.match(piece) else taken
             break
         taken = [*taken, piece]
+    while taken[-1].endswith(COLONS):  # it leads what is not shown
+        taken = taken[:-1]
     fixes = (one for one in pieces[first + len(taken) :] if _NAMES_FIX.match(one) and not one.endswith(COLONS))
     fix = next((one for one in fixes if len(one) <= _MAX_FIX_CHARS and not _UNSURE.search(one)), "")
     return f"{' '.join(taken)}{GAP}{fix}" if fix else " ".join(taken)

@@ -49,6 +49,12 @@ _CORRECTION = pattern(
     r"|(?:again,? )?(?:[\w-]+ ){1,6}(?:is|was|are)(?:(?: not|n'?t) (?:correct|right|true)| wrong| incorrect)\b)",
     re.IGNORECASE,
 )
+# That it is too much.
+_IS_TOO_MUCH = pattern(
+    r"\b(?:is|are|seems?|feels?|looks?)\b[^.!?\n]{0,20}\btoo (?:much|heavy|complex|complicated|early|big|verbose)\b"
+    r"|\bover-?(?:engineer|complicat)\w*|\boverkill\b",
+    re.IGNORECASE,
+)
 # That the user threw it away himself.
 _UNDID = pattern(
     r"\bI(?:'ve| have| just)? (?:undid|undone|revert(?:ed)?|rolled back|discarded|threw away|thrown away|reset|removed)"
@@ -80,7 +86,9 @@ _FAILURE = pattern(
     r"|还是[不没]|没(?:有用|用|生效)|\b(?:annoying|fgs|wtf|a+rgh+)\b|^\s*(?:error|fatal|--- fail)\b",
     re.IGNORECASE | re.MULTILINE,
 )
-_IS_OTHER = pattern(r"\W*(?:(?:this is )?unrelated|separately|another (?:thing|topic)|by the way|btw)\b", re.IGNORECASE)
+_IS_OTHER = pattern(
+    r"\W*(?:also\b|(?:this is )?unrelated|separately|another (?:thing|topic)|by the way|btw)\b", re.IGNORECASE
+)
 # Where it has fewer words that carry meaning, it is about the newest report; words that begin alike are one word.
 _MIN_NAMING, _BEGINNING = 5, 5
 # What the user adds to an explanation does not doubt it.
@@ -278,7 +286,7 @@ _PROSE = (StatementForm.SENTENCE, StatementForm.ITEM, StatementForm.ROW)
 
 def takes_back(words: str, before: str) -> bool:
     """Whether a message of the user takes back what stands before it; one that asks back leaves it open."""
-    if len(words) <= _MAX_CORRECTION_CHARS and _UNDID.search(words):
+    if len(words) <= _MAX_CORRECTION_CHARS and (_UNDID.search(words) or _IS_TOO_MUCH.search(words)):
         return True
     if any(mark in words for mark in QUESTION_MARKS):
         # Where it asks something else after that, how it begins counts.

@@ -236,25 +236,6 @@ def sentences(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def unwrapped(text: str) -> str:
-    """A document in Markdown with each paragraph and each entry of a list on one line."""
-    lines: list[str] = []
-    fenced = False
-    for raw in text.split("\n"):
-        line = raw.strip()
-        is_own = fenced or _ITEM.match(line) or line.startswith(("#", "|", ">", "```", "---"))
-        if lines and line and not is_own and _WRAPS.match(lines[-1]):
-            lines[-1] += f" {line}"
-        else:
-            lines.append(raw.rstrip())
-        fenced ^= line.startswith("```")
-    return "\n".join(lines)
-
-
-# A line that may go on in the next: no heading, table or fence, nor what introduces a list.
-_WRAPS = re.compile(r"(?![ \t]*(?:[#|>]|```|---)).*[^:\uff1a|]\Z")
-
-
 def without_end(text: str, is_left_out: Callable[[str], bool]) -> str:
     """A text without the sentences of some kind at its end; empty where it has no other."""
     stated = list(dropwhile(is_left_out, reversed(sentences(text) or (text,))))
@@ -420,64 +401,120 @@ _COMPLETED_BELOW = re.compile(r"\b(?:to|will|should|must)\s*[:\uff1a]$")
 def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
     """The statements of a spoken text in order, with their form and what they stand under.
 
-    Headings, lines that introduce a list, and the head of a table are no statements of their own but the lead of what
-    follows. An entry of a list leads what stands further in below it, and the sentences after its first.
+    Headings, lines that introduce a list or the line below them, and the head of a table are no statements of their own
+    but the lead of what follows. An entry of a list leads what stands further in below it, and the sentences after its
+    first.
     """
-    fenced, heading, is_bold, columns = False, "", False, ""
-    above: list[tuple[int, str]] = []  # what leads lines of a larger indent than this, the innermost last
-    headings: list[tuple[int, str]] = []  # each with its level, the innermost last
+    outline = _Outline()
     lines = _with_labels(text)
     for raw, below in zip_longest(lines, lines[1:], fillvalue=""):
-        line = raw.strip()
-        if fenced and not line.startswith("```"):
-            yield raw.rstrip(), StatementForm.CODE, _lead(heading, above)
-            continue
+        yield from outline.read(raw, below)
+
+
+class _Outline:
+    """Where a line of a text stands: in a fence, under which heading, in which list.
+
+    ``above``: what leads lines of a larger indent than this, the innermost last; ``headings``: each with its level, the
+    innermost last. ``introduces``: whether the line before introduces something; ``columns``: the head of a table.
+    """
+
+    def __init__(self) -> None:
+        self.fenced = self.is_bold = self.introduces = False
+        self.heading = self.columns = ""
+        self.above: list[tuple[float, str]] = []
+        self.headings: list[tuple[int, str]] = []
+
+    def read(self, raw: str, below: str) -> Iterator[tuple[str, StatementForm, str]]:
+        """The statements of the next line, which ``below`` follows."""
+        line, above = raw.strip(), self.above
+        if self.fenced and not line.startswith("```"):
+            yield raw.rstrip(), StatementForm.CODE, self.lead()
+            return
         indent = len(raw) - len(raw.lstrip())
         while above and above[-1][0] >= indent:
             above.pop()
+        introduced = above[-1:] if self.introduces else []
+        self.introduces = False
+        if line.startswith("|"):
+            yield from self._row(line, below)
+            return
+        self.columns = ""
         if line.startswith("```"):
-            fenced = not fenced
+            self.fenced = not self.fenced
         elif _TAG_ALONE.fullmatch(line):
-            heading, above, headings = "", [], []  # what stands in another element is under none of it
-        elif line.startswith("#") or (
-            line.startswith("**") and line.endswith(("**", "**:", ":**")) and not _BOLD_SENTENCE.match(line)
-        ):
-            level = len(line) - len(line.lstrip("#")) or _BOLD_LEVEL
-            headings = [one for one in headings if one[0] < level]
-            heading, is_bold, above = plain_line(line), line[0] == "*", []
-            # What numbered headings stand under says of what kind they are: how grave, of which part.
-            outer = headings[-1][1] if headings and _NUMBER.match(heading) else ""
-            # What stands under one of several, an option or a step, is of that one; of a proposal nothing is done yet.
-            qualifying = () if _OF_ALL.match(heading) else (above for _, above in reversed(headings))
-            outer = outer or next(filter(_QUALIFIES.match, qualifying), "")
-            headings.append((level, heading))
-            heading = "\n".join(filter(None, (outer, heading)))
-        elif line.startswith("|"):
-            row = plain_line(line)
-            if row and _TABLE_RULE.fullmatch(below.strip()):
-                # Of two columns with a word each the rows show themselves what they are.
-                columns = row if row.count(" | ") > 1 or len(row.split()) > 3 else ""
-            elif row:
-                yield row, StatementForm.ROW, "\n".join(filter(None, (_lead(heading, above), columns)))
-            continue
+            # What stands in another element is under none of it.
+            self.heading, self.above, self.headings = "", [], []
+        elif line.startswith("#") or (_IS_BOLD.match(line) and not _BOLD_SENTENCE.match(line)):
+            self._head(line)
         elif _ITEM.match(raw):
-            yield from _entry(line, indent, heading, above)
+            # Below an entry with a number, entries with a mark of the same indent are a list of its own.
+            is_numbered = _NUMBER.match(line) is not None
+            while is_numbered and above and above[-1][0] == indent - _HALF:
+                above.pop()
+            is_head = is_numbered and len(below) - len(below.lstrip()) == indent and _BULLET.match(below.lstrip())
+            yield from self._entry(line, indent - _HALF * bool(is_head))
         elif line.startswith("**") and (_ITEM.match(below) or _BOLD_NUMBER.match(line)) and not line.endswith(COLONS):
             # As the entries of a list of which each has a list, or words, of its own.
             above.clear()
-            yield from _entry(plain_line(line), indent - 1, heading, above)
+            yield from self._entry(plain_line(line), indent - 1)
         else:
             # A line that introduces a list leads entries of its own indent; a sentence ends that, a quotation does not.
             while above and above[-1][0] >= indent - (not line.startswith(">")):
                 above.pop()
-            if is_bold and _OWN_LABEL.match(line):
-                heading = ""
+            if self.is_bold and _OWN_LABEL.match(line):
+                self.heading = ""
             pieces, lead = _introduced(plain_line(line), below)
-            yield from ((piece, StatementForm.SENTENCE, _lead(heading, above)) for piece in pieces)
+            led = self.lead([*above, *(one for one in introduced if one not in above)])
+            yield from ((piece, StatementForm.SENTENCE, led) for piece in pieces)
             above += [(indent - 1, lead)] if lead else []
-        columns = ""
+            self.introduces = bool(lead) and not _SHOWS.match(lead)
+
+    def lead(self, above: Sequence[tuple[float, str]] | None = None) -> str:
+        """What the next statement stands under, a line each."""
+        above = self.above if above is None else above
+        outer = above[-2][1] if len(above) > 1 and not above[-2][1].endswith(COLONS) else ""
+        inner = above[-1][1] if above else ""
+        return "\n".join(filter(None, (self.heading, opening(outer, _MAX_OUTER_CHARS), inner)))
+
+    def _head(self, line: str) -> None:
+        level = len(line) - len(line.lstrip("#")) or _BOLD_LEVEL
+        self.headings = [one for one in self.headings if one[0] < level]
+        heading, self.is_bold, self.above = plain_line(line), line[0] == "*", []
+        # What numbered headings stand under says of what kind they are: how grave, of which part.
+        outer = self.headings[-1][1] if self.headings and _NUMBER.match(heading) else ""
+        # What stands under one of several, an option or a step, is of that one; of a proposal nothing is done yet.
+        qualifying = () if _OF_ALL.match(heading) else (above for _, above in reversed(self.headings))
+        outer = outer or next(filter(_QUALIFIES.match, qualifying), "")
+        self.headings.append((level, heading))
+        self.heading = "\n".join(filter(None, (outer, heading)))
+
+    def _row(self, line: str, below: str) -> Iterator[tuple[str, StatementForm, str]]:
+        row = plain_line(line)
+        if row and _TABLE_RULE.fullmatch(below.strip()):
+            # Of two columns with a word each the rows show themselves what they are.
+            self.columns = row if row.count(" | ") > 1 or len(row.split()) > 3 else ""
+        elif row:
+            yield row, StatementForm.ROW, "\n".join(filter(None, (self.lead(), self.columns)))
+
+    def _entry(self, line: str, indent: float) -> Iterator[tuple[str, StatementForm, str]]:
+        """The statements of an entry of a list, which leads the lines below it."""
+        lead = self.lead()
+        number = _NUMBER.match(line)
+        first, *rest = _pieces(plain_line(line[number.end() :] if number else line)) or [""]
+        # An entry keeps its number: what is left out of a list can then be seen.
+        first = f"{number[1]} {first}" if number else first
+        self.above.append((indent, lead_of(first)))
+        if rest or not first.endswith(COLONS) or len(first) > _MAX_LEAD_CHARS:
+            yield first, StatementForm.ITEM, lead
+        yield from ((piece, StatementForm.ITEM, self.lead()) for piece in rest)
 
 
+# What only says that something is shown.
+_SHOWS = re.compile(r"\W*(?:here(?:['’]s| is| are)|the following|below)\b", re.IGNORECASE)
+_IS_BOLD = re.compile(r"\*\*.*(?:\*\*:?|:\*\*)$")
+# Between two indents.
+_HALF = 0.5
+_BULLET = re.compile(r"[-*+•]\s+\S")
 _TAG_ALONE = re.compile(r"</?[a-z][\w-]*>")
 
 
@@ -536,31 +573,10 @@ _BOLD_NUMBER = re.compile(r"\*\*\d{1,2}[.)] \S")
 _TABLE_RULE = re.compile(r"\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-+:?)?")
 
 
-def _entry(
-    line: str, indent: int, heading: str, above: list[tuple[int, str]]
-) -> Iterator[tuple[str, StatementForm, str]]:
-    """The statements of an entry of a list; adds it to what leads the lines below it."""
-    lead = _lead(heading, above)
-    number = _NUMBER.match(line)
-    first, *rest = _pieces(plain_line(line[number.end() :] if number else line)) or [""]
-    # An entry keeps its number: what is left out of a list can then be seen.
-    first = f"{number[1]} {first}" if number else first
-    above.append((indent, lead_of(first)))
-    if rest or not first.endswith(COLONS) or len(first) > _MAX_LEAD_CHARS:
-        yield first, StatementForm.ITEM, lead
-    yield from ((piece, StatementForm.ITEM, _lead(heading, above)) for piece in rest)
-
-
 @lru_cache(maxsize=1 << 12)
 def lead_of(text: str) -> str:
     """What an entry of a list says at most above what stands under it."""
     return opening(text, _MAX_LEAD_CHARS)
-
-
-def _lead(heading: str, above: Sequence[tuple[int, str]]) -> str:
-    outer = above[-2][1] if len(above) > 1 and not above[-2][1].endswith(COLONS) else ""
-    outer = opening(outer, _MAX_OUTER_CHARS)
-    return "\n".join(filter(None, (heading, outer, above[-1][1] if above else "")))
 
 
 _MAX_OUTER_CHARS = 60

@@ -39,7 +39,6 @@ from compactor_cli.digest.statements import (
     records_of,
     sentences,
     statements_of,
-    unwrapped,
     water_level,
 )
 from compactor_cli.digest.tools import FileAction
@@ -99,9 +98,9 @@ def rules_of(analysis: Analysis) -> Iterator[Item]:
         named = PROJECT_FILE.search(operation.path)
         if named and operation.action is FileAction.READ and (result := results.get(operation.event)):
             files[named[1]] = result
-    sources = [(f"{name}{analysis.words.colon}", unwrapped(event.text), event.record) for name, event in files.items()]
+    sources = [(f"{name}{analysis.words.colon}", _unwrapped(event.text), event.record) for name, event in files.items()]
     sources += [("", message.text, message.record) for message in reversed(analysis.messages)]
-    kept += unwrapped(kept) if files else ""
+    kept += _unwrapped(kept) if files else ""
     known = set[str]()
     for label, text, record in sources:
         for sentence in sentences(text):
@@ -110,6 +109,25 @@ def rules_of(analysis: Analysis) -> Iterator[Item]:
             if is_whole and is_rule(sentence) and sentence not in kept and rule not in known:
                 known.add(rule)
                 yield Item(text=f"{label}{rule}", records=records_of((record,)))
+
+
+def _unwrapped(text: str) -> str:
+    """A document in Markdown with each paragraph and each entry of a list on one line."""
+    lines: list[str] = []
+    fenced = False
+    for raw in text.split("\n"):
+        line = raw.strip()
+        is_own = fenced or _LIST_MARK.match(line) or line.startswith(("#", "|", ">", "```", "---"))
+        if lines and line and not is_own and _WRAPS.match(lines[-1]):
+            lines[-1] += f" {line}"
+        else:
+            lines.append(raw.rstrip())
+        fenced ^= line.startswith("```")
+    return "\n".join(lines)
+
+
+# A line that may go on in the next: no heading, table or fence, nor what introduces a list.
+_WRAPS = pattern(r"(?![ \t]*(?:[#|>]|```|---)).*[^:\uff1a|]\Z")
 
 
 def condensed(
@@ -234,7 +252,7 @@ def _with_leads(text: str) -> Iterator[tuple[str, StatementForm, bool]]:
     headings = {line for raw, line in lines if _HEADING.match(raw)}
     for piece, form, lead in statements_of(text):
         for line in lead.split("\n"):
-            if line not in shown and (line.endswith(COLONS) or line in headings):
+            if line not in shown | title and (line.endswith(COLONS) or line in headings):
                 yield leading(line)
             shown.add(line)
         if piece not in title:

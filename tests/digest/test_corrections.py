@@ -531,3 +531,10 @@ def test_what_is_called_clean_is_marked_where_it_failed_when_it_was_last_run() -
     mark = "(`go vet`: failing when last run)"
     assert mark in shown(vet, claim, *AFTER)
     assert mark not in shown(vet, ran("go vet ./...", ""), claim, *AFTER)
+
+
+def test_what_the_user_finds_too_much_is_in_doubt_and_what_he_adds_doubts_nothing() -> None:
+    plan = says("I would build a harness for the gauges next, which scores each of the readings of the harbour.")
+    assert doubted(plan, user("the harness for the gauges is a bit too much, you are overengineering")) != []
+    done = says("Done and pushed: the clock keeps the time of the harbour, and the settings hold no more than that.")
+    assert doubted(done, user("also ci failed, please fix. https://example.org/runs/27")) == []

@@ -593,6 +593,8 @@ def test_a_cause_ends_where_a_guess_or_the_next_entry_of_a_list_begins() -> None
     found = "The bug is that `open_gate` never calls `read_level`."
     assert causes(says(f"{found} It may be the relay too.")) == [found]
     assert causes(says(f"1. {found}\n2. The docs name `close_gate`.")) == [f"1. {found}"]
+    checked = f"Verification:\n- {'the tide of the harbour was read again and ' * 9}it is right"
+    assert causes(says(f"{found}\n\n{checked}")) == [found]
 
 
 def edit(path: str, old: str = "x") -> tuple[object, ...]:

@@ -421,3 +421,24 @@ def test_a_bold_sentence_heads_nothing_and_a_bold_label_ends_the_one_before_it()
         ("the link stays", "Current Behavior:"),
         ("takes the file", "Delete Flow (of the clock):"),
     ]
+
+
+def test_a_list_of_the_same_indent_stands_under_the_numbered_entry_above_it() -> None:
+    text = (
+        "In order:\n1. **Build a harness**\n- a small corpus\n2. **Tighten the rules**\n- explicit checks\n3. Ship it"
+    )
+    assert [(one, lead) for one, _, lead in statements.statements_of(text)] == [
+        ("1. Build a harness", "In order:"),
+        ("a small corpus", "1. Build a harness"),
+        ("2. Tighten the rules", "In order:"),
+        ("explicit checks", "2. Tighten the rules"),
+        ("3. Ship it", "In order:"),
+    ]
+
+
+def test_a_line_that_introduces_the_line_below_it_stands_with_it() -> None:
+    text = "Still untracked, untouched:\n`examples/tide.json`\n\nThe checks are green."
+    assert [(one, lead) for one, _, lead in statements.statements_of(text)] == [
+        ("`examples/tide.json`", "Still untracked, untouched:"),
+        ("The checks are green.", ""),
+    ]
