@@ -242,15 +242,24 @@ def over_since(analysis: Analysis) -> Callable[[Statement], bool]:
         if len(events[number].text) <= _MAX_REMARK_CHARS and at < len(edited) and edited[at] < following:
             fixed.add(number)
     moved = max((run.event for run in analysis.runs if _MOVES_COMMITS.search(run.key)), default=-1)
+    reported = max((number for number, event in enumerate(events) if event.is_report), default=-1)
 
     def is_over(one: Statement) -> bool:
         is_fixed = one.event in fixed and _IS_AMISS.search(one.text) is not None
-        return is_fixed or (one.event < moved and _OF_COMMITS.search(one.text) is not None)
+        is_reported = one.event < reported and _AWAITS.search(one.text) is not None
+        return is_fixed or is_reported or (one.event < moved and _OF_COMMITS.search(one.text) is not None)
 
     return is_over
 
 
 _SPOKEN = (EventKind.ASSISTANT, EventKind.SUMMARY, EventKind.USER)
+# That work in the background goes on, or what is to be done with its report.
+_AWAITS = pattern(
+    r"\bstill (?:working|running|going)\b|\bwaiting (?:on|for) (?!you)|\brunning (?:\w+ ){0,3}in the background\b"
+    r"|\b(?:when|once|after) (?:it|they|all|both|the \w+)(?: \d+)? "
+    r"(?:lands?|finish(?:es)?|reports?|returns?|completes?)\b",
+    re.IGNORECASE,
+)
 # A longer message explains.
 _MAX_REMARK_CHARS = 200
 _IS_AMISS = pattern(

@@ -216,7 +216,8 @@ def added_names(changes: Iterable[tuple[str, str]], path: str = "", *, with_loca
         )
         added = {name: is_local for name, is_local in after.items() if name not in before}
         only_local = with_locals or all(added.values())
-        yield from (name for name, is_local in added.items() if only_local or not is_local)
+        shown = (name for name, is_local in added.items() if only_local or not is_local)
+        yield from (name for name in shown if not (added[name] and re.search(rf"\b{re.escape(name)}\b", old)))
 
 
 def is_renamed(old: str, new: str) -> bool:

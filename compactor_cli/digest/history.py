@@ -440,7 +440,9 @@ def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], Mar
         else:
             is_listed = entry and before.form is not StatementForm.SENTENCE
             gap = statement.event != before.event or statement.place > before.place + before.span
-            lines[-1] += f" {ELLIPSIS} {piece}" if gap else f" · {piece}" if is_listed else f" {piece}"
+            # What ends with a word is no sentence that the next one goes on from.
+            is_apart = is_listed or (before.form is statement.form and lines[-1][-1:].isalnum())
+            lines[-1] += f" {ELLIPSIS} {piece}" if gap else f" · {piece}" if is_apart else f" {piece}"
         above, before = leads, statement
         shown.update(leads, (lead_of(statement.text),))
     return doubted + "\n".join(lines)

@@ -104,6 +104,7 @@ class FixedWords:
         "计划模式：在用户批准计划之前不做任何修改",
         "プランモード：ユーザーが計画を承認するまで何も変更しない",
     )
+    background_failed = _Word("Failed in the background", "后台运行失败", "バックグラウンドで失敗")
     background = _Word("In the background, not seen to end", "后台运行，未见结束", "バックグラウンド、終了は未確認")
     thought = _Word("thought", "思考", "思考")
     since = _Word("since then", "之后", "その後")

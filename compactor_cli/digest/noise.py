@@ -46,6 +46,8 @@ def _narration() -> re.Pattern[str]:
     return re.compile(
         rf"^{_OPENS}{_TO_THE_USER}{aim}(?:let me|let'?s|let us"
         r"|(?:i|we)'?ll|(?:i|we) (?:will|need to|should)|i'?m going to|i want to"
+        r"|(?:now )?i'?m (?:now |also )?(?:check|pull|runn|read|look|inspect|open|verify|test|search|fetch|wait|watch"
+        r"|start|continu|reproduc|rerunn|formatt|stag|committ|push|apply|patch|updat|add|edit|writ|creat|rebas)ing"
         r"|(?:now|next|then),? (?:remov|delet|replac|renam|creat|mov|extract|verify|build|handl|rewrit|chang|updat|wir)"
         r"(?:e|ing)?"
         r"|(?:now|next|then),? (?:add|fix|implement|run|test|commit|push)(?:ing)?|(?:now |still )?(?:need|have) to"
@@ -173,7 +175,8 @@ def is_passing(text: str) -> bool:
 _DIGIT = re.compile(r"\d")
 # What is not done, or is as it was.
 _CONTRAST = re.compile(
-    r"\b(?:instead of|rather than|for now|skip(?:ping)?|leav(?:e|ing)|keep(?:ing)?|fall(?:ing)? back|treat(?:ing)?)\b",
+    r"\b(?:instead of|rather than|for now|skip(?:ping)?|leav(?:e|ing)|keep(?:ing)?|fall(?:ing)? back|treat(?:ing)?"
+    r"|unrelated|only the|not (?:mine|part of))\b",
     re.IGNORECASE,
 )
 # What an announcement says of why, or for what, stays.

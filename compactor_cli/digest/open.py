@@ -24,7 +24,7 @@ from compactor_cli.digest.messages import UserMessage
 from compactor_cli.digest.settled import is_yes_or_no
 from compactor_cli.digest.shell import scripts_run
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, head, one_line, opening, records_of, sentences
-from compactor_cli.digest.tools import FileAction, ToolKind, command_of, skill_read
+from compactor_cli.digest.tools import REPORTING_TOOLS, FileAction, ToolKind, command_of, short_name, skill_read
 from compactor_cli.digest.wants import newest_request, verifying_commands
 from compactor_cli.digest.work_state import ends_of
 from compactor_cli.formats.client_signs import ATTACHMENTS, background_id, started_id
@@ -58,11 +58,13 @@ class BackgroundWork:
 class Attached:
     """Skills by name with the record that loaded them (-1: carried), and the work not seen to end, oldest first.
 
-    ``planning``: the record by which the agent entered the mode in which it plans, where it is in it.
+    ``failed``: the work that ended so and was not begun again, each with the record that says it. ``planning``: the
+    record by which the agent entered the mode in which it plans, where it is in it.
     """
 
     skills: tuple[tuple[str, int], ...] = ()
     running: tuple[BackgroundWork, ...] = ()
+    failed: tuple[BackgroundWork, ...] = ()
     planning: int = -1
 
 
@@ -70,6 +72,7 @@ class Attached:
 class _OpenItems:
     skills: dict[str, int] = field(default_factory=dict)
     running: dict[str, BackgroundWork] = field(default_factory=dict)
+    failed: dict[str, BackgroundWork] = field(default_factory=dict)  # by what it was to do
     waited: set[str] = field(default_factory=set)  # what ran only to wait for something
     planning: int = -1
     modes: Mapping[int, bool] = field(default_factory=dict)
@@ -85,8 +88,10 @@ class _OpenItems:
             if event.call >= 0:
                 self._answered(event, events[event.call])
         if event.kind in (EventKind.USER, EventKind.RESULT) and ATTACHMENTS.notice_sign in event.text:
-            for key, _ in ATTACHMENTS.notice.findall(event.text):
-                self.running.pop(key, None)
+            for key, status in ATTACHMENTS.notice.findall(event.text):
+                work = self.running.pop(key, None)
+                if work and status == "failed":
+                    self.failed[work.about] = replace(work, record=event.record)
         elif event.kind is EventKind.USER:
             # What only waited was waited for by an answer that was given.
             self.waited |= {key for key, work in self.running.items() if _WAITS.search(work.about)}
@@ -124,7 +129,8 @@ class _OpenItems:
         elif call.of_client and (name := skill_read(call.tool, call.arguments)):
             self._load(name, call.record)
         # A command that takes long is put there by the client itself.
-        may_be = call.tool is ToolKind.COMMAND or _argument(call, ATTACHMENTS.background_argument) == "True"
+        may_be = call.tool is ToolKind.COMMAND or short_name(call.name) in REPORTING_TOOLS
+        may_be |= _argument(call, ATTACHMENTS.background_argument) == "True"
         if may_be and (key := started_id(event.text)):
             about = _argument(call, "description") or head(one_line(command_of(call.arguments)), _NAME_CHARS)
             # A look starts nothing, at what goes on or at anything else.
@@ -133,6 +139,7 @@ class _OpenItems:
             if not only_looks:
                 work = BackgroundWork(id=key, about=about or call.name, command=command, record=call.record)
                 self.running[key] = work
+                self.failed.pop(work.about, None)
         elif call.name in ATTACHMENTS.look_tools and ATTACHMENTS.ended.search(event.text):
             self.running.pop(background_id(call.arguments), None)
 
@@ -166,11 +173,13 @@ def attached(
     for event in events:
         reader.read(events, event)
     skills, started, planning = tuple(reader.skills.items()), set(reader.running), reader.planning
+    failed = [*reader.failed]
     for event in later:
         reader.read(later, event)
+    still_failed = tuple(reader.failed[about] for about in failed if about in reader.failed)
     ended = {key for text in notices for key, _ in ATTACHMENTS.notice.findall(text)}
     left = tuple(work for work in reader.running.values() if work.id in started - ended)
-    return Attached(skills=skills, running=left, planning=planning if reader.planning >= 0 else -1)
+    return Attached(skills=skills, running=left, failed=still_failed, planning=planning if reader.planning >= 0 else -1)
 
 
 def running_items(found: Attached, room_tokens: int, token_cache: TokenCache, words: FixedWords) -> tuple[Item, ...]:
@@ -183,7 +192,9 @@ def running_items(found: Attached, room_tokens: int, token_cache: TokenCache, wo
         )
         for work in found.running
     )
-    return chosen((*mode, *lines), room_tokens, token_cache)
+    failures = (f"{words.background_failed}{words.colon}{words.quoted(work.about)}" for work in found.failed)
+    failed = (Item(text=text, records=(work.record,)) for text, work in zip(failures, found.failed, strict=True))
+    return chosen((*mode, *lines, *failed), room_tokens, token_cache)
 
 
 def skill_items(found: Attached, room_tokens: int, token_cache: TokenCache, words: FixedWords) -> tuple[Item, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import dropwhile, islice, pairwise
 
@@ -15,6 +16,7 @@ from compactor_cli.digest.corrections import takes_back
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords, apart, terms
+from compactor_cli.digest.messages import is_short
 from compactor_cli.digest.noise import is_courtesy, only_announces
 from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import COLONS, ELLIPSIS, FULL_STOPS, QUESTION_MARKS, opening, records_of, sentences
@@ -297,8 +299,9 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
         ticket = _TICKET.search(result.text) if is_filed and not (result.is_error or result.is_refusal) else None
         if ticket and ticket[0] not in call.text:
             found[call.turn].filed.append((f"{call.name.rpartition('__')[2]} {ticket[0]}", result.record))
+    owner = _owners(events)
     for run in runs:
-        found[events[run.event].turn].runs.append(run)
+        found[owner(run.event)].runs.append(run)
     # What was made and deleted or taken back again is nothing that came of a request; of what was deleted, that it was.
     last = {one.path: one.action for one in operations if one.action is not FileAction.READ}
     own = {one.path for one in operations if one.action is FileAction.CREATE and not one.is_rewrite}
@@ -306,8 +309,27 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
         is_gone = last.get(one.path) is FileAction.DELETE and (one.path in own or one.action is not FileAction.DELETE)
         is_gone |= one.undone_by >= 0
         if one.action not in (FileAction.READ, FileAction.REVERT) and not (one.is_in_passing or is_gone):
-            found[events[one.event].turn].changes.append(one)
+            found[owner(one.event)].changes.append(one)
     return {turn: work for turn, work in found.items() if work.asked}
+
+
+def _owners(events: Sequence[Event]) -> Callable[[int], int]:
+    """The turn for which something is done at a position: after a report of work in the background that came at once,
+    or while only a few words were spoken, the one that began that work."""
+    at, turns = list[int](), list[int]()
+    asks = {event.turn: not is_short(event.text) for event in events if event.kind is EventKind.USER}
+    for number, event in enumerate(events):
+        begun = events[event.call].turn if event.is_report and event.call >= 0 else -1
+        is_at_once = number > 0 and events[number - 1].kind is EventKind.USER
+        if event.kind is EventKind.USER or (begun >= 0 and (is_at_once or not asks.get(event.turn, True))):
+            at.append(number)
+            turns.append(event.turn if begun < 0 else begun)
+
+    def owner(position: int) -> int:
+        place = bisect_right(at, position) - 1
+        return turns[place] if place >= 0 else events[position].turn
+
+    return owner
 
 
 def _made(work: _Work, commits: Mapping[int, Commit]) -> Iterator[tuple[str, int]]:

@@ -151,14 +151,20 @@ APPROVED_PLAN = pattern(r"^#+ Approved Plan:?[ \t]*\n+((?s:.+))", re.MULTILINE)
 # those in JSON only the client tells.
 _REPORT_SIGN, _TEAM_SIGN = "<result>", "<teammate-message "
 _REPORT = pattern(r"<task-id>(\w+)</task-id>(?:(?!</task-notification>).)*?<result>(.*?)</result>", re.DOTALL)
+_FAILED_SIGN = "<status>failed</status>"
+_FAILURE = pattern(
+    rf"<task-id>(\w+)</task-id>\s*(?:<(?:tool-use-id|output-file)>.*\s*)*{_FAILED_SIGN}\s*<summary>(.*?)</summary>\s*"
+    r"(?!.*<result>)"
+)
 _TEAM_MESSAGE = pattern(
     r"<teammate-message teammate_id=\"([^\"]+)\"[^>]*>\s*(?!\{)(.*?)\s*</teammate-message>", re.DOTALL
 )
 
 
 def background_reports(text: str) -> list[tuple[str, str]]:
-    """What work in the background came to, by its id, as the client says it in a message of the user."""
-    return _REPORT.findall(text) if _REPORT_SIGN in text else []
+    """What work in the background came to, or that it failed, by its id, as the client says it in the user's name."""
+    failures = _FAILURE.findall(text) if _FAILED_SIGN in text else []
+    return [*(_REPORT.findall(text) if _REPORT_SIGN in text else ()), *failures]
 
 
 def team_messages(text: str) -> list[tuple[str, str]]:

@@ -148,7 +148,10 @@ def test_they_are_carried_from_one_summary_to_the_next() -> None:
     assert skills(later, state=first.state) == ["Skills loaded: git:review, docs"]
     assert any("a1b2c3" in line for line in plan(later, state=first.state))
     ended = conversation(user("And now the docs, please."), notice("a1b2c3"), notice("b77f00", "failed"), says("Yes."))
-    assert plan(ended, state=first.state) == []
+    assert plan(ended, state=first.state) == ['Failed in the background: "make long"']
+    again = call("Bash", "c", command="make long", run_in_background=True)
+    begun = answer("Command running in background with ID: c88e00.", "c"), notice("c88e00")
+    assert plan(conversation(*TALK, notice("a1b2c3"), notice("b77f00", "failed"), again, *begun)) == []
     assert skills(ended, state=first.state) == ["Skills loaded: git:review"]
 
 

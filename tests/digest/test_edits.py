@@ -160,3 +160,9 @@ def test_a_comment_in_code_that_prose_shows_is_no_heading() -> None:
 def test_prose_defines_nothing_but_headings() -> None:
     text = "## The clock\n\nIt is of the\ntype instead of a\nfunction of time."
     assert [*added_names([("", text)], "docs/clock.md")] == ["The clock"]
+
+
+def test_a_value_in_a_function_that_was_there_is_not_added() -> None:
+    old = "    const [tides, gauges] = await Promise.all([a(), b()]);"
+    new = "    const loaded = Promise.all([a(), b()]);\n    const [tides, gauges] = await loaded;"
+    assert [*added_names([(old, new)], "harbour.ts")] == ["loaded"]

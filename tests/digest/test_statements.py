@@ -99,6 +99,7 @@ def test_statements_hold_only_words_of_their_text(text: str) -> None:
     [
         "Let me check the tests.",
         "Now I'll run the migration.",
+        "I'm checking the run for the new commit now.",
         "Running the tests",
         "Good question. Let me think about this...",
         "Now I have a clear picture of the three hooks.",

@@ -6,13 +6,27 @@ import json
 from typing import Any
 
 import pytest
-from conversation import answer, call, conversation, digest, events_of, invented, ran, rendered, texts, user
+from conversation import (
+    answer,
+    call,
+    conversation,
+    digest,
+    events_of,
+    invented,
+    ran,
+    rendered,
+    request,
+    says,
+    texts,
+    user,
+)
 
+from compactor_cli.digest.analysis import analyse
 from compactor_cli.digest.events import events
 from compactor_cli.digest.files import file_operations
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.summary import Section
-from compactor_cli.model.transcript import Transcript
+from compactor_cli.model.transcript import Message, Transcript
 from compactor_cli.read.jsonl import read_records
 
 REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected."
@@ -198,6 +212,52 @@ def test_what_a_subagent_in_the_background_reports_is_told_under_its_task() -> N
     assert "internal ID" not in text
     assert "Async agent" not in text
     assert not any("background" in text for text in texts(one, Section.PLAN))
+
+
+def _notice(status: str, said: str) -> Message:
+    return user(
+        f"<task-notification>\n<task-id>a5a0533</task-id>\n<status>{status}</status>\n{said}\n</task-notification>"
+    )
+
+
+def _set_to_work(about: str) -> tuple[Message, ...]:
+    task = call("Task", "t", description=about, prompt="Do it.", run_in_background=True)
+    return task, answer("Async agent launched successfully.\nagentId: a5a0533", "t")
+
+
+def test_what_follows_the_report_of_an_agent_came_of_what_it_was_set_to_work_for() -> None:
+    write = call("Write", "w", file_path="plans/tide.md", content="# Tide"), answer("ok", "w")
+    talk = user("truncated storage, I mean"), says("Right, it holds the short form.")
+    session = conversation(
+        user("plan the tide tables of all of the harbours of the coast"),
+        *_set_to_work("Plan the tables"),
+        says("It is planned now."),
+        *talk,
+        _notice("completed", f"<result>{FINDINGS}</result>"),
+        *write,
+        says("All is planned."),
+    )
+    found = [one.text for one in analyse(request(session)).outcomes.values()]
+    assert found == ["created tide.md"]
+
+
+def test_that_an_agent_in_the_background_failed_is_stated_until_it_is_begun_again() -> None:
+    failed = _notice("failed", '<summary>Agent "Plan the tables" failed: no such model</summary>')
+    asked = user("plan the tables"), *_set_to_work("Plan the tables"), says("It is still running."), failed
+    assert texts(digest(conversation(*asked, says("I go on."))), Section.PLAN) == [
+        'Failed in the background: "Plan the tables"'
+    ]
+    again = digest(conversation(*asked, *_set_to_work("Plan the tables"), says("I go on.")))
+    assert not any("Failed" in text for text in texts(again, Section.PLAN))
+
+
+def test_what_was_said_of_an_agent_that_ran_is_over_once_it_has_reported() -> None:
+    waits = says("The tables of the north are done. The planner is still working, I review it when it reports.")
+    over = _notice("completed", f"<result>{FINDINGS}</result>")
+    asked = user("plan the tables"), *_set_to_work("Plan the tables")
+    shown = rendered(digest(conversation(*asked, waits, over, says("All is planned now.")), 2_000).summary)
+    assert "The tables of the north are done." in shown
+    assert "still working" not in shown
 
 
 def test_what_another_agent_of_the_team_says_is_told_as_its_own_and_what_its_client_says_is_not() -> None:
