@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.checks import OF_TESTS, changes_code
 from compactor_cli.digest.commands import CommandOutcome, Run
-from compactor_cli.digest.edits import fixing_line
+from compactor_cli.digest.edits import FixingLine, fixing_line
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.failures import GUESS, fails_alike
 from compactor_cli.digest.files import FileOperation
@@ -39,7 +39,7 @@ class Cause:
     record: int
     names: frozenset[str]
     edited: tuple[str, ...] = ()
-    fixing: str = ""
+    fixing: FixingLine = FixingLine()
 
 
 def is_unfixed(cause: Cause, analysis: Analysis) -> bool:
@@ -155,7 +155,7 @@ def find_causes(
                 # A test shows that a fault is gone, and seldom takes it away.
                 found_for = [one for one in found_for if not OF_TESTS.search(one.path)] or found_for
                 paths = tuple(dict.fromkeys(one.path for one in found_for))
-                fixing = edits.fixing(text, found_for) if found_for else ""
+                fixing = edits.fixing(text, found_for) if found_for else FixingLine()
                 found.append(
                     Cause(text=text, event=number, record=event.record, names=names, edited=paths, fixing=fixing)
                 )
@@ -203,7 +203,7 @@ class _Edits:
         first = bisect_left(self._edits, call, key=attrgetter("event"))
         return [one for one in self._edits[first : first + _MAX_FILES_OF_CALL] if one.event == call]
 
-    def fixing(self, fault: str, made: Sequence[FileOperation]) -> str:
+    def fixing(self, fault: str, made: Sequence[FileOperation]) -> FixingLine:
         """The line of edits that fixes a fault, where no later edit of these files took it out again."""
         paths = {one.path for one in made}
         since = [one for one in self._edits if one.path in paths and one.event >= made[0].event]

@@ -210,8 +210,8 @@ def standing(one: Statement, analysis: Analysis) -> str:
 def _refuted(one: Statement, analysis: Analysis) -> str:
     """That a check failed when it was last run which a statement calls clean by its name, and does not explain."""
     words = analysis.words
-    failing = [error for error in analysis.errors if error.status is Status.FAILING and error.event < one.event]
-    for error in failing if failing and _CALLS_CLEAN.search(one.text) else ():
+    failing = (error for error in analysis.errors if error.status is Status.FAILING and error.event < one.event)
+    for error in failing if _CALLS_CLEAN.search(one.text) else ():
         named = next((name for name in programs_of(error.command) if name in one.text), "")
         if named and is_test(error.command) and not (error.explained and error.explained in one.text):
             return f"`{named}`{words.colon}{words.failing}"

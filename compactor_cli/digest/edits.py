@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compactor_cli.digest.error_lines import names_of_tests
 from compactor_cli.digest.events import Event
@@ -388,7 +388,14 @@ def changed_lines(replaced: Iterable[tuple[str, str]]) -> Iterator[tuple[bool, s
 _MIN_CHANGED_CHARS = 10
 
 
-def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> str:
+class FixingLine(NamedTuple):
+    """A line that fixes a fault, and the name of its file; both empty where none is known."""
+
+    line: str = ""
+    file: str = ""
+
+
+def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> FixingLine:
     """The line that edits up to record ``end`` wrote to fix a fault: with words of it, or of few lines the longest.
 
     Where a test that failed was edited itself, one of it. Empty where there is none, or a later edit took it out again.
@@ -422,7 +429,8 @@ def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> str:
     is_guess = len(lines) > _FEW_LINES and not (defines(best) or names or (others > 1 and not quoted))
     later = chain.from_iterable(one.replaced for one in edits[lines.get(best, 0) + 1 :])
     is_gone = any(best in " ".join(old.split()) and best not in " ".join(new.split()) for old, new in later)
-    return "" if is_guess or is_gone else best
+    is_known = best and not (is_guess or is_gone)
+    return FixingLine(best, edits[lines[best]].name) if is_known else FixingLine()
 
 
 # What a compiler does not find.

@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import cache
 from itertools import chain, islice, takewhile
 from math import inf
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 from compactor_cli.digest.checks import (
     COMPILER_PLACE,
@@ -45,7 +45,7 @@ from compactor_cli.digest.commands import (
     shown,
     shows_whole,
 )
-from compactor_cli.digest.edits import PROSE, fixing_line
+from compactor_cli.digest.edits import PROSE, FixingLine, fixing_line
 from compactor_cli.digest.error_lines import (
     AT_LINE,
     TestOutput,
@@ -118,7 +118,7 @@ class ErrorRecord:
     other_way: str = ""
     records: tuple[int, ...] = ()
     explained: str = ""
-    fixing: str = ""
+    fixing: FixingLine = FixingLine()
     between: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     is_in_part: bool = False
@@ -170,7 +170,7 @@ def find_errors(
     newest: dict[tuple[str, str], ErrorRecord] = {}
     first_seen: dict[str, int] = {}
 
-    read = cache(read_output)
+    read, explaining = cache(read_output), _explaining(events)
 
     @cache
     def looked_at(languages: tuple[str, ...]) -> Sequence[FileOperation]:
@@ -216,7 +216,7 @@ def find_errors(
                 # What a test prints in this form may be what it logged.
                 named = () if failed_tests(run.output) else erring_files(run.output).items()
                 files = tuple(file for file, line in named if not any(is_about(path, line) for path in found.fixes))
-                newest[run.key, run.line] = replace(found, explained=_explained(events, run), files=files)
+                newest[run.key, run.line] = replace(found, explained=_explained(events, run, explaining), files=files)
     return _as_last_seen(newest)
 
 
@@ -305,18 +305,22 @@ _EXPLAINS = pattern(
 )
 
 
-def _explained(events: Sequence[Event], run: Run) -> str:
+def _explaining(events: Sequence[Event]) -> list[tuple[int, list[str]]]:
+    """The messages of the assistant that let errors be, by where they stand, each with the sentences that do."""
+    spoken = ((n, one.text) for n, one in enumerate(events) if one.kind is EventKind.ASSISTANT)
+    found = ((number, sentences(text)) for number, text in spoken if _EXPLAINS.search(text))
+    return [(n, [one for one in spoken if _EXPLAINS.search(one) and not GUESS.search(one)]) for n, spoken in found]
+
+
+def _explained(events: Sequence[Event], run: Run, explaining: Sequence[tuple[int, list[str]]]) -> str:
     """What the assistant wrote of an error next, or later by the name of its command, where that lets it be."""
+    near = range(run.event + 1, min(run.event + _MAX_EXPLAINING, len(events)))
+    following = next((number for number in near if events[number].kind is EventKind.ASSISTANT), -1)
     names = programs_of(run.command)
-    is_next = True
-    for number, event in enumerate(islice(events, run.event + 1, None)):
-        if event.kind is EventKind.ASSISTANT:
-            found = sentences(event.text) if _EXPLAINS.search(event.text) else ()
-            is_near = is_next and number < _MAX_EXPLAINING - 1
-            of_it = (one for one in found if is_near or _names(one, names, run.line))
-            if explained := next((one for one in of_it if _EXPLAINS.search(one) and not GUESS.search(one)), ""):
-                return explained
-            is_next = False
+    for number, spoken in islice(explaining, bisect_left(explaining, run.event, key=itemgetter(0)), None):
+        of_it = (one for one in spoken if number == following or _names(one, names, run.line))
+        if explained := next(of_it, ""):
+            return explained
     return ""
 
 

@@ -14,7 +14,7 @@ from compactor_cli.digest.checklists import plan_items, with_details
 from compactor_cli.digest.checks import COMPILER_PLACE, REPAIRS, TEST_FILE, brief, contains, is_test, same_part
 from compactor_cli.digest.choices import asks, chosen_options, last_question, options_of
 from compactor_cli.digest.commands import NEVER_RAN, Run, acting_part, command_key, is_look, sent_words, shown
-from compactor_cli.digest.edits import PROSE, WRITING, debugging_lines, renamed_since
+from compactor_cli.digest.edits import PROSE, WRITING, FixingLine, debugging_lines, renamed_since
 from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflict_region, conflicting_files, only_counts
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open
@@ -487,7 +487,7 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         sides = _taken_whole(error, analysis)
         error = replace(error, fixes=tuple(path for path in error.fixes if path not in sides))
         tried = f"{words.stop}{words.again} {_listed(error.tried[::-1], _MAX_STALE_PATHS)}" if error.tried else ""
-        line = _line_of_fix(error.fixing, error.fixes, analysis)
+        line = _line_of_fix(error.fixing, error.fixes, words)
         there = [path for path in reversed(error.fixes) if path not in gone]
         fixes = f"{_listed(there or error.fixes[::-1], _MAX_PATHS)}{_thrown_away(error.fixes, analysis)}"
         ending = f"→ {words.fixed} {fixes}{line}{tried}" if error.fixes else "→"
@@ -560,22 +560,15 @@ def fixed_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache)
 def _cause_item(cause: Cause, analysis: Analysis) -> Item:
     words = analysis.words
     edited = f" → {words.edited}{words.colon}{_listed(cause.edited, _MAX_PATHS)}" if cause.edited else ""
-    edited += _thrown_away(cause.edited, analysis) or _line_of_fix(cause.fixing, cause.edited, analysis)
+    edited += _thrown_away(cause.edited, analysis) or _line_of_fix(cause.fixing, cause.edited, words)
     ending = edited or ("" if analysis.is_dialogue else f" — {words.unresolved}")
     return Item(text=f"{cause.text}{ending}", records=(cause.record,))
 
 
-def _line_of_fix(line: str, paths: Sequence[str], analysis: Analysis) -> str:
-    """The line that fixes something, after the file of several in which it is."""
-    if not line:
-        return ""
-    holding = (
-        one.name
-        for one in reversed(analysis.operations)
-        if one.path in paths and any(line in " ".join(new.split()) for _, new in one.replaced)
-    )
-    name = next(holding, "") if len({*paths}) > 1 else ""
-    return f"{analysis.words.stop}{name}{analysis.words.colon}`{line}`" if name else f"{analysis.words.colon}`{line}`"
+def _line_of_fix(fixing: FixingLine, paths: Sequence[str], words: FixedWords) -> str:
+    """The line that fixes something, after the name of its file where that is one of several."""
+    line = f"{words.colon}`{fixing.line}`" if fixing.line else ""
+    return f"{words.stop}{fixing.file}{line}" if line and len({*paths}) > 1 else line
 
 
 def _thrown_away(paths: Collection[str], analysis: Analysis) -> str:
