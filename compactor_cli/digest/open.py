@@ -24,7 +24,15 @@ from compactor_cli.digest.messages import UserMessage
 from compactor_cli.digest.settled import is_yes_or_no
 from compactor_cli.digest.shell import scripts_run
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, head, one_line, opening, records_of, sentences
-from compactor_cli.digest.tools import REPORTING_TOOLS, FileAction, ToolKind, command_of, short_name, skill_read
+from compactor_cli.digest.tools import (
+    REPORTING_TOOLS,
+    FileAction,
+    ToolKind,
+    command_of,
+    short_name,
+    skill_read,
+    tool_kind,
+)
 from compactor_cli.digest.wants import newest_request, verifying_commands
 from compactor_cli.digest.work_state import ends_of
 from compactor_cli.formats.client_signs import ATTACHMENTS, background_id, started_id
@@ -498,9 +506,8 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         between = words.comma.join(f"`{brief(command, _MAX_COMMAND_CHARS)}`" for command in error.between)
         ending = f"→ {words.passed_after} {between}" if between else f"→ {words.passed}"
     ending += f"{words.stop}{words.in_part}" if error.is_in_part else ""
-    ending += (
-        f"{words.stop}{stopped}" if error.status is not Status.FIXED and (stopped := _stop_of(error, analysis)) else ""
-    )
+    stopped = "" if error.status is Status.FIXED else _stop_of(error, analysis)
+    ending += f"{words.stop}{stopped}" if stopped else ""
     others = [file for file in error.files if file.rpartition("/")[2] not in error.line]
     more = f" · {words.also_in}{words.colon}{_listed(others, 2 * _MAX_PATHS)}" if others else ""
     return Item(text=f"{where}{error.line}{more} {ending}", records=records_of(error.records))
@@ -514,8 +521,9 @@ def _stop_of(error: ErrorRecord, analysis: Analysis) -> str:
 
 
 def _stopped_calls(message: UserMessage) -> Iterator[str]:
+    """The edits that the user stopped with a message, or without a word before it."""
     calls = (message.stopped, *(call for _, call in message.after_stop))
-    return (call for call in calls if call.startswith(("Edit ", "Write ", "MultiEdit ")))
+    return (call for call in calls if call and tool_kind(call.partition(" ")[0], {}) is ToolKind.EDIT)
 
 
 def _taken_whole(error: ErrorRecord, analysis: Analysis) -> dict[str, str]:
