@@ -71,6 +71,8 @@ def chain_parts(key: str) -> list[str]:
 def _covers(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:
     if wide == narrow or (is_test(" ".join(wide)) and _without_shown(wide) == _without_shown(narrow)):
         return True
+    if _IS_ALL_TESTS.fullmatch(" ".join(wide)) and _IS_TEST_TASK.fullmatch(" ".join(narrow)):
+        return True
     (program, selects, _, targets), (other, _, adds, named) = _read(wide), _read(narrow)
     if selects or not adds.issubset(wide):
         return False
@@ -79,6 +81,11 @@ def _covers(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:
     if program != other:
         return False
     return not targets or (bool(named) and all(any(_is_below(name, target) for target in targets) for name in named))
+
+
+# A runner of tests on a whole folder, and the task of a package that starts one.
+_IS_ALL_TESTS = pattern(r"(?:bun test|vitest(?: run)?|jest|mocha)(?: [\w-]+/)?")
+_IS_TEST_TASK = pattern(r"(?:npm|pnpm|yarn|bun) (?:run )?test")
 
 
 @lru_cache(maxsize=4096)
@@ -162,6 +169,7 @@ _TEST = pattern(
     r"|\b(?:go|cargo|npm|yarn|pnpm|bun|mvn|make|mix|dotnet|swift|deno|gradlew?|rake|mise run|dart|flutter)"
     rf" {_BETWEEN}(?:test|check|analyze|type-?check|lint|verify|vet|clippy)\S*|\btest:\w+|\blint\b"
     r"|\btsc\b|\bact (?:-j|push|pull_request)|\b(?:(?:ruff|ty) check|mypy|pyright|flake8|eslint|golangci-lint)\b"
+    r"|\b(?:biome (?:check|lint|ci)|markdownlint(?:-cli2?)?|stylelint|shellcheck|yamllint|actionlint|rubocop)\b"
 )
 
 
@@ -203,7 +211,7 @@ def of_the_work(runs: Iterable[Run], events: Sequence[Event]) -> tuple[Run, ...]
 
 
 _OF_BEFORE = pattern(
-    r"\bgit stash\b(?! (?:list|show|pop|apply|drop)).*\bgit stash (?:pop|apply)\b"
+    r"\bgit (?:-C \S+ )?stash\b(?! (?:list|show|pop|apply|drop))[^|]*(?:&&|;|\n)\s*(?!git\b)\S"
     r"|\bgit (?:checkout|switch) (?!-)[\w./-]+(?: -q)? *(?:&&|;).*(?:&&|;) *git (?:checkout|switch) ",
     re.DOTALL,
 )

@@ -113,7 +113,8 @@ _SIGNATURE = pattern(
     r"^(?:Co-authored-by|Signed-off-by): .*$|^\W*Generated with .*$|^\$\([^\n]*\)$", re.MULTILINE | re.IGNORECASE
 )
 _CHANGES_WORLD = pattern(
-    r"\bgit (?:-C \S+ )?(?:commit|push|merge(?!-)|rebase|tag|reset|revert|cherry-pick|checkout -b|switch -c|stash)\b"
+    r"\bgit (?:-C \S+ )?(?:commit|push|merge(?!-)|rebase|reset|revert|cherry-pick|checkout -b|switch -c|stash)\b"
+    r"|\bgit (?:-C \S+ )?tag (?!-l\b|-n|--(?:list|points-at|contains|sort|(?:no-)?merged))\S"
     r"|\bgh (?:pr|issue|release|repo)\b(?![^|;&]*\b(?:view|list|diff|status|checks)\b)"
     r"|\bgh api\b(?! graphql\b[^|;&]*\bquery=[\"']?\s*(?:query\b|\{))"
     r"[^|;&]* (?:-X ?(?!GET)|--method (?!GET)|-[fF] ?\w|--(?:raw-)?field\b|--input\b)"
@@ -139,7 +140,7 @@ def may_change_world(command: str) -> bool:
 
 
 # What `git stash` is to do, and what makes it put changes away.
-STASHES, PUTS_AWAY = pattern(r"\bgit stash\b(?: (?!-)(\w+))?"), ("", "push", "save")
+STASHES, PUTS_AWAY = pattern(r"\bgit (?:-C \S+ )?stash\b(?: (?!-)(\w+))?"), ("", "push", "save")
 # Commands that change nothing and only show: listed last.
 _LOOKING = frozenset(
     "cat ls grep rg egrep fgrep find head tail sed awk wc echo pwd which tree stat file diff less more nl sort uniq cut"
@@ -557,6 +558,26 @@ def shown(command: str) -> str:
     if len(line) > _MOST_SHOWN_CHARS:
         line, more = head(line, _MOST_SHOWN_CHARS), "more"
     return f"{line} {ELLIPSIS}" if more and line else line
+
+
+def sets_up(other: Run, run: Run) -> bool:
+    """Whether a run that went well brought what another may have lacked."""
+    brings = _SETS_UP.search(other.key) or (_TAKES_IN.search(other.key) if "git push" in run.key else None)
+    removed = _REMOVES.search(other.key)
+    brings = brings or (removed if removed and removed[1].strip("./") in run.output else None)
+    return other.outcome is CommandOutcome.OK and other.key != run.key and brings is not None
+
+
+_REMOVES = pattern(r"\brm -\w*r\w* (\S*\w/\S+)")
+
+
+# What brings the commits of others, without which a push is turned down.
+_TAKES_IN = pattern(r"\bgit (?:pull|rebase|merge)\b")
+_SETS_UP = pattern(
+    r"\b(?:npm|pnpm|yarn|bun|pip3?|uv|poetry|cargo|go|gem|bundle|composer|brew|apt(?:-get)?|mix|dotnet|gradlew?|mvn"
+    r"|prisma|alembic|docker|rake|rails)\b[^|;&]*\b(?:i|ci|install|add|sync|build|generate|compile|migrate|up|get|restore)\b"
+    r"|\bmake\b|\btsc\b"
+)
 
 
 # What ends a merge.

@@ -404,6 +404,8 @@ def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> FixingL
     tests = {name.rpartition(" > ")[2] for name in names_of_tests(fault)}
     changes = [(at, *pair) for at, one in enumerate(edits) if one.record <= end for pair in one.replaced]
     of_tests = [change for change in changes if any(test in change[1] for test in tests)]
+    # What is added next to a test that failed is no fix of it.
+    of_tests = of_tests or [change for change in changes if not (tests and change[1] and change[1] in change[2])]
     written = [
         (" ".join(raw.split()), at)
         for at, old, new in of_tests or changes
@@ -429,6 +431,9 @@ def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> FixingL
     is_guess = len(lines) > _FEW_LINES and not (defines(best) or names or (others > 1 and not quoted))
     later = chain.from_iterable(one.replaced for one in edits[lines.get(best, 0) + 1 :])
     is_gone = any(best in " ".join(old.split()) and best not in " ".join(new.split()) for old, new in later)
+    at = lines.get(best, 0)
+    rewrites = (one for one in edits[at + 1 :] if one.path == edits[at].path and one.action is FileAction.CREATE)
+    is_gone |= any(best not in " ".join(new.split()) for one in rewrites for _, new in one.replaced)
     is_known = best and not (is_guess or is_gone)
     return FixingLine(best, edits[lines[best]].name) if is_known else FixingLine()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import repeat, zip_longest
 from typing import NamedTuple
 
 from compactor_cli.digest.noise import may_have
@@ -60,6 +60,9 @@ def error_line(text: str) -> str:
     Empty where nothing but an exit code is given.
     """
     text = text[:200_000]
+    *passed, last = _ALL_PASSED.split(text)
+    # What tests print that pass says of none that anything went wrong: a later step did.
+    text = last if passed and any(map(_says_why, last.split("\n"), repeat(""))) else text
     failed = failed_tests(text)
     # What Bun prints before may be what tests that passed provoked.
     text = _failing_blocks(text) if failed else text.partition(_UNHANDLED)[2] or text
@@ -94,6 +97,12 @@ def error_line(text: str) -> str:
     return short(" · ".join((short(names, _MOST_NAMES_CHARS), *reasons)))
 
 
+# How runners of tests end that found no failure: Bun, Jest, Vitest, pytest and Cargo.
+_ALL_PASSED = pattern(
+    r"^ *(?:0 fail|Tests: +\d+ passed, \d+ total|Tests +\d+ passed \(\d+\)|=+ \d+ passed\b[^=\n]*=+"
+    r"|test result: ok\..*)$",
+    re.MULTILINE,
+)
 # A member of an object that says how many there are, or whether.
 _COUNTS = pattern(r'\s*"[\w.-]+": ?(?:\d[\d.]*|true|false|null|[\[{])[\]},]*\s*')
 # What a program says after the error: where to read on; and a hook, that there was one.
@@ -263,7 +272,7 @@ def only_counts(line: str) -> bool:
     return _ONLY_COUNTS.fullmatch(line) is not None
 
 
-_ONLY_COUNTS = pattern(r"[\w :]*\b\d+ (?:failed|failures?|errors?)\b[\w ,.()]*")
+_ONLY_COUNTS = pattern(r"\W*[\w :]*\b\d+ (?:failed|failures?|errors?)\b[\w ,.()]*")
 
 
 def _one_of_each_file(places: Iterable[str]) -> list[str]:

@@ -42,6 +42,7 @@ from compactor_cli.digest.commands import (
     asks_for_help,
     code_is_of_another,
     may_change_world,
+    sets_up,
     shown,
     shows_whole,
 )
@@ -163,7 +164,7 @@ def find_errors(
     events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]
 ) -> tuple[ErrorRecord, ...]:
     """Every error of a command that does something, in order; what calls of services came to stands in Facts."""
-    acting = [run for run in runs if not (run.is_look or _OF_BASELINE.search(run.command))]
+    acting = [run for run in runs if not run.is_look]
     changes = [one for one in operations if not (one.action is FileAction.READ or one.is_try)]
     tries = [one for one in operations if one.is_try and one.action is not FileAction.READ]
     gone = [one for one in operations if one.action in _TAKES_AWAY and is_throwaway(one.path)]
@@ -207,8 +208,7 @@ def find_errors(
                     found = replace(found, fixes=tuple(scripts))
                 is_in_part = bool(without) and not any(_is_gone(run, one, read) for one in without)
                 edits = [one for one in after(run, changes) if one.path in found.fixes]
-                fixing = fixing_line(found.line, edits, found.records[-1])
-                newest[run.key, run.line] = replace(found, fixing=fixing, is_in_part=is_in_part)
+                newest[run.key, run.line] = replace(found, fixing=_fixing(found, edits), is_in_part=is_in_part)
                 continue
             newest |= partly
             is_past = _is_tried_again(run, later, is_edited=bool(since))
@@ -220,6 +220,12 @@ def find_errors(
     return _as_last_seen(newest)
 
 
+def _fixing(error: ErrorRecord, edits: Sequence[FileOperation]) -> FixingLine:
+    """The line that fixed an error; of many errors that several edits fixed, one line would stand for all."""
+    is_one = len(edits) == 1 or not only_counts(error.line)
+    return fixing_line(error.line, edits, error.records[-1]) if is_one else FixingLine()
+
+
 def _handed_on(run: Run, later: Sequence[Run], read: _Reader) -> dict[tuple[str, str], ErrorRecord]:
     """A failure that shows again elsewhere, of what was to be handed to others: done since, or not tried again."""
     again = [other for other in later if _runs(other, run)]
@@ -229,10 +235,6 @@ def _handed_on(run: Run, later: Sequence[Run], read: _Reader) -> dict[tuple[str,
     return {(run.key, run.line): _judged(run, later if done else (), done, (), read)}
 
 
-# What is run between putting the edits away and bringing them back shows how it was before them.
-_OF_BASELINE = pattern(
-    r"\bgit (?:-C \S+ )?stash(?: push)?\b(?! (?:pop|apply|list|show|drop))[^|]*(?:&&|;|\n)\s*(?!git\b)\S"
-)
 _TAKES_AWAY = (FileAction.DELETE, FileAction.MOVE)
 
 
@@ -486,7 +488,8 @@ def _judged(
         # A file that merged by itself may be edited for something else.
         between = [one for one in between if any(path.endswith(one.name) for path in conflicts)]
     # No edit of the work fixes what is done elsewhere, unless its error names the file: a hook of a commit does.
-    is_elsewhere = may_change_world(run.command) and not any(one.name in run.line for one in between)
+    is_elsewhere = may_change_world(run.command) or _ASKS_ELSEWHERE.search(run.key) is not None
+    is_elsewhere = is_elsewhere and not any(one.name in run.line for one in between)
     fixes = () if is_elsewhere else tuple(dict.fromkeys(one.target or one.path for one in between))
     if passed and len(fixes) > _MAX_FIXES and (places := places_in(run.output)):
         # Of much that was edited in between, a compiler names what its errors are about.
@@ -499,7 +502,7 @@ def _judged(
     # An edit of the file that the error names is what there was to do about it, not another command.
     is_edited = is_test(run.command) or any(path.rpartition("/")[2] in run.line for path in fixes)
     other = None if fixes and (passed or is_edited) else passed or _other_way(run, later)
-    made = () if fixes or not passed else (one for one in later if one.event < passed.event and _sets_up(one, run))
+    made = () if fixes or not passed else (one for one in later if one.event < passed.event and sets_up(one, run))
     if other and not passed:
         status, records = Status.FIXED, [run.result_record, other.result_record]
     return ErrorRecord(
@@ -514,24 +517,12 @@ def _judged(
     )
 
 
-def _sets_up(other: Run, run: Run) -> bool:
-    """Whether a run that went well brought what another may have lacked."""
-    brings = _SETS_UP.search(other.key) or (_TAKES_IN.search(other.key) if "git push" in run.key else None)
-    removed = _REMOVES.search(other.key)
-    brings = brings or (removed if removed and removed[1].strip("./") in run.output else None)
-    return other.outcome is CommandOutcome.OK and other.key != run.key and brings is not None
-
-
-_REMOVES = pattern(r"\brm -\w*r\w* (\S*\w/\S+)")
-
-
-# What brings the commits of others, without which a push is turned down.
-_TAKES_IN = pattern(r"\bgit (?:pull|rebase|merge)\b")
-_SETS_UP = pattern(
-    r"\b(?:npm|pnpm|yarn|bun|pip3?|uv|poetry|cargo|go|gem|bundle|composer|brew|apt(?:-get)?|mix|dotnet|gradlew?|mvn"
-    r"|prisma|alembic|docker|rake|rails)\b[^|;&]*\b(?:i|ci|install|add|sync|build|generate|compile|migrate|up|get|restore)\b"
-    r"|\bmake\b|\btsc\b"
+# What only others change.
+_ASKS_ELSEWHERE = pattern(
+    r"^(?:npm (?:view|info|show)|pip (?:index|download)|gh (?:run|pr|issue|release)|curl|docker pull)\b"
 )
+
+
 _MAX_BETWEEN, _MAX_FIXES = 2, 3
 
 

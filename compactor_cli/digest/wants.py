@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import dropwhile, groupby
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checks import RUNNERS
@@ -204,7 +204,9 @@ def _by_clauses(text: str, tokens: int, token_cache: TokenCache) -> str:
     while first < last and len(clauses) >= _MIN_PIECES:
         is_end = 4 * len(" ".join(clauses[last:])) < len(" ".join(clauses[:first]))
         first, last = (first, last - 1) if is_end else (first + 1, last)
-        longer = f"{' '.join(clauses[:first])} {ELLIPSIS} {' '.join(clauses[last:])}".strip()
+        # What only qualifies a clause would do so to another.
+        ending = [*dropwhile(_QUALIFIES.match, clauses[last:])]
+        longer = f"{' '.join(clauses[:first])} {ELLIPSIS} {' '.join(ending)}".strip()
         if token_cache.text(longer) > tokens:
             break
         shown = longer
@@ -212,6 +214,7 @@ def _by_clauses(text: str, tokens: int, token_cache: TokenCache) -> str:
 
 
 _CLAUSE_END = pattern(r"(?<=[,;:.!?])\s+|\n+|\s+(?=(?:and|but|or|so|then|because|which|while|if|when)\s)")
+_QUALIFIES = pattern(r"(?:if|when|which|while|because|so|that|or|and|whether|where|who)\b", re.IGNORECASE)
 _MIN_PIECES, _MIN_CLAUSES_CHARS = 3, 24
 
 

@@ -393,6 +393,7 @@ def _listed_by_git(
             if (
                 commit is None
                 or commit.takes_all is not False
+                or commit.size > len(commit.named)
                 or set(_TAKES_CHANGES.findall(run.key)) != {"git commit"}
             ):
                 break

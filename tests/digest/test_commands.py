@@ -274,3 +274,11 @@ def test_a_name_with_deploy_in_it_deploys_nothing() -> None:
     assert [run.is_look for run in runs(events_of(*(ran(one, "a.txt") for one in looks)))] == [True, True]
     deploys = ["npm run deploy", "./deploy.sh prod", "wrangler deploy", "make deploy-staging"]
     assert all(run.changes_world for run in runs(events_of(*(ran(one, "ok") for one in deploys))))
+
+
+def test_a_look_at_tags_changes_nothing() -> None:
+    looks = ("git tag --points-at HEAD", "git tag -l 'v1*'", "git tag", "git tag v1.2.0 && git push --tags")
+    assert [run.changes_world for run in runs(events_of(*(ran(one, "v1.2.0") for one in looks)))] == [
+        *[False] * 3,
+        True,
+    ]

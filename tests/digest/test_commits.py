@@ -309,3 +309,15 @@ def test_a_file_that_was_only_read_and_added_by_name_is_in_the_commit() -> None:
     looked = ran("cat zone.toml", "utc = 0")
     added = committed("git add zone.toml && git commit -m x", " 1 file changed", " create mode 100644 zone.toml")
     assert states_of(looked, added) == ["zone.toml — read, in commit 4f1c2aa"]
+
+
+def test_of_files_listed_before_a_commit_of_more_than_were_named_nothing_is_stated() -> None:
+    status = ran("git status --short", " M clock.py\n M page.py\n?? new.py")
+    edit = call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e")
+
+    def committed(files: int) -> str:
+        commit = ran("git add clock.py && git commit -m x", f"[main 4f1c2aa] x\n {files} files changed")
+        return "\n".join(texts(digest(conversation(user("set the clock"), edit, status, commit)), Section.PLAN))
+
+    assert "page.py" in committed(1)
+    assert "page.py" not in committed(3)

@@ -1413,7 +1413,7 @@ def test_the_line_that_tells_why_counts_and_not_one_around_it() -> None:
 def test_what_fails_while_the_edits_are_put_away_is_none_of_the_work() -> None:
     line = "docs/tide.md:4:121 error MD013/line-length Line length"
     before = ran("git stash && npx markdownlint-cli2 docs/tide.md; git stash pop", line, is_error=True)
-    assert shown(EDIT, before) == (["Not committed: src/a.py"], [])
+    assert shown(EDIT, before) == ([], [])
     vet = ran("go vet ./...", "clock.go:4:1: possible misuse of unsafe.Pointer", is_error=True)
     passed = ran("git stash; go vet ./...; git stash pop", "Dropped refs/stash@{0}")
     assert shown(vet, passed)[0] == [
@@ -1445,3 +1445,47 @@ def test_the_line_that_fixed_an_error_stands_with_its_file_where_several_were_ed
     other = (call("Edit", "2", file_path="src/b.py", old_string="y", new_string="z"), answer("ok", "2"))
     passed = ran("pytest tests/test_a.py::test_one", "1 passed")
     assert shown(FAILED, one, other, passed)[1][0].endswith("→ fixed by src/{b.py, a.py}; a.py: `bad = str(tide)`")
+
+
+def test_what_tests_print_that_pass_is_not_why_a_later_step_failed() -> None:
+    passed = "error: Item 3 failed\n 1318 pass\n 0 fail\nRan 1318 tests across 60 files."
+    output = (
+        f'{passed}\n$ biome check\nclock.ts:4:1 lint/unused\nFound 1 error.\nerror: script "lint" exited with code 1'
+    )
+    assert error_line(output).startswith("clock.ts:4:1 lint/unused")
+    assert error_line(passed) == "error: Item 3 failed"
+
+
+def test_no_edit_fixes_what_only_others_change() -> None:
+    missing = ran("npm view @tide/core@4.1.0 version", "npm error 404 No match found for version 4.1.0", is_error=True)
+    (fixed,) = shown(missing, EDIT, ran("npm view @tide/core@4.1.0 version", "4.1.0"))[1]
+    assert fixed.endswith("→ passed later")
+
+
+def test_of_many_errors_that_several_edits_fixed_no_line_stands_for_all() -> None:
+    def edited(number: str, new: str) -> tuple[Message, Message]:
+        return call("Edit", number, file_path="tide.md", old_string="x", new_string=new), answer("ok", number)
+
+    failed, passed = (
+        ran("vale tide.md", "tide.md\n✖ 3 errors in 1 file", is_error=True),
+        ran("vale tide.md", "✖ 0 errors"),
+    )
+    both = edited("1", "The daemon ends by itself."), edited("2", "It also reads the tide.")
+    (fixed,) = shown(failed, *both, passed)[1]
+    assert fixed.endswith("→ fixed by tide.md")
+
+
+def test_a_line_that_a_later_writing_of_the_whole_file_left_out_is_named_as_no_fix() -> None:
+    edit = call("Edit", "1", file_path="src/a.py", old_string="x", new_string="bad = str(tide)"), answer("ok", "1")
+    passed = ran("pytest tests/test_a.py::test_one", "1 passed")
+    again = call("Write", "2", file_path="src/a.py", content="tide = None\n"), answer("ok", "2")
+    assert shown(FAILED, edit, passed)[1][0].endswith("fixed by src/a.py: `bad = str(tide)`")
+    assert shown(FAILED, edit, passed, again)[1][0].endswith("fixed by src/a.py")
+
+
+def test_what_is_added_next_to_a_test_that_failed_is_no_fix_of_it() -> None:
+    failed = ran("bun test", "(fail) tide > finds gauges [1ms]\nerror: expected true\n 1 fail", is_error=True)
+    turned = call("Edit", "1", file_path="tide.test.ts", old_string="is(true);", new_string="is(false);")
+    added = call("Edit", "2", file_path="tide.test.ts", old_string="end();", new_string="await write(gauges);\nend();")
+    edits = turned, answer("ok", "1"), added, answer("ok", "2")
+    assert "await write" not in shown(failed, *edits, ran("bun test", " 2 pass\n 0 fail"))[1][0]

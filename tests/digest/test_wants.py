@@ -750,3 +750,13 @@ def test_the_last_of_several_questions_with_numbers_is_asked_with_those_before_i
         "1. One name for all shells, or one each? 2. Both shells, or the first only?"
     )
     assert last_question("1. I read it.\n2. Both shells, or the first only?") == "2. Both shells, or the first only?"
+
+
+def test_a_request_that_is_cut_ends_with_no_clause_that_qualifies_another() -> None:
+    asked = (
+        "let's show the gauges of both harbours next to one another on the page of the tide tables, and I do like the"
+        " idea of the history of the readings to be kept visible, whether or not it was confirmed by the harbour master"
+    )
+    for tokens in range(20, 50):
+        shown = condensed(asked, tokens, token_cache(), lambda *_: [])
+        assert not shown.rpartition("…")[2].strip().startswith(("whether", "and", "which"))

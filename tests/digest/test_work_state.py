@@ -627,6 +627,13 @@ def test_what_the_hook_of_a_commit_runs_is_a_check_after_the_newest_edits() -> N
     assert is_open(STORE, TESTS, CLOCK, ran("git add clock.py store.py && git commit -m 'Set the clock'", hook)) == []
 
 
+def test_the_task_that_runs_the_tests_ran_again_where_its_runner_did() -> None:
+    hook = "$ bun test src/\n 12 pass\n 0 fail\n[main 1a2b3c4] Set the clock\n 1 file changed"
+    edited = (call("Edit", "g", file_path="clock.ts", old_string="a", new_string="b"), answer("ok", "g"))
+    tests = ran("bun run test", " 12 pass\n 0 fail")
+    assert is_open(STORE, tests, edited, ran("git add . && git commit -m 'Set the clock'", hook)) == []
+
+
 def test_where_a_subagent_may_have_edited_it_nothing_is_called_changed_by_no_edit() -> None:
     task = (call("Agent", "a", description="Fix it", prompt="Fix it."), answer("Both are fixed.", "a"))
     status = ran("git status --short", " M page.py\n M store.py")
