@@ -20,20 +20,11 @@ from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open
 from compactor_cli.digest.files import is_subagent, is_throwaway
 from compactor_cli.digest.language import FixedWords, terms
-from compactor_cli.digest.messages import UserMessage
 from compactor_cli.digest.settled import is_yes_or_no
 from compactor_cli.digest.shell import scripts_run
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, head, one_line, opening, records_of, sentences
-from compactor_cli.digest.tools import (
-    REPORTING_TOOLS,
-    FileAction,
-    ToolKind,
-    command_of,
-    short_name,
-    skill_read,
-    tool_kind,
-)
-from compactor_cli.digest.wants import newest_request, verifying_commands
+from compactor_cli.digest.tools import REPORTING_TOOLS, FileAction, ToolKind, command_of, short_name, skill_read
+from compactor_cli.digest.wants import newest_request, stop_of_edit, verified_by_hand, verifying_commands
 from compactor_cli.digest.work_state import ends_of
 from compactor_cli.formats.client_signs import ATTACHMENTS, background_id, started_id
 from compactor_cli.group.todos import State as State
@@ -292,9 +283,8 @@ def _unfinished(analysis: Analysis, paths: int) -> Iterator[Item]:
     if untried := _tests_not_run(analysis):
         lines.append((words.untried, _listed([*untried], _MAX_PATHS), untried.values()))
     if unrun := _asked_and_not_run(analysis):
-        message, commands = unrun
-        named = words.comma.join(f"`{command}`" for command in commands[:_MAX_STALE])
-        lines.append((words.unrun, named, [message.record]))
+        asked, records = unrun
+        lines.append((words.unrun, words.comma.join(asked[:_MAX_STALE]), records))
     if debugging := debugging_lines(analysis.operations):
         named = words.comma.join(
             f"{path} (`{opening(line, _MAX_LINE_CHARS)}`)" for path, (line, _) in debugging.items()
@@ -362,19 +352,34 @@ def _runs_it(key: str) -> Callable[[str], bool]:
     return lambda other: contains(other, key) or task.search(other) is not None
 
 
-def _asked_and_not_run(analysis: Analysis) -> tuple[UserMessage, list[str]] | None:
-    """The newest request that says how to verify the work, with what of that was not run since; None where all was."""
-    for message in reversed(analysis.messages):
-        if asked := dict.fromkeys(verifying_commands(message.text)):
+def _asked_and_not_run(analysis: Analysis) -> tuple[list[str], tuple[int, ...]] | None:
+    """What the newest request that says how to verify the work names for that and no call shows since, and its record.
+
+    None where all was, or nothing was edited yet. What stands before the summary is asked, too.
+    """
+    start = min((event.record for event in analysis.events), default=-1)
+    kept = (one for one in analysis.kept if one.kind is EventKind.USER and one.record < start)
+    asked = [
+        *((one.text, one.record, ()) for one in kept),
+        *((m.text, m.record, (m.record,)) for m in analysis.messages),
+    ]
+    for text, record, shown_by in reversed(asked):
+        commands, by_hand = dict.fromkeys(verifying_commands(text)), dict.fromkeys(verified_by_hand(text))
+        if commands or by_hand:
             events = (*analysis.events, *analysis.kept)
-            called = [one for one in events if one.kind is EventKind.CALL and one.record > message.record]
+            called = [one for one in events if one.kind is EventKind.CALL and one.record > record]
             since = [command_key(command_of(one.arguments)) for one in called if one.tool is ToolKind.COMMAND]
-            is_begun = any(one.record > message.record and one.action in WRITING for one in analysis.operations)
-            left = [one for one in asked if not any(map(_runs_it(command_key(one)), since))]
-            return (message, left) if left and is_begun else None
+            is_begun = any(one.record > record and one.action in WRITING for one in analysis.operations)
+            left = [f"`{one}`" for one in commands if not any(map(_runs_it(command_key(one)), since))]
+            if not (any(_TRIES.search(one.name) for one in called) or any(map(_TRIES_LOCALLY.search, since))):
+                left += (analysis.words.quoted(opening(one, _MAX_COMMAND_CHARS)) for one in by_hand)
+            return (left, shown_by) if left and is_begun else None
     return None
 
 
+# A tool by which an agent tries something as a user would.
+_TRIES = pattern(r"browser|chrome|playwright|puppeteer|computer|screenshot", re.IGNORECASE)
+_TRIES_LOCALLY = pattern(r"\blocalhost\b|\b127\.0\.0\.1\b")
 _RUNS_TESTS = pattern(
     r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|cypress|rspec|phpunit|ctest|bats)\b|\btest(?::[\w:-]+)?(?= |$)"
     r"|\brun[-_]?tests?\b|\bcheck\b"
@@ -452,7 +457,9 @@ _MESSAGE_UNSEEN = f"git commit -m {ELLIPSIS}"
 
 
 def _brief(error: ErrorRecord) -> str:
-    return brief(acting_part(error.command), _MAX_COMMAND_CHARS)
+    # Any part of a chain may be what git gave up at.
+    command = shown(error.command) if error.line.startswith("fatal: ") else acting_part(error.command)
+    return brief(command, _MAX_COMMAND_CHARS)
 
 
 def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
@@ -506,24 +513,11 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         between = words.comma.join(f"`{brief(command, _MAX_COMMAND_CHARS)}`" for command in error.between)
         ending = f"→ {words.passed_after} {between}" if between else f"→ {words.passed}"
     ending += f"{words.stop}{words.in_part}" if error.is_in_part else ""
-    stopped = "" if error.status is Status.FIXED else _stop_of(error, analysis)
+    stopped = "" if error.status is Status.FIXED else stop_of_edit(error.line, analysis)
     ending += f"{words.stop}{stopped}" if stopped else ""
     others = [file for file in error.files if file.rpartition("/")[2] not in error.line]
     more = f" · {words.also_in}{words.colon}{_listed(others, 2 * _MAX_PATHS)}" if others else ""
     return Item(text=f"{where}{error.line}{more} {ending}", records=records_of(error.records))
-
-
-def _stop_of(error: ErrorRecord, analysis: Analysis) -> str:
-    """That the user stopped the newest edit of a file that an error names, which was not made since; else nothing."""
-    stops = (call for one in reversed(analysis.messages) if one.resumed < 0 for call in _stopped_calls(one))
-    stopped = next((call for call in stops if call.split()[-1] in error.line), "")
-    return f"{analysis.words.stopped}{analysis.words.colon}`{stopped}`" if stopped else ""
-
-
-def _stopped_calls(message: UserMessage) -> Iterator[str]:
-    """The edits that the user stopped with a message, or without a word before it."""
-    calls = (message.stopped, *(call for _, call in message.after_stop))
-    return (call for call in calls if call and tool_kind(call.partition(" ")[0], {}) is ToolKind.EDIT)
 
 
 def _taken_whole(error: ErrorRecord, analysis: Analysis) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import dropwhile, islice, pairwise
@@ -87,7 +88,7 @@ def outcomes(
     # What was amended since stands as the commit in its place.
     made_by = {event: commit for commit in commits for event in (*commit.amends, commit.event)}
     telling = [run for run in runs if run.event in made_by or run.changes_world or is_test(run.command)]
-    by_turn = _by_turn(events, telling, operations)
+    by_turn, called = _by_turn(events, telling, operations), _names(operations)
     _give_back(by_turn, made_by)
     found: dict[int, RequestOutcome] = {}
     after: _Work | None = None  # what was done after a yes, for the request before it
@@ -107,7 +108,7 @@ def outcomes(
         # What was edited after a commit came of it, too.
         rest = replace(work, changes=[one for one in work.changes if not made or one.record > made[-1][1]])
         is_shown = not is_refused and (rest.changes or not made)
-        more = list(_shown(rest, words, is_newest=not next_reply)) if is_shown else []
+        more = list(_shown(rest, called, words, is_newest=not next_reply)) if is_shown else []
         parts = [text for text, _ in (*dict(made).items(), *more)]
         if work.is_limit or work.is_aside or (work.is_added and not made and not _is_of(work)):
             parts, closing = [], closing if work.is_aside or not (work.is_limit or work.changes) else ""
@@ -345,7 +346,14 @@ def _made(work: _Work, commits: Mapping[int, Commit]) -> Iterator[tuple[str, int
             yield (f'{commit.hash} "{subject}"'.strip() if subject else commit.hash), run.result_record
 
 
-def _shown(work: _Work, words: FixedWords, *, is_newest: bool) -> Iterator[tuple[str, int]]:
+def _names(operations: Sequence[FileOperation]) -> Mapping[str, str]:
+    """What each changed file is called: by its name, with its folder where another has it, too."""
+    paths = {one.path for one in operations if one.action is not FileAction.READ}
+    times = Counter(path.rpartition("/")[2] for path in paths)
+    return {path: "/".join(path.split("/")[-2 if times[path.rpartition("/")[2]] > 1 else -1 :]) for path in paths}
+
+
+def _shown(work: _Work, called: Mapping[str, str], words: FixedWords, *, is_newest: bool) -> Iterator[tuple[str, int]]:
     """Which files were edited, and how the newest check after that ended.
 
     A check after a question, or before the edits, shows nothing of them.
@@ -362,22 +370,23 @@ def _shown(work: _Work, words: FixedWords, *, is_newest: bool) -> Iterator[tuple
         if not any(one.event > run.event and contains(one.key, run.key) for one in passed)
     }
     if work.changes:
-        edited = {one.name for one in work.changes if one.action is not FileAction.MOVE}
+        edited = {one.path for one in work.changes if one.action is not FileAction.MOVE}
         # What was only moved stands with the files.
-        changed = (one.name for one in reversed(work.changes) if one.name in edited or not edited)
-        names = list(dict.fromkeys(changed))
+        changed = (one.path for one in reversed(work.changes) if one.path in edited or not edited)
+        paths = list(dict.fromkeys(changed))
         # What was tested tells more than the tests.
-        names.sort(key=lambda name: TEST_FILE.search(name) is not None)
+        paths.sort(key=lambda path: TEST_FILE.search(path.rpartition("/")[2]) is not None)
         most = 1 if after else _MAX_EDITED
-        more = f" {ELLIPSIS}" if len(names) > most else ""
-        new = {one.name for one in work.changes if one.action is FileAction.CREATE and not one.is_rewrite}
-        shown = names[:most]
-        made = [(words.created, [name for name in shown if name in new])]
-        gone = {one.name for one in work.changes if one.action is FileAction.DELETE}
-        kept = [name for name in shown if not (name in new or name in gone)]
+        more = f" {ELLIPSIS}" if len(paths) > most else ""
+        new = {one.path for one in work.changes if one.action is FileAction.CREATE and not one.is_rewrite}
+        shown = paths[:most]
+        made = [(words.created, [path for path in shown if path in new])]
+        gone = {one.path for one in work.changes if one.action is FileAction.DELETE}
+        kept = [path for path in shown if not (path in new or path in gone)]
         made.append((words.edited if edited else words.moved_away, kept))
-        made.append((words.deleted, [name for name in shown if name in gone]))
-        text = words.comma.join(f"{done} {words.comma.join(files)}" for done, files in made if files)
+        made.append((words.deleted, [path for path in shown if path in gone]))
+        listed = ((done, words.comma.join(called[path] for path in files)) for done, files in made if files)
+        text = words.comma.join(f"{done} {files}" for done, files in listed)
         yield f"{text}{more}", work.changes[-1].record
     # Without an edit, the newest request may have more in it than a check.
     is_asked = work.changes or (not is_newest and _ASKS_TO_CHECK.search(work.asked))

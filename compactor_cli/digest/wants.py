@@ -41,7 +41,7 @@ from compactor_cli.digest.statements import (
     statements_of,
     water_level,
 )
-from compactor_cli.digest.tools import FileAction
+from compactor_cli.digest.tools import FileAction, ToolKind, tool_kind
 from compactor_cli.formats.client_signs import PROJECT_FILE
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
@@ -193,6 +193,14 @@ def verifying_commands(text: str) -> Iterator[str]:
         yield from (one for one in named if is_of_checks and one.split()[0] in RUNNERS and " " in one)
 
 
+def verified_by_hand(text: str) -> Iterator[str]:
+    """The entries under such a heading by which somebody is to try it himself."""
+    for piece, form, _, is_of_checks in _with_checks(text) if _HEADS_CHECKS.search(text) else ():
+        if is_of_checks and form is StatementForm.ITEM and _BY_HAND.match(piece):
+            yield _LIST_MARK.sub("", piece)
+
+
+_BY_HAND = pattern(r"(?:\d{1,2}[.)] +)?manual(?:ly)?\b", re.IGNORECASE)
 _QUOTED_COMMAND = pattern(r"`([a-z][^`\n]{4,90})`")
 
 
@@ -438,6 +446,15 @@ def _resumed(message: UserMessage, words: FixedWords) -> str:
     if message.resumed < 0:
         return ""
     return words.later_approved if message.is_plan else words.resumed
+
+
+def stop_of_edit(text: str, analysis: Analysis) -> str:
+    """That the user stopped the newest edit of a file that a text names, which was not made since; else nothing."""
+    left = (one for one in reversed(analysis.messages) if one.resumed < 0)
+    stops = (call for one in left for call in (one.stopped, *(call for _, call in one.after_stop)) if call)
+    edits = (call for call in stops if tool_kind(call.partition(" ")[0], {}) is ToolKind.EDIT)
+    stopped = next((call for call in edits if call.split()[-1] in text), "")
+    return f"{analysis.words.stopped}{analysis.words.colon}`{stopped}`" if stopped else ""
 
 
 def outcome_of(message: UserMessage, analysis: Analysis) -> tuple[str, tuple[int, ...]]:

@@ -1489,3 +1489,11 @@ def test_what_is_added_next_to_a_test_that_failed_is_no_fix_of_it() -> None:
     added = call("Edit", "2", file_path="tide.test.ts", old_string="end();", new_string="await write(gauges);\nend();")
     edits = turned, answer("ok", "1"), added, answer("ok", "2")
     assert "await write" not in shown(failed, *edits, ran("bun test", " 2 pass\n 0 fail"))[1][0]
+
+
+def test_of_a_chain_that_git_gave_up_in_all_is_named() -> None:
+    chain = "git rev-parse --short HEAD main && git checkout -b utc main"
+    failed = ran(chain, "fatal: Needed a single revision", is_error=True)
+    assert shown(failed, ran("git checkout -b utc main", "Switched to a new branch 'utc'"))[1] == [
+        f"`{chain}`: fatal: Needed a single revision → done by `git checkout -b utc main`"
+    ]

@@ -387,3 +387,11 @@ def test_who_wants_to_know_something_is_answered_by_the_reply() -> None:
         says("Fixed."),
     )
     assert "if the comment is right. → replied" in rendered(digest(session, 2_000).summary)
+
+
+def test_files_of_one_name_stand_with_their_folders_in_what_came_of_a_request() -> None:
+    def edited(path: str) -> tuple[Message, Message]:
+        return call("Edit", path, file_path=path, old_string="a", new_string="b"), answer("ok", path)
+
+    assert wanted(edited("ui/README.md"), edited("README.md")) == " → edited README.md, ui/README.md"
+    assert wanted(edited("ui/README.md")) == " → edited README.md"

@@ -760,3 +760,19 @@ def test_a_request_that_is_cut_ends_with_no_clause_that_qualifies_another() -> N
     for tokens in range(20, 50):
         shown = condensed(asked, tokens, token_cache(), lambda *_: [])
         assert not shown.rpartition("…")[2].strip().startswith(("whether", "and", "which"))
+
+
+def test_what_is_to_be_tried_by_hand_is_open_until_a_tool_tries_it() -> None:
+    plan = "Read the clock once.\n\n## Verification\n\n1. `make test` passes\n2. Manual test: open the page and read it"
+    edit = call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e")
+    done = edit, *ran("make test", "ok")
+
+    def left(*messages: object, **more: object) -> list[str]:
+        found = texts(digest(conversation(user(plan), *messages, says("Done.")), **more), Section.PLAN)  # type: ignore[arg-type]
+        return [text for text in found if text.startswith("Asked for as a check")]
+
+    asked = ['Asked for as a check and not run: "Manual test: open the page and read it"']
+    assert left(*done) == asked
+    assert left(*done, kept=(0,), covered=range(1, 6)) == asked
+    assert left(*done, call("browser_navigate", "b", url="http://localhost:80"), answer("The page", "b")) == []
+    assert left(*done, *ran("curl -s http://localhost:80/", "The page")) == []
