@@ -189,7 +189,10 @@ def summary_words(text: str) -> str:
 
 
 def without_removed(text: str) -> str:
-    """Of a patch, and of differences, the lines as they are then, without those that are taken away; else the text."""
+    """Of a patch the lines as they are then, of differences those that are added; any other text as it is.
+
+    What differences show around a change was there before and is none of it.
+    """
     patch = text.partition("*** Begin Patch\n")[2]
     if patch:
         return "\n".join(_as_then(line) for line in patch.split("\n") if not line.startswith(("-", "@@")))
@@ -199,8 +202,10 @@ def without_removed(text: str) -> str:
     is_hunk = False
     for line in text.split("\n"):
         is_hunk = line.startswith("@@ -") or (is_hunk and line[:1] in _SIGNS and not line.startswith("+++ "))
-        if not (is_hunk and line[:1] in "-\\" and line):
-            found.append(_as_then(line) if is_hunk else line)
+        if not is_hunk:
+            found.append(line)
+        elif line.startswith("+"):
+            found.append(line[1:])
     return "\n".join(found)
 
 

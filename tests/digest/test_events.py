@@ -393,11 +393,12 @@ def test_what_the_client_says_in_the_model_s_name_is_not_stated() -> None:
     assert [event.text for event in found] == ["Go on", "Done"]
 
 
-def test_of_differences_a_result_has_the_lines_as_they_are_then() -> None:
+def test_of_differences_a_result_has_the_lines_that_are_added() -> None:
     above = "diff --git a/tide.py b/tide.py\n--- a/tide.py\n+++ b/tide.py\n@@ -1,3 +1,3 @@ def low():\n"
     shown = "     levels = read()\n-    return 1\n+    return min(levels)\n\n\\ No newline at end of file\n"
     result = events_of(*ran("git diff", f"{above}{shown}--- a/moon.py\n+++ b/moon.py"))[1]
-    assert result.text == f"{above}    levels = read()\n    return min(levels)\n\n+++ b/moon.py"
+    named = "diff --git a/tide.py b/tide.py\n--- a/tide.py\n+++ b/tide.py\n"
+    assert result.text == f"{named}    return min(levels)\n+++ b/moon.py"
     assert events_of(*ran("ls -l", "- a\n+ b"))[1].text == "- a\n+ b"
 
 

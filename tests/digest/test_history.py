@@ -423,7 +423,7 @@ def test_imports_and_the_frame_of_a_diff_tell_nothing() -> None:
         answer('import (\n\t"harbour/gauge_store"\n)\nfunc gauge_store_level() int', "r"),
     )
     diff = ran(
-        "git diff", "diff --git a/tide.go b/tide.go\nindex df72094f..64004dd5 100644\n@@ -1 +1 @@ gauge_store_level"
+        "git diff", "diff --git a/tide.go b/tide.go\nindex df72094f..64004dd5 100644\n@@ -1 +1 @@ gauge_store_level\n+x"
     )
     found = "\n".join(one.text for one in candidates_of(read(user("mend gauge_store_level"), *shown, *diff), 500))
     assert "func gauge_store_level() int" in found
