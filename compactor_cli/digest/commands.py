@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -194,12 +195,12 @@ COMMIT_LINE = pattern(
 _REPORT = pattern(
     rf"{_RESULT.pattern}|{COMMIT_LINE.pattern}|\b\d+ files? changed|Successfully"
     r"|->\s+\S+(?: \([\w ]+\))?$|/pull/\d+|/issues/\d+|^Switched to |^Your branch is |^branch '[^']+' set up"
-    r"|^(?:Deleted|Created) |^HEAD is now at |^Checked \d+ files? in \S+ No fixes applied|^\d+ fix(?:es)? made in "
+    r"|^(?:Deleted|Created) |^HEAD is now at |^Checked \d+ files? in \S+ (?:No fixes|Fixed \d)|^\d+ fix(?:es)? made in "
 )
 # Parts, in lower case, of which each of these lines has one (see `may_have`).
 _REPORT_PARTS = (
     "pass|ok|issues|errors|problems|succ|[|changed|->|/pull/|switched|your branch|branch '|deleted|created|head is"
-    "|0 fail|no fixes|built in|made in"
+    "|0 fail|no fixes|fixed |built in|made in"
 ).split("|")
 _NOTHING_PARTS = ("no test", "deselected", " 0 file")
 _RAN_NOTHING = pattern(
@@ -347,7 +348,7 @@ def _looks(words: list[str]) -> bool:
 # What servers and containers are asked for.
 _SHOWS = pattern(
     r"(?:gh|glab) (?:api|search|(?:pr|mr|issue|run|release|repo|workflow) (?:view|list|diff|status|checks))\b"
-    r"|docker (?:logs|ps|images|inspect)\b|kubectl (?:logs|get|describe)\b"
+    r"|docker (?:logs|ps|images|inspect)\b|kubectl (?:logs|get|describe)\b|unzip -\w*[lp]|zcat\b|gunzip -c|journalctl\b"
 )
 
 
@@ -564,7 +565,9 @@ def sets_up(other: Run, run: Run) -> bool:
     """Whether a run that went well brought what another may have lacked."""
     brings = _SETS_UP.search(other.key) or (_TAKES_IN.search(other.key) if "git push" in run.key else None)
     removed = _REMOVES.search(other.key)
-    brings = brings or (removed if removed and removed[1].strip("./") in run.output else None)
+    if removed and not brings:
+        path = removed[1].partition("*")[0].strip("./")
+        brings = next((removed for one in (path, posixpath.dirname(path)) if "/" in one and one in run.output), None)
     return other.outcome is CommandOutcome.OK and other.key != run.key and brings is not None
 
 

@@ -255,7 +255,7 @@ def over_since(analysis: Analysis) -> Callable[[Statement], bool]:
 _SPOKEN = (EventKind.ASSISTANT, EventKind.SUMMARY, EventKind.USER)
 # That work in the background goes on, or what is to be done with its report.
 _AWAITS = pattern(
-    r"\bstill (?:working|running|going)\b|\bwaiting (?:on|for) (?!you)|\brunning (?:\w+ ){0,3}in the background\b"
+    r"\bstill (?:working|running|going|out)\b|\bwaiting (?:on|for) (?!you)|\brunning (?:\w+ ){0,3}in the background\b"
     r"|\b(?:when|once|after) (?:it|they|all|both|the \w+)(?: \d+)? "
     r"(?:lands?|finish(?:es)?|reports?|returns?|completes?)\b",
     re.IGNORECASE,

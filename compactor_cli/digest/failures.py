@@ -269,11 +269,13 @@ def _came_to_it(run: Run, later: Sequence[Run]) -> bool:
 def _may_fix(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation]:
     """The changes after a run that failed, without those that cannot have to do with it.
 
-    No edit of the work brings a program that is not there, or what git was called for; a file that a shell misses is
-    brought by its name.
+    No edit of the work brings a program that is not there, or what git was called for; a task stands in a manifest, and
+    a file that a shell misses is brought by its name.
     """
     is_of_git = run.line.startswith("fatal: ") and not any(one.name in run.line for one in changes)
     since = () if is_of_git or "command not found" in run.line else after(run, changes)
+    if NEVER_RAN.search(run.line):
+        since = [one for one in since if one.name in _MANIFESTS or "akefile" in one.name]
     missing = _MISSED.search(run.line)
     return [one for one in since if one.name == missing["path"].rpartition("/")[2]] if missing else since
 
@@ -502,7 +504,8 @@ def _judged(
     # An edit of the file that the error names is what there was to do about it, not another command.
     is_edited = is_test(run.command) or any(path.rpartition("/")[2] in run.line for path in fixes)
     other = None if fixes and (passed or is_edited) else passed or _other_way(run, later)
-    made = () if fixes or not passed else (one for one in later if one.event < passed.event and sets_up(one, run))
+    made = [] if fixes or not passed else [one for one in later if one.event < passed.event and sets_up(one, run)]
+    is_same = not other or shown(other.command) == shown(run.command) or (made and _runs(other, run))
     if other and not passed:
         status, records = Status.FIXED, [run.result_record, other.result_record]
     return ErrorRecord(
@@ -511,7 +514,7 @@ def _judged(
         event=run.event,
         status=status,
         fixes=fixes,
-        other_way=other.command if other and shown(other.command) != shown(run.command) else "",
+        other_way="" if is_same or not other else other.command,
         between=tuple(dict.fromkeys(one.command for one in made))[-_MAX_BETWEEN:],
         records=tuple(dict.fromkeys(records)),
     )

@@ -496,8 +496,10 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         how = f"{words.passed}{words.colon}" if is_test(error.command) else f"{words.instead} "
         how = f"{words.fixed} " if REPAIRS.search(error.other_way) else how
         is_long = len(shown(error.other_way)) > _MAX_COMMAND_CHARS
-        way = same_part(error.other_way, error.command) if is_long else error.other_way
-        ending = f"→ {how}`{brief(way, _MAX_COMMAND_CHARS)}`"
+        way = brief(same_part(error.other_way, error.command) if is_long else error.other_way, _MAX_COMMAND_CHARS)
+        # Where the command is the same, what stands before it made the difference.
+        way = opening(shown(error.other_way), _MAX_COMMAND_CHARS) if way == command else way
+        ending = f"→ {how}`{way}`"
     elif error.fixes:
         sides = _taken_whole(error, analysis)
         error = replace(error, fixes=tuple(path for path in error.fixes if path not in sides))

@@ -17,7 +17,7 @@ from compactor_cli.digest.corrections import takes_back
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords, apart, terms
-from compactor_cli.digest.messages import is_short
+from compactor_cli.digest.messages import ASKS_FOR, is_short
 from compactor_cli.digest.noise import is_courtesy, only_announces
 from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import COLONS, ELLIPSIS, FULL_STOPS, QUESTION_MARKS, opening, records_of, sentences
@@ -110,7 +110,9 @@ def outcomes(
         is_shown = not is_refused and (rest.changes or not made)
         more = list(_shown(rest, called, words, is_newest=not next_reply)) if is_shown else []
         parts = [text for text, _ in (*dict(made).items(), *more)]
-        if work.is_limit or work.is_aside or (work.is_added and not made and not _is_of(work)):
+        wants = asks(work.asked) or ASKS_FOR.search(work.asked) or _ADDS.match(work.asked)
+        is_remark = work.is_added and not wants
+        if work.is_limit or work.is_aside or is_remark or (work.is_added and not made and not _is_of(work)):
             parts, closing = [], closing if work.is_aside or not (work.is_limit or work.changes) else ""
         if parts:
             found[turn] = RequestOutcome(
@@ -314,6 +316,10 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
     return {turn: work for turn, work in found.items() if work.asked}
 
 
+# What works on what somebody has opened before.
+_CHANGES_ONE = pattern(r"\bgh (?:pr|issue|release) (?:edit|comment|close|reopen|merge|ready|review|checkout)\b")
+
+
 def _owners(events: Sequence[Event]) -> Callable[[int], int]:
     """The turn for which something is done at a position: after a report of work in the background that came at once,
     or while only a few words were spoken, the one that began that work."""
@@ -338,6 +344,7 @@ def _made(work: _Work, commits: Mapping[int, Commit]) -> Iterator[tuple[str, int
     yield from work.filed
     for run in work.runs:
         opened = run.outcome is CommandOutcome.OK and run.changes_world and run.event not in commits
+        opened = opened and not _CHANGES_ONE.search(run.key)
         if opened and (address := _ADDRESS.search(run.line)):
             yield address[0], run.result_record
     for run in work.runs:

@@ -270,6 +270,8 @@ def test_what_is_written_for_a_command_is_not_shown_in_its_place() -> None:
 def test_a_name_with_deploy_in_it_deploys_nothing() -> None:
     sent = ["gh api graphql -f query='query { viewer { login } }'", "gh api graphql -f query='mutation { add }'"]
     assert [run.changes_world for run in runs(events_of(*(ran(one, "{}") for one in sent)))] == [False, True]
+    found = ran("unzip -p trace.zip a.trace | strings | grep -i error", "TimeoutError: locator.waitFor")
+    assert [(run.is_look, run.outcome) for run in runs(events_of(found))] == [(True, CommandOutcome.OK)]
     looks = ["gh api repos/acme/tide-deploy/contents/.tide --jq .path", "ls $(ls pending | tr -d ' ' | base64)"]
     assert [run.is_look for run in runs(events_of(*(ran(one, "a.txt") for one in looks)))] == [True, True]
     deploys = ["npm run deploy", "./deploy.sh prod", "wrangler deploy", "make deploy-staging"]

@@ -1497,3 +1497,32 @@ def test_of_a_chain_that_git_gave_up_in_all_is_named() -> None:
     assert shown(failed, ran("git checkout -b utc main", "Switched to a new branch 'utc'"))[1] == [
         f"`{chain}`: fatal: Needed a single revision → done by `git checkout -b utc main`"
     ]
+
+
+def test_where_the_same_command_went_well_what_stood_before_it_is_named() -> None:
+    locked = ran("git commit -am 'Set it'", "fatal: Unable to create '.git/index.lock': File exists.", is_error=True)
+    done = ran("rm -f .git/index.lock && git commit -am 'Set it'", "[main 1a2b3c4] Set it")
+    assert shown(locked, done)[1][0].endswith("→ done by `rm -f .git/index.lock && git commit -am 'Set it'`")
+
+
+def test_what_was_removed_is_why_a_commit_went_through_however_it_was_written_then() -> None:
+    told = "(fail) tide > reads it [1ms]\n  at tmp/clones/a-1/tide.test.ts:4:1\n 1 fail"
+    hook = ran("git add a.ts && git commit -m 'Set it'", told, is_error=True)
+    done = ran("git commit -m 'Set it' -v", "[main 1a2b3c4] Set it")
+    assert shown(hook, ran("rm -rf tmp/clones/a-*", ""), done)[1][0].endswith("→ passed after `rm -rf tmp/clones/a-*`")
+
+
+def test_a_task_that_was_called_in_the_wrong_folder_is_fixed_by_no_edit() -> None:
+    missing = ran("bun run lint", 'error: Script not found "lint"', is_error=True)
+    assert not any("src/a.py" in text for text in shown(missing, EDIT, ran("cd .. && bun run lint", "0 errors"))[1])
+
+
+def test_a_check_that_repaired_what_it_found_fixed_it() -> None:
+    failed = ran("bun run lint", 'error: script "lint" exited with code 1', is_error=True)
+    repaired = ran(
+        "bun run lint:fix 2>&1 | tail -5", "$ biome check --write\nChecked 277 files in 198ms. Fixed 1 file."
+    )
+    assert shown(failed, repaired) == (
+        [],
+        ['`bun run lint`: error: script "lint" exited with code 1 → fixed by `bun run lint:fix`'],
+    )

@@ -395,3 +395,15 @@ def test_files_of_one_name_stand_with_their_folders_in_what_came_of_a_request() 
 
     assert wanted(edited("ui/README.md"), edited("README.md")) == " → edited README.md, ui/README.md"
     assert wanted(edited("ui/README.md")) == " → edited README.md"
+
+
+def test_a_remark_that_came_in_at_work_has_nothing_of_what_that_came_to() -> None:
+    remark = replace(user("seems like some network slowness on the runners"), interjects=True)
+    session = conversation(user(ASKED), STORE, remark, *COMMIT, says("It is committed."), NEXT)
+    found = analyse(request(session)).outcomes
+    assert [one.text for one in found.values()] == ['4f1c2aa "Store UTC"']
+
+
+def test_what_only_changes_what_was_opened_before_opens_nothing() -> None:
+    edited = ran("gh pr edit 166 --title UTC", "https://github.com/a/b/pull/166")
+    assert "pull/166" not in wanted(STORE, edited)
