@@ -117,6 +117,15 @@ def call_words(call: Event, max_chars: int, mark: str = "") -> str:
     return f"{named} ({part})" if part else named
 
 
+def with_last(text: str, call: Event) -> str:
+    """The words of a call; of a chain that was cut its last command too: it may send what those before it made."""
+    command = command_of(call.arguments).strip() if call.tool is ToolKind.COMMAND else ""
+    before, _, last = command.rpartition(" && ")
+    is_short = before and "\n" not in command and len(last) <= _MAX_LAST_CHARS
+    return f"{text.removesuffix('`')} && {last}`" if is_short and text.endswith(f"{ELLIPSIS}`") else text
+
+
+_MAX_LAST_CHARS = 80
 # Which part of a file a call reads.
 _PART_KEYS = ("offset", "limit", "start_line", "end_line", "view_range", "line_range")
 

@@ -123,6 +123,8 @@ class _OpenItems:
             self.planning = -1  # who edits anything else than a plan has left it by another way
         elif is_done and (ends := _ENDS.findall(command)):
             self._end(ends)
+        if is_done and "git commit" in command:
+            self.failed.clear()  # the work that needed it was ended in another way
         if call.name == ATTACHMENTS.skill_tool and is_done:
             self._load(_argument(call, "skill") or _argument(call, "command"), call.record)
         elif call.of_client and (name := skill_read(call.tool, call.arguments)):

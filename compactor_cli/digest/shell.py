@@ -168,6 +168,8 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
         _POWERSHELL.get(words[0].lower(), words[0]),
         [word for word in words[1:] if not word.startswith("-")],
     )
+    if words[0].lower() == "set-content":
+        operands = [*_CONTENT_PLACE.findall(segment), *operands][:1]  # the next one is what is written
     if name == "checkout" and not {"--ours", "--theirs"}.isdisjoint(words):
         yield from ((FileAction.EDIT, path, "") for path in operands if _looks_like_file(path))
     elif (name == "checkout" and "--" in words) or (name == "restore" and "--staged" not in words):
@@ -205,6 +207,7 @@ _NAMED_FILE = re.compile(r"\.\w+$")
 _SOURCE = re.compile(r" (?:-s|--source)[ =](\S+)")
 # What PowerShell calls these commands.
 _POWERSHELL = {"remove-item": "rm", "move-item": "mv", "copy-item": "cp", "get-content": "cat", "set-content": "tee"}
+_CONTENT_PLACE = re.compile(r" -(?:Literal)?Path +[\"']?([^\s\"']+)", re.IGNORECASE)
 # What stands in quotation marks is one word, blanks and all.
 _WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|[^\s'"]|['"])+""")
 

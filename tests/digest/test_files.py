@@ -326,6 +326,18 @@ def test_a_patch_that_was_not_applied_edited_nothing() -> None:
     assert [one.path for one in file_operations(found)] == ["src/tide.js"]
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "Set-Content tide.md 'hello'",
+        "Set-Content -Encoding utf8 -Path tide.md -Value 'hello'",
+        "Set-Content tide.md 'x'; Set-Content (Join-Path $out 'y.md') 'x'",
+    ],
+)
+def test_what_powershell_writes_into_a_file_is_no_file(command: str) -> None:
+    assert {path for _, path, _ in shell_operations(command)} == {"tide.md"}
+
+
 def test_powershell_deletes_moves_writes_and_reads_as_other_shells_do() -> None:
     command = r"Remove-Item -Force src\old.py; Move-Item src\a.py src\b.py; Get-Content -Path .\src\tide.py"
     assert list(shell_operations(command)) == [

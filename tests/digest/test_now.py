@@ -124,6 +124,16 @@ def test_a_short_word_after_it_stands_next_to_what_was_said_before() -> None:
     assert texts(one, Section.TASK)[2] == 'since then: Edit clock.py · `make test` → ok · "All tests pass now."'
 
 
+def test_of_a_chain_without_a_result_the_last_command_is_named_too() -> None:
+    chain = (
+        f"git fetch -q origin && git add {' '.join(f'docs/gauge_{n}.md' for n in range(12))} && git push -u origin HEAD"
+    )
+    one = digest(conversation(user(ASKED), says("I push it."), call("Bash", "1", command=chain)), 900)
+    (line,) = (text for text in texts(one, Section.TASK) if text.startswith("No result seen"))
+    assert "git fetch" in line
+    assert line.endswith("… && git push -u origin HEAD`")
+
+
 def test_what_only_looked_has_no_status_and_leaves_the_state_as_it_was() -> None:
     one = digest(conversation(user(ASKED), BROKEN, ran("git -C /srv/a status", "nothing to commit")), 900)
     assert texts(one, Section.TASK)[1:] == [f"Where it stands: {BROKEN.text}", "since then: `git -C /srv/a status`"]

@@ -247,8 +247,10 @@ def test_that_an_agent_in_the_background_failed_is_stated_until_it_is_begun_agai
     assert texts(digest(conversation(*asked, says("I go on."))), Section.PLAN) == [
         'Failed in the background: "Plan the tables"'
     ]
-    again = digest(conversation(*asked, *_set_to_work("Plan the tables"), says("I go on.")))
-    assert not any("Failed" in text for text in texts(again, Section.PLAN))
+    committed = ran("git commit -m 'tables'", "[main 1a2b3c4] tables")
+    for later in (_set_to_work("Plan the tables"), committed):
+        again = digest(conversation(*asked, *later, says("I go on.")))
+        assert not any("Failed" in text for text in texts(again, Section.PLAN))
 
 
 def test_what_was_said_of_an_agent_that_ran_is_over_once_it_has_reported() -> None:
