@@ -512,8 +512,11 @@ def is_of_skill(path: str) -> bool:
 
 
 def is_throwaway(path: str) -> bool:
-    """Whether a path lies where nothing is meant to stay."""
-    return path.startswith(("/tmp/", "/var/", "/private/tmp/", "/dev/"))  # noqa: S108 (a name is looked at, no file)
+    """Whether a path lies where nothing is meant to stay, on Windows too."""
+    return _THROWAWAY.match(path) is not None
+
+
+_THROWAWAY = pattern(r"/(?:tmp|var|private/tmp|dev)/|(?:(?:/mnt)?/[A-Za-z]|[A-Za-z]:)[\\/](?:.+[\\/])?Temp[\\/]")
 
 
 _RANGES = ("offset", "limit", "view_range", "start_line", "end_line", "line_range", "n_lines", "line_offset")

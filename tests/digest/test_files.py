@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conversation import answer, call, conversation, digest, events_of, ran, request, texts, token_cache, user
+from conversation import answer, call, conversation, digest, events_of, ran, request, says, texts, token_cache, user
 
 from compactor_cli.digest.analysis import analyse
 from compactor_cli.digest.commands import runs
@@ -607,3 +607,15 @@ def test_of_a_file_that_is_asked_for_among_others_with_its_errors_hidden_nothing
     hidden = ran("cat .entire/settings.json 2>/dev/null || echo none; cat hooks.json", "none\n{}")
     assert states(*hidden) == {"hooks.json": "read"}
     assert states(*ran("cat .entire/settings.json 2>/dev/null", "{}")) == {".entire/settings.json": "read"}
+
+
+def test_what_is_written_into_the_folder_for_throwaway_files_of_windows_is_no_outcome() -> None:
+    kept, thrown = r"D:\gauge\src\tide.py", r"C:\Users\ada\AppData\Local\Temp\agent\fix.patch"
+    written = [
+        message
+        for number, path in enumerate((kept, thrown))
+        for message in (call("Write", f"{number}", file_path=path, content="x = 1\n"), answer("ok", f"{number}"))
+    ]
+    one = digest(conversation(user("Make the gauge read the tide."), *written, says("It reads.")), 900)
+    assert not any("fix.patch" in text for text in texts(one, Section.FILES) + texts(one, Section.HISTORY))
+    assert any("tide.py" in text for text in texts(one, Section.FILES))
