@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import dropwhile, groupby
+from itertools import dropwhile, groupby, pairwise
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checks import RUNNERS
@@ -81,6 +81,7 @@ _TO_EXPLAIN = pattern(rf"{LEADS}(?:explain|describe|clarify|tell me|walk me thro
 
 
 _RULE_CHARS = range(12, 240)
+_OF_BEFORE = pattern(r"(?:\S+ ){0,3}(?:them|it|they|these|those|this)\b(?! (?:is|file|repo|project)\b)", re.IGNORECASE)
 _LIST_MARK = pattern(r"^(?:[-*•+]|\d{1,2}[.)]) +")
 # How a long message begins says what it is about, before rules that every message of its kind ends with.
 _OPENING_SENTENCES, _OPENING_RATIO = 12, 0.6
@@ -103,9 +104,10 @@ def rules_of(analysis: Analysis) -> Iterator[Item]:
     kept += _unwrapped(kept) if files else ""
     known = set[str]()
     for label, text, record in sources:
-        for sentence in sentences(text):
+        for before, sentence in pairwise(("", *sentences(text))):
             is_whole = len(sentence) in _RULE_CHARS and not sentence.endswith(COLONS)
-            rule = _LIST_MARK.sub("", sentence)
+            with_before = f"{before} {sentence}"  # it says what "them" are
+            rule = _LIST_MARK.sub("", with_before if _OF_BEFORE.match(sentence) and with_before in text else sentence)
             if is_whole and is_rule(sentence) and sentence not in kept and rule not in known:
                 known.add(rule)
                 yield Item(text=f"{label}{rule}", records=records_of((record,)))

@@ -194,6 +194,14 @@ def test_a_rule_that_goes_on_in_the_next_line_is_carried_whole() -> None:
     assert [text for text in texts(one, Section.USER) if "never" in text] == [whole]
 
 
+def test_a_rule_of_them_is_carried_with_the_sentence_that_says_what_they_are() -> None:
+    rules = "# Gauges\n\n- `raw/*.bin` are the only copies. Never write to them by hand.\n\nDo not use it twice.\n"
+    read = (call("Read", "r", file_path="/srv/gauges/AGENTS.md"), answer(rules, "r"))
+    found = texts(digest(conversation(user(LONG), read, says("I begin.")), 1_500), Section.USER)
+    assert "AGENTS.md: `raw/*.bin` are the only copies. Never write to them by hand." in found
+    assert "AGENTS.md: Do not use it twice." in found
+
+
 def test_what_was_to_be_explained_and_nothing_else_is_wanted_no_more() -> None:
     asked = user("What do you mean, no changes? Explain what happened to me, don't do anything."), says("It compared.")
     one = digest(conversation(user(LONG), says("Done."), *asked, user("Fix the cap."), says("Fixed.")), 1_500)
