@@ -66,7 +66,7 @@ def _left_out(states: Iterable[FileState], items: Iterable[Item]) -> int:
 def state_text(state: FileState, words: FixedWords) -> str:
     """What happened to a file, in fixed words: ``created, edited ×3, read``."""
     facts = [words.created] if state.is_created else []
-    facts += [_times(words.edited, state.edits)] if state.edits else []
+    facts += [_times(words.edited, state.least_edits)] if state.least_edits else []
     facts += [_times(words.read, state.reads)] if state.reads and not facts else []
     facts += [words.deleted] if state.is_deleted else []
     facts += [f"{words.moved} {state.moved_to}"] if state.moved_to else []

@@ -53,6 +53,7 @@ class FileOperation:
     ``is_try``: the file is a script that was only run to try something.
     ``undone_by``: the position of the edit that took back the last of it, to the letter; ``undoes``: the number of
     edits of which it does. ``only_undoes``: whether it changes nothing else.
+    ``is_reported``: a subagent says so, in how many edits it does not say.
     """
 
     action: FileAction
@@ -69,6 +70,7 @@ class FileOperation:
     undone_by: int = -1
     undoes: int = 0
     only_undoes: bool = False
+    is_reported: bool = False
 
     @property
     def is_cancelled(self) -> bool:
@@ -92,6 +94,7 @@ class FileState:
 
     ``added``: names that its edits define, ``removed``: of functions that they took out, ``within``: of the definitions
     that they change. ``lines``: those that they wrote and that still stand, newest last.
+    ``edits``: those of which there is a record; ``is_edited_by_subagent``: one was reported besides.
     ``commit``: the hash of the commit that holds the last change; ``commit_before``: where none does, of the newest
     that was made of it before.
     """
@@ -99,6 +102,7 @@ class FileState:
     path: str
     is_created: bool = False
     edits: int = 0
+    is_edited_by_subagent: bool = False
     reads: int = 0
     is_deleted: bool = False
     moved_to: str = ""
@@ -115,9 +119,14 @@ class FileState:
     is_try: bool = False
 
     @property
+    def least_edits(self) -> int:
+        """How many edits are known of."""
+        return max(self.edits, int(self.is_edited_by_subagent))
+
+    @property
     def is_changed(self) -> bool:
         """Whether anything but reading happened to it."""
-        return self.changed >= 0 or self.is_created or self.edits > 0 or self.is_deleted or bool(self.moved_to)
+        return self.changed >= 0 or self.is_created or self.least_edits > 0 or self.is_deleted or bool(self.moved_to)
 
 
 def file_operations(events: Sequence[Event], directory: str = "") -> tuple[FileOperation, ...]:
@@ -287,7 +296,8 @@ def _reported(event: Event, number: int, call: Event, known: Sequence[str]) -> I
     for path, is_new in reported.items():
         if _is_path(path):
             action = FileAction.CREATE if is_new else FileAction.EDIT
-            yield FileOperation(action=action, path=_as_known(path, known), event=number, record=event.record)
+            known_path = _as_known(path, known)
+            yield FileOperation(action=action, path=known_path, event=number, record=event.record, is_reported=True)
 
 
 def _as_known(path: str, known: Sequence[str]) -> str:
@@ -441,6 +451,7 @@ def replay(operations: Iterable[FileOperation], carried: Iterable[FileState] = (
                 target.edits += 1  # what was there is written over
             else:
                 target.edits, target.is_created = target.edits + state.edits, state.is_created
+                target.is_edited_by_subagent |= state.is_edited_by_subagent
             target.is_deleted, target.changed, target.last = False, operation.event, operation.event
             target.added |= state.added
             target.records.append(operation.record)
@@ -464,12 +475,13 @@ def _apply(state: FileState, operation: FileOperation) -> None:
     state.records.append(operation.record)
     if operation.action is FileAction.CREATE:
         # Writing a file that was read or edited before replaces it.
-        is_known = operation.is_rewrite or state.reads or state.edits or state.is_created
-        was_there = state.reads > 0 or (state.edits > 0 and not state.is_created)
+        is_known = operation.is_rewrite or state.reads or state.least_edits or state.is_created
+        was_there = state.reads > 0 or (state.least_edits > 0 and not state.is_created)
         is_new = not is_known or (state.is_deleted and not (operation.is_rewrite or was_there))
         state.is_created, state.edits = state.is_created or is_new, state.edits + (not is_new)
     elif operation.action is FileAction.EDIT:
-        state.edits += (not operation.only_undoes) - operation.undoes
+        state.is_edited_by_subagent |= operation.is_reported
+        state.edits += (not (operation.only_undoes or operation.is_reported)) - operation.undoes
     is_anew = operation.action is FileAction.CREATE
     gone = [*added_names([pair[::-1] for pair in operation.replaced], operation.path, with_locals=True)]
     for name in gone:
@@ -492,7 +504,7 @@ def _apply(state: FileState, operation: FileOperation) -> None:
     standing = (line for line in state.lines if not any(overwrites(line, *pair) for pair in replaced))
     standing = (line for line in standing if renamed.isdisjoint(re.findall(r"\w+", line)))
     state.lines = shown_lines(tuple(standing), operation.lines)
-    is_undone = operation.only_undoes and not (state.edits or state.is_created)
+    is_undone = operation.only_undoes and not (state.least_edits or state.is_created)
     state.is_reverted = operation.action is FileAction.REVERT or is_undone
     if state.is_reverted:
         state.lines, state.added, state.removed, state.within = (), {}, {}, {}

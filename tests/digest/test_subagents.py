@@ -23,7 +23,9 @@ from conversation import (
 
 from compactor_cli.digest.analysis import analyse
 from compactor_cli.digest.events import events
-from compactor_cli.digest.files import file_operations
+from compactor_cli.digest.file_lines import state_text
+from compactor_cli.digest.files import file_operations, replay
+from compactor_cli.digest.language import words_of
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message, Transcript
@@ -151,6 +153,21 @@ def test_files_that_a_subagent_reports_to_have_written_are_edited() -> None:
         ("src/zone.py", "create"),
         ("src/zone_test.py", "create"),
     ]
+
+
+@pytest.mark.parametrize(("own", "stated"), [(0, "edited"), (2, "edited ×2")])
+def test_the_edits_of_a_file_are_counted_by_their_records(own: int, stated: str) -> None:
+    task = call("Task", "t", description="Implement the zones", prompt="Do it."), answer(REPORT, "t")
+    edits = [
+        message
+        for n in range(own)
+        for message in (
+            call("Edit", f"e{n}", file_path="src/clock.py", old_string=f"hand_{n}", new_string=f"dial_{n}"),
+            answer("ok", f"e{n}"),
+        )
+    ]
+    states = {one.path: one for one in replay(file_operations(events_of(*task, *edits)))}
+    assert state_text(states["src/clock.py"], words_of("en")) == stated
 
 
 def test_a_path_that_a_subagent_gives_from_its_own_folder_is_that_of_the_work_tree() -> None:
