@@ -133,6 +133,8 @@ def find_commits(runs: Sequence[Run], directory: str) -> list[Commit]:
                     found.append(replace(new, amends=(*amended.amends, amended.event)) if amended else new)
                     index = _Index()
             elif step == "reset" and (back := _BACK.search(" ".join(words))):
+                if found and _are_on_a_branch([one for one in runs if one.event >= found[-1].event], run):
+                    continue
                 gone = found[max(0, len(found) - int(back[1] or 1)) :]
                 del found[len(found) - len(gone) :]
                 index = _Index(named=[name for one in gone for name in one.named] if "--soft" in words else [])
@@ -141,6 +143,17 @@ def find_commits(runs: Sequence[Run], directory: str) -> list[Commit]:
             elif "fatal: pathspec" not in text:
                 index.stage(step, words)
     return found
+
+
+def _are_on_a_branch(runs: Iterable[Run], reset: Run) -> bool:
+    """Whether commits that a ``reset`` takes back stand on a branch that was made of them before and gone to later."""
+    commands = [(run.event, run.command) for run in runs]
+    made = {name for at, command in commands if at <= reset.event for name in _BRANCH_MADE.findall(command)}
+    return any(one in made for at, command in commands if at >= reset.event for one in _BRANCH_TAKEN.findall(command))
+
+
+_BRANCH_MADE = pattern(r"\bgit (?:-C \S+ )?(?:branch|checkout -b|switch -c) ([^\s;&|-][^\s;&|]*)")
+_BRANCH_TAKEN = pattern(r"\bgit (?:-C \S+ )?(?:checkout|switch) ([^\s;&|-][^\s;&|]*)")
 
 
 def _quietly_made(words: Sequence[str], runs: Sequence[Run], number: int) -> re.Match[str] | None:

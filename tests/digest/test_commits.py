@@ -97,6 +97,13 @@ def test_of_two_commits_in_one_line_each_holds_its_own_files() -> None:
     ]
 
 
+def test_a_commit_that_was_taken_back_from_one_branch_for_another_stands() -> None:
+    moved = ran("git branch utc && git reset --hard HEAD~1 && git checkout utc", "Switched to branch 'utc'")
+    assert states_of(STORE, COMMIT, moved) == ["store.py — edited, in commit 4f1c2aa"]
+    for gone in ("git reset --hard HEAD~1", "git branch backup && git reset --hard HEAD~1"):
+        assert not any("4f1c2aa" in text for text in states_of(STORE, COMMIT, ran(gone, "HEAD is now at 1a2b3c4")))
+
+
 def test_a_commit_that_was_taken_back_holds_nothing() -> None:
     back = ran("git reset --soft HEAD~1", "")
     assert is_open(STORE, COMMIT, back) == ["Not committed: store.py"]
