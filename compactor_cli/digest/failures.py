@@ -41,6 +41,7 @@ from compactor_cli.digest.commands import (
     acting_part,
     asks_for_help,
     code_is_of_another,
+    entered,
     may_change_world,
     sets_up,
     shown,
@@ -504,8 +505,11 @@ def _judged(
     # An edit of the file that the error names is what there was to do about it, not another command.
     is_edited = is_test(run.command) or any(path.rpartition("/")[2] in run.line for path in fixes)
     other = None if fixes and (passed or is_edited) else passed or _other_way(run, later)
-    made = [] if fixes or not passed else [one for one in later if one.event < passed.event and sets_up(one, run)]
+    before = [one for one in later if passed and not fixes and one.event < passed.event]
+    made = [one.command for one in before if sets_up(one, run)]
     is_same = not other or shown(other.command) == shown(run.command) or (made and _runs(other, run))
+    if is_same and passed and not (fixes or made) and (place := entered(passed.command)) != entered(run.command):
+        made = [place] if place else []
     if other and not passed:
         status, records = Status.FIXED, [run.result_record, other.result_record]
     return ErrorRecord(
@@ -515,7 +519,7 @@ def _judged(
         status=status,
         fixes=fixes,
         other_way="" if is_same or not other else other.command,
-        between=tuple(dict.fromkeys(one.command for one in made))[-_MAX_BETWEEN:],
+        between=tuple(dict.fromkeys(made))[-_MAX_BETWEEN:],
         records=tuple(dict.fromkeys(records)),
     )
 

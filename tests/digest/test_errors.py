@@ -1526,3 +1526,19 @@ def test_a_check_that_repaired_what_it_found_fixed_it() -> None:
         [],
         ['`bun run lint`: error: script "lint" exited with code 1 → fixed by `bun run lint:fix`'],
     )
+
+
+def test_of_a_check_that_passed_in_another_folder_the_folder_is_named() -> None:
+    failed = ran(
+        "go build ./... && go test ./tide",
+        "pattern ./...: directory prefix . does not contain main module",
+        is_error=True,
+    )
+    passed = ran("cd /srv/gauge/src && go build ./... && go test ./tide", "ok  \tgauge/tide\t0.1s")
+    (fixed,) = shown(failed, passed)[1]
+    assert fixed.endswith("→ passed after `cd /srv/gauge/src`")
+    stays = (
+        ran("cd src && go test ./tide", "--- FAIL: TestTide", is_error=True),
+        ran("cd src && go test ./tide", "ok  \tgauge/tide\t0.1s"),
+    )
+    assert not any("`cd" in text for text in shown(*stays)[1])
