@@ -239,14 +239,17 @@ OF_TESTS = pattern(rf"(?:^|/)(?:tests?|__tests__|spec)/|{TEST_FILE.pattern}")
 def changes_code(change: FileOperation) -> bool:
     """Whether something that a check may look at was changed: not prose, nor where it runs, nor what is thrown away.
 
-    Nor does a check miss a folder that was thrown away: it holds what was made by the way more often than sources.
+    Nor does a check miss a folder or a program that was thrown away: that was made by the way more often than not.
     """
     path = change.target or change.path
-    is_folder = change.action is FileAction.DELETE and "." not in path.rpartition("/")[2]
+    is_built = change.action is FileAction.DELETE and ("." not in path.rpartition("/")[2] or path.endswith(_BUILT))
     is_change = change.action is not FileAction.READ and not change.is_in_passing
     # What is moved into a folder keeps its name.
     is_checked = not (path.endswith(PROSE) or change.path.endswith(PROSE) or path.rpartition("/")[2].startswith(".env"))
-    return is_change and not is_folder and is_checked
+    return is_change and not is_built and is_checked
+
+
+_BUILT = (".exe", ".dll", ".so", ".o", ".class", ".pyc", ".log", ".zip", ".gz")
 
 
 def after(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation]:

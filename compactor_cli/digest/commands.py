@@ -561,14 +561,6 @@ def shown(command: str) -> str:
     return f"{line} {ELLIPSIS}" if more and line else line
 
 
-def entered(command: str) -> str:
-    """The `cd` with which a command line begins, or an empty string."""
-    return found[1] if (found := _ENTERS.match(command)) else ""
-
-
-_ENTERS = pattern(r"\s*(cd [^&;|\n]+?)\s*&&")
-
-
 def sets_up(other: Run, run: Run) -> bool:
     """Whether a run that went well brought what another may have lacked."""
     brings = _SETS_UP.search(other.key) or (_TAKES_IN.search(other.key) if "git push" in run.key else None)

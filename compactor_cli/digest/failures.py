@@ -24,6 +24,7 @@ from compactor_cli.digest.checks import (
     after,
     are_in_siblings,
     contains,
+    entered,
     is_about,
     is_test,
     languages_checked,
@@ -41,7 +42,6 @@ from compactor_cli.digest.commands import (
     acting_part,
     asks_for_help,
     code_is_of_another,
-    entered,
     may_change_world,
     sets_up,
     shown,
@@ -509,7 +509,7 @@ def _judged(
     made = [one.command for one in before if sets_up(one, run)]
     is_same = not other or shown(other.command) == shown(run.command) or (made and _runs(other, run))
     if is_same and passed and not (fixes or made) and (place := entered(passed.command)) != entered(run.command):
-        made = [place] if place else []
+        made = [f"cd {place}"] if place else []
     if other and not passed:
         status, records = Status.FIXED, [run.result_record, other.result_record]
     return ErrorRecord(

@@ -308,10 +308,14 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
     # What was made and deleted or taken back again is nothing that came of a request; of what was deleted, that it was.
     last = {one.path: one.action for one in operations if one.action is not FileAction.READ}
     own = {one.path for one in operations if one.action is FileAction.CREATE and not one.is_rewrite}
-    for one in operations:
+    changes = [one for one in operations if one.action not in (FileAction.READ, FileAction.REVERT)]
+    # Where nothing else was changed, a text among the throwaway files is what the work was for.
+    is_elsewhere = all(one.is_in_passing for one in changes)
+    for one in changes:
         is_gone = last.get(one.path) is FileAction.DELETE and (one.path in own or one.action is not FileAction.DELETE)
         is_gone |= one.undone_by >= 0
-        if one.action not in (FileAction.READ, FileAction.REVERT) and not (one.is_in_passing or is_gone):
+        is_in_passing = one.is_try if is_elsewhere else one.is_in_passing
+        if not (is_in_passing or is_gone):
             found[owner(one.event)].changes.append(one)
     return {turn: work for turn, work in found.items() if work.asked}
 

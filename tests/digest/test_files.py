@@ -617,5 +617,7 @@ def test_what_is_written_into_the_folder_for_throwaway_files_of_windows_is_no_ou
         for message in (call("Write", f"{number}", file_path=path, content="x = 1\n"), answer("ok", f"{number}"))
     ]
     one = digest(conversation(user("Make the gauge read the tide."), *written, says("It reads.")), 900)
-    assert not any("fix.patch" in text for text in texts(one, Section.FILES) + texts(one, Section.HISTORY))
+    assert not any("fix.patch" in text for text in texts(one, Section.FILES) + texts(one, Section.TASK))
     assert any("tide.py" in text for text in texts(one, Section.FILES))
+    alone = digest(conversation(user("Make a patch of the gauge."), *written[2:], says("It is made.")), 900)
+    assert f"→ created {thrown}" in texts(alone, Section.TASK)[0]

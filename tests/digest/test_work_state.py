@@ -143,8 +143,9 @@ def test_what_looks_for_a_checker_is_no_check() -> None:
     assert is_open(ran("which mypy && file $(which mypy)", "/usr/bin/mypy: script"), STORE) == []
 
 
-def test_a_folder_that_is_thrown_away_makes_no_check_older() -> None:
-    assert is_open(STORE, TESTS, ran("rm -rf docs/review", "")) == []
+@pytest.mark.parametrize("path", ["docs/review", "src/clock-test.exe"])
+def test_a_folder_or_a_program_that_is_thrown_away_makes_no_check_older(path: str) -> None:
+    assert is_open(STORE, TESTS, ran(f"rm -rf {path}", "")) == []
 
 
 GO = (call("Edit", "g", file_path="store/page.go", old_string="a", new_string="b"), answer("ok", "g"))
