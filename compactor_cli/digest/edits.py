@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compactor_cli.digest.error_lines import names_of_tests
@@ -429,13 +428,15 @@ def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> FixingL
     best = max(lines, key=lambda line: (defines(line), *shared(line), len(line)), default="")
     names, others = shared(best)
     is_guess = len(lines) > _FEW_LINES and not (defines(best) or names or (others > 1 and not quoted))
-    later = chain.from_iterable(one.replaced for one in edits[lines.get(best, 0) + 1 :])
-    is_gone = any(best in " ".join(old.split()) and best not in " ".join(new.split()) for old, new in later)
-    at = lines.get(best, 0)
-    rewrites = (one for one in edits[at + 1 :] if one.path == edits[at].path and one.action is FileAction.CREATE)
-    is_gone |= any(best not in " ".join(new.split()) for one in rewrites for _, new in one.replaced)
-    is_known = best and not (is_guess or is_gone)
-    return FixingLine(best, edits[lines[best]].name) if is_known else FixingLine()
+    if is_guess or not best:
+        return FixingLine()
+    edit, later = edits[lines[best]], edits[lines[best] + 1 :]
+    for one in later:
+        is_rewrite = one.path == edit.path and one.action is FileAction.CREATE
+        for old, new in one.replaced:
+            if (is_rewrite or best in " ".join(old.split())) and best not in " ".join(new.split()):
+                return FixingLine()
+    return FixingLine(best, edit.name)
 
 
 # What a compiler does not find.

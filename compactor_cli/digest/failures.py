@@ -518,7 +518,7 @@ def _judged(
         event=run.event,
         status=status,
         fixes=fixes,
-        other_way="" if is_same or not other else other.command,
+        other_way=other.command if other and not is_same else "",
         between=tuple(dict.fromkeys(made))[-_MAX_BETWEEN:],
         records=tuple(dict.fromkeys(records)),
     )

@@ -99,14 +99,16 @@ def _tool_label(call: Event) -> str:
     return (f"`{text}`" if text else call.name) if is_command else f"{call.name} {text}".strip()
 
 
-def call_words(call: Event, max_chars: int, mark: str = "") -> str:
+def call_words(call: Event, max_chars: int, mark: str = "", *, with_last: bool = False) -> str:
     """A call by what it does: its command in at most ``max_chars``, a ``mark`` on either side, else its name and file.
 
     The name and the file are whole, however long; of what reads a part of the file, which part. Of a search what it
-    looks for.
+    looks for. ``with_last``: of a chain of commands that is cut its last one too, which may send what the others made.
     """
-    if command := shown(command_of(call.arguments)) if call.tool is ToolKind.COMMAND else "":
-        return f"{mark}{opening(command, max_chars)}{mark}"
+    command = command_of(call.arguments) if call.tool is ToolKind.COMMAND else ""
+    if line := shown(command):
+        text = opening(line, max_chars)
+        return f"{mark}{text}{_last_of(command) if with_last and text.endswith(ELLIPSIS) else ''}{mark}"
     if is_search(call) and (pattern := argument(call.arguments, _LOOKUP_KEYS[:1])):
         return f"{call.name} {opening(pattern, max_chars)}"
     patched = dict.fromkeys(path for _, path in patched_files(patch_of(call)))
@@ -117,12 +119,10 @@ def call_words(call: Event, max_chars: int, mark: str = "") -> str:
     return f"{named} ({part})" if part else named
 
 
-def with_last(text: str, call: Event) -> str:
-    """The words of a call; of a chain that was cut its last command too: it may send what those before it made."""
-    command = command_of(call.arguments).strip() if call.tool is ToolKind.COMMAND else ""
-    before, _, last = command.rpartition(" && ")
-    is_short = before and "\n" not in command and len(last) <= _MAX_LAST_CHARS
-    return f"{text.removesuffix('`')} && {last}`" if is_short and text.endswith(f"{ELLIPSIS}`") else text
+def _last_of(command: str) -> str:
+    """The last command of a chain on one line, where it is short, as it goes on from the others."""
+    before, joint, last = command.strip().rpartition(" && ")
+    return f"{joint}{last}" if before and "\n" not in command.strip() and len(last) <= _MAX_LAST_CHARS else ""
 
 
 _MAX_LAST_CHARS = 80

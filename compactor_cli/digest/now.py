@@ -19,7 +19,7 @@ from compactor_cli.digest.files import is_undone
 from compactor_cli.digest.history import cut_lists, running_text
 from compactor_cli.digest.language import FixedWords, apart, terms
 from compactor_cli.digest.messages import UserMessage, is_remark, without_preface
-from compactor_cli.digest.names import call_words, with_last
+from compactor_cli.digest.names import call_words
 from compactor_cli.digest.noise import is_courtesy, is_narration, is_noise, is_passing
 from compactor_cli.digest.settled import begins_with_assent, is_assent
 from compactor_cli.digest.statements import (
@@ -277,7 +277,7 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     if fitting := next((item for item in shown_steps if token_cache.item(item) <= left), None):
         yield fitting
     for call in map(analysis.events.__getitem__, analysis.work.without_result[-3:]):
-        yield Item(text=f"{words.unanswered}{words.colon}{with_last(_call_words(call), call)}", records=(call.record,))
+        yield Item(text=f"{words.unanswered}{words.colon}{_call_words(call, with_last=True)}", records=(call.record,))
     for stop in analysis.events[-1:]:
         if stop.refusal == "" and stop.call >= 0 and not _is_answered_in_kept(stop.record, analysis):
             stopped = f"{words.stopped}{words.colon}{_call_words(analysis.events[stop.call])}"
@@ -559,11 +559,11 @@ def _stated(event: Event, announces: bool, is_quoted: bool) -> list[str]:
     return pieces if announces else stated
 
 
-def _call_words(call: Event) -> str:
+def _call_words(call: Event, *, with_last: bool = False) -> str:
     given = [value for _, value in parameters(call.arguments) if value not in ("", "null")]
     if call.tool is ToolKind.OTHER and given:
         return opening(f"{call.name}({', '.join(given)})", _MAX_CALL_CHARS)
-    return call_words(call, _MAX_CALL_CHARS, "`")
+    return call_words(call, _MAX_CALL_CHARS, "`", with_last=with_last)
 
 
 def _is_answered_in_kept(record: int, analysis: Analysis) -> bool:

@@ -193,8 +193,8 @@ def running_items(found: Attached, room_tokens: int, token_cache: TokenCache, wo
         )
         for work in found.running
     )
-    failures = (f"{words.background_failed}{words.colon}{words.quoted(work.about)}" for work in found.failed)
-    failed = (Item(text=text, records=(work.record,)) for text, work in zip(failures, found.failed, strict=True))
+    label = f"{words.background_failed}{words.colon}"
+    failed = (Item(text=f"{label}{words.quoted(work.about)}", records=(work.record,)) for work in found.failed)
     return chosen((*mode, *lines, *failed), room_tokens, token_cache)
 
 
@@ -335,8 +335,8 @@ def _tests_not_run(analysis: Analysis) -> dict[str, int]:
     """The files of tests that were written, each with its record, where no test was run since the first of them;
     without those that a command ran as scripts.
     """
-    written = [one for one in analysis.operations if one.action in WRITING and TEST_FILE.search(one.path)]
-    written = [one for one in written if not is_throwaway(one.path)]
+    changed = (one for one in analysis.operations if one.action in WRITING and not is_throwaway(one.path))
+    written = [one for one in changed if TEST_FILE.search(one.path)]
     there = {state.path for state in analysis.files if not (state.is_deleted or state.is_reverted)}
     first = next((one.event for one in written if one.path in there), None)
     if first is None:

@@ -106,9 +106,11 @@ def rules_of(analysis: Analysis) -> Iterator[Item]:
     for label, text, record in sources:
         for before, sentence in pairwise(("", *sentences(text))):
             is_whole = len(sentence) in _RULE_CHARS and not sentence.endswith(COLONS)
+            if not (is_whole and is_rule(sentence)) or sentence in kept:
+                continue
             with_before = f"{before} {sentence}"  # it says what "them" are
             rule = _LIST_MARK.sub("", with_before if _OF_BEFORE.match(sentence) and with_before in text else sentence)
-            if is_whole and is_rule(sentence) and sentence not in kept and rule not in known:
+            if rule not in known:
                 known.add(rule)
                 yield Item(text=f"{label}{rule}", records=records_of((record,)))
 
