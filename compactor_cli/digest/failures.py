@@ -133,7 +133,7 @@ def is_open(error: ErrorRecord, number_of_events: int) -> bool:
     """
     if error.status in (Status.FIXED, Status.RUN_AGAIN):
         return False
-    is_check = (is_test(error.command) or _is_outward(error.command)) and not NEVER_RAN.search(error.line)
+    is_check = (is_test(error.command) or is_outward(error.command)) and not NEVER_RAN.search(error.line)
     is_check |= bool(conflicting_files(error.line))
     recent = _RECENT_SLIP_EVENTS if _MISCALLED.search(error.line) else _RECENT_EVENTS
     return is_check or (error.event >= number_of_events - recent and not error.explained)
@@ -145,7 +145,7 @@ _MISCALLED = pattern(
 )
 
 
-def _is_outward(command: str) -> bool:
+def is_outward(command: str) -> bool:
     """Whether a command hands the work to others: where it failed and was not run again, they do not have it."""
     return _OUTWARD.search(unquoted(command)) is not None
 
@@ -231,7 +231,7 @@ def _handed_on(run: Run, later: Sequence[Run], read: _Reader) -> dict[tuple[str,
     """A failure that shows again elsewhere, of what was to be handed to others: done since, or not tried again."""
     again = [other for other in later if _runs(other, run)]
     done = [other for other in again if other.outcome is CommandOutcome.OK]
-    if not _is_outward(run.command) or (again and not done):
+    if not is_outward(run.command) or (again and not done):
         return {}
     return {(run.key, run.line): _judged(run, later if done else (), done, (), read)}
 
@@ -381,7 +381,7 @@ def _fails_otherwise(run: Run, other: Run, read: _Reader) -> bool:
 def _is_tried_again(run: Run, later: Sequence[Run], *, is_edited: bool) -> bool:
     """Whether what was to be handed to others failed again, of whatever: the last try says what is open, after edits or
     where it is the same to the letter."""
-    if not _is_outward(run.command):
+    if not is_outward(run.command):
         return False
     programs, words = set(programs_of(acting_part(run.command))), _from_outward(run.command)
     failed = [one for one in later if one.outcome is CommandOutcome.FAILED]
@@ -578,11 +578,11 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
 
     Of what was to be handed to others, as a commit or a push, any later one: what stood around it is no way to that.
     """
-    is_outward = _is_outward(run.command)
-    first = next(iter(programs_of(acting_part(run.command) if is_outward else run.command)), "")
+    hands_on = is_outward(run.command)
+    first = next(iter(programs_of(acting_part(run.command) if hands_on else run.command)), "")
     if NEVER_RAN.search(run.line):
         first = first.partition(" run ")[0]  # the task may have another name
-    for other in later[: None if is_outward else _MAX_STEPS_TO_OTHER_WAY]:
+    for other in later[: None if hands_on else _MAX_STEPS_TO_OTHER_WAY]:
         # A part of what failed, run alone, is no other way to the whole.
         is_part = contains(run.key, other.key)
         if asks_for_help(other.command) or is_part or other.outcome is not CommandOutcome.OK or other.key == run.key:

@@ -17,7 +17,7 @@ from compactor_cli.digest.commands import NEVER_RAN, Run, acting_part, command_k
 from compactor_cli.digest.edits import PROSE, WRITING, FixingLine, debugging_lines, renamed_since
 from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflict_region, conflicting_files, only_counts
 from compactor_cli.digest.events import Event, EventKind
-from compactor_cli.digest.failures import ErrorRecord, Status, is_open
+from compactor_cli.digest.failures import ErrorRecord, Status, is_open, is_outward
 from compactor_cli.digest.files import is_subagent, is_throwaway
 from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.settled import is_yes_or_no
@@ -245,7 +245,8 @@ def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
 def _failing_items(analysis: Analysis, most_chars: int) -> tuple[list[Item], list[Item]]:
     """What failed and was not fixed, the newest first: what did since the newest request, and what did before.
 
-    The first of these stands before the steps that it keeps from being done.
+    The first of these stands before the steps that it keeps from being done. An error that a newer one shows is stated
+    again of what was to be handed to others: they do not have it.
     """
     errors = [error for error in reversed(analysis.errors) if is_open(error, len(analysis.events))]
     named = {_brief(error) for error in errors if not only_counts(error.line)}
@@ -254,6 +255,8 @@ def _failing_items(analysis: Analysis, most_chars: int) -> tuple[list[Item], lis
     for number, error in enumerate(errors):
         first = error.line.partition(" · ")[0]
         is_shown = any(first in newer.line for newer in errors[:number])
+        if is_shown and not is_outward(error.command):
+            continue
         line = opening(first, _MIN_LINE_CHARS) if is_shown else opening(error.line, most_chars)
         found.append(_error_item(replace(error, line=line, files=() if is_shown else error.files), analysis))
     newest = sum(analysis.events[error.event].turn == analysis.events[-1].turn for error in errors[:1])

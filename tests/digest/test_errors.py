@@ -1542,3 +1542,12 @@ def test_of_a_check_that_passed_in_another_folder_the_folder_is_named() -> None:
         ran("cd src && go test ./tide", "ok  \tgauge/tide\t0.1s"),
     )
     assert not any("`cd" in text for text in shown(*stays)[1])
+
+
+def test_an_error_that_a_newer_run_shows_is_stated_again_only_of_what_hands_on_the_work() -> None:
+    fault = "src/tide.ts(5,15): error TS2305: Module 'moon' has no exported member 'Phase'."
+    more = f"{fault}\nsrc/dial.ts(46,70): error TS2554: Expected 0-4 arguments, but got 5."
+    part = ran("npm run build 2>&1 | grep -A 5 gauge", fault, is_error=True)
+    newest = ran("npm run build -w gauge", more, is_error=True)
+    open_errors, _ = shown(ran("npm run publish", more, is_error=True), part, newest)
+    assert [text.partition(":")[0] for text in open_errors] == ["`npm run build -w gauge`", "`npm run publish`"]
