@@ -19,7 +19,16 @@ from compactor_cli.digest.files import is_search, patched_files
 from compactor_cli.digest.salience import FILE_KINDS, KINDS, Lines
 from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, head, opening
-from compactor_cli.digest.tools import COMMAND_KEYS, PATH_KEYS, FileAction, ToolKind, argument, command_of, parameters
+from compactor_cli.digest.tools import (
+    COMMAND_KEYS,
+    PATH_KEYS,
+    FileAction,
+    ToolKind,
+    argument,
+    command_of,
+    is_lookup,
+    parameters,
+)
 from compactor_cli.formats.client_signs import CLIENT_WORDS
 from compactor_cli.model.summary import Item
 
@@ -94,9 +103,24 @@ def _tool_label(call: Event) -> str:
     text = (
         shown(command_of(call.arguments)) if is_command else argument(call.arguments, _LOOKUP_KEYS).partition("\n")[0]
     )
+    asked = "" if text or not is_lookup(call.name) else asked_for(call)
+    if asked and "/" not in asked:  # a path or an address would be cut to its end
+        return f"{call.name}({asked})"
     cut = head(text, _MOST_CHARS)
     text = f"{cut} {ELLIPSIS}" if len(cut) < len(text) else text.rstrip(": ")
     return (f"`{text}`" if text else call.name) if is_command else f"{call.name} {text}".strip()
+
+
+def asked_for(call: Event) -> str:
+    """The short arguments of a call, where it has none the end of an address, or how the shortest begins."""
+    given = [value for _, value in parameters(call.arguments) if value and "\n" not in value]
+    brief = ", ".join(value for value in given if len(value) <= MAX_VALUE_CHARS)
+    address = next((value for value in given if "://" in value), "")
+    shortest = min(given, key=len, default="")
+    return brief or (f"{ELLIPSIS}{address[-MAX_VALUE_CHARS:]}" if address else opening(shortest, MAX_VALUE_CHARS))
+
+
+MAX_VALUE_CHARS = 48
 
 
 def call_words(call: Event, max_chars: int, mark: str = "", *, with_last: bool = False) -> str:

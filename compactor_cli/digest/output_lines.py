@@ -135,8 +135,10 @@ class _Sources:
             return True
         if short_name(event.name) in REPORTING_TOOLS and started_id(event.text):
             return True  # it reports later
-        # Facts has what came of what a service did, and its answer repeats what was sent.
-        return event.tool is ToolKind.OTHER and not is_lookup(event.name) and JSON_MEMBER.match(line) is not None
+        # Facts has what came of what a service did, and its answer repeats what was sent; it has what was looked up
+        # where no command was run. A member carries no information without its object.
+        is_in_facts = not is_lookup(event.name) or not (self._analysis.runs or self._analysis.is_dialogue)
+        return event.tool is ToolKind.OTHER and is_in_facts and JSON_MEMBER.match(line) is not None
 
     def tells_nothing(self, place: int, line: str) -> bool:
         """Whether a line tells nothing unless the focus is on what it names."""

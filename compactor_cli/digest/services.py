@@ -16,6 +16,7 @@ from compactor_cli.digest.choices import asks_the_user
 from compactor_cli.digest.error_lines import ERROR_PATTERN, error_line
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.language import FixedWords, names
+from compactor_cli.digest.names import MAX_VALUE_CHARS, asked_for
 from compactor_cli.digest.noise import finds_nothing, is_courtesy, is_noise
 from compactor_cli.digest.objects import (
     ID,
@@ -45,7 +46,7 @@ from compactor_cli.digest.statements import (
     sentences,
     statements_of,
 )
-from compactor_cli.digest.tools import is_lookup, parameters
+from compactor_cli.digest.tools import is_lookup
 from compactor_cli.digest.wants import is_in_history
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
@@ -61,7 +62,6 @@ _CHARS_PER_TOKEN = 3
 OBJECT_FACTOR = 3.0
 _CALL_PLACE = -2
 _MAX_ARGUMENT_CHARS, _MAX_REPORTED_CHARS, _MAX_STATED_CHARS = 60, 100, 200
-_MAX_VALUE_CHARS = 48
 # What a sentence of the user is worth against one of the assistant, and one that gives a name or a number.
 USER_FACTOR, GIVING_FACTOR = 1.8, 2.4
 DENIED_FACTOR = 1.4
@@ -181,7 +181,7 @@ class _Reader:
         if result is None or failed or (is_line and not acts):
             return
         if nothing := next(filter(finds_nothing, sentences(answer[:_OPENING_CHARS])), ""):
-            yield base._replace(text=f"({_asked_for(call)}) → {opening(nothing, _MAX_STATED_CHARS)}")
+            yield base._replace(text=f"({asked_for(call)}) → {opening(nothing, _MAX_STATED_CHARS)}")
             return
         yield from self._objects(base, outcome, result.text)
 
@@ -200,7 +200,7 @@ class _Reader:
     def _objects(self, base: Statement, outcome: str, answer: str) -> Iterator[Statement]:
         """The objects of an answer, each by what describes it, then the rest of its members."""
         call = self.analysis.events[base.event]
-        label = f"{call.name}({_asked_for(call)})" if is_lookup(call.name) else call.name
+        label = f"{call.name}({asked_for(call)})" if is_lookup(call.name) else call.name
         age = base.weight * self.looked_up.get(call.record, 1.0)
         arguments = () if isinstance(call.arguments, str) else call.arguments
         is_new = base.event >= self.last_words
@@ -225,15 +225,6 @@ class _Reader:
                 place = one.place + 1
                 yield one._replace(text=row.other, place=place, form=StatementForm.ITEM, lead=lead, weight=rest_weight)
         self.records |= own_records
-
-
-def _asked_for(call: Event) -> str:
-    """The short arguments of a call, where it has none the end of an address, or how the shortest begins."""
-    given = [value for _, value in parameters(call.arguments) if value and "\n" not in value]
-    brief = ", ".join(value for value in given if len(value) <= _MAX_VALUE_CHARS)
-    address = next((value for value in given if "://" in value), "")
-    shortest = min(given, key=len, default="")
-    return brief or (f"{ELLIPSIS}{address[-_MAX_VALUE_CHARS:]}" if address else opening(shortest, _MAX_VALUE_CHARS))
 
 
 # Where an answer says that it holds nothing, it says so at its beginning.
@@ -332,7 +323,7 @@ def _outcome(call: Event, result: Event | None, chars: int, words: FixedWords, *
         if isinstance(value, str)
         and (STATE_KEY.search(key) or (ID.fullmatch(value) and not OWNER_KEY.match(key)))
         and value not in call.text
-        and len(value) <= _MAX_VALUE_CHARS
+        and len(value) <= MAX_VALUE_CHARS
     ]
     return words.comma.join(filter(None, stated)) or words.ok
 

@@ -6,8 +6,9 @@ import json
 import re
 from typing import Any
 
-from conversation import answer, call, conversation, digest, rendered, says, user
+from conversation import answer, call, conversation, digest, rendered, says, texts, user
 
+from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message
 
 
@@ -264,3 +265,17 @@ def test_a_page_is_named_by_its_address_and_where_it_holds_nothing_that_is_what_
     text = rendered(one.summary)
     assert "framework/guide/middleware-of-gauges) → The page content is truncated and doesn't include" in text
     assert "Sibling" not in text
+
+
+def test_members_of_what_was_looked_up_stand_with_their_object_alone() -> None:
+    steps = [{"number": 1000 + n, "title": f"Measure gauge_{n}.rs", "is_blocked": n == 3} for n in range(8)]
+    looked = [
+        message
+        for n in (16, 17)
+        for message in did(
+            "issue_get", f"{n}", json.dumps({"title": f"Tide {n}", "steps": steps}, indent=2), id=f"d-{n}"
+        )
+    ]
+    one = digest(conversation(user("Find what is left of the tide."), *looked, says("I look at gauge_3.")), 2_000)
+    assert any(text.startswith("issue_get(d-17): Tide 17") for text in texts(one, Section.COMMANDS))
+    assert not any('"is_blocked":' in text for text in texts(one, Section.HISTORY))
