@@ -101,8 +101,11 @@ _TASK_RUNNERS = frozenset("mise make just task rake npm pnpm yarn bun".split())
 # Tests compile what they run.
 _TASKS = {"check": "tlc", "ci": "tlc", "verify": "tlc", "test": "tc", "lint": "l", "typecheck": "c", "build": "c"}
 _KINDS = {
-    "t": pattern(r"^(?:pytest|unittest|jest|vitest|mocha|rspec|phpunit|ctest)\b|^(?:go|cargo) test\b"),
-    "l": pattern(r"^(?:ruff check|eslint|flake8|golangci-lint|cargo clippy)\b"),
+    "t": pattern(
+        r"^(?:pytest|unittest|jest|vitest|mocha|rspec|phpunit|ctest)\b|^(?:go|cargo|deno|dotnet|flutter|swift) test\b"
+        r"|^(?:npm|pnpm|yarn|bun)(?: run)? test\b|^node --test\b"
+    ),
+    "l": pattern(r"^(?:ruff check|eslint|biome (?:check|lint)|flake8|golangci-lint|cargo clippy)\b"),
     "c": pattern(r"^(?:tsc|mypy|pyright|go (?:build|vet)|cargo (?:build|check))\b"),
 }
 
@@ -345,7 +348,7 @@ _HOW_SHOWN = pattern(
     r"""(?:"[^"]*(?:error|fail)[^"]*"|'[^']*(?:error|fail)[^']*'|\w*(?:error|fail)\w*)))*(?=$| *(?:;|&&|\|\|) )""",
     re.IGNORECASE,
 )
-_ABOVE = pattern(r"^(?!-)[^'\"]*(?:/|::)(?=\w)")
+_ABOVE = pattern(r"^(?!-)[^'\"]*\w(?:/|::)(?=\w)")
 
 
 # Where compilers and linters find an error: file, line and column.

@@ -76,6 +76,28 @@ def now_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
     return tuple(item for item in (*requests, *standing) if item in taken)
 
 
+def _without_words(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> Iterator[Item]:
+    """What tells of the request where the user wrote nothing in what is summarised."""
+    words = analysis.words
+    # It stands whole before the summary: how it begins says which it is.
+    start = min((event.record for event in analysis.events), default=-1)
+    for event in [one for one in analysis.kept if one.kind is EventKind.USER and one.record < start][-1:]:
+        text = f"{words.request}{words.colon}{opening(without_preface(event.text), _MAX_OPTION_CHARS)}"
+        yield Item(text=text)  # its record is none of those that the summary stands for
+        return
+    # A member of a team works for the others, whose notices of their own state are objects.
+    heard = (one for one in reversed(analysis.events) if one.is_report and one.call < 0 and one.text[:1] != "{")
+    if asked := next(heard, None):
+        text = condensed(asked.text, budget_tokens, token_cache, partial(_chosen_pieces, analysis, token_cache))
+        yield Item(text=f"{words.request} ({asked.name}){words.colon}{text}", records=(asked.record,))
+        return
+    # Where nobody's words are recorded, what the assistant set out to do is all that tells of the request.
+    set_out = next((one for one in analysis.events if one.kind in (EventKind.ASSISTANT, EventKind.SUMMARY)), None)
+    begun = opening(set_out.text, _MAX_OPTION_CHARS) if set_out and set_out.kind is EventKind.ASSISTANT else ""
+    if set_out and is_narration(begun):
+        yield Item(text=f"{words.announced}{words.colon}{words.quoted(begun)}", records=(set_out.record,))
+
+
 def request_tokens(budget_tokens: int, analysis: Analysis) -> int:
     """What the newest request may take of the section's tokens."""
     return int(budget_tokens * (_REQUEST_RATIO_OF_CHAT if analysis.is_dialogue else _REQUEST_RATIO))
@@ -85,17 +107,7 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
     words = analysis.words
     newest = newest_request(analysis)
     if newest is None:
-        # It stands whole before the summary: how it begins says which it is.
-        start = min((event.record for event in analysis.events), default=-1)
-        for event in [one for one in analysis.kept if one.kind is EventKind.USER and one.record < start][-1:]:
-            text = f"{words.request}{words.colon}{opening(without_preface(event.text), _MAX_OPTION_CHARS)}"
-            yield Item(text=text)  # its record is none of those that the summary stands for
-            return
-        # Where nobody's words are recorded, what the assistant set out to do is all that tells of the request.
-        set_out = next((one for one in analysis.events if one.kind in (EventKind.ASSISTANT, EventKind.SUMMARY)), None)
-        begun = opening(set_out.text, _MAX_OPTION_CHARS) if set_out and set_out.kind is EventKind.ASSISTANT else ""
-        if set_out and is_narration(begun):
-            yield Item(text=f"{words.announced}{words.colon}{words.quoted(begun)}", records=(set_out.record,))
+        yield from _without_words(analysis, budget_tokens, token_cache)
         return
 
     def replying(text: str) -> Item:
@@ -261,15 +273,17 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     least = _MIN_EXPLAINING_CHARS if acts > _MAX_STEPS else _MIN_STATE_CHARS if acts else 1
     # What was to be done in a step that was closed since is done.
     is_closed = last is not None and any(one.record > last.record for one in analysis.plan.of(State.DONE))
-    if last and is_since and len(state) >= least and not (acts and is_closed):
+    is_shown = is_since and len(state) >= least and not (acts and is_closed)
+    if last and is_shown:
         # A message from before something was done is no state any more.
         asks_still = is_waiting and not _is_answered_in_kept(last.record, analysis)
         is_gone = acts or (newest and _is_past(newest, analysis))
         label = words.earlier_state if is_gone else words.waiting if asks_still else words.stood
         yield Item(text=f"{label}{words.colon}{state}", records=(last.record,))
     if plan := _announced(analysis):
-        yield plan
-        steps = [(record, text) for record, text in steps if text.strip('"') not in plan.text]
+        if not (is_shown and plan[1] in state):
+            yield Item(text=f"{words.announced}{words.colon}{words.quoted(plan[1])}", records=(plan[0],))
+        steps = [(record, text) for record, text in steps if text.strip('"') not in plan[1]]
     # What the state quotes is no step after it. Where they do not all fit, the newest say where work stopped.
     steps = [(record, text) for record, text in steps if text.strip('"') not in state]
     left = budget_tokens - token_cache.text(state)
@@ -418,9 +432,12 @@ def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:
     return (before[-1], False) if before and not since else (None, False)
 
 
-def _announced(analysis: Analysis) -> Item | None:
-    """The last thing that the assistant announced for after something else, where no later words or calls name it."""
-    asked, words = _asked_record(analysis), analysis.words
+def _announced(analysis: Analysis) -> tuple[int, str] | None:
+    """The last thing that the assistant announced for after something else, where no later words or calls name it.
+
+    As its record and the sentence.
+    """
+    asked = _asked_record(analysis)
     later, calls = set[str](), 0
     for event in reversed(analysis.events):
         if event.record <= asked:
@@ -430,11 +447,10 @@ def _announced(analysis: Analysis) -> Item | None:
             for sentence in reversed(sentences(event.text)):
                 if found := _ANNOUNCES.search(sentence):
                     announced = set(terms(apart(found["then"])))
-                    text = f"{words.announced}{words.colon}{words.quoted(sentence)}"
                     is_begun = 2 * len(announced & later) >= len(announced)
                     # One of some calls since looked, whatever it is called by.
                     is_begun |= calls >= _MIN_LOOKS and _LOOKS.match(found["then"]) is not None
-                    return None if is_begun else Item(text=text, records=(event.record,))
+                    return None if is_begun else (event.record, sentence)
         if event.kind in (EventKind.ASSISTANT, EventKind.CALL):
             later.update(terms(apart(f"{event.name} {event.text}")))
     return None

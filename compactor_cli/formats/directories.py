@@ -64,7 +64,7 @@ def _named_by_calls(transcript: Transcript, first: str) -> str:
     if len(named) < _MIN_NAMED:
         return ""
     folder, times = Counter(named).most_common(1)[0]
-    is_other = _is_absolute(folder) and not f"{folder}/".startswith(f"{first}/")
+    is_other = is_absolute(folder) and not f"{folder}/".startswith(f"{first}/")
     return folder.rstrip("/\\") if is_other and 2 * times > len(named) else ""
 
 
@@ -96,7 +96,7 @@ def _shown_directory(transcript: Transcript) -> str:
     for text in texts:
         for opening, closing in _DIRECTORY_FORMS:
             named_path = text.partition(opening)[2][:300].partition(closing)[0].strip().strip("`'\"")
-            if _is_absolute(named_path):
+            if is_absolute(named_path):
                 return named_path.rstrip("/\\")
     return ""
 
@@ -165,10 +165,11 @@ def named_directory(value: Any) -> str:
     deeper = (at(value, place) for place in _DEEPER)
     sources = (value, *(each for each in deeper if isinstance(each, Mapping)))
     paths = (string(source.get(key)) for source in sources for key in DIRECTORY_KEYS)
-    return next((path.rstrip("/\\") for path in paths if _is_absolute(path)), "")
+    return next((path.rstrip("/\\") for path in paths if is_absolute(path)), "")
 
 
-def _is_absolute(path: str) -> bool:
+def is_absolute(path: str) -> bool:
+    """Whether a path begins at the root, or on a drive."""
     return path.startswith("/") or path[1:3] in (":\\", ":/")
 
 

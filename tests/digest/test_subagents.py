@@ -287,3 +287,13 @@ def test_what_another_agent_of_the_team_says_is_told_as_its_own_and_what_its_cli
     assert f"pumps: {words}" in "\n".join(texts(one, Section.HISTORY))
     assert "idle_notification" not in rendered(one.summary)
     assert texts(one, Section.TASK)[0] == "Asked: lead the team"
+
+
+def test_a_member_of_a_team_works_for_whom_it_hears_from() -> None:
+    def heard(words: str) -> Message:
+        return user(f'<teammate-message teammate_id="team-lead">\n{words}\n</teammate-message>')
+
+    asked = heard("Check the rates of pump 2."), *ran("make rates", "ok"), says("The rates of pump 2 hold.")
+    later = heard("Check the rates of pump 3, too."), heard('{"type":"idle_notification"}'), says("I look at them.")
+    first = texts(digest(conversation(*asked, *later)), Section.TASK)[0]
+    assert first == "Asked (team-lead): Check the rates of pump 3, too."

@@ -404,6 +404,11 @@ def test_a_file_outside_the_work_tree_makes_no_check_older() -> None:
     assert is_open(STORE, TESTS, theme) == []
 
 
+def test_a_file_on_another_place_of_a_drive_is_outside_the_work_tree() -> None:
+    notes = (call("Write", "n", file_path=r"C:\Users\ada\notes\tides.md", content="a"), answer("ok", "n"))
+    assert is_open(STORE, COMMIT, notes) == []
+
+
 def test_a_heading_in_what_git_shows_is_no_branch() -> None:
     shown = ran("git diff main...HEAD", "## Interface\n* one\n+text")
     marked = ran("git status -sb", "## utc-times...origin/utc-times [ahead 1]\n M store.py")
