@@ -17,10 +17,11 @@ from compactor_cli.digest.edits import editor_step
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.files import is_undone
 from compactor_cli.digest.history import cut_lists, running_text
-from compactor_cli.digest.language import FixedWords, apart, terms
+from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.messages import UserMessage, is_remark, without_preface
 from compactor_cli.digest.names import call_words
 from compactor_cli.digest.noise import is_courtesy, is_narration, is_noise, is_passing
+from compactor_cli.digest.outcomes import announcement
 from compactor_cli.digest.settled import begins_with_assent, is_assent
 from compactor_cli.digest.statements import (
     ELLIPSIS,
@@ -273,16 +274,14 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     least = _MIN_EXPLAINING_CHARS if acts > _MAX_STEPS else _MIN_STATE_CHARS if acts else 1
     # What was to be done in a step that was closed since is done.
     is_closed = last is not None and any(one.record > last.record for one in analysis.plan.of(State.DONE))
-    is_shown = is_since and len(state) >= least and not (acts and is_closed)
-    if last and is_shown:
+    if last and is_since and len(state) >= least and not (acts and is_closed):
         # A message from before something was done is no state any more.
         asks_still = is_waiting and not _is_answered_in_kept(last.record, analysis)
         is_gone = acts or (newest and _is_past(newest, analysis))
         label = words.earlier_state if is_gone else words.waiting if asks_still else words.stood
         yield Item(text=f"{label}{words.colon}{state}", records=(last.record,))
-    if plan := _announced(analysis):
-        if not (is_shown and plan[1] in state):
-            yield Item(text=f"{words.announced}{words.colon}{words.quoted(plan[1])}", records=(plan[0],))
+    if plan := announcement(analysis.events, _asked_record(analysis)):
+        yield Item(text=f"{words.announced}{words.colon}{words.quoted(plan[1])}", records=(plan[0],))
         steps = [(record, text) for record, text in steps if text.strip('"') not in plan[1]]
     # What the state quotes is no step after it. Where they do not all fit, the newest say where work stopped.
     steps = [(record, text) for record, text in steps if text.strip('"') not in state]
@@ -430,47 +429,6 @@ def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:
         return stated[-1][0], True
     before = spoken[: len(spoken) - len(since)]
     return (before[-1], False) if before and not since else (None, False)
-
-
-def _announced(analysis: Analysis) -> tuple[int, str] | None:
-    """The last thing that the assistant announced for after something else, where no later words or calls name it.
-
-    As its record and the sentence.
-    """
-    asked = _asked_record(analysis)
-    later, calls = set[str](), 0
-    for event in reversed(analysis.events):
-        if event.record <= asked:
-            break
-        calls += event.kind is EventKind.CALL
-        if event.kind is EventKind.ASSISTANT:
-            for sentence in reversed(sentences(event.text)):
-                if found := _ANNOUNCES.search(sentence):
-                    announced = set(terms(apart(found["then"])))
-                    is_begun = 2 * len(announced & later) >= len(announced)
-                    # One of some calls since looked, whatever it is called by.
-                    is_begun |= calls >= _MIN_LOOKS and _LOOKS.match(found["then"]) is not None
-                    return None if is_begun else (event.record, sentence)
-        if event.kind in (EventKind.ASSISTANT, EventKind.CALL):
-            later.update(terms(apart(f"{event.name} {event.text}")))
-    return None
-
-
-_MIN_LOOKS = 4
-_LOOKS = re.compile(
-    r"(?i)(?:check|verif|see|look|read|inspect|confirm|re-?run|test|report|tell|summari[sz]|explain|answer)\w*\b"
-)
-_STEP = (
-    r"(?:re|squash )?(?:add|build|commit|create|delete|deploy|document|fix|implement|install|merge|move|open|publish"
-    r"|push|release|remove|rename|replace|run|tag|test|update|verify|wire|write)"
-)
-# A word alone ("then continue") announces nothing.
-_ANNOUNCES = re.compile(
-    r"\b(?:let me|let['’]s|(?:I|we)(?:['’]ll|['’]d| will| can| need to)|I['’]m (?:now )?\w+ing)\b.{6,}"
-    # "… commit, push, open a PR, and merge it": a list of steps, and not of things.
-    rf"(?:(?:[,;]| and) then (?:(?:I|we)['’]ll )?|(?:, (?:{_STEP})\b[^,]*)+, and (?={_STEP}))(?P<then>\w+\s.+)",
-    re.IGNORECASE,
-)
 
 
 def _asked_record(analysis: Analysis) -> int:

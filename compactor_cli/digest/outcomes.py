@@ -409,3 +409,43 @@ def _shown(work: _Work, called: Mapping[str, str], words: FixedWords, *, is_newe
 
 
 _ASKS_TO_CHECK = pattern(r"\b(?:run|tests?|check|lint|build|verify|ci)\b", re.IGNORECASE)
+
+
+def announcement(events: Sequence[Event], asked: int) -> tuple[int, str] | None:
+    """What the assistant announced last for after something else, where no later words or calls name it.
+
+    As its record, after record ``asked``, and the sentence.
+    """
+    later, calls = set[str](), 0
+    for event in reversed(events):
+        if event.record <= asked:
+            break
+        calls += event.kind is EventKind.CALL
+        if event.kind is EventKind.ASSISTANT:
+            for sentence in reversed(sentences(event.text)):
+                if found := _ANNOUNCES.search(sentence):
+                    announced = set(terms(apart(found["then"])))
+                    is_begun = 2 * len(announced & later) >= len(announced)
+                    # One of some calls since looked, whatever it is called by.
+                    is_begun |= calls >= _MIN_LOOKS and _LOOKS.match(found["then"]) is not None
+                    return None if is_begun else (event.record, sentence)
+        if event.kind in (EventKind.ASSISTANT, EventKind.CALL):
+            later.update(terms(apart(f"{event.name} {event.text}")))
+    return None
+
+
+_MIN_LOOKS = 4
+_LOOKS = re.compile(
+    r"(?i)(?:check|verif|see|look|read|inspect|confirm|re-?run|test|report|tell|summari[sz]|explain|answer)\w*\b"
+)
+_STEP = (
+    r"(?:re|squash )?(?:add|build|commit|create|delete|deploy|document|fix|implement|install|merge|move|open|publish"
+    r"|push|release|remove|rename|replace|run|tag|test|update|verify|wire|write)"
+)
+# A word alone ("then continue") announces nothing.
+_ANNOUNCES = re.compile(
+    r"\b(?:let me|let['’]s|(?:I|we)(?:['’]ll| will| can| need to)|I['’]m (?:now )?\w+ing)\b.{6,}"
+    # "… commit, push, open a PR, and merge it": a list of steps, and not of things.
+    rf"(?:(?:[,;]| and) then (?:(?:I|we)['’]ll )?|(?:, (?:{_STEP})\b[^,]*)+, and (?={_STEP}))(?P<then>\w+\s.+)",
+    re.IGNORECASE,
+)

@@ -735,7 +735,7 @@ def test_a_call_that_the_user_stopped_last_without_a_word_waits_for_him() -> Non
     assert not any("Stopped by the user: Exit" in text for text in texts(more, Section.TASK)[1:])
 
 
-def test_what_was_announced_stands_once_where_the_last_message_is_quoted() -> None:
+def test_what_the_assistant_would_do_in_the_place_of_the_user_is_not_announced() -> None:
     stated = "The tide tables have one wrong sign. Given that, I'd fix it and then proceed with the test of the pumps."
     seen = ran("cat tides.py", "a = 1")
     (_, state) = texts(digest(conversation(user("review the tide tables"), seen, says(stated))), Section.TASK)
