@@ -145,6 +145,12 @@ _ADDS = pattern(
 )
 
 
+def task_of(program: str, command: str) -> str:
+    """The bare word by which a command says what a program is to do: `bd show` does not do what `bd unlink` did not."""
+    found = re.search(rf"(?<![\w-]){re.escape(program)}\d* ([a-z][a-z-]+)(?![^\s;&|)])", command)
+    return found[1] if found else ""
+
+
 def leaves_some(run: Run) -> bool:
     """Whether a check that repairs what it finds says that it left something."""
     return REPAIRS.search(run.key) is not None and _LEFT.search(run.output) is not None

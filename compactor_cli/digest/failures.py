@@ -33,6 +33,7 @@ from compactor_cli.digest.checks import (
     places_in,
     places_line,
     programs_of,
+    task_of,
 )
 from compactor_cli.digest.commands import (
     CONCLUDES,
@@ -589,7 +590,8 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
             continue
         if NEVER_RAN.search(run.line) and run.key.endswith(f" {other.key}"):
             return other  # without what ran it
-        if first and any(f"{one} ".startswith(f"{first} ") for one in programs_of(other.command)):
+        is_same = NEVER_RAN.search(run.line) or task_of(first, other.command) == task_of(first, run.command)
+        if first and is_same and any(f"{one} ".startswith(f"{first} ") for one in programs_of(other.command)):
             return other
     return None
 

@@ -217,4 +217,4 @@ _FILE = re.compile(r"(?=[^A-Za-z]*[A-Za-z])(?:[\w./~@+-]|(?<=[\w.:])\\(?=\w)|(?<
 
 
 def _looks_like_file(word: str) -> bool:
-    return _FILE.fullmatch(word) is not None and not word.startswith("/dev/") and not word.endswith((".", "/"))
+    return _FILE.fullmatch(word) is not None and not word.startswith(("/dev/", "-")) and not word.endswith((".", "/"))

@@ -137,6 +137,14 @@ def test_a_numbered_name_of_a_program_is_the_program() -> None:
     assert (one.status, one.other_way) == (Status.FIXED, ". venv/bin/activate && pip install tidelib")
 
 
+def test_another_task_of_the_same_program_is_no_other_way() -> None:
+    failed = ran("tides unlink 4 5", "Error: no such link", is_error=True)
+    (one,) = errors(failed, ran("tides show 4", "4 is open"))
+    assert (one.status, one.other_way) == (Status.FAILING, "")
+    (one,) = errors(failed, ran("tides unlink 5 4", "done"))
+    assert (one.status, one.other_way) == (Status.FIXED, "tides unlink 5 4")
+
+
 def test_a_commit_of_nothing_is_no_error() -> None:
     clean = "On branch tide\nnothing to commit, working tree clean"
     assert errors(ran('git commit -m "Draw the tide"', clean, is_error=True)) == []

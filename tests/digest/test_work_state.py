@@ -645,3 +645,8 @@ def test_where_a_subagent_may_have_edited_it_nothing_is_called_changed_by_no_edi
     status = ran("git status --short", " M page.py\n M store.py")
     assert is_open(STORE, task, status) == ["Not committed: store.py, page.py"]
     assert is_open(STORE, status)[-1] == "Changed by no edit here, not committed: page.py"
+
+
+def test_an_option_that_follows_a_placeholder_is_no_file() -> None:
+    typed = ran("send <<X\nuse <id> --target <name>--out\nX", "ok")
+    assert texts(digest(conversation(user("send it"), typed, ran("echo a >--out", ""))), Section.FILES) == []
