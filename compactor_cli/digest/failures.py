@@ -579,18 +579,18 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
 
     Of what was to be handed to others, as a commit or a push, any later one: what stood around it is no way to that.
     """
-    hands_on = is_outward(run.command)
+    hands_on, is_unknown = is_outward(run.command), NEVER_RAN.search(run.line) is not None
     first = next(iter(programs_of(acting_part(run.command) if hands_on else run.command)), "")
-    if NEVER_RAN.search(run.line):
+    task = task_of(first, run.command)
+    if is_unknown:
         first = first.partition(" run ")[0]  # the task may have another name
     for other in later[: None if hands_on else _MAX_STEPS_TO_OTHER_WAY]:
-        # A part of what failed, run alone, is no other way to the whole.
-        is_part = contains(run.key, other.key)
-        if asks_for_help(other.command) or is_part or other.outcome is not CommandOutcome.OK or other.key == run.key:
+        # A part of what failed, run alone, is no other way to the whole; and the whole is itself.
+        if asks_for_help(other.command) or contains(run.key, other.key) or other.outcome is not CommandOutcome.OK:
             continue
-        if NEVER_RAN.search(run.line) and run.key.endswith(f" {other.key}"):
+        if is_unknown and run.key.endswith(f" {other.key}"):
             return other  # without what ran it
-        is_same = NEVER_RAN.search(run.line) or task_of(first, other.command) == task_of(first, run.command)
+        is_same = is_unknown or task_of(first, other.command) == task
         if first and is_same and any(f"{one} ".startswith(f"{first} ") for one in programs_of(other.command)):
             return other
     return None

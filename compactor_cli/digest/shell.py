@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import dropwhile
 
 from compactor_cli.digest.tools import FileAction
+from compactor_cli.formats.directories import is_absolute
 
 _REDIRECT = re.compile(r"(?<![0-9&<>=-])(>{1,2})\s*([^\s;&|<>()]+)")
 # Not the script of `sh -c "…"`, whose redirections are real.
@@ -149,9 +150,14 @@ def _entered(directory: str | None, operands: Sequence[str]) -> str | None:
     return None if directory is None else posixpath.normpath(posixpath.join(directory, place)).removeprefix("./")
 
 
+def is_whole(path: str) -> bool:
+    """Whether a path is the same from every folder: from the root, from a drive or from a home folder."""
+    return path.startswith("~") or is_absolute(path)
+
+
 def _located(directory: str | None, path: str) -> str:
-    is_whole = directory and "/" in directory and path.startswith(f"{directory}/")  # as where the session works
-    if path.startswith(("/", "~")) or directory in ("", ".") or is_whole:
+    is_below = directory and "/" in directory and path.startswith(f"{directory}/")  # as where the session works
+    if is_whole(path) or directory in ("", ".") or is_below:
         return path
     return "" if directory is None else posixpath.normpath(posixpath.join(directory, path))
 

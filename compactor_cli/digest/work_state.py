@@ -15,7 +15,7 @@ from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.error_lines import conflicting_files
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
-from compactor_cli.digest.shell import segments, unquoted
+from compactor_cli.digest.shell import is_whole, segments, unquoted
 from compactor_cli.digest.tools import FileAction
 from compactor_cli.formats.directories import is_absolute
 from compactor_cli.model.patterns import pattern
@@ -65,12 +65,8 @@ class WorkState:
 def _outside(states: Sequence[FileState]) -> Callable[[str], bool]:
     """Whether a path is outside the work tree: in a home folder, absolute where those of the tree are relative, or for
     a try."""
-    has_relative = any(state.is_changed and not _is_whole(state.path) for state in states)
+    has_relative = any(state.is_changed and not is_whole(state.path) for state in states)
     return lambda path: path.startswith("~/") or (has_relative and is_absolute(path)) or is_throwaway(path)
-
-
-def _is_whole(path: str) -> bool:
-    return path.startswith("~") or is_absolute(path)
 
 
 def _changes_inside(operations: Sequence[FileOperation], states: Sequence[FileState]) -> list[FileOperation]:
@@ -87,17 +83,16 @@ def _elsewhere(runs: Sequence[Run], states: Sequence[FileState], directory: str)
 
     One next to it (`../other`) is such a folder, unless files are known from a folder of that name.
     """
-    has_relative = any(not _is_whole(state.path) for state in states)
+    has_relative = any(not is_whole(state.path) for state in states)
     changed = [state.path for state in states if state.is_changed]
     known = {"..", posixpath.basename(directory), *(part for state in states for part in state.path.split("/")[:-1])}
 
     def is_other(folder: str) -> bool:
         if folder.startswith("../"):
             return posixpath.basename(folder) not in known
-        is_whole = _is_whole(folder) and folder != directory
         # Where all paths are whole, the work may be in that folder.
         is_tried = is_throwaway(f"{folder}/") and not any(path.startswith(f"{folder}/") for path in changed)
-        return is_whole and (has_relative or is_tried)
+        return is_whole(folder) and folder != directory and (has_relative or is_tried)
 
     folders = ((run.event, _folder(run.command).rstrip("/")) for run in runs)
     return {event: folder for event, folder in folders if is_other(folder)}
