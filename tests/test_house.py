@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tokenize
 from collections import Counter
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -39,13 +40,19 @@ MAX_FILES = 170
 MAX_IMPORT_RATIO = 0.06
 
 
+@cache
+def _tree(path: Path) -> ast.Module:
+    """The syntax of a module, which most rules look at; it is not changed."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def _room(path: Path) -> str:
     inside = path.relative_to(PACKAGE)
     return inside.parts[0] if len(inside.parts) > 1 else inside.stem
 
 
 def _imported_rooms(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = _tree(path)
     names = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     names += [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
     parts = (name.split(".") for name in names)
@@ -84,7 +91,7 @@ def test_imports_go_left(path: Path) -> None:
 def test_no_module_imports_one_that_imports_it() -> None:
     """The package itself is left out: it names what `api` offers, and every module asks it for the version."""
     names = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in MODULES}
-    imports = {name: _imported_modules(ast.parse(path.read_text(encoding="utf-8"))) for name, path in names.items()}
+    imports = {name: _imported_modules(_tree(path)) for name, path in names.items()}
     assert len(list(TopologicalSorter(imports).static_order())) >= len(MODULES)
 
 
@@ -93,7 +100,7 @@ def test_benchmarks_import_what_the_package_has() -> None:
     missing = [
         f"{path.name}:{node.lineno} {node.module}.{alias.name}"
         for path in files
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(_tree(path))
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == PACKAGE.name
         for alias in node.names
         if not hasattr(__import__(node.module, fromlist=[alias.name]), alias.name)
@@ -106,7 +113,7 @@ def test_benchmarks_import_what_the_package_has() -> None:
 def test_modules_and_functions_stay_short(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.count("\n") <= MAX_MODULE_LINES
-    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    functions = [node for node in ast.walk(_tree(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     long = [node.name for node in functions if (node.end_lineno or node.lineno) - node.lineno + 1 > MAX_FUNCTION_LINES]
     assert not long
 
@@ -114,7 +121,7 @@ def test_modules_and_functions_stay_short(path: Path) -> None:
 def test_the_package_is_of_few_files_and_few_imports() -> None:
     assert len(MODULES) <= MAX_FILES
     texts = [path.read_text(encoding="utf-8") for path in MODULES]
-    nodes = [node for text in texts for node in ast.walk(ast.parse(text))]
+    nodes = [node for path in MODULES for node in ast.walk(_tree(path))]
     imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
     import_lines = sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in imports)
     assert import_lines / sum(text.count("\n") for text in texts) <= MAX_IMPORT_RATIO
@@ -124,7 +131,7 @@ def test_only_one_module_may_import_litellm() -> None:
     importers = {
         str(path.relative_to(PACKAGE))
         for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(_tree(path))
         if (isinstance(node, ast.Import) and any(alias.name.split(".")[0] == "litellm" for alias in node.names))
         or (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "litellm")
     }
@@ -250,7 +257,7 @@ def test_names_and_prose_are_in_the_words_of_the_field(path: Path) -> None:
 def test_a_small_file_with_one_importer_joins_it() -> None:
     importers: dict[str, set[Path]] = {}
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(_tree(path)):
             if isinstance(node, ast.ImportFrom) and node.module:
                 for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names)):
                     importers.setdefault(name, set()).add(path)
@@ -282,7 +289,7 @@ def test_no_class_and_no_file_has_the_name_of_another() -> None:
     classes = Counter(
         node.name
         for path in MODULES
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        for node in _tree(path).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     files = Counter(path.name for path in MODULES if path.name != "__init__.py")
@@ -291,7 +298,7 @@ def test_no_class_and_no_file_has_the_name_of_another() -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_every_public_name_is_documented(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = _tree(path)
     inside = [node for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
     found = [node for body in (tree.body, *(node.body for node in inside)) for node in body]
     public = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
