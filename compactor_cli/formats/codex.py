@@ -219,6 +219,10 @@ class Codex(SessionDialect):
         is_old = "instructions" in value and "timestamp" in value and not {"type", "role", "payload"} & value.keys()
         return is_old or (value.get("type") == "session_meta" and isinstance(value.get("payload"), dict))
 
+    def session_key(self, value: Any) -> str:
+        """The id in a header: newer clients write the header again where a session goes on."""
+        return string(_payload_of(value).get("id")) if self.starts(value) else ""
+
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what the last compaction replaced is ``superseded``."""
         values = objects(records)

@@ -327,7 +327,7 @@ class _Session:
         self.records = [self._held(first)]
         self.system = first.raw if _is_system(first.value) else b""
         self.has_conversation = False
-        self.key = self._key_of(first.value)
+        self.keys = {self._key_of(first.value)} - {""}
 
     def add(self, record: Record) -> None:
         """One more record of this session."""
@@ -335,7 +335,7 @@ class _Session:
         is_system = _is_system(record.value)
         self.has_conversation = self.has_conversation or not is_system
         self.system = self.system or (record.raw if is_system else b"")
-        self.key = self._key_of(record.value) or self.key
+        self.keys |= {self._key_of(record.value)} - {""}
 
     def _held(self, record: Record) -> Record:
         value = record.value
@@ -345,12 +345,12 @@ class _Session:
 
     def ends_before(self, record: Record) -> bool:
         """Whether a record begins another session: by its kind, by its system prompt or by its key."""
+        key = self._key_of(record.value)
         if self.dialect.starts(record.value):
-            return self._is_begun()
+            return key not in self.keys and self._is_begun()
         if self.has_conversation and self.system and record.raw == self.system:
             return True
-        key = self._key_of(record.value)
-        if not key or not self.key or key == self.key:
+        if not key or not self.keys or key in self.keys:
             return False
         return not _parent_id(record.value) and self._is_begun()
 

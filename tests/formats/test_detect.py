@@ -119,6 +119,18 @@ def test_a_system_message_of_its_own_does_not_part_a_session() -> None:
     assert len(open_one(SYSTEM, SYSTEM, *CHAT[1:]).records) == 4
 
 
+def test_a_header_that_codex_repeats_does_not_part_a_session() -> None:
+    def header(key: str) -> dict[str, Any]:
+        return {"timestamp": "t", "type": "session_meta", "payload": {"id": key, "cwd": "/w"}}
+
+    words = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "The chain slips."}]}
+    said = {"timestamp": "t", "type": "response_item", "payload": words}
+    transcripts = open_values(header("a"), said, header("a"), said, header("b"), said)
+    assert [len(transcript.records) for transcript in transcripts] == [4, 2]
+    # A fork holds the header of the session that it goes on from after its own.
+    assert len(open_one(header("fork"), header("a"), said, header("fork"), said).records) == 5
+
+
 def test_sessions_and_rows_of_different_formats_follow_one_another() -> None:
     values = [CLAUDE, *CHAT, CALL, {"messages": CHAT}, CLAUDE, {"conversations": TURNS}, *TAGGED]
     dialects = [transcript.dialect for transcript in open_values(*values)]
