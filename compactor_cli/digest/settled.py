@@ -42,7 +42,7 @@ from compactor_cli.digest.statements import (
     statements_of,
 )
 from compactor_cli.digest.tools import FileAction, ToolKind, argument, is_lookup
-from compactor_cli.digest.wants import is_in_history, newest_request
+from compactor_cli.digest.wants import is_in_history, newest_request, stop_after
 from compactor_cli.formats.client_signs import APPROVED_PLAN
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
@@ -498,7 +498,9 @@ def _item(decision: Decision, analysis: Analysis) -> Item:
     given_up = " · ".join(_not_taken_since(decision, analysis.events))
     is_of = words.left_open if decision.leaves_open else words.given_up
     rest = f" ({is_of}{words.colon}{given_up})" if given_up else ""
-    text = f"{decision.whole}{rest}" + (f" → {ended}" if ended else "")
+    # What the user agreed to and then stopped is not what is wanted any more, or not in this way.
+    stopped = stop_after(decision.turn, analysis) if decision.turn >= 0 else ""
+    text = f"{decision.whole}{rest}" + (f" → {ended}" if ended else "") + stopped
     if decision.is_approved and _is_edited_later(decision, analysis):
         text = f"{text} ({words.edited_later})"
     return Item(text=text, records=records_of((*decision.records, *(outcome.records if outcome and ended else ()))))

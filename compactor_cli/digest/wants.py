@@ -440,9 +440,20 @@ _POINTS_BACK = pattern(r"\W*(?:no|nope|not|that|this|it|those|these|wait|instead
 def stop_before(message: UserMessage, words: FixedWords) -> str:
     """The call that the user stopped with a message, or without a word just before it, in brackets; or nothing."""
     later = f"{words.comma}{since}" if (since := _resumed(message, words)) else ""
-    calls = " · ".join(f"`{one}`" for one in (message.stopped, *(call for _, call in message.after_stop)) if one)
     label = words.stopped if message.stopped else words.stopped_before
-    return f" ({label}{words.colon}{calls}{later})" if calls else ""
+    return f" ({label}{words.colon}{calls}{later})" if (calls := _stopped_calls(message)) else ""
+
+
+def stop_after(turn: int, analysis: Analysis) -> str:
+    """The calls by which the user stopped the work of a turn, in brackets, unless they were made later; or nothing."""
+    words = analysis.words
+    later = next((one for one in analysis.messages if one.turn > turn), None)
+    calls = _stopped_calls(later) if later and later.resumed < 0 else ""
+    return f" ({words.stopped}{words.colon}{calls})" if calls else ""
+
+
+def _stopped_calls(message: UserMessage) -> str:
+    return " · ".join(f"`{one}`" for one in (message.stopped, *(call for _, call in message.after_stop)) if one)
 
 
 def _resumed(message: UserMessage, words: FixedWords) -> str:

@@ -572,6 +572,18 @@ def test_what_the_user_agreed_to_and_stopped_with_a_question_before_anything_was
     assert texts(one, Section.DECISIONS) == []
 
 
+def test_a_choice_whose_work_the_user_stopped_says_so() -> None:
+    asked = user("lock the store"), says("Shall the store wait for the lock, or give up at once?")
+    looked = call("Read", "r", file_path="store.py"), answer("x", "r")
+    edit = call("Edit", "s", file_path="store.py", old_string="x", new_string="y")
+    stopped = answer(
+        "The user doesn't want to proceed with this tool use. The tool use was rejected.", "s", is_error=True
+    )
+    session = conversation(*asked, user("it should wait"), *looked, edit, stopped, user("who else holds it?"))
+    (shown,) = texts(digest(session, 1_500), Section.DECISIONS)
+    assert shown.endswith('→ "it should wait" (Stopped by the user: `Edit store.py`)')
+
+
 def test_a_question_of_one_word_is_asked_of_what_the_options_are_for() -> None:
     offer = (
         "**When the store is locked already:**\n- **A) Wait** for an hour\n- **B) Give up** at once\n\n"
