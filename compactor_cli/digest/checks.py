@@ -16,7 +16,7 @@ from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.error_lines import error_line
 from compactor_cli.digest.events import Event
 from compactor_cli.digest.files import FileOperation
-from compactor_cli.digest.shell import SHORTENS, segments, unquoted
+from compactor_cli.digest.shell import GIT, SHORTENS, segments, unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head, opening
 from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.model.patterns import pattern
@@ -32,7 +32,7 @@ def contains(whole: str, part: str) -> bool:
     """
     if whole == part:
         return True
-    narrow = _steps(part)[-1:]
+    narrow = [step for step in _steps(part) if not is_look(" ".join(step))][-1:]
     return bool(narrow) and any(_covers(wide, narrow[0]) for wide in _steps(whole))
 
 
@@ -220,7 +220,7 @@ def of_the_work(runs: Iterable[Run], events: Sequence[Event]) -> tuple[Run, ...]
 
 
 _OF_BEFORE = pattern(
-    r"\bgit (?:-C \S+ )?stash\b(?! (?:list|show|pop|apply|drop))[^|]*(?:&&|;|\n)\s*(?!git\b)\S"
+    rf"\b{GIT}stash\b(?! (?:list|show|pop|apply|drop))[^|]*(?:&&|;|\n)\s*(?!git\b)\S"
     r"|\bgit (?:checkout|switch) (?!-)[\w./-]+(?: -q)? *(?:&&|;).*(?:&&|;) *git (?:checkout|switch) ",
     re.DOTALL,
 )
@@ -234,6 +234,7 @@ _LANGUAGES = {
         (".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".vue", ".svelte"),
         r"\b(?:npm|npx|yarn|pnpm|bun|jest|vitest|mocha|tsc|eslint)\b",
     ),
+    "cs": ((".cs", ".csproj", ".razor"), r"\bdotnet\b"),
     "rs": ((".rs",), r"\bcargo\b"),
     "sh": ((".sh", ".bash"), r"\b(?:shellcheck|bats|shfmt)\b|\bbash -n\b|\.sh\b"),
 }
@@ -254,10 +255,15 @@ def changes_code(change: FileOperation) -> bool:
     is_built = change.action is FileAction.DELETE and ("." not in path.rpartition("/")[2] or path.endswith(_BUILT))
     is_change = change.action is not FileAction.READ and not change.is_in_passing
     # What is moved into a folder keeps its name.
-    is_checked = not (path.endswith(PROSE) or change.path.endswith(PROSE) or path.rpartition("/")[2].startswith(".env"))
+    is_checked = not (path.endswith(PROSE) or change.path.endswith(PROSE) or _OF_SURROUNDINGS.search(path))
     return is_change and not is_built and is_checked
 
 
+# Where it runs, what git passes over, and the settings of editors and agents: hidden folders but those of builds.
+_OF_SURROUNDINGS = pattern(
+    r"(?:^|/)(?:\.env[^/]*|\.git(?:ignore|attributes)|\.(?!git|circleci|cargo|config|husky|storybook)[\w-]+/.*)$"
+)
+_OF_SERVER = pattern(r"(?:^|/)\.(?:github|gitlab|circleci)/|(?:^|/)\.gitlab-ci\.yml$")
 _BUILT = (".exe", ".dll", ".so", ".o", ".class", ".pyc", ".log", ".zip", ".gz")
 
 
@@ -312,7 +318,7 @@ _APP = pattern(r"(?:^|/)apps/([^/]+)/")
 
 def may_look_at(languages: Collection[str], change: FileOperation) -> bool:
     """Whether a check of these languages (none: of whatever there is) may look at a changed file."""
-    if not changes_code(change):
+    if not changes_code(change) or (languages and _OF_SERVER.search(change.path)):
         return False
     language = next((name for name, (endings, _) in _LANGUAGES.items() if change.path.endswith(endings)), "")
     return not language or not languages or language in languages

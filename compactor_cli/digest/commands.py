@@ -21,7 +21,7 @@ from compactor_cli.digest.error_lines import (
 )
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.noise import may_have
-from compactor_cli.digest.shell import QUOTED, SHORTENS, segments, unquoted
+from compactor_cli.digest.shell import GIT, QUOTED, SHORTENS, segments, unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head
 from compactor_cli.digest.tools import ToolKind, command_of
 from compactor_cli.formats.client_signs import ATTACHMENTS, EXIT_CODE_WORDS, background_id, exit_code, started_id
@@ -87,7 +87,7 @@ def acting_line(command: str) -> str:
 
 
 _MESSAGE = pattern(
-    r"""(\bgit (?:-C \S+ )?commit\b[^|;&\n"']*? -[a-z]*m|--body) """
+    rf"""(\b{GIT}commit\b[^|;&\n"']*? -[a-z]*m|--body) """
     r"""(?:"\$\(cat <<.*?\n\s*\)"|"(?:[^"\\]|\\.)*"|'[^']*')""",
     re.DOTALL,
 )
@@ -102,10 +102,11 @@ def sent_words(command: str) -> str:
 
 
 _SENT = pattern(
-    r"""\b(?:gh|git (?:-C \S+ )?commit)\b[^|;&]{0,2000}? """
+    rf"""\b(?:gh|{GIT}commit)\b[^|;&]{{0,2000}}? """
     rf"""(?:(?:{_FIELD} body=|(?:-b|--body)[ =]|-\w*m )"""
     r"""(?:["']?\$\(cat <<-? ?["']?(\w+)["']?\n(.*?)\n\s*\1|"((?:[^"\\]|\\.)*)"|'([^']*)')"""
-    rf"""|{_FIELD} (?:"body=((?:[^"\\]|\\.)*)"|'body=([^']*)'))""",
+    rf"""|{_FIELD} (?:"body=((?:[^"\\]|\\.)*)"|'body=([^']*)')"""
+    r"""|(?:-F|--file[ =]|--body-file[ =]) ?- *<<-? ?["']?(\w+)["']?[^\n]*\n(.*?)\n\s*\7$)""",
     re.DOTALL,
 )
 _ESCAPED = re.compile(r"\\([`\"$\\])")
@@ -114,8 +115,8 @@ _SIGNATURE = pattern(
     r"^(?:Co-authored-by|Signed-off-by): .*$|^\W*Generated with .*$|^\$\([^\n]*\)$", re.MULTILINE | re.IGNORECASE
 )
 _CHANGES_WORLD = pattern(
-    r"\bgit (?:-C \S+ )?(?:commit|push|merge(?!-)|rebase|reset|revert|cherry-pick|checkout -b|switch -c|stash)\b"
-    r"|\bgit (?:-C \S+ )?tag (?!-l\b|-n|--(?:list|points-at|contains|sort|(?:no-)?merged))\S"
+    rf"\b{GIT}(?:commit|push|merge(?!-)|rebase|reset|revert|cherry-pick|checkout -b|switch -c|stash)\b"
+    rf"|\b{GIT}tag (?!-l\b|-n|--(?:list|points-at|contains|sort|(?:no-)?merged))\S"
     r"|\bgh (?:pr|issue|release|repo)\b(?![^|;&]*\b(?:view|list|diff|status|checks)\b)"
     r"|\bgh api\b(?! graphql\b[^|;&]*\bquery=[\"']?\s*(?:query\b|\{))"
     r"[^|;&]* (?:-X ?(?!GET)|--method (?!GET)|-[fF] ?\w|--(?:raw-)?field\b|--input\b)"
@@ -141,7 +142,7 @@ def may_change_world(command: str) -> bool:
 
 
 # What `git stash` is to do, and what makes it put changes away.
-STASHES, PUTS_AWAY = pattern(r"\bgit (?:-C \S+ )?stash\b(?: (?!-)(\w+))?"), ("", "push", "save")
+STASHES, PUTS_AWAY = pattern(rf"\b{GIT}stash\b(?: (?!-)(\w+))?"), ("", "push", "save")
 # Commands that change nothing and only show: listed last.
 _LOOKING = frozenset(
     "cat ls grep rg egrep fgrep find head tail sed awk wc echo pwd which tree stat file diff less more nl sort uniq cut"
@@ -182,6 +183,8 @@ _LEADING = pattern(
 _COUNT = pattern(
     r"\b\d+ (?:passed|tests? passed|passing|tests? ok)|^All tests passed\b|\b(?:0|[Nn]o) (?:issues|errors|problems)\b"
     r"|^ ?0 fail$|^ ?\d+ pass$"
+    # `dotnet test`, in any language: failed, passed, skipped, in all.
+    r"|^\w+! +- \w+: +0, \w+: +[1-9]\d*, \w+: +\d+, \w+: +\d+, "
 )
 # What a check or a build that went well reports, and what other commands do.
 _RESULT = pattern(
@@ -200,7 +203,7 @@ _REPORT = pattern(
 # Parts, in lower case, of which each of these lines has one (see `may_have`).
 _REPORT_PARTS = (
     "pass|ok|issues|errors|problems|succ|[|changed|->|/pull/|switched|your branch|branch '|deleted|created|head is"
-    "|0 fail|no fixes|fixed |built in|made in"
+    "|0 fail|no fixes|fixed |built in|made in|! "
 ).split("|")
 _NOTHING_PARTS = ("no test", "deselected", " 0 file")
 _RAN_NOTHING = pattern(
@@ -214,7 +217,10 @@ _FAILURE = pattern(
     # Of pytest, where it came to no test.
     r"|\S+::\S+ FAILED\b|_+ ERROR collecting |\W*[1-9]\d* errors? in [\d.]+s\b"
     r"|\s*(?:Found )?[1-9]\d* (?:fail|errors?\.)$|[1-9]\d* issues? found\b"
-    r"|\W*[1-9]\d* failed, \d+ passed|.*\b\d+ passed\b.*\b[1-9]\d* failed\b"
+    r"|\W*[1-9]\d* failed, \d+ passed|.*\b\d+ passed\b.*\b[1-9]\d* failed\b|\w+! +- \w+: +[1-9]\d*, \w+: +\d+, "
+    r"|\[xUnit\.net .*\[FAIL\]$"
+    # What a step says that could not begin, whatever the next one of a line came to.
+    r"|error: (?:[Ff]ailed to (?:spawn|push|open|read|parse|download|build)|cannot |[Cc]ould not |pathspec )"
     r"|\S+: (?:line )?\d+: .*(?:unbound variable|command not found|not found|syntax error|No such file)"
 )
 
@@ -298,7 +304,7 @@ def _bare(command: str) -> str:
     command = _WRITING.sub("", command)
     text = re.sub(r"\A\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*\Z", r"\1", command)
     text = re.sub(r"^(?:\s*(?:cd|source|export|set)\s+[^&;|\n]+(?:&&|;|\n)\s*|\s*#[^\n]*\n)+", "", text)
-    text = _SHORTENS.sub(r"\1", re.sub(r"\bgit -C \S+", "git", _GREP_FILTER.sub(" ", text)))
+    text = _SHORTENS.sub(r"\1", re.sub(rf"\b{GIT}", "git ", _GREP_FILTER.sub(" ", text)))
     return re.sub(r"\s+2>&1|[^\S\n]*\|\s*(?:tail|head|tee)\b[^|&;\n]*", " ", text)
 
 
@@ -332,14 +338,16 @@ def is_look(command: str) -> bool:
 _CASES = pattern(r"\bcase \S+ in\b|^\s*[^\s();&|]+\)|;;|\besac\b", re.MULTILINE)
 
 
+_OF_GIT = re.compile(GIT)
+
+
 def _looks(words: list[str]) -> bool:
     while words and (words[0] in _BEFORE_A_COMMAND or re.fullmatch(r"\w+=\S*|\d+s?", words[0])):
         words = words[1:]
     if not words or words[0].startswith("#") or words[0] in ("for", "done", "fi", "read", "[", "[["):
         return True
     if words[0] == "git":
-        words = words[:1] + words[3:] if words[1:2] == ["-C"] else words
-        return not _LOOKING_GIT.isdisjoint(words[1:2])
+        return not _LOOKING_GIT.isdisjoint(_OF_GIT.sub("", " ".join(words)).split()[:1])
     if _SHOWS.match(" ".join(words)):
         return not may_change_world(" ".join(words))
     return words[0].lower() in _LOOKING and not (words[0] == "sed" and any(word.startswith("-i") for word in words))
@@ -368,8 +376,8 @@ def never_ran(run: Run) -> bool:
 
 
 NEVER_RAN = pattern(
-    r"command not found|\bno task \S|[Mm]issing script|[Ss]cript not found|No rule to make target"
-    r"|[Uu]n(?:known|recognized) (?:sub)?command"
+    r"command not found|\b[Ff]ailed to spawn\b|\bno task \S|[Mm]issing script|[Ss]cript not found"
+    r"|No rule to make target|[Uu]n(?:known|recognized) (?:sub)?command"
     r"|\(eval\):\d+: (?:permission denied|no such file)|[Cc]an(?:'t|not) find a (?:root directory|config)"
 )
 # Above the packages that could not be set up for that.
@@ -521,7 +529,7 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
 
 
 _MOST_LISTED_CHARS = 80
-_SHOWS_SIZES = pattern(r"\bgit (?:-C \S+ )?(?:show|diff|log)\b")
+_SHOWS_SIZES = pattern(rf"\b{GIT}(?:show|diff|log)\b")
 _DIFF_SIZE = pattern(r"\d+ files? changed, ")
 # A package whose tests passed, as Go says it: one of many says little.
 _PACKAGE = pattern(r"ok\s+\S+\s+(?:\(cached\)|[\d.]+s)")

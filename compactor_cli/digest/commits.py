@@ -10,8 +10,9 @@ from dataclasses import field, replace
 from itertools import islice
 
 from compactor_cli.digest.commands import COMMIT_LINE, CommandOutcome, Run, sent_words
+from compactor_cli.digest.error_lines import ERROR_PATTERN
 from compactor_cli.digest.files import FileState
-from compactor_cli.digest.shell import QUOTED, SHORTENS
+from compactor_cli.digest.shell import GIT, QUOTED, SHORTENS
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
@@ -106,7 +107,8 @@ def _named(names: Iterable[str], paths: Mapping[str, str]) -> set[str]:
 
 
 def _between_slashes(path: str) -> str:
-    return f"/{path.strip('/')}/"
+    # The end of a path in a home folder finds it by its whole.
+    return f"/{path.removeprefix('~/').strip('/')}/"
 
 
 def find_commits(runs: Sequence[Run], directory: str) -> list[Commit]:
@@ -152,18 +154,20 @@ def _are_on_a_branch(runs: Iterable[Run], reset: Run) -> bool:
     return any(one in made for at, command in commands if at >= reset.event for one in _BRANCH_TAKEN.findall(command))
 
 
-_BRANCH_MADE = pattern(r"\bgit (?:-C \S+ )?(?:branch|checkout -b|switch -c) ([^\s;&|-][^\s;&|]*)")
-_BRANCH_TAKEN = pattern(r"\bgit (?:-C \S+ )?(?:checkout|switch) ([^\s;&|-][^\s;&|]*)")
+_BRANCH_MADE = pattern(rf"\b{GIT}(?:branch|checkout -b|switch -c) ([^\s;&|-][^\s;&|]*)")
+_BRANCH_TAKEN = pattern(rf"\b{GIT}(?:checkout|switch) ([^\s;&|-][^\s;&|]*)")
 
 
 def _quietly_made(words: Sequence[str], runs: Sequence[Run], number: int) -> re.Match[str] | None:
     """A commit of which its run shows no line: by a log, in it or later, else by its message; None if unseen."""
     run, subject = runs[number], sent_words(runs[number].command).partition("\n")[0].strip()
     is_quiet = any(_QUIET.fullmatch(word) for word in words) or _SAYS_OK.search(run.output) is not None
-    if not (is_quiet and subject and run.outcome is CommandOutcome.OK):
+    if not (is_quiet and subject) or run.outcome is CommandOutcome.FAILED:
         return None
     logged = (one for later in islice(runs, number, None) for one in _LOGGED.finditer(later.output))
-    return next((one for one in logged if one["subject"] == subject), _UNLOGGED.match(subject))
+    # Where a chain does not show how its steps went, a commit was made unless a line shows an error.
+    is_made = run.outcome is CommandOutcome.OK or not ERROR_PATTERN.search(run.output)
+    return next((one for one in logged if one["subject"] == subject), _UNLOGGED.match(subject) if is_made else None)
 
 
 _QUIET = pattern(r"-(?!-)\w*q\w*|--quiet")
@@ -285,7 +289,7 @@ class _Index:
         )
 
 
-_PLAIN = pattern(r"[\w./@+()\[\]-]*\w[\w./@+()\[\]-]*")
+_PLAIN = pattern(r"~?[\w./@+()\[\]-]*\w[\w./@+()\[\]-]*")
 _TAKES_VALUE = pattern(r"-\w*[mFCct]|--(?:message|file|author|date|trailer|fixup|squash)")
 _STAGED = pattern(r"^\s+(?:modified|new file|deleted|typechange|renamed|copied): +(?:.+ -> )?(\S.*)$", re.MULTILINE)
 _STAGED_SHORT = pattern(r"^[MADRC][ MD] (?:\S+ -> )?(\S+)$", re.MULTILINE)
@@ -299,7 +303,7 @@ def _both_names(shown: str) -> Iterator[str]:
 
 
 _STEP = pattern(
-    rf"\s*(?:\w+=\S* )*(?:{SHORTENS})?git (?:-C \S+ )?"
+    rf"\s*(?:\w+=\S* )*(?:{SHORTENS})?{GIT}"
     r"(add|stage|rm|mv|commit|reset|restore|status|diff|\S+(?= --continue))\b([^|]*)(\|?)"
 )
 _REDIRECTION = pattern(r"\d?>{1,2}(?:&\d|\s*[^\s&|;]+)")

@@ -24,6 +24,7 @@ from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import apart, terms
 from compactor_cli.digest.noise import intends
 from compactor_cli.digest.settled import declines, gives_reason
+from compactor_cli.digest.shell import GIT
 from compactor_cli.digest.statements import QUESTION_MARKS, Statement, StatementForm, sentences, statements_of
 from compactor_cli.digest.tools import FileAction, short_name
 from compactor_cli.model.patterns import pattern
@@ -275,7 +276,7 @@ _OF_COMMITS = pattern(
     r"|\b(?:ahead|behind)\b[^.!?\n]{0,80}\d",
     re.IGNORECASE,
 )
-_MOVES_COMMITS = pattern(r"\bgit (?:-C \S+ )?(?:commit|push|rebase|reset|merge|pull)\b")
+_MOVES_COMMITS = pattern(rf"\b{GIT}(?:commit|push|rebase|reset|merge|pull)\b")
 
 
 # That a check fails, as it is now.

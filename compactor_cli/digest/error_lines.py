@@ -209,7 +209,8 @@ _FAILED_TEST = pattern(
     r"|(\d+\) .+\n +.+):\n\n|(✖ .+?) \([\d.]+m?s\)$"  # Mocha, Node
     r"|(\d+\) (?:\[[\w ]+\] › )?\S+\.\w+:\d+:\d+ › .*?)[ ─]*$"  # Playwright
     r"|(rspec \S+\.rb\S* # .+)$|(\d+\) \S+::test\w+)"  # RSpec, PHPUnit
-    r"|\[ERROR\] +(\w+(?:\.\w+)*\.\w+:\d+ .+)$|(Failed \w+(?:\.\w+)+)(?: \[.*m?s\])$)",  # JUnit, .NET
+    r"|\[ERROR\] +(\w+(?:\.\w+)*\.\w+:\d+ .+)$|(Failed \w+(?:\.\w+)+)(?: \[.*m?s\])$"  # JUnit, .NET
+    r"|\[xUnit\.net [\d:.]+\] +(\S+ \[FAIL\])$)",
     re.MULTILINE,
 )
 _NAMED_ALONE = re.compile(r"\S+::\S+$")

@@ -25,6 +25,7 @@ from compactor_cli.digest.failures import OF_ONE_USE, fails_later, is_shown
 from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.services import call_items
+from compactor_cli.digest.shell import GIT
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, records_of
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
@@ -307,7 +308,7 @@ _NUMBER = re.compile(r"(\d+)")
 
 def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False, folder: str = "") -> Item:
     acting = acting_part(run.command)
-    acting = acting if folder else re.sub(r"\bgit -C \S+", "git", acting)
+    acting = acting if folder else re.sub(rf"\b{GIT}", "git ", acting)
     line = brief(acting, _MAX_COMMAND_CHARS)
     if _SCRIPT_UNSEEN.fullmatch(line):
         return Item(text="")

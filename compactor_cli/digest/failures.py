@@ -275,13 +275,14 @@ def _may_fix(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperati
     a file that a shell misses is brought by its name.
     """
     is_of_git = run.line.startswith("fatal: ") and not any(one.name in run.line for one in changes)
-    since = () if is_of_git or "command not found" in run.line else after(run, changes)
+    since = () if is_of_git or _NO_PROGRAM.search(run.line) else after(run, changes)
     if NEVER_RAN.search(run.line):
         since = [one for one in since if one.name in _MANIFESTS or "akefile" in one.name]
     missing = _MISSED.search(run.line)
     return [one for one in since if one.name == missing["path"].rpartition("/")[2]] if missing else since
 
 
+_NO_PROGRAM = pattern(r"command not found|\b[Ff]ailed to spawn\b")
 _MISSED = pattern(r"^(?:[\w./()-]+: )*(?:line \d+: )?(?P<path>[\w./~-]+): (?:No such file or directory|not found)$")
 
 
@@ -500,8 +501,9 @@ def _judged(
         fixes = tuple(path for path in fixes if any(is_about(path, line) for line in places))
     records = [run.result_record, *(one.record for one in between[-1:]), *([passed.result_record] if passed else [])]
     status = Status.FIXED if passed else Status.CHANGED_SINCE if fixes else Status.FAILING
-    unknown = (one for one in later if one.outcome is CommandOutcome.UNKNOWN)
-    if between and not passed and any(one.event > between[-1].event and _runs(one, run) for one in unknown):
+    unknown = (one for one in later if one.outcome is CommandOutcome.UNKNOWN and _runs(one, run))
+    again = (read(one.output).text for one in unknown if between and one.event > between[0].event)
+    if not passed and any(not any(map(text.__contains__, failure_parts(run.line)[1])) for text in again):
         status = Status.RUN_AGAIN
     # An edit of the file that the error names is what there was to do about it, not another command.
     is_edited = is_test(run.command) or any(path.rpartition("/")[2] in run.line for path in fixes)
@@ -529,8 +531,6 @@ def _judged(
 _ASKS_ELSEWHERE = pattern(
     r"^(?:npm (?:view|info|show)|pip (?:index|download)|gh (?:run|pr|issue|release)|curl|docker pull)\b"
 )
-
-
 _MAX_BETWEEN, _MAX_FIXES = 2, 3
 
 

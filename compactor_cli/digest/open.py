@@ -21,7 +21,7 @@ from compactor_cli.digest.failures import ErrorRecord, Status, is_open, is_outwa
 from compactor_cli.digest.files import is_subagent, is_throwaway
 from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.settled import is_yes_or_no
-from compactor_cli.digest.shell import scripts_run
+from compactor_cli.digest.shell import GIT, scripts_run
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, head, one_line, opening, records_of, sentences
 from compactor_cli.digest.tools import REPORTING_TOOLS, FileAction, ToolKind, command_of, short_name, skill_read
 from compactor_cli.digest.wants import newest_request, stop_of_edit, verified_by_hand, verifying_commands
@@ -537,7 +537,7 @@ def _taken_whole(error: ErrorRecord, analysis: Analysis) -> dict[str, str]:
     return {path: side for path, (side, event) in sides.items() if written.get(path, -1) < event}
 
 
-_TAKES_SIDE = pattern(r"\b(git (?:-C \S+ )?checkout --(?:ours|theirs))((?: [\w./@+-]+)+)")
+_TAKES_SIDE = pattern(rf"\b({GIT}checkout --(?:ours|theirs))((?: [\w./@+-]+)+)")
 # What was wrong stands in another line, or nowhere: once it is fixed, that it failed is worth no line.
 _ONLY_FAILED = pattern(r"FAIL(?:ED)?(?:\s+\S+)?(?:\s+\[\w+ failed\])?")
 

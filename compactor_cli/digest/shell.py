@@ -19,6 +19,8 @@ _NO_SIGNS = str.maketrans(dict.fromkeys(">|;&\n", " "))
 QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"?|'[^']*'")
 # What runs a command that it knows to show less of its output (rtk).
 SHORTENS = r"rtk +(?:(?:proxy|test|lint|err) +|(?=(?:git|gh|cargo|pnpm|npm|pytest|ruff|tsc|go|vitest|docker|kubectl) ))"
+# `git` with what is set for one call, before its command: another folder, a setting, no pager.
+GIT = r"""git (?:(?:-[Cc] (?:[^\s"']|"[^"]*"|'[^']*')+|--no-pager|--no-optional-locks) )*"""
 _COMMENT = re.compile(r"^\s*#.*", re.MULTILINE)
 # A program in quotation marks, to its end: `python -c "…"`.
 _INLINE = re.compile(

@@ -15,7 +15,7 @@ from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.error_lines import conflicting_files
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
-from compactor_cli.digest.shell import is_whole, segments, unquoted
+from compactor_cli.digest.shell import GIT, is_whole, segments, unquoted
 from compactor_cli.digest.tools import FileAction
 from compactor_cli.formats.directories import is_absolute
 from compactor_cli.model.patterns import pattern
@@ -499,7 +499,7 @@ _AHEAD = pattern(
     r"|^Your branch and '[^'\n]+' (have diverged,\nand have \d+ and \d+ different commits)",
     re.MULTILINE,
 )
-_MOVES_BRANCH = pattern(r"\bgit (?:-C \S+ )?(?:commit|push|rebase|reset|merge|pull|fetch|checkout|switch)\b")
+_MOVES_BRANCH = pattern(rf"\b{GIT}(?:commit|push|rebase|reset|merge|pull|fetch|checkout|switch)\b")
 
 
 def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[int]:
@@ -517,7 +517,7 @@ def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[in
             yield run.event
 
 
-_BRINGS = pattern(r"\bgit (?:-C \S+ )?(?:merge|pull|rebase|cherry-pick|revert|am|stash (?:pop|apply))\b")
+_BRINGS = pattern(rf"\b{GIT}(?:merge|pull|rebase|cherry-pick|revert|am|stash (?:pop|apply))\b")
 _BROUGHT = pattern(r"^(?:Auto-merging |CONFLICT |Fast-forward\b|Merge made by |Updating [0-9a-f]{7})", re.MULTILINE)
 
 

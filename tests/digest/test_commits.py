@@ -328,3 +328,40 @@ def test_of_files_listed_before_a_commit_of_more_than_were_named_nothing_is_stat
 
     assert "page.py" in committed(1)
     assert "page.py" not in committed(3)
+
+
+@pytest.mark.parametrize(
+    ("line", "output"),
+    [
+        (
+            "git add -A && git -c user.name='A. Okoro' commit -q -m 'Store UTC' && git log --oneline -1",
+            "4f1c2aa Store UTC",
+        ),
+        ("git commit -aq -F - <<'EOF' && git log --oneline -1\nStore UTC\n\nLonger.\nEOF", "4f1c2aa Store UTC"),
+        (
+            "git commit -aq -m 'Store UTC' && git push -q 2>&1 | tail -2; git log --oneline | head -1",
+            "4f1c2aa Store UTC",
+        ),
+    ],
+)
+def test_a_quiet_commit_is_known_by_its_message_however_git_is_called(line: str, output: str) -> None:
+    assert states_of(STORE, ran(line, output)) == ["store.py — edited, in commit 4f1c2aa"]
+    assert is_open(STORE, ran(line, output)) == []
+
+
+def test_of_a_quiet_commit_in_a_chain_that_hides_its_code_an_error_decides() -> None:
+    line = "git commit -aq -m 'Store UTC' && git push -q; echo pushed | tail -1"
+    assert states_of(STORE, ran(line, "pushed")) == ['store.py — edited, in commit "Store UTC"']
+    assert is_open(STORE, ran(line, "error: gpg failed to sign the data\npushed")) == ["Not committed: store.py"]
+
+
+def test_a_commit_in_another_folder_of_the_home_holds_what_was_edited_there() -> None:
+    def edited(path: str) -> tuple[object, ...]:
+        return call("Edit", path, file_path=path, old_string="a", new_string="b"), answer("ok", path)
+
+    edits = *edited("/home/ines/tools/run.py"), *edited("/home/ines/tools/stop.py")
+    made = ran("cd ~/tools && git add run.py && git commit -m x", "[main 4f1c2aa] x\n 1 file changed")
+    assert states_of(*edits, made) == [
+        "/home/ines/tools/stop.py — edited",
+        "/home/ines/tools/run.py — edited, in commit 4f1c2aa",
+    ]

@@ -1562,3 +1562,41 @@ def test_an_error_that_a_newer_run_shows_is_stated_again_only_of_what_hands_on_t
     newest = ran("npm run build -w gauge", more, is_error=True)
     open_errors, _ = shown(ran("npm run publish", more, is_error=True), part, newest)
     assert [text.partition(":")[0] for text in open_errors] == ["`npm run build -w gauge`", "`npm run publish`"]
+
+
+def test_a_run_again_that_does_not_show_how_it_went_leaves_nothing_to_say_of_the_failure() -> None:
+    failed = ran("make test 2>&1 | tail -3", "src/a.py:4:1: error: no such name\nmake: *** [test] Error 1")
+    again = ran("make test 2>&1 | tail -3", "done")
+    other = call("Edit", "o", file_path="src/b.py", old_string="x", new_string="y"), answer("ok", "o")
+    assert shown(failed, EDIT, again, other)[0] == []
+
+
+@pytest.mark.parametrize("words", [("Failed", "Passed"), ("Başarısız", "Başarılı")])
+def test_the_tests_of_dotnet_are_read_in_any_language(words: tuple[str, str]) -> None:
+    bad, good = words
+    name = "[xUnit.net 00:00:01.50]     Tides.ClockTests.Drift_is_kept [FAIL]"
+    failed = ran(
+        "dotnet test 2>&1 | tail", f"{name}\n{bad}!  - {bad}:     1, {good}:   295, -: 0, =: 296, 3 ms - a.dll"
+    )
+    passed = ran(
+        "dotnet test 2>&1 | tail", f"{good}!  - {bad}:     0, {good}:   296, Rest:     0, All:   296, 3 ms - a.dll"
+    )
+    edit = call("Edit", "e", file_path="src/Clock.cs", old_string="x", new_string="y"), answer("ok", "e")
+    assert shown(failed, edit)[0][0].startswith("`dotnet test`: Tides.ClockTests.Drift_is_kept [FAIL]")
+    assert shown(failed, edit, passed) == (
+        [],
+        ["`dotnet test`: Tides.ClockTests.Drift_is_kept [FAIL] → fixed by src/Clock.cs"],
+    )
+
+
+def test_a_look_at_the_end_of_a_chain_is_no_part_of_what_has_to_pass() -> None:
+    assert contains("dotnet test a.csproj", "dotnet test a.csproj --filter Drift; grep -n Drift a.cs")
+    assert contains("pytest", "pytest tests/test_a.py; cat out.txt")
+
+
+@pytest.mark.parametrize(
+    "output", ["All checks passed!\nerror: Failed to spawn: `ty`", "error: cannot pull with rebase: unstaged changes."]
+)
+def test_a_step_that_could_not_begin_is_no_success_of_its_chain(output: str) -> None:
+    (run,) = runs(events_of(*ran("ruff check . && ty check 2>&1 | tail -4", output)))
+    assert run.outcome == "failed"

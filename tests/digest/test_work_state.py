@@ -650,3 +650,10 @@ def test_where_a_subagent_may_have_edited_it_nothing_is_called_changed_by_no_edi
 def test_an_option_that_follows_a_placeholder_is_no_file() -> None:
     typed = ran("send <<X\nuse <id> --target <name>--out\nX", "ok")
     assert texts(digest(conversation(user("send it"), typed, ran("echo a >--out", ""))), Section.FILES) == []
+
+
+@pytest.mark.parametrize("path", [".vscode/launch.json", ".gitignore", ".github/workflows/ci.yml"])
+def test_what_an_editor_git_or_a_server_is_told_makes_no_check_older(path: str) -> None:
+    edit = call("Edit", "o", file_path=path, old_string="x", new_string="y"), answer("ok", "o")
+    told = texts(digest(conversation(user("check it"), ran("pytest", "3 passed"), *edit), 2_000), Section.PLAN)
+    assert not any("Passed before" in text for text in told)
