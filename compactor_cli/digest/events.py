@@ -52,6 +52,7 @@ from compactor_cli.formats.client_signs import (
     asked_questions,
     background_reports,
     is_demonstration,
+    is_denied_by_rule,
     is_unmarked_refusal,
     reply_to_report,
     reported_words,
@@ -382,8 +383,9 @@ class _EventReader:
         of_client = call >= 0 and is_of_client(tool, name, self.found[call].arguments)
         if of_client:
             self.found[call] = replace(self.found[call], of_client=True)
-        words = refusal(result)
-        if words is None and result.is_error and tool in (ToolKind.COMMAND, ToolKind.EDIT):
+        is_of_rule = is_denied_by_rule(self.value)
+        words = None if is_of_rule else refusal(result)
+        if words is None and not is_of_rule and result.is_error and tool in (ToolKind.COMMAND, ToolKind.EDIT):
             words = result.text if is_unmarked_refusal(self.value, result.text) else None
         self.found.append(
             Event(

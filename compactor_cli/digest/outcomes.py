@@ -11,7 +11,7 @@ from itertools import dropwhile, islice, pairwise
 
 from compactor_cli.digest.checks import TEST_FILE, brief, contains, covered_since, is_of_another_package, is_test
 from compactor_cli.digest.choices import asks
-from compactor_cli.digest.commands import CommandOutcome, Run, never_ran
+from compactor_cli.digest.commands import CommandOutcome, Run, acting_line, never_ran
 from compactor_cli.digest.commits import Commit
 from compactor_cli.digest.corrections import takes_back
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
@@ -26,7 +26,7 @@ from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
 # What is named of one request.
-_MAX_MADE, _MAX_EDITED = 3, 2
+_MAX_MADE, _MAX_EDITED, _MAX_ACTS = 3, 2, 2
 # What a row of yeses set going is that of each request in it: of so much, time stays linear in very long sessions.
 _MAX_SET_GOING = 100
 _MAX_SUBJECT_CHARS, _MAX_COMMAND_CHARS = 60, 60
@@ -57,18 +57,33 @@ class _Work:
 
     ``filed``: what calls of services filed in a tracker, each with the record that shows it. ``is_limit``: the words
     only limit the work under way; ``is_aside``: they only ask something, or answer one of several questions, and it
-    goes on. ``is_added``: they add to it; ``is_next``: what is to be done once it is committed.
+    goes on; ``is_answer``: they answer what a tool asked in it. ``is_added``: they add to it; ``is_next``: what is to
+    be done once it is committed.
     """
 
     asked: str = ""
     is_limit: bool = False
     is_aside: bool = False
+    is_answer: bool = False
     is_added: bool = False
     is_next: bool = False
     filed: list[tuple[str, int]] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     changes: list[FileOperation] = field(default_factory=list)
     closing: int = -1
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether what was done after the words came of the request before them."""
+        is_within = self.is_limit or self.is_aside or self.is_answer or self.is_added
+        return is_within or is_assent(self.asked)
+
+    def take_in(self, after: _Work) -> None:
+        """Adds what was done for the words after these."""
+        self.filed = [*self.filed, *after.filed][-_MAX_SET_GOING:]
+        self.runs = [*self.runs, *after.runs][-_MAX_SET_GOING:]
+        self.changes = [*self.changes, *after.changes][-_MAX_SET_GOING:]
+        self.closing = max(self.closing, after.closing)
 
 
 def outcomes(
@@ -80,10 +95,10 @@ def outcomes(
 ) -> Mapping[int, RequestOutcome]:
     """What came of the messages of the user, by turn, where a record shows it.
 
-    What a yes set going is that of the request before it, too, and not of a question between them that was answered in
-    words. Of what the user takes back in the next message only what was made is stated (commits, addresses). Where
-    nothing was done, an earlier request may have been replied to. What was done after words that only limit the work
-    under way is that of the request before them alone.
+    What a yes, or the answer to a tool's question, set going is that of the request before it, too, and not of a
+    question between them that was answered in words. Of what the user takes back in the next message only what was made
+    is stated (commits, addresses). Where nothing was done, an earlier request may have been replied to. What was done
+    after words that only limit the work under way is that of the request before them alone.
     """
     # What was amended since stands as the commit in its place.
     made_by = {event: commit for commit in commits for event in (*commit.amends, commit.event)}
@@ -96,15 +111,12 @@ def outcomes(
     for turn, work in reversed(by_turn.items()):
         is_answered = _is_answered(work, events)
         if after is not None and not is_answered:
-            work.filed = [*work.filed, *after.filed][-_MAX_SET_GOING:]
-            work.runs = [*work.runs, *after.runs][-_MAX_SET_GOING:]
-            work.changes = [*work.changes, *after.changes][-_MAX_SET_GOING:]
-            work.closing = max(work.closing, after.closing)
+            work.take_in(after)
         else:
             reply = next_reply
         closing = _closing_words(events, work.closing)
         is_refused = takes_back(reply, closing)
-        made = sorted(list(_made(work, made_by))[-_MAX_MADE:], key=lambda one: one[1])
+        made = sorted(list(_made(work, made_by, words))[-_MAX_MADE:], key=lambda one: one[1])
         # What was edited after a commit came of it, too.
         rest = replace(work, changes=[one for one in work.changes if not made or one.record > made[-1][1]])
         is_shown = not is_refused and (rest.changes or not made)
@@ -113,20 +125,22 @@ def outcomes(
         wants = asks(work.asked) or ASKS_FOR.search(work.asked) or _ADDS.match(work.asked)
         is_remark = work.is_added and not wants
         if work.is_limit or work.is_aside or is_remark or (work.is_added and not made and not _is_of(work)):
-            parts, closing = [], closing if work.is_aside or not (work.is_limit or work.changes) else ""
+            is_asked = work.is_aside and not work.is_answer
+            parts, closing = [], closing if is_asked or not (work.is_limit or work.changes or work.is_answer) else ""
+        elif not (parts or is_refused):
+            more = list(_acts(work))
+            parts = [text for text, _ in more]
         if parts:
             found[turn] = RequestOutcome(
                 text=words.comma.join(parts),
                 records=records_of([(*made, *more)[-1][1]]),
                 is_made=bool(made),
             )
-        elif (
-            (reply_text := _replied(work.asked, closing, words)) and not is_refused and _ends_with(events, work.closing)
-        ):
+        elif not is_refused and _ends_with(events, work.closing) and (text := _replied(work.asked, closing, words)):
             reply_record = records_of([events[work.closing].record])
-            found[turn] = RequestOutcome(text=reply_text, records=reply_record, is_made=False)
+            found[turn] = RequestOutcome(text=text, records=reply_record, is_made=False)
         if not is_answered:  # a yes after an answer is to the request before the question
-            after = work if is_assent(work.asked) or work.is_limit or work.is_aside or work.is_added else None
+            after = work if work.goes_on else None
         next_reply = work.asked
     return found
 
@@ -167,7 +181,7 @@ def _is_answered(work: _Work, events: Sequence[Event]) -> bool:
 
     A request may be a question, too: of "can you …?" only a no is the answer.
     """
-    closing = events[work.closing].text if work.closing >= 0 else ""
+    closing = _closing_words(events, work.closing)
     is_in_words = closing and not (work.runs or work.changes or work.filed) and _ends_with(events, work.closing)
     asks_for_words = _ASKS_TO_LOOK.match(work.asked) or _WANTS_TO_KNOW.search(work.asked)
     if is_in_words and len(closing) >= _MIN_REPLY_CHARS and asks_for_words:
@@ -288,6 +302,7 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
             is_one_of_several = sum(one.is_answer and one.record == event.record for one in near) > 1
             work.is_limit = is_at_work and _FORBIDS.match(event.text) is not None
             asked = _QUESTION.fullmatch(event.text.strip()) if is_at_work else None
+            work.is_answer = event.is_answer
             work.is_aside = is_one_of_several or (asked is not None and bool(asked["answered"]))
             work.is_next = is_at_work and _NEXT.search(event.text) is not None
             is_between = number > 0 and events[number - 1].kind is EventKind.ASSISTANT
@@ -343,8 +358,11 @@ def _owners(events: Sequence[Event]) -> Callable[[int], int]:
     return owner
 
 
-def _made(work: _Work, commits: Mapping[int, Commit]) -> Iterator[tuple[str, int]]:
-    """What was filed or opened on a server, then the commits by hash and subject, which matter more."""
+def _made(work: _Work, commits: Mapping[int, Commit], words: FixedWords) -> Iterator[tuple[str, int]]:
+    """What was filed or opened on a server, then the commits by hash and subject, which matter more.
+
+    A commit that was made for one request and amended for another is marked in both.
+    """
     yield from work.filed
     for run in work.runs:
         opened = run.outcome is CommandOutcome.OK and run.changes_world and run.event not in commits
@@ -354,7 +372,17 @@ def _made(work: _Work, commits: Mapping[int, Commit]) -> Iterator[tuple[str, int
     for run in work.runs:
         if commit := commits.get(run.event):
             subject = opening(commit.subject, _MAX_SUBJECT_CHARS)
-            yield (f'{commit.hash} "{subject}"'.strip() if subject else commit.hash), run.result_record
+            own = {one.event for one in work.runs}
+            is_amended = commit.event not in own or (bool(commit.amends) and own.isdisjoint(commit.amends))
+            mark = f" ({words.amended})" if is_amended else ""
+            yield (f'{commit.hash} "{subject}"'.strip() if subject else commit.hash) + mark, run.result_record
+
+
+def _acts(work: _Work) -> Iterator[tuple[str, int]]:
+    """The newest commands that changed something outside the work tree and made nothing that has a name."""
+    done = [run for run in work.runs if run.changes_world and run.outcome is CommandOutcome.OK]
+    for run in done[-_MAX_ACTS:]:
+        yield f"`{brief(acting_line(run.command), _MAX_COMMAND_CHARS)}`", run.result_record
 
 
 def _names(operations: Sequence[FileOperation]) -> Mapping[str, str]:

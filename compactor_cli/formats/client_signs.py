@@ -381,7 +381,7 @@ def answers(questions: tuple[str, ...], result: str) -> tuple[str, ...]:
 
 # What clients send in place of an output that they pruned.
 PRUNED_OUTPUT = "[Old tool result content cleared]"
-_AFTER_ANSWERS = pattern(r"\"?\.? (?:You can now|User has)\b|\"\.?\s*\Z")
+_AFTER_ANSWERS = pattern(r"\"?\.? (?:You can now|User has|Read the answers carefully)\b|\"\.?\s*\Z")
 
 
 def _answer_with_notes(given: str) -> str:
@@ -400,6 +400,12 @@ _MORE = pattern(r"\"\s+(?:selected (?:preview|markdown)|(?=user notes)):?")
 def reply_to_report(result: str) -> str:
     """The user's own words in the result of a call that reported; empty where a program answered."""
     return "\n".join(found[2].strip() for found in _REPLY.finditer(result))
+
+
+def is_denied_by_rule(value: Any) -> bool:
+    """Whether a record says that a rule or a classifier turned a call down, and not the user."""
+    kind = value.get("toolDenialKind") if isinstance(value, Mapping) else None
+    return isinstance(kind, str) and not kind.startswith("user")
 
 
 def is_unmarked_refusal(value: Any, text: str) -> bool:
@@ -421,7 +427,7 @@ _SPOKEN = pattern(
     r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?(?:[,.!?;]* +[^\W\d_][\w'\u2019-]*){2}"
 )
 _REPLY = pattern(r"<(answer|feedback|user_message)>(.*?)</\1>", re.DOTALL)
-_PREFIX = pattern(r"\A\s*(?:The )?[Uu]ser(?:'s| has)? (?:answer(?:ed|s)?|provided|responded)\b[^:\n]*:\s*")
+_PREFIX = pattern(r"\A\s*(?:The )?[Uu]ser(?:'s| has)? (?:answer(?:ed|s)?|provided|responded|selected)\b[^:\n]*:\s*")
 
 
 def _argument(call: ToolCall, tools: Mapping[str, str]) -> Any:

@@ -90,6 +90,15 @@ def test_questions_that_are_asked_by_a_tool_and_what_the_user_answers_are_spoken
     assert [event.turn for event in found] == [0, 1, 1, 2]
 
 
+def test_what_a_client_adds_after_the_last_answer_is_no_word_of_the_user() -> None:
+    asked = call("AskUserQuestion", "1", questions=[{"question": "Which order?"}])
+    added = "Read the answers carefully \u2014 they may request changes \u2014 and follow what they actually say."
+    found = events_of(asked, answer(f'Your questions have been answered: "Which order?"="Keep". {added}', "1"))
+    assert [one.text for one in found if one.kind is EventKind.USER] == ["Keep"]
+    (chosen,) = (one.text for one in events_of(asked, answer("User selected: Keep", "1")) if one.kind is EventKind.USER)
+    assert chosen == "Keep"
+
+
 def test_what_the_user_writes_beside_a_choice_stands_with_it_and_only_once() -> None:
     asked = call("AskUserQuestion", "1", questions=[{"question": "Which order?"}, {"question": "Which name?"}])
     notes = "what does sorting cost?"
@@ -421,6 +430,17 @@ def test_words_that_stand_for_the_result_of_a_command_are_the_users_refusal(
     records = tuple(replace(record, value=written) for record in transcript.records)
     found = events(replace(transcript, records=records), range(2))
     assert found[1].refusal == refusal
+
+
+@pytest.mark.parametrize(
+    ("kind", "refusal"),
+    [("permission-rule", None), ("automode-blocked", None), ("user-rejected", ""), (None, "")],
+)
+def test_a_call_that_a_rule_denied_was_not_stopped_by_the_user(kind: str | None, refusal: str | None) -> None:
+    transcript = conversation(*ran("make", "Permission to use Bash with command make has been denied.", is_error=True))
+    written = {"parentUuid": "u1", "version": "2.1.9", "toolDenialKind": kind}
+    records = tuple(replace(record, value=written) for record in transcript.records)
+    assert events(replace(transcript, records=records), range(2))[1].refusal == refusal
 
 
 def test_what_a_client_tells_of_a_command_around_its_output_is_none_of_it() -> None:

@@ -407,3 +407,26 @@ def test_a_remark_that_came_in_at_work_has_nothing_of_what_that_came_to() -> Non
 def test_what_only_changes_what_was_opened_before_opens_nothing() -> None:
     edited = ran("gh pr edit 166 --title UTC", "https://github.com/a/b/pull/166")
     assert "pull/166" not in wanted(STORE, edited)
+
+
+def test_a_commit_that_another_request_amended_is_marked_in_both() -> None:
+    amended = ran("git commit -a --amend --no-edit", "[utc-times 9b8c7d6] Store UTC\n 2 files changed")
+    clock = call("Edit", "c", file_path="src/clock.py", old_string="a", new_string="b"), answer("ok", "c")
+    session = conversation(user(ASKED), STORE, COMMIT, says("Done."), user("add the clock to it"), clock, amended)
+    assert [one.text for one in analyse(request(session)).outcomes.values()] == ['9b8c7d6 "Store UTC" (amended)'] * 2
+    at_once = conversation(user(ASKED), STORE, COMMIT, clock, amended)
+    assert [one.text for one in analyse(request(at_once)).outcomes.values()] == ['9b8c7d6 "Store UTC"']
+
+
+def test_what_was_done_on_a_server_is_the_outcome_where_nothing_has_a_name() -> None:
+    posted = ran(
+        "gh api --method POST repos/a/b/pulls/29/reviews --input review.json", '{"id": 47, "state": "COMMENTED"}'
+    )
+    assert wanted(posted) == " → `gh api --method POST repos/a/b/pulls/29/reviews --input …`"
+    assert wanted(STORE, posted) == " → edited store.py"
+
+
+def test_what_followed_the_answer_to_a_tool_came_of_the_request_that_it_asked_about() -> None:
+    asked = call("AskUserQuestion", "1", questions=[{"question": "Lock it?", "options": [{"label": "Lock"}]}])
+    answered = answer('"Lock it?"="Lock". You can now continue', "1")
+    assert wanted(asked, answered, STORE) == " → edited store.py"

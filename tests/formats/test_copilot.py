@@ -8,6 +8,7 @@ from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, made, shown
 from opening import open_one, shortened
 
 from compactor_cli.formats.directories import directories_of
+from compactor_cli.formats.harness import user_text, with_client
 from compactor_cli.formats.registry import get
 from compactor_cli.group.exchanges import group
 from compactor_cli.model.transcript import Role
@@ -84,3 +85,10 @@ def test_texts_are_shortened_where_they_stand() -> None:
 def test_the_summary_of_a_compaction_is_shortened_where_it_stands() -> None:
     (done,) = chain(("session.compaction_complete", {"success": True, "summaryContent": "It was built."}))
     assert shortened("copilot", done, {0: "Built."})["data"] == {"success": True, "summaryContent": "Built."}
+
+
+def test_instructions_that_the_client_found_are_no_words_of_the_user() -> None:
+    reminder = "<system_reminder>\nCustom instructions from AGENTS.md. Apply these.\n</system_reminder>"
+    found = ("user.message", {"content": reminder, "source": "instruction-discovery"})
+    messages = with_client(made(DIALECT, chain(START, ASKED, found)).messages, "copilot")
+    assert [user_text(message) for message in messages[1:]] == ["run it", ""]
