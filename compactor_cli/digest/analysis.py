@@ -14,6 +14,7 @@ from compactor_cli.digest.causes import Cause, find_causes
 from compactor_cli.digest.checklists import PlanState, checked, plan_state
 from compactor_cli.digest.checks import changes_code, is_test, of_the_work
 from compactor_cli.digest.choice import Worth
+from compactor_cli.digest.choices import is_assent
 from compactor_cli.digest.commands import CommandOutcome, Run, may_change_world, runs
 from compactor_cli.digest.corrections import (
     EditedNames,
@@ -37,7 +38,7 @@ from compactor_cli.digest.noise import progress_among
 from compactor_cli.digest.open import Attached, attached
 from compactor_cli.digest.outcomes import RequestOutcome, outcomes
 from compactor_cli.digest.salience import Scores, Table, build, focus_names, score
-from compactor_cli.digest.settled import Decision, decisions, is_assent
+from compactor_cli.digest.settled import Decision, decisions
 from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import Statement
 from compactor_cli.digest.tools import FileAction, ToolKind

@@ -255,13 +255,13 @@ def changes_code(change: FileOperation) -> bool:
     is_built = change.action is FileAction.DELETE and ("." not in path.rpartition("/")[2] or path.endswith(_BUILT))
     is_change = change.action is not FileAction.READ and not change.is_in_passing
     # What is moved into a folder keeps its name.
-    is_checked = not (path.endswith(PROSE) or change.path.endswith(PROSE) or _OF_SURROUNDINGS.search(path))
+    is_checked = not (path.endswith(PROSE) or change.path.endswith(PROSE) or path.rpartition("/")[2].startswith(".env"))
     return is_change and not is_built and is_checked
 
 
-# Where it runs, what git passes over, and the settings of editors and agents: hidden folders but those of builds.
+# What git passes over, and the settings of editors and agents: hidden folders but those of builds.
 _OF_SURROUNDINGS = pattern(
-    r"(?:^|/)(?:\.env[^/]*|\.git(?:ignore|attributes)|\.(?!git|circleci|cargo|config|husky|storybook)[\w-]+/.*)$"
+    r"(?:^|/)(?:\.git(?:ignore|attributes)|\.(?!git|circleci|cargo|config|husky|storybook)[\w-]+/.*)$"
 )
 _OF_SERVER = pattern(r"(?:^|/)\.(?:github|gitlab|circleci)/|(?:^|/)\.gitlab-ci\.yml$")
 _BUILT = (".exe", ".dll", ".so", ".o", ".class", ".pyc", ".log", ".zip", ".gz")
@@ -318,7 +318,9 @@ _APP = pattern(r"(?:^|/)apps/([^/]+)/")
 
 def may_look_at(languages: Collection[str], change: FileOperation) -> bool:
     """Whether a check of these languages (none: of whatever there is) may look at a changed file."""
-    if not changes_code(change) or (languages and _OF_SERVER.search(change.path)):
+    if not changes_code(change) or _OF_SURROUNDINGS.search(change.path):
+        return False
+    if languages and _OF_SERVER.search(change.path):
         return False
     language = next((name for name, (endings, _) in _LANGUAGES.items() if change.path.endswith(endings)), "")
     return not language or not languages or language in languages

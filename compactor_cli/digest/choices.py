@@ -1,4 +1,4 @@
-"""Choices: what a message asks, the lists in it whose entries have letters or numbers, and what a reply points at."""
+"""Choices: what a message asks, lists in it whose entries have letters or numbers, what a reply points at or says."""
 
 from __future__ import annotations
 
@@ -345,5 +345,40 @@ QUESTION_WORDS = "what|which|where|when|who|how|why"
 _BEGINS_TO_ASK = pattern(
     rf"\W*(?:(?:and|but|so|also)\b\W*)?(?:{QUESTION_WORDS})"
     r"(?:'s\b| (?:\w+ )?(?:is|are|do|does|did|was|were|can|could|should|would|about|if)(?:n['’]t)?\b)",
+    re.IGNORECASE,
+)
+
+
+def is_assent(words: str) -> bool:
+    """Whether a message of the user only agrees."""
+    return _ASSENT.fullmatch(one_line(words)) is not None
+
+
+def begins_with_assent(words: str) -> bool:
+    """Whether a message begins by agreeing, whatever it adds."""
+    return _ASSENT.match(words) is not None
+
+
+def declines(words: str) -> bool:
+    """Whether a message begins with a no; after a question, that is its answer."""
+    return _NO.match(words) is not None
+
+
+def is_yes_or_no(words: str) -> bool:
+    """Whether a message begins by agreeing, or with a no."""
+    return begins_with_assent(words) or declines(words)
+
+
+_NO = pattern(
+    r"\W*(?:(?:no|nope|don'?t|actually|rather|instead)\b|stop(?:\W*$|[,.!]| (?:it|that|this|for|\w+ing)\b)|别|いや)",
+    re.IGNORECASE,
+)
+
+
+_ASSENT = pattern(
+    r"\W*(?:(?:(?:yes|yeah|yep|agreed?|ok(?:ay)?|sure|good|great|perfect|fine|cool|looks good|lgtm|continue|go on"
+    r"|go ahead|let'?s go|please|(?:do|fix|add) (?:it|that|this|them|both|all|it all|all of (?:it|them|those))"
+    r"|proceed|correct|right)\b|(?:同意|好[的了]?|可以了?|没问题|行吧?|对的?|继续|是的?|嗯|はい|お願いします)(?!\w))"
+    r"[\s,.!\u3002\uff01\uff0c\u3001-]*)+",
     re.IGNORECASE,
 )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compactor_cli.digest.causes import finds_cause
 from compactor_cli.digest.checks import REPAIRS, TEST_FILE, is_test, programs_of
-from compactor_cli.digest.choices import last_question
+from compactor_cli.digest.choices import declines, last_question
 from compactor_cli.digest.commands import CommandOutcome
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.events import Event, EventKind
@@ -23,7 +23,7 @@ from compactor_cli.digest.failures import Status
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import apart, terms
 from compactor_cli.digest.noise import intends
-from compactor_cli.digest.settled import declines, gives_reason
+from compactor_cli.digest.settled import gives_reason
 from compactor_cli.digest.shell import GIT
 from compactor_cli.digest.statements import QUESTION_MARKS, Statement, StatementForm, sentences, statements_of
 from compactor_cli.digest.tools import FileAction, short_name

@@ -13,6 +13,7 @@ from itertools import chain
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.candidates import candidates_of
 from compactor_cli.digest.choice import Choice, whole_lists
+from compactor_cli.digest.choices import is_assent
 from compactor_cli.digest.corrections import standing
 from compactor_cli.digest.events import EventKind
 from compactor_cli.digest.facts import remembered_commands
@@ -41,7 +42,6 @@ from compactor_cli.digest.sections import (
     texts_of,
 )
 from compactor_cli.digest.services import dialogue_statements
-from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import ELLIPSIS, Statement, TokenCache
 from compactor_cli.digest.wants import outcome_of, stop_before
 from compactor_cli.digest.work_state import WorkState

@@ -89,7 +89,8 @@ class Event:
     sends in the user's name (project instructions, skills, notices) are RESULTs without a call. ``refusal``: what
     the user wrote when turning the call down or stopping it, None where that was not done. ``is_answer``: these words
     of the user answer the message before, which a tool showed as a question. ``exit_code``: of a command, where the
-    record tells it besides the text, else -1. ``interjects``: words of the user's while the model worked.
+    record tells it besides the text, else -1. ``interjects``: words of the user's while the model worked;
+    ``was_waiting``: such words that were sent after its work, and do not answer what it wrote at the end of that.
     ``of_client``: such a text in the user's name, or what the client holds itself (its skills), with its call.
     ``is_report``: the report of work in the background, with its call, or what another agent of the team says.
     """
@@ -107,6 +108,7 @@ class Event:
     is_answer: bool = False
     exit_code: int = -1
     interjects: bool = False
+    was_waiting: bool = False
     of_client: bool = False
     is_report: bool = False
 
@@ -295,7 +297,7 @@ class _EventReader:
             elif words == last.text:
                 return  # an answer may stand in the call's result, and once more as a message of the user
             event = Event(kind=EventKind.USER, record=index, text=words, turn=self.turn, interjects=message.interjects)
-            self.found.append(event)
+            self.found.append(replace(event, was_waiting=message.was_waiting))
             return
         typed, shown = TYPED_COMMAND.search(message.text), TYPED_OUTPUT.findall(message.text)
         if typed:

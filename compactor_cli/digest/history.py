@@ -10,7 +10,7 @@ from itertools import groupby, pairwise, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from compactor_cli.digest.choice import origin
-from compactor_cli.digest.choices import asks
+from compactor_cli.digest.choices import asks, is_assent
 from compactor_cli.digest.commands import CommandOutcome
 from compactor_cli.digest.corrections import GIVES_VERDICT, TELLS_WHAT_IS_OPEN, standing
 from compactor_cli.digest.events import Event, EventKind
@@ -18,7 +18,6 @@ from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.messages import UserMessage, without_preface
 from compactor_cli.digest.names import short_names
 from compactor_cli.digest.services import call_text
-from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import (
     COLONS,
     ELLIPSIS,

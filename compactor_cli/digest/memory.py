@@ -17,6 +17,7 @@ import orjson
 
 from compactor_cli.digest.checklists import PlanState, State, Todo
 from compactor_cli.digest.checks import is_test
+from compactor_cli.digest.choices import is_assent
 from compactor_cli.digest.commands import CommandOutcome, Run, command_key
 from compactor_cli.digest.commits import Commit
 from compactor_cli.digest.files import FileOperation, FileState
@@ -24,7 +25,6 @@ from compactor_cli.digest.language import LANGUAGES, FixedWords, words_of
 from compactor_cli.digest.names import named_in
 from compactor_cli.digest.open import Attached, BackgroundWork
 from compactor_cli.digest.salience import COLUMNS, Scores, Spoken, Table
-from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm
 from compactor_cli.digest.tools import FileAction
 from compactor_cli.digest.work_state import WorkState

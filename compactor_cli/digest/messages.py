@@ -114,7 +114,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
                 is_answer=event.is_answer,
             )
             may_reply = event.is_answer or (len(text) <= MAX_REPLY_CHARS and not _COMMAND_ALONE.fullmatch(text))
-            if before is not None:
+            if before is not None and not event.was_waiting:
                 replies_to = _replied_to(message, before) if may_reply else ""
                 message = replace(message, replies_to=replies_to, asked=before.record)
             if unanswered and text.startswith(unanswered.strip()[:-1]):
@@ -252,11 +252,14 @@ _OPENING_CHARS, _MAX_ERRORS, _ENDING_CHARS = 400, 3, 300
 
 
 def own_words(text: str, *, is_first: bool = False) -> str:
-    """A long message as it begins and ends, with the first errors in it; what stands between was pasted.
+    """A long message as it begins and ends, with the first errors in it; what stands between was pasted. Of a terminal
+    that was pasted the commands, the errors, and what is written below it.
 
     Guarantee: a plan (headings, lists), a message of less than 1,500 characters or 12 lines, and the first one stay as
     they are.
     """
+    if PROMPT.match(text):
+        return _without_output(text)
     is_short = len(text) < _PASTED_CHARS or text.count("\n") < _PASTED_LINES
     if is_short or is_first or len(_STRUCTURE.findall(text)) >= _MIN_STRUCTURE:
         return text
@@ -273,6 +276,25 @@ def own_words(text: str, *, is_first: bool = False) -> str:
         chars += len(line)
     is_sentence = len(lines[-1]) <= _ENDING_CHARS and _SENTENCE.match(lines[-1])
     return "\n".join([*shown, lines[-1]] if is_sentence or not shown else shown)
+
+
+def _without_output(text: str) -> str:
+    """What was pasted from a terminal, with an ellipsis for what commands printed besides the first errors."""
+    shown: list[str] = []
+    is_command, errors = False, 0
+    for line in filter(str.strip, text.split("\n")):
+        is_command = PROMPT.match(line) is not None or (is_command and shown[-1].endswith("\\"))
+        is_error = errors < _MAX_ERRORS and not is_command and _is_error(line)
+        errors += is_error
+        if is_command or is_error or (_SENTENCE.match(line) and _SPEECH.search(line)):
+            shown.append(line)
+        elif shown[-1] != ELLIPSIS:
+            shown.append(ELLIPSIS)
+    return "\n".join(shown)
+
+
+# How a shell asks for a command.
+PROMPT = pattern(r"\s*(?:[❯➜»]|[$%#] (?=[a-z./~])|[\w.-]+@[\w.-]+[: ][^\n]{0,60}[$#%] )")
 
 
 def without_screens(text: str) -> str:
@@ -293,11 +315,13 @@ _LINES_OF_SCREEN = 4
 
 
 def is_pasted(text: str) -> bool:
-    """Whether a text of several lines is an output that shows an error.
+    """Whether a text is from a terminal, or of several lines and an output that shows an error.
 
     It neither begins nor ends with a line that somebody says.
     """
     lines = [line for line in text.split("\n") if line.strip()]
+    if lines and PROMPT.match(lines[0]):
+        return PROMPT.match(lines[-1]) is not None or not _SPEECH.search(lines[-1])
     is_output = len(lines) >= _LINES_OF_OUTPUT and not any(map(_SPEECH.search, (lines[0], lines[-1])))
     return is_output and any(map(_is_error, lines))
 

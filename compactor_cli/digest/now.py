@@ -11,7 +11,7 @@ from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.causes import concluded
 from compactor_cli.digest.choice import Choice, thinned
-from compactor_cli.digest.choices import last_proposal, last_question, parts_pointed_at
+from compactor_cli.digest.choices import begins_with_assent, is_assent, last_proposal, last_question, parts_pointed_at
 from compactor_cli.digest.commands import CommandOutcome, acting_line
 from compactor_cli.digest.edits import editor_step
 from compactor_cli.digest.events import Event, EventKind, results_of
@@ -22,7 +22,6 @@ from compactor_cli.digest.messages import UserMessage, is_remark, without_prefac
 from compactor_cli.digest.names import call_words
 from compactor_cli.digest.noise import is_courtesy, is_narration, is_noise, is_passing
 from compactor_cli.digest.outcomes import announcement
-from compactor_cli.digest.settled import begins_with_assent, is_assent
 from compactor_cli.digest.statements import (
     ELLIPSIS,
     QUESTION_MARKS,

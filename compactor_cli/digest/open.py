@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from compactor_cli.digest.causes import Cause, is_unfixed
 from compactor_cli.digest.checklists import plan_items, with_details
 from compactor_cli.digest.checks import COMPILER_PLACE, REPAIRS, TEST_FILE, brief, contains, is_test, same_part
-from compactor_cli.digest.choices import asks, chosen_options, last_question, options_of
+from compactor_cli.digest.choices import asks, chosen_options, is_yes_or_no, last_question, options_of
 from compactor_cli.digest.commands import NEVER_RAN, Run, acting_part, command_key, is_look, sent_words, shown
 from compactor_cli.digest.edits import PROSE, WRITING, FixingLine, debugging_lines, renamed_since
 from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflict_region, conflicting_files, only_counts
@@ -20,7 +20,6 @@ from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open, is_outward
 from compactor_cli.digest.files import is_subagent, is_throwaway
 from compactor_cli.digest.language import FixedWords, terms
-from compactor_cli.digest.settled import is_yes_or_no
 from compactor_cli.digest.shell import GIT, scripts_run
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, head, one_line, opening, records_of, sentences
 from compactor_cli.digest.tools import REPORTING_TOOLS, FileAction, ToolKind, command_of, short_name, skill_read

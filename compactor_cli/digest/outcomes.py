@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from itertools import dropwhile, islice, pairwise
 
 from compactor_cli.digest.checks import TEST_FILE, brief, contains, covered_since, is_of_another_package, is_test
-from compactor_cli.digest.choices import asks
+from compactor_cli.digest.choices import asks, is_assent
 from compactor_cli.digest.commands import CommandOutcome, Run, acting_line, never_ran
 from compactor_cli.digest.commits import Commit
 from compactor_cli.digest.corrections import takes_back
@@ -19,14 +19,13 @@ from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords, apart, terms
 from compactor_cli.digest.messages import ASKS_FOR, is_short
 from compactor_cli.digest.noise import is_courtesy, only_announces
-from compactor_cli.digest.settled import is_assent
 from compactor_cli.digest.statements import COLONS, ELLIPSIS, FULL_STOPS, QUESTION_MARKS, opening, records_of, sentences
 from compactor_cli.digest.tools import FileAction, is_lookup
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
 # What is named of one request.
-_MAX_MADE, _MAX_EDITED, _MAX_ACTS = 3, 2, 2
+_MAX_MADE, _MAX_EDITED = 3, 2
 # What a row of yeses set going is that of each request in it: of so much, time stays linear in very long sessions.
 _MAX_SET_GOING = 100
 _MAX_SUBJECT_CHARS, _MAX_COMMAND_CHARS = 60, 60
@@ -78,6 +77,11 @@ class _Work:
         is_within = self.is_limit or self.is_aside or self.is_answer or self.is_added
         return is_within or is_assent(self.asked)
 
+    @property
+    def ends_in_words(self) -> bool:
+        """Whether the last message may be what came of the words: of one of several answers nobody knows that."""
+        return not self.is_answer if self.is_aside else not (self.is_limit or self.changes)
+
     def take_in(self, after: _Work) -> None:
         """Adds what was done for the words after these."""
         self.filed = [*self.filed, *after.filed][-_MAX_SET_GOING:]
@@ -110,39 +114,54 @@ def outcomes(
     reply = next_reply = ""
     for turn, work in reversed(by_turn.items()):
         is_answered = _is_answered(work, events)
-        if after is not None and not is_answered:
-            work.take_in(after)
-        else:
+        following = None if is_answered else after
+        # What came of the next answer is not that of this one.
+        is_next_answer = following is not None and following.is_answer and work.is_answer
+        if following is None:
             reply = next_reply
+        elif not is_next_answer:
+            work.take_in(following)
         closing = _closing_words(events, work.closing)
         is_refused = takes_back(reply, closing)
-        made = sorted(list(_made(work, made_by, words))[-_MAX_MADE:], key=lambda one: one[1])
-        # What was edited after a commit came of it, too.
-        rest = replace(work, changes=[one for one in work.changes if not made or one.record > made[-1][1]])
-        is_shown = not is_refused and (rest.changes or not made)
-        more = list(_shown(rest, called, words, is_newest=not next_reply)) if is_shown else []
-        parts = [text for text, _ in (*dict(made).items(), *more)]
-        wants = asks(work.asked) or ASKS_FOR.search(work.asked) or _ADDS.match(work.asked)
-        is_remark = work.is_added and not wants
-        if work.is_limit or work.is_aside or is_remark or (work.is_added and not made and not _is_of(work)):
-            is_asked = work.is_aside and not work.is_answer
-            parts, closing = [], closing if is_asked or not (work.is_limit or work.changes or work.is_answer) else ""
-        elif not (parts or is_refused):
-            more = list(_acts(work))
-            parts = [text for text, _ in more]
-        if parts:
-            found[turn] = RequestOutcome(
-                text=words.comma.join(parts),
-                records=records_of([(*made, *more)[-1][1]]),
-                is_made=bool(made),
-            )
-        elif not is_refused and _ends_with(events, work.closing) and (text := _replied(work.asked, closing, words)):
-            reply_record = records_of([events[work.closing].record])
-            found[turn] = RequestOutcome(text=text, records=reply_record, is_made=False)
+        outcome = _done(work, made_by, called, words, is_refused=is_refused, is_newest=not next_reply)
+        if outcome is None and work.ends_in_words and not is_refused and _ends_with(events, work.closing):
+            outcome = _replied(work.asked, closing, events[work.closing].record, words)
+        if outcome:
+            found[turn] = outcome
+        if following and is_next_answer:
+            work.take_in(following)
         if not is_answered:  # a yes after an answer is to the request before the question
             after = work if work.goes_on else None
         next_reply = work.asked
     return found
+
+
+def _done(
+    work: _Work,
+    made_by: Mapping[int, Commit],
+    called: Mapping[str, str],
+    words: FixedWords,
+    *,
+    is_refused: bool,
+    is_newest: bool,
+) -> RequestOutcome | None:
+    """What was made, edited or acted on for a request; None where nothing was, or that is not known of it alone."""
+    made = sorted(list(_made(work, made_by, words))[-_MAX_MADE:], key=lambda one: one[1])
+    # What was edited after a commit came of it, too.
+    rest = replace(work, changes=[one for one in work.changes if not made or one.record > made[-1][1]])
+    is_shown = not is_refused and (rest.changes or not made)
+    more = list(_shown(rest, called, words, is_newest=is_newest)) if is_shown else []
+    wants = asks(work.asked) or ASKS_FOR.search(work.asked) or _ADDS.match(work.asked)
+    is_remark = work.is_added and not wants
+    if work.is_limit or work.is_aside or is_remark or (work.is_added and not made and not _is_of(work)):
+        return None
+    if not (made or more or is_refused):
+        more = list(_acts(work))
+    parts = [*dict(made).items(), *more]
+    if not parts:
+        return None
+    text = words.comma.join(text for text, _ in parts)
+    return RequestOutcome(text=text, records=records_of([parts[-1][1]]), is_made=bool(made))
 
 
 def _is_of(work: _Work) -> bool:
@@ -213,7 +232,7 @@ _WANTS_TO_KNOW = pattern(
 _IS_NO = pattern(r"\W*(?:no\b|not yet|I (?:can'?t|cannot|am unable)|unfortunately|sorry)", re.IGNORECASE)
 
 
-def _replied(asked: str, closing: str, words: FixedWords) -> str:
+def _replied(asked: str, closing: str, record: int, words: FixedWords) -> RequestOutcome | None:
     """That there was a reply, where it says more than a few words; how it answers a question, a no whatever was asked.
 
     What can be answered by a yes is answered by the sentence that says it, another question by the first sentence that
@@ -226,9 +245,10 @@ def _replied(asked: str, closing: str, words: FixedWords) -> str:
     if not (is_yes_or_no or _IS_NO.match(answer)):
         prose = _LISTS.split(closing, maxsplit=1)[0]
         answer = next(filter(_states, sentences(prose)[:_MAX_LEADING]), "") if asks(asked) else ""
-    if answer:
-        return f"{words.replied}{words.colon}{opening(answer, _MAX_ANSWER_CHARS)}"
-    return words.replied if len(closing) >= _MIN_REPLY_CHARS else ""
+    if not answer and len(closing) < _MIN_REPLY_CHARS:
+        return None
+    shown = f"{words.colon}{opening(answer, _MAX_ANSWER_CHARS)}" if answer else ""
+    return RequestOutcome(text=f"{words.replied}{shown}", records=records_of([record]), is_made=False)
 
 
 def _states(sentence: str) -> bool:
@@ -379,10 +399,10 @@ def _made(work: _Work, commits: Mapping[int, Commit], words: FixedWords) -> Iter
 
 
 def _acts(work: _Work) -> Iterator[tuple[str, int]]:
-    """The newest commands that changed something outside the work tree and made nothing that has a name."""
+    """The newest command that changed something outside the work tree, where it made nothing that has a name."""
     done = [run for run in work.runs if run.changes_world and run.outcome is CommandOutcome.OK]
-    for run in done[-_MAX_ACTS:]:
-        yield f"`{brief(acting_line(run.command), _MAX_COMMAND_CHARS)}`", run.result_record
+    for run in done[-1:]:
+        yield f"`{brief(acting_line(run.key), _MAX_COMMAND_CHARS)}`", run.result_record
 
 
 def _names(operations: Sequence[FileOperation]) -> Mapping[str, str]:

@@ -16,7 +16,11 @@ from compactor_cli.digest.checklists import beginnings, holds_half
 from compactor_cli.digest.choices import (
     QUESTION_WORDS,
     asks,
+    begins_with_assent,
     chosen_options,
+    declines,
+    is_assent,
+    is_yes_or_no,
     last_proposal,
     last_question,
     options_of,
@@ -25,7 +29,7 @@ from compactor_cli.digest.choices import (
 )
 from compactor_cli.digest.events import Event, EventKind, is_service_call
 from compactor_cli.digest.language import FixedWords, dense_share, terms, words_of
-from compactor_cli.digest.messages import PLEASE
+from compactor_cli.digest.messages import PLEASE, PROMPT
 from compactor_cli.digest.noise import is_narration
 from compactor_cli.digest.statements import (
     COLONS,
@@ -99,7 +103,7 @@ _REASONS = pattern(
     r"\b(?:because|the reason|root cause|turns out|the (?:issue|problem|cause|bug) (?:is|was)|so that|due to|that's why"
     r"|since (?:it|they|the|we|there|that|this)|which means|can't|cannot|policy|(?:not |in)eligible|intentional(?:ly)?"
     r"|(?:not|only|n't) (?:be )?(?:allow(?:ed)?|permit(?:ted)?)|(?:not|n't) support(?:ed)?|by design)\b"
-    r"|因为|由于|原因|所以|之所以|なので|ためです|ために|理由",
+    r"|因为|由于|原因|所以|之所以|なので|ためです|ために|のため|理由",
     re.IGNORECASE,
 )
 _PROPOSAL = pattern(
@@ -146,7 +150,7 @@ def decisions(
         elif event.kind is EventKind.USER and _is_typed_anew(event, events[number + 1 : number + 2]):
             continue
         elif event.kind is EventKind.USER:
-            new = _answered(events[last], event) if last >= 0 else new
+            new = _answered(events[last], event) if last >= 0 and not event.was_waiting else new
             last = -1
         elif not event.refusal:
             continue
@@ -254,10 +258,12 @@ def _weight(sentence: str, lead: str) -> float:
     if proposes(_REASONS.split(sentence)[0]):
         return 0.0
     # What a thing does, wrongly or not, is no choice, whatever it does it instead of.
-    is_own = dense_share(sentence) or _HEADS_DECISIONS.search(lead) or _HAS_DONE.search(sentence)
-    if (is_own and chooses(sentence)) or _DECIDES.search(sentence):
-        return 3.0 if gives_reason(sentence) else 2.0
-    return 0.0
+    is_headed = _HEADS_DECISIONS.search(lead) is not None
+    is_own = dense_share(sentence) or is_headed or _HAS_DONE.search(sentence)
+    if not ((is_own and chooses(sentence)) or _DECIDES.search(sentence)):
+        return 0.0
+    # Of what it did without a reason, most is how it went about the work.
+    return 3.0 if gives_reason(sentence) else 2.0 if is_headed else 0.0
 
 
 # What was done by mistake is no choice.
@@ -270,7 +276,8 @@ _OF_METHOD = pattern(r"\bI(?:'ll|'m| will| am)? us(?:e|ing) (?:the|my|a) [^.;,]{
 _CLAUSE = r"(?:\A\W*(?:\d+[.)] )?|[,;:–—] ?|\b(?:so|and|but|now) )"
 _HAS_DONE = pattern(
     rf"{_CLAUSE}(?:I|[Ww]e)(?:'ve| have)? (?:also |now )?"
-    r"(?!(?:was|were|am|are|can|need|must|have|had|see|saw|notice[ds]?|f[oi]u?nd|think|know|got|do|did|get)\b)\w"
+    r"(?!(?:also|now|was|were|am|are|can|need|must|have|had|see|saw|notice[ds]?|f[oi]u?nd|think|know|got|do|did|done|get"
+    r"|want|verif(?:y|ied)|check(?:ed)?|confirm(?:ed)?|looked|read|ran|reviewed|tested|traced|compared|reproduced)\b)\w"
 )
 # What it is about to do is its own step: it may do otherwise, unless it says why.
 _DECIDES = pattern(
@@ -282,6 +289,8 @@ _HEADS_DECISIONS = pattern(r"\b(?:decisions?|decided)\b", re.IGNORECASE)
 
 def _answered(before: Event, event: Event) -> Iterator[Decision]:
     """The assistant's last question with how the user answers it, and what of the options was not taken."""
+    if PROMPT.match(event.text):
+        return  # what a terminal showed is no answer
     whole = one_line(event.text)
     question = last_question(before.text) or (last_proposal(before.text) if begins_with_assent(whole) else "")
     options = options_of(before.text)
@@ -308,6 +317,9 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
         return
     if (answer.startswith("/") and " " not in answer) or _ASKS_TO_GO_ON.match(question):
         return  # a command for the client, typed in between; whether there is more to ask
+    is_passing = _SETTLES_NOTHING.match(answer) or (is_assent(answer) and any(map(asks, sentences(whole))))
+    if is_passing and not (chosen or event.is_answer):
+        return
     if question.endswith(COLONS) and not chosen:
         listed = " · ".join(opening(f"{key}. {text}", _MAX_REST_CHARS // 2) for key, text in options.items())
         question = f"{question} {listed}".strip()
@@ -379,6 +391,13 @@ _LEAVES_OPEN = pattern(
 _ASKS_TO_GO_ON = pattern(r"\W*(?:any )?(?:more|other|further) questions\b", re.IGNORECASE)
 _FIRST = pattern(r"\bfirst\W*$|\bfirst,|先|まず", re.IGNORECASE)
 _BARE_KEY = pattern(r"(\b1[.)] .*) \d[.)]\Z")
+# What asks for more before anything is chosen, and what only says that the work is to be handed on.
+_SETTLES_NOTHING = pattern(
+    r"\W*(?:just |first |please )*(?:show|tell|give|send) (?:me|us)\b"
+    r"|(?=.*\b(?:commit|push|merge|pr)\b)\W*(?:(?:yes|yeah|ok(?:ay)?|sure|please|now|then|just|let'?s|and|also|go|ahead"
+    r"|it|them|both|all|this|that|(?:the )?changes|commit|push|merge|open|create|an?|the|pr)\b\W*)+\Z",
+    re.IGNORECASE,
+)
 # Whoever answers what is known, or was done, or says what he came for, decides nothing.
 _ASKS_WHAT_IS = pattern(
     r"\W*(?:(?:is|are|was|were) there\b|did\b|(?:do|does) \w+ (?:know|remember|recall|have)\b(?! to\b)"
@@ -396,6 +415,7 @@ _ASKS_OF_THE_TEXT = pattern(r"\W*(?:does|do|is|are) (?:that|this|these|those|it)
 
 # What asks for more than a yes or a no: any words may answer it.
 _IS_OPEN = pattern(rf"(?:\A|, )\W*(?:{QUESTION_WORDS})\b", re.IGNORECASE)
+
 
 # An offer to do one thing more, at the end of what was done: what the user asks for next is seldom an answer.
 _OFFERS = pattern(
@@ -438,43 +458,11 @@ def _passes_over(question: str, answer: str, options: Iterable[str], *, is_brief
 _GOES_ON = pattern(r"\bnext\W*\?$|^\W*next\b", re.IGNORECASE)
 _MOVES_ON = pattern(r"\W*ok(?:ay)?\b\W*(?:let['’]?s|now|can you|could you|next)\b", re.IGNORECASE)
 _ASKS_WHICH = pattern(r"\b(?:which|prefer)\b", re.IGNORECASE)
-_EITHER = pattern(r"\bor (?:would|should|shall|do|is|are|can|could|maybe|just)\b", re.IGNORECASE)
+_EITHER = pattern(
+    r"\bor (?:would|should|shall|do|is|are|can|could|maybe|just|leave|keep|wait|stop|skip|stick|hold|have|let)\b",
+    re.IGNORECASE,
+)
 _OBJECTS = pattern(r"\W*(?:but|however|hm+)\b|但是|でも", re.IGNORECASE)
-
-
-def is_assent(words: str) -> bool:
-    """Whether a message of the user only agrees."""
-    return _ASSENT.fullmatch(one_line(words)) is not None
-
-
-def begins_with_assent(words: str) -> bool:
-    """Whether a message begins by agreeing, whatever it adds."""
-    return _ASSENT.match(words) is not None
-
-
-def declines(words: str) -> bool:
-    """Whether a message begins with a no; after a question, that is its answer."""
-    return _NO.match(words) is not None
-
-
-def is_yes_or_no(words: str) -> bool:
-    """Whether a message begins by agreeing, or with a no."""
-    return begins_with_assent(words) or declines(words)
-
-
-_NO = pattern(
-    r"\W*(?:(?:no|nope|don'?t|actually|rather|instead)\b|stop(?:\W*$|[,.!]| (?:it|that|this|for|\w+ing)\b)|别|いや)",
-    re.IGNORECASE,
-)
-
-
-_ASSENT = pattern(
-    r"\W*(?:(?:(?:yes|yeah|yep|agreed?|ok(?:ay)?|sure|good|great|perfect|fine|cool|looks good|lgtm|continue|go on"
-    r"|go ahead|let'?s go|please|(?:do|fix|add) (?:it|that|this|them|both|all|it all|all of (?:it|them|those))"
-    r"|proceed|correct|right)\b|(?:同意|好[的了]?|可以了?|没问题|行吧?|对的?|继续|是的?|嗯|はい|お願いします)(?!\w))"
-    r"[\s,.!\u3002\uff01\uff0c\u3001-]*)+",
-    re.IGNORECASE,
-)
 
 
 def is_pending(record: int, analysis: Analysis) -> bool:

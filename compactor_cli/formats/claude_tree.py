@@ -229,6 +229,23 @@ def interjections(values: Sequence[Value]) -> frozenset[int]:
     return frozenset(i for i in delivered if text_of(content_parts(values[i].get("content"))).strip() not in held)
 
 
+def typed_ahead(values: Sequence[Value]) -> frozenset[int]:
+    """The messages of the user that had been waiting in the queue since before the assistant's words before them."""
+    found: set[int] = set()
+    waiting: dict[str, int] = {}
+    spoken = -1
+    for i, value in enumerate(values):
+        if value.get("type") == "queue-operation" and value.get("operation") == "enqueue":
+            waiting[text_of(content_parts(value.get("content"))).strip()] = i
+        elif waiting and value.get("type") == "assistant" and text_of(content_parts(at(value, ("message", "content")))):
+            spoken = i
+        elif waiting and value.get("type") == "user":
+            words = text_of(content_parts(at(value, ("message", "content")))).strip()
+            if waiting.pop(words, i) < spoken:
+                found.add(i)
+    return frozenset(found)
+
+
 def is_of_conversation(value: Value) -> bool:
     """Whether a record is a user's or an assistant's message."""
     return value.get("type") in ("user", "assistant") and isinstance(value.get("message"), dict)

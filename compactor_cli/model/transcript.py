@@ -125,6 +125,7 @@ class Message:
     is_unread: bool = False  # nobody could read the record: it may hold what answers a call near it, or the call
     own_words: str | None = None  # the person's, where the record separates them from the client's (empty: none)
     interjects: bool = field(default=False, compare=False)  # typed while the model worked, which went on with both
+    was_waiting: bool = field(default=False, compare=False)  # typed before the message that it stands after was written
 
     @property
     def is_meta(self) -> bool:

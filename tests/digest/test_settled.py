@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, texts, user
 
@@ -684,3 +686,32 @@ def test_a_plan_that_the_approval_shows_is_stated_as_approved() -> None:
     shown = "Exited plan mode.\n\n## Approved Plan:\n# Count the gauges\n\n1. Find them\n2. Add up"
     (text,) = settled(left, answer(shown, "p"), *EDIT)
     assert text.startswith("Plan: Count the gauges: 1. Find them · 2. Add up → approved by the user")
+
+
+def test_words_that_had_been_waiting_since_before_the_question_do_not_answer_it() -> None:
+    asked = user("lock the store"), says("Shall the store wait for the lock, or give up at once?")
+    waited = replace(user("it should log each try"), was_waiting=True)
+    one = digest(conversation(*asked, waited), 1_500)
+    assert texts(one, Section.DECISIONS) == []
+    assert not any("Shall the store wait" in text for text in texts(one, Section.TASK))
+
+
+@pytest.mark.parametrize(
+    ("question", "reply"),
+    [
+        ("Want me to rewrite that opening (and roll it into the same commit)?", "commit changes and push"),
+        ("What is your gut on that, and on the tone?", "just show me what you would write"),
+        ("Want me to describe the lock, or leave it as it is?", "Ok. So in short, should we tell them of it?"),
+        ("Want me to look at how the store lists what it holds?", "❯ tide probe --json | jq .store\nnull"),
+    ],
+)
+def test_what_only_hands_the_work_on_asks_for_more_or_shows_something_settles_nothing(
+    question: str, reply: str
+) -> None:
+    assert decided(user("lock the store"), says(question), user(reply), says("I do.")) == []
+
+
+def test_what_the_agent_did_instead_of_something_is_settled_where_it_says_why() -> None:
+    assert decided(says("I've left both files staged rather than committing.")) == []
+    kept = "I used a copy instead of the store because two gauges write to that."
+    assert decided(says(kept)) == [kept]

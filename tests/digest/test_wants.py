@@ -784,3 +784,14 @@ def test_what_is_to_be_tried_by_hand_is_open_until_a_tool_tries_it() -> None:
     assert left(*done, kept=(0,), covered=range(1, 6)) == asked
     assert left(*done, call("browser_navigate", "b", url="http://localhost:80"), answer("The page", "b")) == []
     assert left(*done, *ran("curl -s http://localhost:80/", "The page")) == []
+
+
+def test_of_a_terminal_that_was_pasted_commands_and_errors_stay_and_what_is_written_below() -> None:
+    printed = "user=ines\npassword=sea7\nerror: no such host"
+    pasted = user(f"❯ tide login --host gauge \\\n  --user ines\n{printed}\nwhy does it not find it?")
+    one = digest(conversation(user(LONG), says("I look at the store."), pasted, says("I see.")), 1_500)
+    (shown,) = (text for text in (*texts(one, Section.USER), *texts(one, Section.TASK)) if "tide login" in text)
+    assert "sea7" not in shown
+    assert "--user ines" in shown
+    assert "error: no such host" in shown
+    assert "why does it not find it?" in shown

@@ -628,3 +628,16 @@ def test_a_prompt_is_heard_though_notes_of_tasks_wait_in_the_queue_before_it() -
     transcript = working(queue("enqueue", note), queue("enqueue", "and the page too"), queue("remove"))
     spoken = [user_text(message) for message in transcript.messages if is_user_words(message)]
     assert spoken == ["question 0", "and the page too"]
+
+
+def test_a_prompt_that_waited_since_before_the_last_answer_is_known_to_have_waited() -> None:
+    ahead = [
+        *chain(1)[:-1],
+        queue("enqueue", "the docs too"),
+        chain(1)[-1],
+        queue("dequeue"),
+        user("u9", "r3", "the docs too"),
+    ]
+    later = [*chain(1), queue("enqueue", "the docs too"), queue("dequeue"), user("u9", "r3", "the docs too")]
+    assert [message.was_waiting for message in made(DIALECT, ahead).messages][-1] is True
+    assert not any(message.was_waiting for message in made(DIALECT, later).messages)
