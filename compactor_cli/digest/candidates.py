@@ -14,6 +14,7 @@ from compactor_cli.digest.choice import names
 from compactor_cli.digest.choices import asks_the_user, is_option, offered
 from compactor_cli.digest.commands import CommandOutcome, rerun, sent_words
 from compactor_cli.digest.corrections import COMMIT_LABEL, over_since, standing
+from compactor_cli.digest.error_lines import own_lines
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.noise import finds_nothing, is_narration, is_noise, is_passing, only_announces, only_intends
 from compactor_cli.digest.output_lines import OUTPUT_FACTOR, is_slip, output_lines
@@ -29,6 +30,7 @@ from compactor_cli.digest.tools import (
     parameters,
     short_name,
 )
+from compactor_cli.digest.wants import unwrapped
 from compactor_cli.formats.client_signs import ATTACHMENTS, started_id
 from compactor_cli.model.patterns import pattern
 
@@ -168,7 +170,7 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
             continue  # that it passed stands with the facts, and its newest answer with the newest run
         if not (result.is_of_written_code or events[call].tool in (ToolKind.COMMAND, ToolKind.READ)):
             continue
-        answered = (line.strip() for line in result.text.strip().split("\n") if not is_slip(line))
+        answered = (line.strip() for line in own_lines(result.text.strip()) if not is_slip(line))
         lines = list(islice(answered, _MAX_ANSWER_LINES + 1))
         text = _BETWEEN_LINES.join(lines)
         is_short = len(lines) <= _MAX_ANSWER_LINES and len(text) <= _MAX_ANSWER_CHARS
@@ -226,7 +228,8 @@ def _sent(analysis: Analysis) -> dict[int, str]:
     answered = ((call, result) for call, result in results_of(events).items() if call not in failed)
     done = [call for call, result in answered if not (result.is_error or result.is_refusal)]
     lines = {call: command_of(events[call].arguments) for call in done if events[call].tool is ToolKind.COMMAND}
-    found = {call: text for call, line in lines.items() if (text := sent_words(line))}
+    # The lines of a commit's message are as long as a screen is wide.
+    found = {call: unwrapped(text) for call, line in lines.items() if (text := sent_words(line))}
     if not analysis.is_dialogue:
         services = (call for call in done if is_service_call(events[call]) and not is_lookup(events[call].name))
         given = {call: [value for _, value in parameters(events[call].arguments)] for call in services}

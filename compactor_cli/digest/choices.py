@@ -66,7 +66,10 @@ def last_question(text: str) -> str:
     A question of two halves ("Should I …? Or …?") is given whole, one above its options without them, the last of
     several with numbers with those before it.
     """
-    if (above := before_options(text)) is not text and _asks(above.rstrip("*_ ").rpartition("\n")[2]):
+    above = before_options(text)
+    line = above.rstrip("*_ ").rpartition("\n")[2]
+    # "Which is it? Some possibilities:"
+    if above is not text and (_asks(line) or (line.endswith(COLONS) and any(map(_asks, sentences(line)[-2:-1])))):
         text = above
     ending = (
         text if len(text) <= _ENDING_CHARS else text[-_ENDING_CHARS:].partition("\n")[2] or tail(text, _ENDING_CHARS)
@@ -113,13 +116,16 @@ _PROPOSES = pattern(
 
 def _asks(sentence: str) -> bool:
     # What stands in quotation marks somebody else asks, and what is looked up nobody.
-    if (sentence.rstrip().endswith('"') and ' "' in sentence) or _LOOKS_UP.match(sentence):
+    is_of_others = (sentence.rstrip().endswith('"') and ' "' in sentence) or _EMPHASISED.search(sentence)
+    if is_of_others or _LOOKS_UP.match(sentence):
         return False
     bare = sentence.strip("*_`)\"'- ")
     is_heading = bare.endswith(COLONS) and _HEADS_OPTIONS.match(bare) is not None
     return bare.endswith(QUESTION_MARKS) or is_heading or _ASKS_FOR.match(bare) is not None
 
 
+# "It answers the one question left: *why is it not run?*"
+_EMPHASISED = pattern(r"\w.*\s([*_]{1,2})[^*_]+[?？]\1\W*\Z")
 _LOOKS_UP = pattern(
     r"\W*(?:(?:now|but|so|ok(?:ay)?|wait|hm+)\b[\s,-]*)*"
     r"(?:let me|I(?:'ll| will| need to| should| want to)) (?:also |now |first )?(?:check|see|verify|look|find|think)\b",
@@ -187,9 +193,12 @@ def before_options(text: str) -> str:
     """A text without the options that it ends with, where these are two or more lines."""
     lines = text.rstrip().split("\n")
     options = 0
-    while lines and (not lines[-1].strip() or _OPTION.match(lines[-1])):
+    while lines and (not lines[-1].strip() or _OPTION.match(lines[-1]) or _BULLET.match(lines[-1])):
         options += bool(lines.pop().strip())
     return "\n".join(lines) if options > 1 else text
+
+
+_BULLET = pattern(r"[-*•] +\S")
 
 
 # A message is asked for its lists by each of the next messages of the user.

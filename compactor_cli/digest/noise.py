@@ -13,6 +13,7 @@ _MIN_CHARS = 6
 _RUN_CHARS = 80
 _MAX_MARKS = 12
 _MAX_NARRATION_CHARS, _MAX_PASSING_CHARS, _EXIT_CHARS = 300, 140, 18
+_MAX_COURTESY_CHARS = 200
 # An announcement from this length on may say how a thing is to be done.
 _MIN_HOW_CHARS = 60
 
@@ -189,7 +190,9 @@ _PURPOSE = re.compile(
 
 
 def is_courtesy(text: str) -> bool:
-    """Whether a sentence is a courtesy: thanks, an offer of help, a yes."""
+    """Whether a sentence is a courtesy: thanks, an offer of help, a yes. A long one says something besides."""
+    if len(text) > _MAX_COURTESY_CHARS:
+        return False
     text = text.replace("’", "'")
     if _ONLY_COURTESY.match(text):
         return True

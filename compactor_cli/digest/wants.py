@@ -99,9 +99,9 @@ def rules_of(analysis: Analysis) -> Iterator[Item]:
         named = PROJECT_FILE.search(operation.path)
         if named and operation.action is FileAction.READ and (result := results.get(operation.event)):
             files[named[1]] = result
-    sources = [(f"{name}{analysis.words.colon}", _unwrapped(event.text), event.record) for name, event in files.items()]
+    sources = [(f"{name}{analysis.words.colon}", unwrapped(event.text), event.record) for name, event in files.items()]
     sources += [("", message.text, message.record) for message in reversed(analysis.messages)]
-    kept += _unwrapped(kept) if files else ""
+    kept += unwrapped(kept) if files else ""
     known = set[str]()
     for label, text, record in sources:
         for before, sentence in pairwise(("", *sentences(text))):
@@ -115,7 +115,7 @@ def rules_of(analysis: Analysis) -> Iterator[Item]:
                 yield Item(text=f"{label}{rule}", records=records_of((record,)))
 
 
-def _unwrapped(text: str) -> str:
+def unwrapped(text: str) -> str:
     """A document in Markdown with each paragraph and each entry of a list on one line."""
     lines: list[str] = []
     fenced = False

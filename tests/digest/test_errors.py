@@ -1600,3 +1600,9 @@ def test_a_look_at_the_end_of_a_chain_is_no_part_of_what_has_to_pass() -> None:
 def test_a_step_that_could_not_begin_is_no_success_of_its_chain(output: str) -> None:
     (run,) = runs(events_of(*ran("ruff check . && ty check 2>&1 | tail -4", output)))
     assert run.outcome == "failed"
+
+
+@pytest.mark.parametrize("words", ["(no output)", "(Bash completed with no output)"])
+def test_a_search_without_a_hit_is_no_error_however_a_client_says_that_nothing_was_printed(words: str) -> None:
+    looked = ran("zsh -i -c 'source tide.zsh | grep lost'", f"{words}\n\nCommand exited with code 1", is_error=True)
+    assert shown(looked, ran("zsh -i -c 'source tide.zsh | grep found'", "found")) == ([], [])

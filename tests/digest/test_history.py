@@ -905,3 +905,14 @@ def test_what_a_thought_finds_amiss_is_told_while_the_turn_goes_on_and_left_to_i
     assert "go on with the crane" not in going_on
     done = says("I have read it all: the gauge and the crane work as the plan says, and nothing is left open. " * 3)
     assert found not in "\n".join(texts(digest(conversation(*work, done), 900), Section.HISTORY))
+
+
+def test_the_wrapped_lines_of_a_commits_message_are_read_as_sentences() -> None:
+    message = (
+        "Install the tide app\n\nIt is free, so no unfree\nallowlist entry needed. The store_table\nstays as it is."
+    )
+    session = conversation(
+        user("install it"), *ran(f'git commit -m "{message}"', "[main 12ab34c] Install the tide app")
+    )
+    (shown,) = (text for text in texts(digest(session, 1_500), Section.HISTORY) if "allowlist" in text)
+    assert "It is free, so no unfree allowlist entry needed." in shown

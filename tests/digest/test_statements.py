@@ -229,6 +229,12 @@ def test_a_sentence_goes_on_after_what_is_left_out_within_it() -> None:
 def test_an_offer_of_help_is_a_courtesy_and_what_help_is_made_of_is_none() -> None:
     assert noise.is_courtesy("I can help you with modifying your flights.")
     assert noise.is_courtesy("I’d be happy to help you with that!")
+    told = (
+        "I work out an order of them and merge - I'm glad to do that, but want to confirm before merging seven of them"
+    )
+    assert not noise.is_courtesy(
+        f"{told}, as that is shared and hard to take back, and nothing that I have read here says what you meant."
+    )
     assert not noise.is_courtesy("I can help you with your booking, and look into a compensation for HAT018.")
 
 

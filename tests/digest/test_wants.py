@@ -795,3 +795,9 @@ def test_of_a_terminal_that_was_pasted_commands_and_errors_stay_and_what_is_writ
     assert "--user ines" in shown
     assert "error: no such host" in shown
     assert "why does it not find it?" in shown
+
+
+def test_a_question_above_bullets_is_asked_and_one_that_a_reader_would_ask_is_not() -> None:
+    asked = "Which order do you mean? A couple of possibilities:\n\n- The one of the harbour.\n- I work one out now."
+    assert last_question(f"There are seven.\n\n{asked}") == "Which order do you mean?"
+    assert last_question("The line answers the only question that is left - *why is it not run?*\n\nIt passes.") == ""
