@@ -134,17 +134,39 @@ def find_commits(runs: Sequence[Run], directory: str) -> list[Commit]:
                     new = index.committed(one, shown, run)
                     found.append(replace(new, amends=(*amended.amends, amended.event)) if amended else new)
                     index = _Index()
-            elif step == "reset" and (back := _BACK.search(" ".join(words))):
+                elif found and "--continue" in words:
+                    # The commit that a rebase goes on with holds what was resolved.
+                    old = found[-1]
+                    named, amends = (*old.named, *index.named), (*old.amends, old.event)
+                    found[-1] = replace(old, named=named, event=run.event, record=run.result_record, amends=amends)
+                    index = _Index()
+            elif step == "reset" and (number_back := _taken_back(words, found)):
                 if found and _are_on_a_branch([one for one in runs if one.event >= found[-1].event], run):
                     continue
-                gone = found[max(0, len(found) - int(back[1] or 1)) :]
-                del found[len(found) - len(gone) :]
-                index = _Index(named=[name for one in gone for name in one.named] if "--soft" in words else [])
+                gone = found[-number_back:]
+                del found[-number_back:]
+                staged = [name for one in gone for name in one.named]
+                takes_all = any(one.takes_all for one in gone) or None
+                index = _Index(named=staged, takes_all=takes_all) if "--soft" in words else _Index()
             elif step in ("status", "diff"):
                 index.show(text if is_shown else "", step, words)
             elif "fatal: pathspec" not in text:
                 index.stage(step, words)
     return found
+
+
+def _taken_back(words: Sequence[str], commits: Sequence[Commit]) -> int:
+    """How many of the newest commits a ``reset`` takes back: as many as it counts, or those after the one it names.
+
+    What stays staged (``--soft``) is made into one commit of all that are not in the commit or branch named.
+    """
+    if back := _BACK.search(" ".join(words)):
+        return int(back[1] or 1)
+    named = [word for word in words if not word.startswith("-")] if "--soft" in words else []
+    if not named:
+        return 0
+    after = (number for number, one in enumerate(reversed(commits)) if one.hash and named[-1].startswith(one.hash[:7]))
+    return next(after, len(commits))
 
 
 def _are_on_a_branch(runs: Iterable[Run], reset: Run) -> bool:
@@ -191,7 +213,8 @@ def after_rebases(commits: Iterable[Commit], runs: Iterable[Run]) -> Iterator[Co
                 renamed.append((rebased_at, {one.subject: pushed["hash"] for one in newest}))
             pushed_at = run.event
         if _REBASED.search(run.output) and run.outcome is not CommandOutcome.FAILED:
-            rewritten = (one for one in commits if pushed_at < one.event < run.event and one.branch != "detached HEAD")
+            before = (one for one in commits if pushed_at < (one.amends or (one.event,))[-1] < run.event)
+            rewritten = (one for one in before if one.event <= run.event and one.branch != "detached HEAD")
             renamed.append((run.event, {one.subject: "" for one in rewritten}))
         if _REBASE.search(run.key) and run.outcome is not CommandOutcome.FAILED:
             rebased_at = run.event
@@ -201,7 +224,9 @@ def after_rebases(commits: Iterable[Commit], runs: Iterable[Run]) -> Iterator[Co
             renamed.append((rebased_at, {subject: name for name, subject in logged if times[subject] == 1}))
     for commit in commits:
         names = (
-            logged[commit.subject] for at, logged in reversed(renamed) if commit.event < at and commit.subject in logged
+            logged[commit.subject]
+            for at, logged in reversed(renamed)
+            if commit.event <= at and commit.subject in logged
         )
         yield replace(commit, hash=next(names, commit.hash))
 

@@ -59,10 +59,10 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
 
     def is_gone(run: Run) -> bool:
         """Whether a run made a commit that was amended, rebased or reset since."""
-        if "git commit" not in run.key or not COMMIT_LINE.match(run.line) or run.event in elsewhere:
+        if "git commit" not in run.key or run.event in elsewhere or run.outcome is not CommandOutcome.OK:
             return False
         made = committed.get(run.event)
-        return made is None or made not in run.line
+        return made is None or (made not in run.line and COMMIT_LINE.match(run.line) is not None)
 
     pushes = (run for run in sorted(analysis.runs, key=lambda run: run.event) if _PUSHES.search(run.key))
     pushed = {_destination(run): run.event for run in pushes}
@@ -70,7 +70,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         (run, times)
         for run, times in ranked
         if not (_PUSHES.search(run.key) and pushed.get(_destination(run), -1) > run.event)
-        if not (is_gone(run) or never_ran(run) or _PRINTS_CODES.search(run.command))
+        if not (is_gone(run) or never_ran(run) or _PRINTS_CODES.search(run.command) or _ends_quietly(run))
         if not (_is_deleted_branch(run, analysis.runs) or _is_of_removed(run, removed))
         if run.changes_world or is_test(run.command) or not _is_past(run, shown_last)
         if run.changes_world or not analysis.edited.names_deleted(run.command, run.event)
@@ -170,6 +170,16 @@ def _is_deleted_branch(run: Run, runs: Sequence[Run]) -> bool:
     return made is not None and any(f"Deleted branch {made[1]} " in output for output in later)
 
 
+def _ends_quietly(run: Run) -> bool:
+    """Whether git prints nothing of what it did to the index or the history: the files tell, and later commits."""
+    return (
+        run.outcome is CommandOutcome.OK and not run.line and _MOVES_INDEX.match(acting_line(run.command)) is not None
+    )
+
+
+_MOVES_INDEX = pattern(r"git (?:add|commit|reset|rm|branch|restore)\b[^;&|]*\Z")
+
+
 def _removed(runs: Sequence[Run]) -> dict[str, int]:
     """What runs removed or ended, a worker, a container, a session, by name with the position of the last that did."""
     gone = (run for run in runs if run.outcome is not CommandOutcome.FAILED)
@@ -266,7 +276,10 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
     kept: list[list[Run]] = []
     for group in groups:
         newest = group[-1]
-        wider = (other[-1] for other in kept[:MOST_CHECKS] if other[-1].outcome is newest.outcome)
+        # What does not show how it went says less than a later one, however that went.
+        is_unknown = newest.outcome is CommandOutcome.UNKNOWN
+        newer = (other[-1] for other in kept[:MOST_CHECKS])
+        wider = (one for one in newer if one.outcome is newest.outcome or (is_unknown and one.event > newest.event))
         if not (is_test(newest.command) and any(_covers(other, newest) for other in wider)):
             kept.append(group)
     return [(_as_one(group), sum(map(partial(_ended_alike, group[-1]), group))) for group in kept]

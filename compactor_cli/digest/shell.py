@@ -186,6 +186,8 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
         # What is taken from another commit is a change like any other.
         action = FileAction.REVERT if {word for word in before if word[0] != "-"} <= {"HEAD"} else FileAction.EDIT
         yield from ((action, path, "") for path in reverted if _looks_like_file(path) and path not in before)
+    elif name == "rm" and "--cached" in words:
+        return  # git knows it no more, and it stays
     elif name in ("rm", "tee"):
         action = FileAction.DELETE if name == "rm" else FileAction.CREATE
         yield from ((action, path, "") for path in operands if _looks_like_file(path))

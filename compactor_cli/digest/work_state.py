@@ -289,13 +289,14 @@ def _passed_over(runs: Sequence[Run]) -> Callable[[FileState, int], bool]:
     Git ignores such a file, or it is as it was, or in a commit. What was changed is named by a switch of branches, too.
     """
     statuses = [
-        (run.event, found[1].split() if found else [], run.output)
+        (run.event, found[1].split(), run.output)
         for run in runs
-        if run.outcome is CommandOutcome.OK and "|" not in run.command
-        if (found := _WHOLE_STATUS.fullmatch(run.key))
-        or ("git status" in run.key and "working tree clean" in run.output)
+        if run.outcome is CommandOutcome.OK or (run.outcome is CommandOutcome.UNKNOWN and "fatal:" not in run.output)
+        # What else a line prints names more files, never fewer.
+        for step in re.split(r"&&|\|\||[;\n]", run.command if "git status" in run.key else "")
+        if (found := _WHOLE_STATUS.fullmatch(step.strip()))
     ]
-
+    statuses += [(run.event, [], run.output) for run in runs if _IS_CLEAN.search(run.output)]
     switches = [
         (run.event, run.output)
         for run in runs
@@ -340,7 +341,9 @@ def _commit_by_others(runs: Sequence[Run], commits: Sequence[Commit]) -> tuple[s
         if shown and head and not head.startswith(shown[2]) and not shown[2].startswith(head):
             found = (shown[1], run)
         is_moved = _TAKES_CHANGES.search(run.key) and run.outcome is not CommandOutcome.FAILED
-        head = made.get(run.event, shown[2] if shown else "" if is_moved else head)
+        # The commit that a rebase goes on with has another name after it.
+        known = "" if "--continue" in run.key else made.get(run.event, "")
+        head = known or (shown[2] if shown else "" if is_moved else head)
     return found
 
 
@@ -350,10 +353,10 @@ _LOG = pattern(
     r"(?= *(?:$|[|;&]))"
 )
 _LOGGED = pattern(r"(?:commit )?(([0-9a-f]{7,40})\b.*)")
-# Alone, or before other commands: what these print names more files, never fewer.
 _WHOLE_STATUS = pattern(
-    r"git status(?: (?:-s|-sb|--short|--porcelain|--branch))*((?: [\w./@+][\w./@+-]*)*)(?:(?:;| &&) .*)?"
+    rf"{GIT}status(?: (?:-s|-sb|--short|--porcelain|--branch))*((?: [\w./@+][\w./@+-]*)*)(?: 2>&1)?"
 )
+_IS_CLEAN = pattern(r"^nothing to commit, working tree clean", re.MULTILINE)
 
 
 def _listed_by_git(
@@ -532,7 +535,7 @@ def _brings_code(output: str) -> bool:
 
 
 _EXECUTES = pattern(
-    r"\b(?:build|fmt|format|gofmt|black|prettier|rustfmt)\b|(?:^|[;&]\s*)(?:\w+=\S+\s+)*"
+    r"(?<![\w/-])(?:build|fmt|format|gofmt|black|prettier|rustfmt)(?![\w/-])|(?:^|[;&]\s*)(?:\w+=\S+\s+)*"
     r"(?:python3? (?!-m (?:pip|venv)\b|-V|--version)|node (?!-v\b|--version)|go run |cargo run|deno run|bun run|\./)\S"
 )
 

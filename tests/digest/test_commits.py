@@ -365,3 +365,37 @@ def test_a_commit_in_another_folder_of_the_home_holds_what_was_edited_there() ->
         "/home/ines/tools/stop.py — edited",
         "/home/ines/tools/run.py — edited, in commit 4f1c2aa",
     ]
+
+
+def test_a_message_from_a_here_document_is_read_where_commands_follow_it() -> None:
+    line = "git add store.py\ngit commit -q -F - <<'MSG'\nStore UTC\n\nLonger.\nMSG\ngit log -2; git status"
+    assert states_of(STORE, ran(line, "4f1c2aa Store UTC\n1a2b3c4 Before")) == ["store.py — edited, in commit 4f1c2aa"]
+
+
+@pytest.mark.parametrize("target", ["1a2b3c4", "origin/main", "HEAD~2"])
+def test_commits_that_were_made_into_one_are_no_commits_any_more(target: str) -> None:
+    first, second = (ran(f"git commit -am {n}", f"[main {n}{n}1c2aa] {n}\n 1 file changed") for n in ("4f", "5e"))
+    into_one = ran(f"git reset -q --soft {target} && git commit -m both", "[main 6d1c2aa] both\n 2 files changed")
+    held = states_of(STORE, first, CLOCK, second, into_one)
+    assert [text.rpartition(", ")[2] for text in held] == ["in commit 6d1c2aa"] * 2
+    after = ran("git reset -q --soft 4f4f1c2aa && git commit -m clock", "[main 6d1c2aa] clock\n 1 file changed")
+    assert states_of(STORE, first, CLOCK, second, after) == [
+        "clock.py — edited, in commit 6d1c2aa",
+        "store.py — edited, in commit 4f4f1c2aa",
+    ]
+
+
+def test_what_was_resolved_in_a_rebase_is_in_the_commit_that_it_goes_on_with() -> None:
+    made = committed("git commit -am x", " 1 file changed")
+    stopped = ran("git rebase main", "CONFLICT (content): Merge conflict in store.py", is_error=True)
+    on = ran(
+        "git add store.py && git rebase --continue 2>&1 | tail -5", "Successfully rebased and updated refs/heads/utc."
+    )
+    log = ran("git log --oneline -2", "9b8c7d6 x\n1a2b3c4 Before")
+    assert states_of(STORE, made, stopped, STORE, on, log) == ["store.py — edited ×2, in commit 9b8c7d6"]
+
+
+def test_a_status_among_other_commands_shows_what_somebody_else_has_committed() -> None:
+    line = "echo '== status =='; git status --short; echo '== tracked =='; git ls-files | wc -l"
+    shown = ran(line, "== status ==\n M clock.py\n== tracked ==\n21")
+    assert is_open(STORE, CLOCK, shown) == ["Not committed: clock.py"]

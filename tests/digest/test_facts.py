@@ -677,3 +677,23 @@ def test_a_commit_that_was_made_since_does_not_stand_as_failed() -> None:
     message = "git commit -m 'Store UTC'"
     failed = ran(f"git add . && {message} && git status", "Exit code 1", is_error=True)
     assert not any("failed" in text for text in facts(failed, ran(message, "[main 1a2b3c4] Store UTC")))
+
+
+def test_steps_of_git_that_print_nothing_and_commits_that_were_made_into_others_are_no_facts() -> None:
+    made = ran("git commit -qam 'Store UTC'", "")
+    into_one = (
+        ran("git reset -q --soft 1a2b3c4", ""),
+        ran("git commit -am both", "[main 6d1c2aa] both\n 2 files changed"),
+    )
+    edit = call("Edit", "s", file_path="store.py", old_string="a", new_string="b"), answer("ok", "s")
+    one = digest(conversation(user("store the times in UTC"), *edit, made, *into_one), 2_000)
+    assert [text for text in texts(one, Section.COMMANDS) if "git" in text] == [
+        "`git commit -am both` → ok: [main 6d1c2aa] both"
+    ]
+
+
+def test_a_check_that_does_not_show_how_it_went_is_no_fact_after_a_later_one() -> None:
+    hidden = ran("mise run lint 2>&1 | tail -3", "[lint] $ ./lint.sh\nvalidated")
+    later = ran("mise run lint; echo done", "All checks passed!\ndone")
+    one = digest(conversation(user("check it"), hidden, later), 2_000)
+    assert not any("validated" in text for text in texts(one, Section.COMMANDS))

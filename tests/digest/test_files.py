@@ -621,3 +621,8 @@ def test_what_is_written_into_the_folder_for_throwaway_files_of_windows_is_no_ou
     assert any("tide.py" in text for text in texts(one, Section.FILES))
     alone = digest(conversation(user("Make a patch of the gauge."), *written[2:], says("It is made.")), 900)
     assert f"→ created {thrown}" in texts(alone, Section.TASK)[0]
+
+
+def test_what_git_is_to_know_no_more_is_not_deleted() -> None:
+    assert shell_operations("git rm -r --cached tide.log") == ()
+    assert [one[:2] for one in shell_operations("git rm tide.log")] == [(FileAction.DELETE, "tide.log")]
