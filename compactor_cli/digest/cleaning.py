@@ -71,7 +71,7 @@ def without_prompt(text: str) -> str:
     text = COMMAND_REPORT.sub(r"\1\2\3", text).lstrip("\n") if text.startswith("Command: ") else text
     text = OUTPUT_FRAME.sub(r"\1", text) if text.endswith("</output>") else text
     text = FILE_FRAME.sub(r"\1", text) if text.startswith("<path>") else text
-    text = OUTPUT_HEAD.sub(r"\1", text) if text.startswith(("Chunk ID: ", "Wall time: ")) else text
+    text = OUTPUT_HEAD.sub(r"\1", text) if text.startswith(("Chunk ID: ", "Wall time: ", "Command: ")) else text
     text = ABOUT_EDIT.sub("", text) if " lines total)]" in text else text
     return _PROMPT.sub("", text) if "(Current directory: " in text[-_PROMPT_CHARS:] else text
 

@@ -73,7 +73,8 @@ FILE_FRAME = pattern(
 )
 # What Codex tells of a call before its output; the exit code stays.
 OUTPUT_HEAD = pattern(
-    r"\A(?:Chunk ID: \w+\n)?Wall time: [\d.]+ seconds\n(Process (?:exited with code -?|running with session ID )\d+\n)?"
+    r"\A(?:Command: (?s:.{0,4000}?)\n(?=Chunk ID: \w+\nWall time: |Wall time: ))?"
+    r"(?:Chunk ID: \w+\n)?Wall time: [\d.]+ seconds\n(Process (?:exited with code -?|running with session ID )\d+\n)?"
     r"(?:Original token count: \d+\n)?Output:(?:\n|\Z)"
 )
 # What Gemini CLI and its forks tell of a command around what it printed and how it ended.

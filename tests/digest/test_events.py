@@ -451,6 +451,13 @@ def test_what_a_client_tells_of_a_command_around_its_output_is_none_of_it() -> N
     assert events_of(*ran("make", apart))[-1].text == "3 gauges\nread\nStderr: late\nExit Code: 2"
 
 
+def test_the_command_that_a_client_repeats_above_what_it_tells_of_a_run_is_no_output() -> None:
+    told = "Command: /bin/zsh -lc 'make\nmake test'\nChunk ID: 73a6b8\nWall time: 1.0018 seconds\n"
+    ended = f"{told}Process exited with code 0\nOriginal token count: 3\nOutput:\n3 gauges"
+    assert events_of(*ran("make", ended))[-1].text == "Process exited with code 0\n3 gauges"
+    assert events_of(*ran("make", "Command: 3\nWall time: short"))[-1].text == "Command: 3\nWall time: short"
+
+
 def test_what_a_client_instructs_in_the_midst_of_a_conversation_is_no_event() -> None:
     rules = Message(role=Role.SYSTEM, parts=(Text(text="Run `bd prime` after each compaction."),))
     found = events_of(rules, user("set the clock"), rules, says("I look."))
