@@ -128,13 +128,15 @@ class _OpenItems:
             self._load(_argument(call, "skill") or _argument(call, "command"), call.record)
         elif call.of_client and (name := skill_read(call.tool, call.arguments)):
             self._load(name, call.record)
+        # Of a command that was run again, the later run counts.
+        self.running = {key: work for key, work in self.running.items() if not command or work.command != command}
         # A command that takes long is put there by the client itself.
         may_be = call.tool is ToolKind.COMMAND or short_name(call.name) in REPORTING_TOOLS
         may_be |= _argument(call, ATTACHMENTS.background_argument) == "True"
         if may_be and (key := started_id(event.text)):
             about = _argument(call, "description") or head(one_line(command_of(call.arguments)), _NAME_CHARS)
             # A look starts nothing, at what goes on or at anything else.
-            only_looks = call.tool is ToolKind.COMMAND and is_look(command)
+            only_looks = call.tool is ToolKind.COMMAND and (is_look(command) or _ASKS.fullmatch(command) is not None)
             only_looks |= call.name in ATTACHMENTS.look_tools and (key in self.running or key in self.waited)
             if not only_looks:
                 work = BackgroundWork(id=key, about=about or call.name, command=command, record=call.record)
@@ -147,6 +149,8 @@ class _OpenItems:
 # The part of a command that ends processes, with what finds them: `lsof -ti :3000 | xargs kill -9`.
 _ENDS = pattern(r"(?:^|(?<=[;&\n]))(?:[^;&\n]*\|)?\s*(?:sudo )?(?:xargs (?:-\S+ )*)?(?:kill|pkill|killall) [^;&\n]*")
 _WORD = pattern(r"(?!null\b|ports?\b|kill|pkill|xargs|lsof|grep|sudo)[A-Za-z0-9][\w.-]{3,}")
+# What asks a program for what it knows has nothing to bring about.
+_ASKS = pattern(r"\s*[\w./-]+ (?:[\w-]+ )?(?:list|show|status|info|view|describe|logs?)\b[^;&|]*")
 _SERVES = pattern(r"\b(?:serv(?:e|er|es|ing)|dev|start|listen\w*)\b", re.IGNORECASE)
 _WAITS = pattern(r"(?:^|^\S+ |&& )(?:wait|sleep|watch)\b", re.IGNORECASE)
 

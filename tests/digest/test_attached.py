@@ -212,3 +212,16 @@ def test_the_user_may_let_the_agent_only_plan_and_end_that_with_any_message() ->
     assert attached(found, modes={asked: True, again: False}).planning == -1
     leaves = call("ExitPlanMode", "x", plan="One gauge."), answer("User has approved your plan.", "x")
     assert attached(events_of(user("plan the gauge"), *leaves), modes={0: True}).planning == -1
+
+
+def test_a_command_that_was_run_again_to_its_end_runs_no_more() -> None:
+    begun = ran("go test ./tides", "Process running with session ID 35703\nOutput:\n")
+    assert plan(conversation(user("test it"), *begun)) == [
+        'In the background, not seen to end: "go test ./tides" (35703)'
+    ]
+    assert plan(conversation(user("test it"), *begun, *ran("go test ./tides", "ok  tides 0.4s"))) == []
+
+
+def test_what_asks_a_program_for_what_it_knows_is_no_work_in_the_background() -> None:
+    begun = ran("bd show tide-41", "Command running in background with ID: b77f00. Output is being written to: /tmp/x")
+    assert plan(conversation(user("look at it"), *begun)) == []
