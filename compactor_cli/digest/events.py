@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
 from functools import partial
@@ -149,13 +149,14 @@ def events(
             if is_act and message.is_meta:
                 reader.read_subagent(index, subagent_parts(record))
     reader.release()
-    return _without_never_started(reader.found)
+    return _without_never_started(reader.found, reader.denied)
 
 
-def _without_never_started(found: Sequence[Event]) -> tuple[Event, ...]:
-    """The events without the calls that a client never started, and what it says of them."""
+def _without_never_started(found: Sequence[Event], denied: Collection[int]) -> tuple[Event, ...]:
+    """The events without the calls that a client never started, or that its rules ``denied``, and what it says of
+    them."""
     answered = (event for event in found if event.kind is EventKind.RESULT and event.call >= 0)
-    never = {event.call for event in answered if NEVER_STARTED.match(event.text)}
+    never = {event.call for event in answered if event.call in denied or NEVER_STARTED.match(event.text)}
     if not never:
         return tuple(found)
     kept = [number for number, event in enumerate(found) if number not in never and event.call not in never]
@@ -223,6 +224,8 @@ class _EventReader:
     asked: dict[int, tuple[str, ...]] = field(default_factory=dict)
     # The calls that began work in the background, by its id.
     begun: dict[str, int] = field(default_factory=dict)
+    # The calls that a rule of the client's denied.
+    denied: set[int] = field(default_factory=set)
     turn: int = 0
     acts_by_words: bool = False  # a call that was written into words has had a result
     # What the user wrote while a call was running, which the assistant hears after that.
@@ -385,9 +388,10 @@ class _EventReader:
         of_client = call >= 0 and is_of_client(tool, name, self.found[call].arguments)
         if of_client:
             self.found[call] = replace(self.found[call], of_client=True)
-        is_of_rule = is_denied_by_rule(self.value)
-        words = None if is_of_rule else refusal(result)
-        if words is None and not is_of_rule and result.is_error and tool in (ToolKind.COMMAND, ToolKind.EDIT):
+        if is_denied_by_rule(self.value):
+            self.denied.add(call)
+        words = refusal(result)
+        if words is None and result.is_error and tool in (ToolKind.COMMAND, ToolKind.EDIT):
             words = result.text if is_unmarked_refusal(self.value, result.text) else None
         self.found.append(
             Event(

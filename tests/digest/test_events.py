@@ -433,14 +433,17 @@ def test_words_that_stand_for_the_result_of_a_command_are_the_users_refusal(
 
 
 @pytest.mark.parametrize(
-    ("kind", "refusal"),
-    [("permission-rule", None), ("automode-blocked", None), ("user-rejected", ""), (None, "")],
+    ("kind", "refusals"),
+    [("permission-rule", []), ("automode-blocked", []), ("user-rejected", [""]), (None, [""])],
 )
-def test_a_call_that_a_rule_denied_was_not_stopped_by_the_user(kind: str | None, refusal: str | None) -> None:
+def test_a_call_that_a_rule_denied_was_not_made_and_not_stopped_by_the_user(
+    kind: str | None, refusals: list[str]
+) -> None:
     transcript = conversation(*ran("make", "Permission to use Bash with command make has been denied.", is_error=True))
     written = {"parentUuid": "u1", "version": "2.1.9", "toolDenialKind": kind}
     records = tuple(replace(record, value=written) for record in transcript.records)
-    assert events(replace(transcript, records=records), range(2))[1].refusal == refusal
+    found = events(replace(transcript, records=records), range(2))
+    assert [one.refusal for one in found[1:]] == refusals
 
 
 def test_what_a_client_tells_of_a_command_around_its_output_is_none_of_it() -> None:
