@@ -12,11 +12,11 @@ from itertools import islice
 from operator import attrgetter
 
 from compactor_cli.digest.commands import PUTS_AWAY, STASHES, CommandOutcome, Run, is_look, shown
-from compactor_cli.digest.edits import PROSE
+from compactor_cli.digest.edits import PROSE, WRITING
 from compactor_cli.digest.error_lines import error_line
 from compactor_cli.digest.events import Event
-from compactor_cli.digest.files import FileOperation
-from compactor_cli.digest.shell import GIT, SHORTENS, segments, unquoted
+from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
+from compactor_cli.digest.shell import GIT, SHORTENS, scripts_run, segments, unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head, opening
 from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.model.patterns import pattern
@@ -446,3 +446,32 @@ def _not_run_again(run: Run, later: Sequence[Run]) -> str:
     left = [[part for part in parts if not contains(whole, part)] for parts in chains if parts]
     fewest = min(left, key=len, default=None)
     return run.key if fewest is None or (fewest and fewest in chains) else " && ".join(fewest)
+
+
+def tests_not_run(
+    operations: Sequence[FileOperation], files: Iterable[FileState], runs: Sequence[Run]
+) -> dict[str, int]:
+    """The files of tests that were written, each with its record, where no test was run since the first of them;
+    without those that a command ran as scripts.
+    """
+    changed = (one for one in operations if one.action in WRITING and not is_throwaway(one.path))
+    written = [one for one in changed if TEST_FILE.search(one.path)]
+    there = {state.path for state in files if not (state.is_deleted or state.is_reverted)}
+    first = next((one.event for one in written if one.path in there), None)
+    if first is None:
+        return {}
+    since = [run.command for run in runs if run.event > first and not run.is_look]
+    if any(map(_RUNS_TESTS.search, since)):
+        return {}
+    # Where the folder that a line enters is not known, the end of a path tells.
+    run = {name for command in since for name in _SCRIPT.findall(command)}
+    run |= {path for command in since for path, _, _ in scripts_run(command)}
+    left = (one for one in reversed(written) if one.path in there)
+    return {one.path: one.record for one in left if not f"/{one.path}".endswith(tuple(f"/{name}" for name in run))}
+
+
+_SCRIPT = pattern(r"\b(?:python[\d.]*|node|bun|ruby|bash|sh)(?: -\w+)* ((?![-/~])[\w./-]+\.\w+)")
+_RUNS_TESTS = pattern(
+    r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|cypress|rspec|phpunit|ctest|bats)\b|\btest(?::[\w:-]+)?(?= |$)"
+    r"|\brun[-_]?tests?\b|\bcheck\b"
+)

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.causes import Cause, is_unfixed
 from compactor_cli.digest.checklists import plan_items, with_details
-from compactor_cli.digest.checks import COMPILER_PLACE, REPAIRS, TEST_FILE, brief, contains, is_test, same_part
+from compactor_cli.digest.checks import COMPILER_PLACE, REPAIRS, brief, contains, is_test, same_part, tests_not_run
 from compactor_cli.digest.choices import asks, chosen_options, is_yes_or_no, last_question, options_of
 from compactor_cli.digest.commands import NEVER_RAN, Run, acting_part, command_key, is_look, sent_words, shown
 from compactor_cli.digest.edits import PROSE, WRITING, FixingLine, debugging_lines, renamed_since
 from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflict_region, conflicting_files, only_counts
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open, is_outward
-from compactor_cli.digest.files import is_subagent, is_throwaway
+from compactor_cli.digest.files import is_subagent
 from compactor_cli.digest.language import FixedWords, terms
-from compactor_cli.digest.shell import GIT, scripts_run
+from compactor_cli.digest.shell import GIT
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, head, one_line, opening, records_of, sentences
 from compactor_cli.digest.tools import REPORTING_TOOLS, FileAction, ToolKind, command_of, short_name, skill_read
 from compactor_cli.digest.wants import newest_request, stop_of_edit, verified_by_hand, verifying_commands
@@ -288,7 +288,7 @@ def _unfinished(analysis: Analysis, paths: int) -> Iterator[Item]:
         if state.path in renamed and not (state.is_deleted or state.is_reverted):
             pairs = words.comma.join(f"{old} → {new}" for old, new in renamed[state.path].items())
             lines.append((words.old_names, f"{state.path} ({pairs})", state.records[-1:]))
-    if untried := _tests_not_run(analysis):
+    if untried := tests_not_run(analysis.operations, analysis.files, analysis.runs):
         lines.append((words.untried, _listed([*untried], _MAX_PATHS), untried.values()))
     if unrun := _asked_and_not_run(analysis):
         asked, records = unrun
@@ -337,23 +337,6 @@ def _by_origin(analysis: Analysis) -> dict[str, dict[str, str]]:
     return found
 
 
-def _tests_not_run(analysis: Analysis) -> dict[str, int]:
-    """The files of tests that were written, each with its record, where no test was run since the first of them;
-    without those that a command ran as scripts.
-    """
-    changed = (one for one in analysis.operations if one.action in WRITING and not is_throwaway(one.path))
-    written = [one for one in changed if TEST_FILE.search(one.path)]
-    there = {state.path for state in analysis.files if not (state.is_deleted or state.is_reverted)}
-    first = next((one.event for one in written if one.path in there), None)
-    if first is None:
-        return {}
-    since = [run.command for run in analysis.runs if run.event > first and not run.is_look]
-    if any(map(_RUNS_TESTS.search, since)):
-        return {}
-    there -= {path for command in since for path, _, _ in scripts_run(command)}
-    return {one.path: one.record for one in reversed(written) if one.path in there}
-
-
 def _runs_it(key: str) -> Callable[[str], bool]:
     """Tells of another command whether it runs one, a part of it, or a form of its task (`lint:fix`, `test:ci`)."""
     task = re.compile(rf"\b{re.escape(key.partition(':')[0])}(?![\w-])")
@@ -388,10 +371,6 @@ def _asked_and_not_run(analysis: Analysis) -> tuple[list[str], tuple[int, ...]] 
 # A tool by which an agent tries something as a user would.
 _TRIES = pattern(r"browser|chrome|playwright|puppeteer|computer|screenshot", re.IGNORECASE)
 _TRIES_LOCALLY = pattern(r"\blocalhost\b|\b127\.0\.0\.1\b")
-_RUNS_TESTS = pattern(
-    r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|cypress|rspec|phpunit|ctest|bats)\b|\btest(?::[\w:-]+)?(?= |$)"
-    r"|\brun[-_]?tests?\b|\bcheck\b"
-)
 
 
 _MAX_LINE_CHARS = 60
