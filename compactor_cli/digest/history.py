@@ -15,7 +15,7 @@ from compactor_cli.digest.commands import CommandOutcome
 from compactor_cli.digest.corrections import GIVES_VERDICT, TELLS_WHAT_IS_OPEN, standing
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.language import FixedWords, terms
-from compactor_cli.digest.messages import UserMessage, without_preface
+from compactor_cli.digest.messages import UserMessage, without_preface, without_quotes
 from compactor_cli.digest.names import short_names
 from compactor_cli.digest.services import call_text
 from compactor_cli.digest.statements import (
@@ -64,7 +64,7 @@ def turns_of(events: Sequence[Event]) -> tuple[DigestTurn, ...]:
     for turn, numbers in groupby(range(len(events)), key=lambda number: events[number].turn):
         own = list(numbers)
         words = (events[number].text for number in own if events[number].kind is EventKind.USER)
-        asked = " ".join(one_line(without_preface(text)) for text in words)
+        asked = " ".join(one_line(without_preface(without_quotes(text))) for text in words)
         closing = next((number for number in reversed(own) if events[number].kind is EventKind.ASSISTANT), -1)
         found.append(DigestTurn(number=turn, asked=asked, first=own[0], last=own[-1], closing=closing))
     return tuple(found)

@@ -297,6 +297,12 @@ def _without_output(text: str) -> str:
 PROMPT = pattern(r"\s*(?:[❯➜»]|[$%#] (?=[a-z./~])|[\w.-]+@[\w.-]+[: ][^\n]{0,60}[$#%] )")
 
 
+def without_quotes(text: str) -> str:
+    """The lines of a message that quote nobody (`> …`), where there are others."""
+    own = "\n".join(line for line in text.split("\n") if not line.startswith(">"))
+    return own if own.strip() else text
+
+
 def without_screens(text: str) -> str:
     """A text, of whose paragraphs those that were copied from a screen go as far as the first line of it."""
     return "\n\n".join(map(_without_screen, text.split("\n\n")))

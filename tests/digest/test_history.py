@@ -916,3 +916,12 @@ def test_the_wrapped_lines_of_a_commits_message_are_read_as_sentences() -> None:
     )
     (shown,) = (text for text in texts(digest(session, 1_500), Section.HISTORY) if "allowlist" in text)
     assert "It is free, so no unfree allowlist entry needed." in shown
+
+
+def test_a_turn_is_opened_by_what_the_user_says_and_not_by_what_he_quotes() -> None:
+    quoted = user("> it would have landed unseen\n\nActually, each lands by a pull request, which is reviewed first.")
+    seen = says("Each is reviewed where it lands, since the store_table is written by a pull request alone.")
+    asked = user("show the gauges of both harbours next to one another")
+    session = conversation(asked, says("It would have landed unseen."), quoted, seen, user("now the clock, please"))
+    opened = analyse(request(session)).turns
+    assert opened[1].asked == "Actually, each lands by a pull request, which is reviewed first."
