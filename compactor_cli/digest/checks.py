@@ -146,7 +146,12 @@ _ADDS = pattern(
 
 
 def task_of(program: str, command: str) -> str:
-    """The bare word by which a command says what a program is to do: `bd show` does not do what `bd unlink` did not."""
+    """The bare word by which a command says what a program is to do: `bd show` does not do what `bd unlink` did not.
+
+    Empty for a program that is named with it (`git push`).
+    """
+    if " " in program:
+        return ""
     found = re.search(rf"(?<![\w-]){re.escape(program)}\d* ([a-z][a-z-]+)(?![^\s;&|)])", command)
     return found[1] if found else ""
 

@@ -147,6 +147,7 @@ class Choice:
         ]
         self.weights = [one.weight for one in candidates]
         self.bridges = _bridges(candidates)
+        self.openings = _openings(candidates)
         self.opened_quarters = [len(one.label) + 4 * ITEM_TOKENS for one in candidates]
         self.is_exhausted = False
         gain = _Round(choice=self, left=0, focus_left=1.0).gain
@@ -276,6 +277,7 @@ class _Round:
         for lead, line in choice.leads[number]:
             if lead not in self.opened:
                 quarters += len(line)
+        quarters += sum(choice.chars[i] for i in self._missing(number))
         self.weighed[number] = len(self.taken)
         return weight * value / (_COST[quarters] if quarters < len(_COST) else _cost(quarters))
 
@@ -288,12 +290,14 @@ class _Round:
         if item not in self.opened:
             cost += ITEM_TOKENS + (choice.count(candidate.label) + 1 if candidate.label else 0)
         cost += sum(choice.count(line) + 1 for _, line in leads)
+        missing = self._missing(number)
+        cost += sum(choice.count(choice.candidates[i].text) + 1 for i in missing)
         if cost > self.left:
             self.is_short = True
             return
         self.left -= cost
         self.focus_left -= cost if number in choice.focused else 0
-        self.taken[number] = None
+        self.taken |= dict.fromkeys((number, *missing))
         if candidate.form in _SHOWN:
             self.looked_left -= cost if choice.is_looked[number] else 0
             self.outputs[item] += 1
@@ -304,13 +308,41 @@ class _Round:
             if lead_of(candidate.text).startswith(line):
                 self.opened.add(choice.numbers[origin(candidate), line, True])
         self.opened.update((item, *(lead for lead, _ in leads)))
-        self.covered.update(self.fresh[number])
+        for i in (number, *missing):
+            self.covered.update(self.fresh[i])
         for short, pair in choice.bridges.get(number, ()):
             if self.taken.keys() >= pair and not self._is_known(choice.candidates[short].text):
                 self._enter(short, max_outputs)
 
+    def _missing(self, number: int) -> Sequence[int]:
+        """What opens the heading that a candidate stands under, where that is not taken."""
+        opening = self.choice.openings.get(number, -1)
+        return (opening,) if opening >= 0 and opening not in self.taken else ()
+
     def _is_known(self, text: str) -> bool:
         return text in self.choice.shown or any(self.choice.candidates[i].text == text for i in self.taken)
+
+
+def _openings(candidates: Sequence[Statement]) -> dict[int, int]:
+    """For sentences under a heading the first of them, and for entries with a number the first of their list, where
+    that is short: what it is all about, a writer says first."""
+    found: dict[int, int] = {}
+    first: dict[Hashable, int] = {}
+    for i, one in enumerate(candidates):
+        number = _ENTRY_NUMBER.match(one.text) if one.form is StatementForm.ITEM else None
+        if one.place < 0 or not (number or (one.lead and one.form is StatementForm.SENTENCE)):
+            continue
+        key = origin(one), one.label, one.lead, one.form
+        is_first = number[1] == "1" if number else one.opens
+        if is_first and len(one.text) <= MAX_OPENING_CHARS:
+            first[key] = i
+        elif key in first and not is_first:
+            found[i] = first[key]
+    return found
+
+
+_ENTRY_NUMBER = re.compile(r"(\d{1,2})[.)] ")
+MAX_OPENING_CHARS = 240
 
 
 def _bridges(candidates: Sequence[Statement]) -> dict[int, list[tuple[int, set[int]]]]:

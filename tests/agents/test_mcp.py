@@ -149,7 +149,7 @@ def test_dropped_lists_what_a_session_lost_when_its_client_compacted_it(
     path.write_bytes(b"".join(SESSION.read_bytes().splitlines(keepends=True)[-8:]))
     first = client.call("dropped", session="session.jsonl")
     kinds = {thing["kind"] for thing in first["things"]}
-    assert {"file", "decision"} <= kinds
+    assert {"file", "command"} <= kinds
     thing = next(thing for thing in first["things"] if thing["kind"] == "file")
     assert thing["text"] in json.dumps(client.call("expand", ids=[thing["id"]]))
     rest = client.call("dropped", session="session.jsonl", skip=3)["things"]

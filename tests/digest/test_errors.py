@@ -143,6 +143,11 @@ def test_another_task_of_the_same_program_is_no_other_way() -> None:
     assert (one.status, one.other_way) == (Status.FAILING, "")
     (one,) = errors(failed, ran("tides unlink 5 4", "done"))
     assert (one.status, one.other_way) == (Status.FIXED, "tides unlink 5 4")
+    rejected = ran("git push origin main", " ! [remote rejected] main -> main (protected branch)", is_error=True)
+    (one,) = errors(
+        rejected, ran("git branch utc && git push -u origin utc", "branch 'utc' set up to track 'origin/utc'.")
+    )
+    assert (one.status, one.other_way) == (Status.FIXED, "git branch utc && git push -u origin utc")
 
 
 def test_a_commit_of_nothing_is_no_error() -> None:

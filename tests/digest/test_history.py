@@ -925,3 +925,25 @@ def test_a_turn_is_opened_by_what_the_user_says_and_not_by_what_he_quotes() -> N
     session = conversation(asked, says("It would have landed unseen."), quoted, seen, user("now the clock, please"))
     opened = analyse(request(session)).turns
     assert opened[1].asked == "Actually, each lands by a pull request, which is reviewed first."
+
+
+@pytest.mark.parametrize(
+    ("form", "first", "second"),
+    [
+        (StatementForm.SENTENCE, "One thing is to change.", "Its cost is the harbour_clock of each store_table."),
+        (StatementForm.ITEM, "1. It is late.", "2. The harbour_clock of each store_table is read twice."),
+    ],
+)
+def test_what_stands_under_a_heading_or_a_number_is_read_with_what_opens_it(
+    form: StatementForm, first: str, second: str
+) -> None:
+    found = read(user("mend the store"), says(f"The harbour_clock of the store_table is lost. {second}"))
+    opens, other = (
+        Statement(text, 1, place, form, "To do", opens=not place) for place, text in enumerate((first, second))
+    )
+    room = 2 + sum(count(text) + 1 for text in (first, second, "To do")) + ITEM_TOKENS
+    for tokens, taken in ((room, [opens, other]), (room - 4, [])):
+        assert [
+            one for one in Choice([opens, other], (), found.worth, count).choose(tokens) if one is not opens
+        ] == taken[1:]
+    assert Choice([other], (), found.worth, count).choose(room - 4) == [other]
