@@ -269,10 +269,12 @@ def _analysed(
     )
 
 
-def _branch(request: Request) -> str:
-    """The branch that the newest of the covered records says, by which it was written; empty where none says one."""
+def _branch(request: Request) -> tuple[str, int]:
+    """The branch by which the newest of the covered records that says one was written, and that record; empty and -1
+    where none does."""
     records = request.transcript.records
-    return next(filter(None, (named_branch(records[index].value) for index in reversed(request.covered))), "")
+    named = ((named_branch(records[index].value), index) for index in reversed(request.covered))
+    return next((one for one in named if one[0]), ("", -1))
 
 
 def _modes(request: Request) -> dict[int, bool]:

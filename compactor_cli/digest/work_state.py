@@ -131,12 +131,12 @@ def work_state(
     states: Sequence[FileState],
     directory: str = "",
     before: WorkState | None = None,
-    branch_of_records: str = "",
+    branch_of_records: tuple[str, int] = ("", -1),
 ) -> WorkState:
     """The state at the end; sets each file state's ``commit`` where a commit holds its last change.
 
-    ``directory``, ``branch_of_records``: where the session works, as its records name it, which counts where git named
-    no branch. ``before``: what was known at the beginning.
+    ``directory``: where the session works; ``branch_of_records``: the branch that its records name last, and the last
+    of these: others may have switched since git named one. ``before``: what was known at the beginning.
     """
     before = before or WorkState()
     elsewhere = _elsewhere(runs, states, directory)
@@ -148,6 +148,7 @@ def work_state(
     by_others = _commit_by_others(here, commits)
     commits = list(after_rebases(commits, here))
     _throw_away(states, here, commits[-1].event if commits else -1)
+    _keep_committed(states, commits)
     merge = _conflicts(here)
     ending = {n for n in range(max(0, len(events) - 8), len(events)) if events[n].kind is EventKind.CALL}
     without_result = tuple(sorted(ending - results_of(events).keys()))
@@ -155,7 +156,9 @@ def work_state(
     # What became of changes that a commit without a result may have taken, nobody has seen.
     if any(run.event in without_result and re.search(r"\bgit commit\b", run.key) for run in here):
         uncommitted, listed = [], {}
-    branch, branch_record = _branch(here) or (branch_of_records or before.branch, -1)
+    branch, branch_record = _branch(here) or (before.branch, -1)
+    if branch_of_records[0] not in ("", branch) and branch_of_records[1] > branch_record:
+        branch, branch_record = branch_of_records
     _place(states, commits, merge, branch)
     stash = _last_stash(here)
     stashed_at = stash.event if stash else 0
@@ -447,6 +450,14 @@ def _throw_away(states: Sequence[FileState], runs: Sequence[Run], committed: int
             state.is_reverted = True
 
 
+def _keep_committed(states: Sequence[FileState], commits: Sequence[Commit]) -> None:
+    """Unmarks the files of which edits were taken back by others after a commit: that is a change like any other."""
+    for state in states:
+        is_undone = state.is_reverted and not (state.edits or state.is_created) and len(state.records) > 1
+        if is_undone and any(state.records[0] < commit.record < state.records[-1] for commit in commits):
+            state.is_reverted, state.edits = False, 1
+
+
 _RESET = pattern(r"\bgit (?:reset --hard|checkout (?:-- )?\.|restore \.)(?:\s|$)")
 
 
@@ -478,13 +489,20 @@ def _branch(runs: Sequence[Run]) -> tuple[str, int] | None:
     for run in reversed(runs):
         if not re.search(r"\b(?:git|gh)\b", run.command) or "git log" in run.key:
             continue
-        if "--show-current" in run.command and len(run.output.split()) == 1:
-            return run.output.strip(), run.result_record
+        printed = run.output.strip().split("\n") if "--show-current" in run.key else []
+        place = 0 if run.key.startswith("git branch --show-current") else -1
+        if printed and (len(printed) == 1 or _SHOWS_CURRENT.search(run.key)) and _IS_NAME.fullmatch(printed[place]):
+            return printed[place], run.result_record
         form = _MARKED_BRANCH if _MARKS_BRANCH.match(run.key) else _ON_BRANCH
         found = form.findall(run.output[:20_000])
         if found and (name := "".join(found[-1])) and name not in ("detached", "HEAD"):
             return name, run.result_record
     return None
+
+
+# At the beginning of a line, or at its end.
+_SHOWS_CURRENT = pattern(r"\Agit branch --show-current\b|\bgit branch --show-current\Z")
+_IS_NAME = pattern(r"[\w./-]+")
 
 
 def _ahead(runs: Sequence[Run], branch_record: int) -> str:

@@ -657,3 +657,30 @@ def test_what_an_editor_git_or_a_server_is_told_makes_no_check_older(path: str) 
     edit = call("Edit", "o", file_path=path, old_string="x", new_string="y"), answer("ok", "o")
     told = texts(digest(conversation(user("check it"), ran("pytest", "3 passed"), *edit), 2_000), Section.PLAN)
     assert not any("Passed before" in text for text in told)
+
+
+def test_the_branch_is_the_one_that_the_newest_record_names() -> None:
+    made = ran("git commit -am x", "[utc-times 4f1c2aa] x")
+    transcript = conversation(user("store the times in UTC"), *made, says("Done."), user("and now?"))
+    for place, branch in ((1, "utc-times"), (len(transcript.records) - 1, "main")):
+        records = [*transcript.records]
+        records[place] = replace(records[place], value={"gitBranch": branch})
+        one = digest(replace(transcript, records=tuple(records)), 2_000)
+        assert any(text.startswith(f"branch {branch}") for text in texts(one, Section.COMMANDS))
+
+
+@pytest.mark.parametrize(
+    "line", ["git branch --show-current; git status --short", "git fetch -q; git branch --show-current"]
+)
+def test_the_branch_that_git_shows_among_other_commands_is_known(line: str) -> None:
+    shown = "main\n M store.py" if line.startswith("git branch") else "From origin\nmain"
+    one = digest(conversation(user("where are we?"), STORE, ran(line, shown)), 2_000)
+    assert any(text.startswith("branch main") for text in texts(one, Section.COMMANDS))
+
+
+def test_an_edit_that_takes_back_what_a_commit_holds_is_a_change() -> None:
+    back = call("Edit", "b", file_path="store.py", old_string="b", new_string="a"), answer("ok", "b")
+    first = ran("git commit -am x", "[main 4f1c2aa] x\n 1 file changed")
+    second = ran("git add store.py && git commit -m y", "[main 5e1c2aa] y\n 1 file changed")
+    one = digest(conversation(user("try it"), STORE, first, back, second), 2_000)
+    assert texts(one, Section.FILES) == ["store.py — edited, in commit 5e1c2aa"]
