@@ -232,7 +232,8 @@ def runs(events: Sequence[Event]) -> tuple[Run, ...]:
         _run(event, number, results.get(number))
         for number, event in enumerate(events)
         if event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND
-        if command_of(event.arguments).strip() and not editor_step(event)
+        # What is no letter is a key that was pressed.
+        if any(map(str.isalnum, command_of(event.arguments))) and not editor_step(event)
     )
     # What a task runs is named once; of most outputs only the end is shown.
     echoed = {run.key: run.echoed for run in found if run.echoed}
@@ -278,10 +279,12 @@ def _ends(events: Sequence[Event]) -> dict[int, Event]:
     results, started = results_of(events), dict[str, int]()
     for number, result in tuple(results.items()):
         call = events[number]
+        is_look = call.name in ATTACHMENTS.look_tools
         if call.tool is ToolKind.COMMAND and (key := started_id(result.text)):
-            started[key] = number
+            # A look at what goes on leaves it the command that began it.
+            started[key] = started.get(key, number) if is_look else number
             del results[number]
-        elif call.name in ATTACHMENTS.look_tools and ATTACHMENTS.ended.search(result.text):
+        elif is_look and ATTACHMENTS.ended.search(result.text):
             begun = started.get(background_id(call.arguments), number)
             results[begun] = result
     return results
@@ -407,7 +410,9 @@ def _outcome(result: Event | None, look: bool, shows_errors: bool) -> tuple[Comm
 
 
 # What was stopped before its end: only what it had shown by then is known.
-_STOPPED = pattern(r"\b(?:Command (?:aborted|timed out after [\w. ]+)|Tool execution aborted)\s*\Z")
+_STOPPED = pattern(
+    r"\b(?:Command (?:aborted|timed out after [\w. ]+)|Tool execution aborted)\s*\Z|^\^C\s*\Z", re.MULTILINE
+)
 
 
 def _ran_nothing(text: str) -> bool:

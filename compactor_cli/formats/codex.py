@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats import located, openai
@@ -20,7 +21,7 @@ from compactor_cli.formats.located import LocatedPart, SessionDialect, Value, at
 from compactor_cli.formats.openai import ITEM_TYPES, is_context, is_opaque, item_parts, item_role, item_type, written
 from compactor_cli.formats.registry import SESSION, Capabilities, Insertion, InsertionPoint, objects
 from compactor_cli.model.errors import UsageError
-from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, Transcript, text_of
+from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, ToolResult, Transcript, text_of
 
 # What the client says of an item besides the item itself: a copy may lack it.
 _LABELS = frozenset({"id", "internal_chat_message_metadata_passthrough", "metadata", "phase", "status"})
@@ -31,7 +32,7 @@ class History:
 
     ``boundaries`` are the valid ``compacted`` records; ``copies[i]`` are, for the boundary ``i``, the records
     that its items repeat, or -1 for items that no record holds; ``superseded`` are the records that are neither
-    sent nor repeated.
+    sent nor repeated. ``failed`` are the ids of the calls of servers that failed: only an event says it.
     """
 
     def __init__(self, values: Sequence[Value]) -> None:
@@ -53,6 +54,14 @@ class History:
         else:
             still_sent = set(self.copies.get(last, ()))
         self.superseded = frozenset(range(last)) - still_sent
+        ended = (_payload_of(value) for value in values if value.get("type") == "event_msg")
+        ended = (event for event in ended if event.get("type") == "mcp_tool_call_end")
+        self.failed = {string(event.get("call_id")) for event in ended if _is_failure(event.get("result"))} - {""}
+
+
+def _is_failure(result: Any) -> bool:
+    """Whether what a server answered is an error: of the call, or by its own word."""
+    return isinstance(result, dict) and ("Err" in result or at(result, ("Ok", "isError")) is True)
 
 
 def _item_of(value: Value) -> Value | None:
@@ -339,7 +348,10 @@ def _message(history: History, i: int, group: str) -> Message:
     role = Role.META if item is None else item_role(item)
     if item is None or role is Role.META:
         return Message(role=Role.META, timestamp=time)
-    parts = item_parts(item)
+    parts = tuple(
+        replace(part, is_error=True) if isinstance(part, ToolResult) and part.id in history.failed else part
+        for part in item_parts(item)
+    )
     own_summary = summary_of(role, parts)
     return Message(role=role, parts=parts, group=group, timestamp=time, summary=own_summary, superseded=is_gone)
 

@@ -284,3 +284,26 @@ def test_a_look_at_tags_changes_nothing() -> None:
         *[False] * 3,
         True,
     ]
+
+
+def test_the_end_of_a_command_that_was_looked_at_several_times_is_its_own() -> None:
+    begun = call("exec_command", "b", cmd="git commit -m x"), answer("Process running with session ID 93932", "b")
+    looks = [
+        (call("write_stdin", n, session_id=93932, chars=""), answer(text, n))
+        for n, text in (
+            ("1", "Process running with session ID 93932\nOutput:\n"),
+            ("2", "Process running with session ID 93932\nOutput:\n"),
+            ("3", "Process exited with code 0\nOutput:\n[main b9f1ef0] x"),
+        )
+    ]
+    (run,) = runs(events_of(*begun, *looks))
+    assert (run.command, run.outcome, run.line) == ("git commit -m x", "ok", "[main b9f1ef0] x")
+
+
+def test_what_the_agent_stopped_by_a_key_did_not_fail_and_the_key_is_no_command() -> None:
+    begun = call("exec_command", "b", cmd="npm run dev"), answer("Process running with session ID 18489", "b")
+    key = (
+        call("write_stdin", "k", session_id=18489, chars="\x03"),
+        answer("Process exited with code 1\nOutput:\n^C", "k"),
+    )
+    assert [(run.command, run.outcome) for run in runs(events_of(*begun, *key))] == [("npm run dev", "unknown")]

@@ -362,3 +362,14 @@ def test_the_sample_is_a_rollout() -> None:
     calls = {call.id for message in transcript.messages for call in message.calls}
     assert calls == {result.id for message in transcript.messages for result in message.results}
     assert any(result.is_error for message in transcript.messages for result in message.results)
+
+
+def test_the_call_of_a_server_that_failed_is_known_by_its_event() -> None:
+    def ended(key: str, result: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "event_msg", "payload": {"type": "mcp_tool_call_end", "call_id": key, "result": result}}
+
+    values = [call("a"), output("a", "x"), ended("a", {"Ok": {"content": [], "isError": True}})]
+    values += [call("b"), output("b", "x"), ended("b", {"Err": "timed out"})]
+    values += [call("c"), output("c", "x"), ended("c", {"Ok": {"content": [], "isError": False}})]
+    results = [message.results[0] for message in made(DIALECT, stamped(values)).messages if message.results]
+    assert [result.is_error for result in results] == [True, True, False]
