@@ -430,7 +430,7 @@ class _EventReader:
                 )
 
 
-_ABOUT_REPORT = re.compile(r"^(?:agentId: \w+ \(for resuming|<usage>)", re.MULTILINE)
+_ABOUT_REPORT = re.compile(r"(?:^|(?<= ))agentId: \w+ \((?:for resuming|use SendMessage\b)|^<usage>", re.MULTILINE)
 # A command to the client and what that answered, where it runs, that it was stopped: of the client, not of the work.
 _OF_THE_CLIENT = re.compile(
     r"<(local-command-\w+|command-(?:name|message|args)|environment_(?:context|details))>.*?</\1>\s*"

@@ -147,8 +147,7 @@ def work_state(
     commits = find_commits(here, directory)
     by_others = _commit_by_others(here, commits)
     commits = list(after_rebases(commits, here))
-    _throw_away(states, here, commits[-1].event if commits else -1)
-    _keep_committed(states, commits)
+    _throw_away(states, here, commits)
     merge = _conflicts(here)
     ending = {n for n in range(max(0, len(events) - 8), len(events)) if events[n].kind is EventKind.CALL}
     without_result = tuple(sorted(ending - results_of(events).keys()))
@@ -156,9 +155,7 @@ def work_state(
     # What became of changes that a commit without a result may have taken, nobody has seen.
     if any(run.event in without_result and re.search(r"\bgit commit\b", run.key) for run in here):
         uncommitted, listed = [], {}
-    branch, branch_record = _branch(here) or (before.branch, -1)
-    if branch_of_records[0] not in ("", branch) and branch_of_records[1] > branch_record:
-        branch, branch_record = branch_of_records
+    branch, branch_record = _branch(here, branch_of_records) or (before.branch, -1)
     _place(states, commits, merge, branch)
     stash = _last_stash(here)
     stashed_at = stash.event if stash else 0
@@ -442,17 +439,14 @@ def ends_of(path: str) -> list[str]:
 _MAX_LISTED = 200
 
 
-def _throw_away(states: Sequence[FileState], runs: Sequence[Run], committed: int) -> None:
-    """Marks the files whose changes since the last commit a later `git reset --hard` or the like threw away."""
+def _throw_away(states: Sequence[FileState], runs: Sequence[Run], commits: Sequence[Commit]) -> None:
+    """Marks the files whose changes since the last commit a later `git reset --hard` or the like threw away; not those
+    of which edits were taken back by others after a commit: that is a change like any other."""
+    committed = commits[-1].event if commits else -1
     resets = [run.event for run in runs if run.outcome is CommandOutcome.OK and _RESET.search(run.command)]
     for state in states:
         if any(committed < state.changed < event for event in resets) and not state.is_created:
             state.is_reverted = True
-
-
-def _keep_committed(states: Sequence[FileState], commits: Sequence[Commit]) -> None:
-    """Unmarks the files of which edits were taken back by others after a commit: that is a change like any other."""
-    for state in states:
         is_undone = state.is_reverted and not (state.edits or state.is_created) and len(state.records) > 1
         if is_undone and any(state.records[0] < commit.record < state.records[-1] for commit in commits):
             state.is_reverted, state.edits = False, 1
@@ -484,8 +478,13 @@ _MARKED_BRANCH = pattern(r"^(?:## ([\w./-]+?)(?:\.\.\..*)?|\* ([\w./-]+).*)$", r
 _MARKS_BRANCH = pattern(r"git (?:branch|status(?: -\S+)* (?:-s?b|--branch))\b")
 
 
-def _branch(runs: Sequence[Run]) -> tuple[str, int] | None:
-    """The branch that git named last, and the record that shows it; None where it named none."""
+def _branch(runs: Sequence[Run], of_records: tuple[str, int]) -> tuple[str, int] | None:
+    """The branch that git, or a record after that, named last, and the record that shows it; None where none did."""
+    named = _named_branch(runs)
+    return of_records if of_records[0] and of_records[1] > (named[1] if named else -1) else named
+
+
+def _named_branch(runs: Sequence[Run]) -> tuple[str, int] | None:
     for run in reversed(runs):
         if not re.search(r"\b(?:git|gh)\b", run.command) or "git log" in run.key:
             continue
