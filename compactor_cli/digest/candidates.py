@@ -170,7 +170,7 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
             continue  # that it passed stands with the facts, and its newest answer with the newest run
         if not (result.is_of_written_code or events[call].tool in (ToolKind.COMMAND, ToolKind.READ)):
             continue
-        answered = (line.strip() for line in own_lines(result.text.strip()) if not is_slip(line))
+        answered = (line.strip() for line in own_lines(result.text) if line.strip() and not is_slip(line))
         lines = list(islice(answered, _MAX_ANSWER_LINES + 1))
         text = _BETWEEN_LINES.join(lines)
         is_short = len(lines) <= _MAX_ANSWER_LINES and len(text) <= _MAX_ANSWER_CHARS

@@ -185,6 +185,8 @@ class _Round:
         self.looked_left = choice.looked_tokens
         self.full: set[int] = set()
         self.taken: dict[int, None] = {}
+        # Of each label the lines that are taken, without their numbers, each with its event.
+        self.printed: dict[tuple[str, str], int] = {}
         self.is_short = False
 
     def quote_newest(self, most_tokens: int) -> None:
@@ -209,7 +211,7 @@ class _Round:
                 self.is_short = True
                 return
             bound, number = heappop(heap)
-            if bounded[number] in self.full or not self._has_room(number):
+            if bounded[number] in self.full or not self._has_room(number) or self._is_printed_again(number):
                 continue
             if not self._fits(number):
                 self.is_short = True
@@ -242,6 +244,12 @@ class _Round:
             if is_new and self.outputs[self.choice.items[number]] < MAX_OUTPUTS and self._has_room(number):
                 known.add(_without_numbers(one))
                 self._enter(number, 0)
+
+    def _is_printed_again(self, number: int) -> bool:
+        """Whether another run of the same printed a line that is taken and differs in its numbers alone."""
+        one = self.choice.candidates[number]
+        event = self.printed.get((one.label, _without_numbers(one)), one.event) if one.form in _LINES else one.event
+        return event != one.event
 
     def _has_room(self, number: int) -> bool:
         """Whether lines of what was only looked at have not taken what they may."""
@@ -298,6 +306,8 @@ class _Round:
         self.left -= cost
         self.focus_left -= cost if number in choice.focused else 0
         self.taken |= dict.fromkeys((number, *missing))
+        if candidate.form in _LINES:
+            self.printed.setdefault((candidate.label, _without_numbers(candidate)), candidate.event)
         if candidate.form in _SHOWN:
             self.looked_left -= cost if choice.is_looked[number] else 0
             self.outputs[item] += 1

@@ -352,7 +352,7 @@ def asks(words: str) -> bool:
 
 QUESTION_WORDS = "what|which|where|when|who|how|why"
 _BEGINS_TO_ASK = pattern(
-    rf"\W*(?:(?:and|but|so|also)\b\W*)?(?:{QUESTION_WORDS})"
+    rf"\W*(?:(?:and|but|so|also|ok(?:ay)?|well|hm+)\b\W*)*(?:{QUESTION_WORDS})"
     r"(?:'s\b| (?:\w+ )?(?:is|are|do|does|did|was|were|can|could|should|would|about|if)(?:n['’]t)?\b)",
     re.IGNORECASE,
 )
@@ -364,8 +364,17 @@ def is_assent(words: str) -> bool:
 
 
 def begins_with_assent(words: str) -> bool:
-    """Whether a message begins by agreeing, whatever it adds."""
-    return _ASSENT.match(words) is not None
+    """Whether a message begins by agreeing, whatever it adds that does not take that back."""
+    agrees = _ASSENT.match(words)
+    return agrees is not None and _TAKES_BACK.match(words, agrees.end()) is None
+
+
+# "okay we don't need that", "ok but not like this", "ok so what does it look like"
+_TAKES_BACK = pattern(
+    r"\W*(?:but\b|(?:so )?(?:what|how|why|where|which)\b|(?:i|we|you|it|that|this) "
+    r"(?:do(?:es)?n['’]?t|do not|can['’]?t|shouldn['’]?t|won['’]?t)\b)",
+    re.IGNORECASE,
+)
 
 
 def declines(words: str) -> bool:

@@ -162,7 +162,7 @@ _IS_PLACE = pattern(r"\s*--> \S+:\d+")
 _MAX_BRIEF_LINES, _MAX_BRIEF_CHARS = 3, 160
 # A here-document that is written into a file, with commands after it: running what was written is what counts.
 _WRITING = pattern(
-    r"\A(?:\s*(?:cd [^\s;&|]+ *(?:&&|;) *)?(?:\w+=\S+[ \t]*\n)*cat *> *\S+ *<<-? *(['\"]?)(\w+)\1[^\n]*\n"
+    r"\A(?:\s*(?:cd [^\s;&|]+ *(?:&&|;) *)?(?:\w+=\S+[ \t]*\n)*cat *>{1,2} *\S+ *<<-? *(['\"]?)(\w+)\1[^\n]*\n"
     r"(?:.*\n)*?[ \t]*\2[ \t]*\n(?=\s*\S)){1,4}"
 )
 # Lines that only say where, or how, the next ones run, and make room for them.

@@ -342,7 +342,7 @@ def _steps(command: str, directory: str) -> Iterator[tuple[str, list[str], bool]
         match segment.split():
             case ["cd", place, *_]:
                 folder = posixpath.join(folder, place.rstrip("/"))
-                folder = "" if folder == directory else folder
+                folder = "" if folder in (directory, directory.replace(" ", "_")) else folder
             case _ if found := _STEP.match(segment):
                 step = "commit" if "--continue" in found[2] else found[1]
                 yield step, [_from(folder, word) for word in found[2].split()], not found[3]

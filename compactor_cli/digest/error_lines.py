@@ -27,14 +27,15 @@ ERROR_PATTERN = pattern(
     r"|command not found|No such file or dir|[Pp]ermission denied|\bundefined: |\bcannot find |Segmentation fault"
     r"|\tfail\t|\btimed out\b|\b[1-9]\d* (?:failed|failures?|errors?|issues? found)\b|^\s*error • |错误[:\uff1a]|失败"
 )
-_NOTICE_PARTS = ("new", "available", "you ", "npm ", "notice", "deprecat", "debugger")
+_NOTICE_PARTS = ("new", "available", "you ", "npm ", "notice", "deprecat", "debugger", "(node:", "warning")
 # What a tool says of itself, and of the age of what it uses.
 _NOTICE = pattern(
     r"(?!E  |DeprecationWarning:|.*\b(?:error|success\w*|publish\w*)\b)"
     r"(?:.*\bnew(?:er)? (?:[\w.]+ ){0,3}(?:version|release)\b"
     r"|.*\bup(?:date|grade)s? (?:is |are )?available\b|.*\byou (?:are using|should consider upgrading)\b"
-    r"|npm (?:notice|warn)\b|\W*notice\b|.*\bDeprecationWarning\b|.*--trace-deprecation|Please install the new"
-    r"|Debugger attached|Waiting for the debugger)",
+    r"|\(node:\d+\) (?:\[\w+\] )?\w*Warning\b|npm (?:notice|warn)\b|\W*notice\b|.*\bDeprecationWarning\b"
+    r"|.*--trace-(?:deprecation|warnings)|To eliminate this warning|Please install the new|Debugger attached"
+    r"|Waiting for the debugger)",
     re.IGNORECASE,
 )
 

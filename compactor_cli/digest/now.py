@@ -527,8 +527,9 @@ def _stated(event: Event, announces: bool, is_quoted: bool) -> list[str]:
     pieces = [one for one in sentences(event.text) if not is_courtesy(one)]
     stated = [one for one in pieces if not (is_narration(one) or is_passing(one))]
     if is_quoted:
-        # What is announced before the last statement is no step since.
-        return pieces[pieces.index(stated[-1]) + 1 :] if announces and stated else []
+        # What is announced before the last statement is no step since, and how a check went before it neither.
+        after = pieces[pieces.index(stated[-1]) + 1 :] if announces and stated else []
+        return [one for one in after if not is_passing(one)]
     return pieces if announces else stated
 
 

@@ -220,7 +220,8 @@ _QUESTION = pattern(
 _ASKS_TO_LOOK = pattern(
     r"\W*(?:(?:ok(?:ay)?|so|now|please|first|(?:can|could|would) you(?: please)?)\b[\s,]*)*"
     r"(?:(?:take|have) a look|look (?:at|into|through)|review|explain|analy[sz]e|investigate|describe|summari[sz]e"
-    r"|compare)\b(?!.*\b(?:and|then) (?:\w+ )?(?:fix|add|change|update|implement|make|address|write|create)\b)"
+    r"|compare|(?:give|show|tell|send) me)\b"
+    r"(?!.*\b(?:and|then) (?:\w+ )?(?:fix|add|change|update|implement|make|address|write|create)\b)"
     r"[^.!?\n]*[.!?]?\s*\Z",
     re.IGNORECASE,
 )

@@ -16,6 +16,7 @@ from compactor_cli.digest.checklists import State
 from compactor_cli.digest.checks import passed_checks
 from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
 from compactor_cli.digest.commands import rerun
+from compactor_cli.digest.error_lines import is_notice
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.failures import is_open
 from compactor_cli.digest.files import is_undone
@@ -149,7 +150,7 @@ class _Sources:
         # What a check printed that passed tells no more than that it did.
         if event.call in self._passed or line in self._analysis.progress:
             return True
-        if is_result and (started_id(line) or PATH_ALONE.fullmatch(line.strip("•*-'\", "))):
+        if is_result and (is_notice(line) or started_id(line) or PATH_ALONE.fullmatch(line.strip("•*-'\", "))):
             return True  # the path of a listing alone is for the index of names
         return bool(_PREAMBLE.match(line)) or is_import(_PLACE.sub("", line) if ":" in line else line)
 

@@ -462,7 +462,7 @@ _EITHER = pattern(
     r"\bor (?:would|should|shall|do|is|are|can|could|maybe|just|leave|keep|wait|stop|skip|stick|hold|have|let)\b",
     re.IGNORECASE,
 )
-_OBJECTS = pattern(r"\W*(?:but|however|hm+)\b|但是|でも", re.IGNORECASE)
+_OBJECTS = pattern(r"\W*(?:but|however|hm+)\b|i (?:do )?(?:like|love) (?:\w+ ){1,4}but\b|但是|でも", re.IGNORECASE)
 
 
 def is_pending(record: int, analysis: Analysis) -> bool:

@@ -83,9 +83,17 @@ def _steps(line: str) -> Iterator[tuple[str | None, str]]:
     for segment in segments(line):
         words = segment.split()
         if words[0] == "cd":
-            directory = _entered(directory, words[1:])
+            directory = _entered(directory, [entered_folder(segment)] if words[1:] else [])
         else:
             yield directory, segment
+
+
+def entered_folder(segment: str) -> str:
+    """The folder that a ``cd`` names, without its quotation marks: there may be blanks in it."""
+    return (found[1] or found[2] or found[3]) if (found := _CD.match(segment)) else ""
+
+
+_CD = re.compile(r"""\s*(?:cd|pushd)\s+(?:--\s+)?(?:"([^"]*)"|'([^']*)'|(\S+))""")
 
 
 def _without_prefix(words: list[str]) -> list[str]:

@@ -15,7 +15,7 @@ from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.error_lines import conflicting_files
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
-from compactor_cli.digest.shell import GIT, is_whole, segments, unquoted
+from compactor_cli.digest.shell import GIT, entered_folder, is_whole, segments, unquoted
 from compactor_cli.digest.tools import FileAction
 from compactor_cli.formats.directories import is_absolute
 from compactor_cli.model.patterns import pattern
@@ -105,8 +105,8 @@ def _folder(command: str) -> str:
     for number, segment in enumerate(segments(command.partition("<<")[0])):
         if assigned := _ASSIGNED.fullmatch(segment):
             variables[assigned[1]] = _MADE if "mktemp" in assigned[2] else assigned[2].strip("\"'")
-        words = [_VARIABLE.sub(lambda name: variables.get(name[1], name[0]), one) for one in segment.split()]
-        match [word.strip("\"'()") for word in words if word.strip("()")]:
+        named = _VARIABLE.sub(lambda name: variables.get(name[1], name[0]), segment)
+        match [word.strip("\"'()") for word in named.split() if word.strip("()")]:
             case ["git", "-C", place, *_]:
                 return posixpath.join(folder, place)
             case ["git", "commit", *_]:
@@ -114,7 +114,7 @@ def _folder(command: str) -> str:
             case ["git" | "gh", *_]:
                 of_git = folder if of_git is None else of_git
             case ["cd" | "pushd", place, *_]:
-                folder = posixpath.join(folder, place)
+                folder = posixpath.join(folder, entered_folder(named) or place)
                 first = first if number else folder
     return first if of_git is None else of_git
 
@@ -149,8 +149,7 @@ def work_state(
     commits = list(after_rebases(commits, here))
     _throw_away(states, here, commits)
     merge = _conflicts(here)
-    ending = {n for n in range(max(0, len(events) - 8), len(events)) if events[n].kind is EventKind.CALL}
-    without_result = tuple(sorted(ending - results_of(events).keys()))
+    without_result = _without_result(events)
     uncommitted, listed = _uncommitted(states, here, commits, by_others, merge, uses_git=bool(before.uncommitted))
     # What became of changes that a commit without a result may have taken, nobody has seen.
     if any(run.event in without_result and re.search(r"\bgit commit\b", run.key) for run in here):
@@ -184,6 +183,14 @@ def work_state(
         checks=tuple(standing_checks(runs, changes, before.checks)),
         without_result=without_result,
     )
+
+
+def _without_result(events: Sequence[Event]) -> tuple[int, ...]:
+    """The positions of the calls at the end that nothing answered; none where the client records no results."""
+    calls = [number for number, event in enumerate(events) if event.kind is EventKind.CALL]
+    answered = results_of(events).keys()
+    ending = {number for number in calls if number >= len(events) - 8}
+    return tuple(sorted(ending - answered)) if answered or len(ending) == len(calls) else ()
 
 
 def _commits_elsewhere(

@@ -307,3 +307,8 @@ def test_what_the_agent_stopped_by_a_key_did_not_fail_and_the_key_is_no_command(
         answer("Process exited with code 1\nOutput:\n^C", "k"),
     )
     assert [(run.command, run.outcome) for run in runs(events_of(*begun, *key))] == [("npm run dev", "unknown")]
+
+
+def test_what_runs_after_a_text_was_added_to_a_file_is_the_command() -> None:
+    line = "cat >> style.css <<'EOF'\n.tide { color: blue }\nEOF\nnpm run build"
+    assert command_key(line) == "npm run build"

@@ -626,3 +626,8 @@ def test_what_is_written_into_the_folder_for_throwaway_files_of_windows_is_no_ou
 def test_what_git_is_to_know_no_more_is_not_deleted() -> None:
     assert shell_operations("git rm -r --cached tide.log") == ()
     assert [one[:2] for one in shell_operations("git rm tide.log")] == [(FileAction.DELETE, "tide.log")]
+
+
+def test_a_folder_with_a_blank_in_its_name_is_entered_whole() -> None:
+    line = 'cd "/data/My Drive/tides" && rm old.txt'
+    assert shell_operations(line) == ((FileAction.DELETE, "/data/My Drive/tides/old.txt", ""),)

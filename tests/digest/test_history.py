@@ -947,3 +947,18 @@ def test_what_stands_under_a_heading_or_a_number_is_read_with_what_opens_it(
             one for one in Choice([opens, other], (), found.worth, count).choose(tokens) if one is not opens
         ] == taken[1:]
     assert Choice([other], (), found.worth, count).choose(room - 4) == [other]
+
+
+def test_a_line_that_differs_in_its_numbers_alone_is_quoted_of_one_run_and_what_node_warns_of_not_at_all() -> None:
+    runs = []
+    for n in (18312, 20105, 21142):
+        warned = (
+            f"(node:{n}) [MODULE_TYPELESS_PACKAGE_JSON] Warning: Module type of file:///tide/{n}.ts is not specified"
+        )
+        runs += [
+            *ran("pnpm fix | tail -3", f"Finished in {n}ms on 183 tide_files using 8 threads.\n{warned}"),
+            says("On."),
+        ]
+    one = digest(conversation(user("fix the tide_files"), *runs), 2_500)
+    assert " ".join(texts(one, Section.HISTORY)).count("using 8 threads") == 1
+    assert "MODULE_TYPELESS" not in rendered(one.summary)

@@ -98,3 +98,11 @@ def test_agreement(words: str) -> None:
 @pytest.mark.parametrize("words", ["对了\uff0c还有一个问题", "行数不对", "不同意", "agreement pending"])
 def test_no_agreement(words: str) -> None:
     assert not begins_with_assent(words)
+
+
+@pytest.mark.parametrize(
+    "words", ["okay we dont need that", "ok but not like this", "ok so what does it look like", "sure, but"]
+)
+def test_a_yes_that_is_taken_back_at_once_is_none(words: str) -> None:
+    assert not begins_with_assent(words)
+    assert begins_with_assent("okay we need that")

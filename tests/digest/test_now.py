@@ -740,3 +740,11 @@ def test_what_the_assistant_would_do_in_the_place_of_the_user_is_not_announced()
     seen = ran("cat tides.py", "a = 1")
     (_, state) = texts(digest(conversation(user("review the tide tables"), seen, says(stated))), Section.TASK)
     assert state == f"Where it stands: {stated}"
+
+
+def test_where_no_call_has_a_result_none_is_missed() -> None:
+    calls = [call("Edit", str(n), file_path=f"{n}.py", old_string="a", new_string="b") for n in range(12)]
+    one = digest(conversation(user("change them all"), *calls), 1_500)
+    assert not any("No result seen of" in text for text in texts(one, Section.TASK))
+    answered = digest(conversation(user("change them all"), *calls[:2], answer("ok", "0"), *calls[2:]), 1_500)
+    assert any("No result seen of" in text for text in texts(answered, Section.TASK))

@@ -430,3 +430,12 @@ def test_what_followed_the_answer_to_a_tool_came_of_the_request_that_it_asked_ab
     asked = call("AskUserQuestion", "1", questions=[{"question": "Lock it?", "options": [{"label": "Lock"}]}])
     answered = answer('"Lock it?"="Lock". You can now continue', "1")
     assert wanted(asked, answered, STORE) == " → edited store.py"
+
+
+def test_who_asks_to_be_given_something_was_answered_in_words_whatever_a_later_yes_set_going() -> None:
+    link = says(
+        f"It is https://tide.example/store. {'It shows how the store is locked. ' * 6}Want me to write it down?"
+    )
+    session = conversation(user("give me the link of the store"), link, user("yes, do it"), STORE, says("Done."), NEXT)
+    found = analyse(request(session)).outcomes
+    assert (found[1].text, found[2].text) == ("replied", "edited store.py")

@@ -715,3 +715,11 @@ def test_what_the_agent_did_instead_of_something_is_settled_where_it_says_why() 
     assert decided(says("I've left both files staged rather than committing.")) == []
     kept = "I used a copy instead of the store because two gauges write to that."
     assert decided(says(kept)) == [kept]
+
+
+def test_who_likes_a_thing_and_then_objects_agrees_to_nothing() -> None:
+    asked = says("Want me to write this up as a section of the plan, with what the store has to learn?")
+    assert (
+        decided(user("plan it"), asked, user("i like this but some of the store sounds complicated"), says("I see."))
+        == []
+    )
