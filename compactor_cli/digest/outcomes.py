@@ -309,8 +309,13 @@ def _is_at_work(events: Sequence[Event], number: int) -> bool:
     if events[number].interjects or not before or before[0].kind is not EventKind.ASSISTANT:
         return events[number].interjects or (bool(before) and before[0].kind in (EventKind.CALL, EventKind.RESULT))
     last = next(reversed(sentences(before[0].text)), "")
-    says_what_is_next = last.endswith(COLONS) or (only_announces(last) and not is_courtesy(last))
+    # What is to be done once the user has looked waits for him.
+    goes_on = only_announces(last) and not (is_courtesy(last) or _ON_CONDITION.search(last))
+    says_what_is_next = last.endswith(COLONS) or goes_on
     return says_what_is_next and bool(after) and after[0].kind is not EventKind.ASSISTANT
+
+
+_ON_CONDITION = pattern(r"\b(?:if|once|when(?:ever)?|unless)\b", re.IGNORECASE)
 
 
 def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]) -> dict[int, _Work]:

@@ -439,3 +439,14 @@ def test_who_asks_to_be_given_something_was_answered_in_words_whatever_a_later_y
     session = conversation(user("give me the link of the store"), link, user("yes, do it"), STORE, says("Done."), NEXT)
     found = analyse(request(session)).outcomes
     assert (found[1].text, found[2].text) == ("replied", "edited store.py")
+
+
+def test_what_was_announced_for_after_the_users_word_is_done_for_that_word() -> None:
+    asked = (
+        user("make the tide page more festive"),
+        STORE,
+        says("It has fireworks now. Play it; if it lands, I'll commit."),
+    )
+    session = conversation(*asked, user("yeah let's push"), COMMIT, says("Pushed."), NEXT)
+    found = analyse(request(session)).outcomes
+    assert (found[1].text, found[2].text) == ("edited store.py", '4f1c2aa "Store UTC"')
