@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from itertools import dropwhile, islice, pairwise
 
 from compactor_cli.digest.checks import TEST_FILE, brief, contains, covered_since, is_of_another_package, is_test
-from compactor_cli.digest.choices import asks, is_assent
+from compactor_cli.digest.choices import asks, is_assent, last_question
 from compactor_cli.digest.commands import CommandOutcome, Run, acting_line, never_ran
 from compactor_cli.digest.commits import Commit
 from compactor_cli.digest.corrections import takes_back
@@ -130,8 +130,10 @@ def outcomes(
             found[turn] = outcome
         if following and is_next_answer:
             work.take_in(following)
-        if not is_answered:  # a yes after an answer is to the request before the question
+        if not is_answered:
             after = work if work.goes_on else None
+        elif last_question(closing):
+            after = None  # the yes is to what the answer offers, and not to the request before the question
         next_reply = work.asked
     return found
 

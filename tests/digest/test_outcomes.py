@@ -450,3 +450,11 @@ def test_what_was_announced_for_after_the_users_word_is_done_for_that_word() -> 
     session = conversation(*asked, user("yeah let's push"), COMMIT, says("Pushed."), NEXT)
     found = analyse(request(session)).outcomes
     assert (found[1].text, found[2].text) == ("edited store.py", '4f1c2aa "Store UTC"')
+
+
+def test_a_yes_to_what_an_answer_offers_is_none_to_the_request_before_the_question() -> None:
+    offer = says(f"No. {'The newer one reads the harbour first. ' * 6}Want me to take it?")
+    asked = user("is there a newer version of the clock yet?"), offer
+    session = conversation(user(ASKED), STORE, says("Stored."), *asked, user("yes"), COMMIT, says("Done."), NEXT)
+    found = analyse(request(session)).outcomes
+    assert (found[1].text, found[3].text) == ("edited store.py", '4f1c2aa "Store UTC"')
