@@ -18,7 +18,7 @@ from compactor_cli.digest.events import Event, EventKind, is_service_call, resul
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords, apart, terms
 from compactor_cli.digest.messages import ASKS_FOR, is_short
-from compactor_cli.digest.noise import is_courtesy, only_announces
+from compactor_cli.digest.noise import is_courtesy, is_narration, only_announces
 from compactor_cli.digest.statements import COLONS, ELLIPSIS, FULL_STOPS, QUESTION_MARKS, opening, records_of, sentences
 from compactor_cli.digest.tools import FileAction, is_lookup
 from compactor_cli.model.patterns import pattern
@@ -52,7 +52,8 @@ class RequestOutcome:
 
 @dataclass(slots=True, kw_only=True)
 class _Work:
-    """What was done for a request: its runs, the changes of files, and where the assistant's last message stands.
+    """What was done for a request: its runs, the changes of files, and where the assistant's first and last message
+    stand.
 
     ``filed``: what calls of services filed in a tracker, each with the record that shows it. ``is_limit``: the words
     only limit the work under way; ``is_aside``: they only ask something, or answer one of several questions, and it
@@ -69,6 +70,7 @@ class _Work:
     filed: list[tuple[str, int]] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     changes: list[FileOperation] = field(default_factory=list)
+    opening: int = -1
     closing: int = -1
 
     @property
@@ -125,7 +127,11 @@ def outcomes(
         is_refused = takes_back(reply, closing)
         outcome = _done(work, made_by, called, words, is_refused=is_refused, is_newest=not next_reply)
         if outcome is None and work.ends_in_words and not is_refused and _ends_with(events, work.closing):
-            outcome = _replied(work.asked, closing, events[work.closing].record, words)
+            opening_words = events[work.opening].text
+            # A question is answered at once, whatever was done after that.
+            is_at_once = asks(work.asked) and _answers_at_once(opening_words)
+            reply_text, at = (opening_words, work.opening) if is_at_once else (closing, work.closing)
+            outcome = _replied(work.asked, reply_text, events[at].record, words)
         if outcome:
             found[turn] = outcome
         if following and is_next_answer:
@@ -254,6 +260,12 @@ def _replied(asked: str, closing: str, record: int, words: FixedWords) -> Reques
     return RequestOutcome(text=f"{words.replied}{shown}", records=records_of([record]), is_made=False)
 
 
+def _answers_at_once(text: str) -> bool:
+    """Whether a message that may only announce a look begins by saying something of the matter."""
+    first = next(iter(sentences(text)), "")
+    return _states(first) and not (is_narration(first) or only_announces(first))
+
+
 def _states(sentence: str) -> bool:
     """Whether a sentence at the start of a reply says something of the matter."""
     is_whole = len(sentence.split()) >= _MIN_ANSWER_WORDS and sentence.endswith(_STOPS)
@@ -338,6 +350,7 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
             work.is_added = is_added and not work.is_next
             work.asked = "\n".join(filter(None, (work.asked, event.text)))
         elif event.kind is EventKind.ASSISTANT:
+            work.opening = number if work.opening < 0 else work.opening
             work.closing = number
     for number, result in results_of(events).items():
         call = events[number]

@@ -458,3 +458,16 @@ def test_a_yes_to_what_an_answer_offers_is_none_to_the_request_before_the_questi
     session = conversation(user(ASKED), STORE, says("Stored."), *asked, user("yes"), COMMIT, says("Done."), NEXT)
     found = analyse(request(session)).outcomes
     assert (found[1].text, found[3].text) == ("edited store.py", '4f1c2aa "Store UTC"')
+
+
+def test_a_question_that_is_answered_at_once_has_that_answer_whatever_is_said_later() -> None:
+    why = says("No good reason for that, it was a mistake in the order. I ask the server now.")
+    later = says(f"The server turns it down as well, as it has no such clock. {'It is asked each hour. ' * 8}")
+    session = conversation(user("why do you build it with the old clock?"), why, *ran("curl tide", "404"), later, NEXT)
+    shown = analyse(request(session)).outcomes[1].text
+    assert shown == "replied: No good reason for that, it was a mistake in the order."
+    looked = says("Let me look at the clock of the sluice first.")
+    session = conversation(
+        user("why do you build it with the old clock?"), looked, *ran("curl tide", "404"), later, NEXT
+    )
+    assert analyse(request(session)).outcomes[1].text.startswith("replied: The server turns it down")
