@@ -10,6 +10,7 @@ from contextlib import suppress
 from compactor_cli.formats.client_signs import (
     ABOUT_EDIT,
     AROUND_SPOKEN,
+    ASKS_FOR_TEXT,
     COMMAND_REPORT,
     CONTINUED,
     FILE_FRAME,
@@ -185,7 +186,7 @@ def summary_words(text: str) -> str:
     if text.lstrip().startswith(CONTINUED):
         text = text.lstrip().partition("\n")[2]
     _, mark, body = text.partition("\nSummary:\n")
-    return (body if mark and body.strip() else text).strip()
+    return ASKS_FOR_TEXT.sub("", body if mark and body.strip() else text).strip()
 
 
 def without_removed(text: str) -> str:

@@ -350,7 +350,7 @@ def _looks(words: list[str]) -> bool:
     if not words or words[0].startswith("#") or words[0] in ("for", "done", "fi", "read", "[", "[["):
         return True
     if words[0] == "git":
-        return not _LOOKING_GIT.isdisjoint(_OF_GIT.sub("", " ".join(words)).split()[:1])
+        return "--dry-run" in words or not _LOOKING_GIT.isdisjoint(_OF_GIT.sub("", " ".join(words)).split()[:1])
     if _SHOWS.match(" ".join(words)):
         return not may_change_world(" ".join(words))
     return words[0].lower() in _LOOKING and not (words[0] == "sed" and any(word.startswith("-i") for word in words))

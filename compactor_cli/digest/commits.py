@@ -207,7 +207,7 @@ def after_rebases(commits: Iterable[Commit], runs: Iterable[Run]) -> Iterator[Co
     commits = list(commits)
     rebased_at = pushed_at = -1
     for run in runs:
-        if "git push" in run.key and run.outcome is CommandOutcome.OK:
+        if PUSHES.search(run.key) and run.outcome is CommandOutcome.OK:
             if (pushed := PUSHED.search(run.output)) and pushed_at < rebased_at:
                 newest = [one for one in commits if one.event < run.event][-1:]
                 renamed.append((rebased_at, {one.subject: pushed["hash"] for one in newest}))
@@ -232,6 +232,7 @@ def after_rebases(commits: Iterable[Commit], runs: Iterable[Run]) -> Iterator[Co
 
 
 _REBASED = pattern(r"^Successfully rebased and updated ", re.MULTILINE)
+PUSHES = pattern(r"\bgit push\b(?!.*--dry-run)")
 # What a push says that it did: the commit that a branch is at since, and the branch.
 PUSHED = pattern(r"^ +[+ ]?[0-9a-f]{7,40}\.{2,3}(?P<hash>[0-9a-f]{7,40}) +\S+ -> (?P<branch>\S+)", re.MULTILINE)
 _REBASE = pattern(r"\bgit (?:rebase\b|pull\b.* (?:-r|--rebase)\b)")

@@ -359,9 +359,14 @@ _REPORTED_LIST = pattern(
 _ENTRY = pattern(rf"^[ \t]*(?:[-*+]|\d+\.)?[ \t]*{_NAMED}", re.MULTILINE)
 
 
+# A member of something in code, as `w.Write`: no ending of a file has a capital and a small letter.
+_IS_MEMBER = re.compile(r"\w+\.[A-Z]\w*[a-z]\w*")
+
+
 def reported_files(report: str, *, with_lists: bool) -> dict[str, bool]:
     """The files that somebody reports to have written, each with whether it is new; those of lists only where asked."""
-    files = {found["path"]: _is_anew(found["done"]) for found in _REPORTED.finditer(report)}
+    named = (found for found in _REPORTED.finditer(report) if not _IS_MEMBER.fullmatch(found["path"]))
+    files = {found["path"]: _is_anew(found["done"]) for found in named}
     for found in _REPORTED_LIST.finditer(report) if with_lists else ():
         for entry in _ENTRY.finditer(found["list"]):
             files[entry["path"]] = _is_anew(found["done"])

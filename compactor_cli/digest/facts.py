@@ -20,7 +20,7 @@ from compactor_cli.digest.commands import (
     never_ran,
     sent_words,
 )
-from compactor_cli.digest.commits import PUSHED
+from compactor_cli.digest.commits import PUSHED, PUSHES
 from compactor_cli.digest.failures import OF_ONE_USE, fails_later, is_shown
 from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords
@@ -64,12 +64,12 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         made = committed.get(run.event)
         return made is None or (made not in run.line and COMMIT_LINE.match(run.line) is not None)
 
-    pushes = (run for run in sorted(analysis.runs, key=lambda run: run.event) if _PUSHES.search(run.key))
+    pushes = (run for run in sorted(analysis.runs, key=lambda run: run.event) if PUSHES.search(run.key))
     pushed = {_destination(run): run.event for run in pushes}
     shown_runs = [
         (run, times)
         for run, times in ranked
-        if not (_PUSHES.search(run.key) and pushed.get(_destination(run), -1) > run.event)
+        if not (PUSHES.search(run.key) and pushed.get(_destination(run), -1) > run.event)
         if not (is_gone(run) or never_ran(run) or _PRINTS_CODES.search(run.command) or _ends_quietly(run))
         if not (_is_deleted_branch(run, analysis.runs) or _is_of_removed(run, removed))
         if run.changes_world or is_test(run.command) or not _is_past(run, shown_last)
@@ -231,7 +231,6 @@ def _is_past(run: Run, shown_last: Mapping[str, int]) -> bool:
 
 
 # What a later push of the same adds to.
-_PUSHES = pattern(r"\bgit push\b")
 # Numbers without their meaning.
 _PRINTS_CODES = pattern(r"\becho [\"']?\w+=\$\?")
 # Of a try, that it ended.

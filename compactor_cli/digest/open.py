@@ -298,7 +298,7 @@ def _unfinished(analysis: Analysis, paths: int) -> Iterator[Item]:
             f"{path} (`{opening(line, _MAX_LINE_CHARS)}`)" for path, (line, _) in debugging.items()
         )
         lines.append((words.debugging, named, [record for _, record in debugging.values()]))
-    if work.unpushed:
+    if work.unpushed and not _is_push_forbidden(analysis):
         more = [ELLIPSIS] if len(work.unpushed) > _MAX_STALE else []
         newest = (f'{commit.hash} "{commit.subject}"'.strip() for commit in work.unpushed[-_MAX_STALE:])
         lines.append((words.unpushed, words.comma.join((*more, *newest)), (work.unpushed[-1].record,)))
@@ -335,6 +335,20 @@ def _by_origin(analysis: Analysis) -> dict[str, dict[str, str]]:
         origin = words.found_changed if path in work.found_changed else is_here
         found[origin][path] = f"{path}{moved.get(path, '')}{new.get(path, '')}"
     return found
+
+
+def _is_push_forbidden(analysis: Analysis) -> bool:
+    """Whether the user, or a skill that he called, says that nothing is to be pushed."""
+    rules = (one.text for one in analysis.events if one.kind is EventKind.USER or (one.of_client and one.call < 0))
+    return any(map(_FORBIDS_PUSH.search, rules))
+
+
+# To push by force, or to the main branch, may be forbidden where a push is wanted.
+_FORBIDS_PUSH = pattern(
+    r"\b(?:do not|don['’]?t|never|without) (?:commit(?:ting)? (?:or|and) )?push(?:ing)?\b"
+    r"(?! (?:\w+ )?(?:to (?:main|master|`)|with|until|before|if|unless)\b| ?-| force| directly)",
+    re.IGNORECASE,
+)
 
 
 def _runs_it(key: str) -> Callable[[str], bool]:

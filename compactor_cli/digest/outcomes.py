@@ -461,7 +461,9 @@ def _shown(work: _Work, called: Mapping[str, str], words: FixedWords, *, is_newe
         new = {one.path for one in work.changes if one.action is FileAction.CREATE and not one.is_rewrite}
         shown = paths[:most]
         made = [(words.created, [path for path in shown if path in new])]
-        gone = {one.path for one in work.changes if one.action is FileAction.DELETE}
+        # What was deleted to be written anew is there.
+        last = {one.path: one.action for one in work.changes}
+        gone = {path for path, action in last.items() if action is FileAction.DELETE}
         kept = [path for path in shown if not (path in new or path in gone)]
         made.append((words.edited if edited else words.moved_away, kept))
         made.append((words.deleted, [path for path in shown if path in gone]))

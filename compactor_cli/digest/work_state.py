@@ -10,7 +10,7 @@ from itertools import islice
 
 from compactor_cli.digest.checks import OF_TESTS, covered_since, is_test, standing_checks
 from compactor_cli.digest.commands import CONCLUDES, PUTS_AWAY, STASHES, CommandOutcome, Run
-from compactor_cli.digest.commits import Commit, after_rebases, earlier_hashes, find_commits, held_by
+from compactor_cli.digest.commits import PUSHES, Commit, after_rebases, earlier_hashes, find_commits, held_by
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.error_lines import conflicting_files
 from compactor_cli.digest.events import Event, EventKind, results_of
@@ -584,7 +584,7 @@ def _unpushed(commits: Sequence[Commit], runs: Sequence[Run], before: WorkState)
 
 def _pushes(runs: Sequence[Run]) -> Iterator[int]:
     """Where pushes stand that went well, by their outcome, or in a longer line by what git says of them."""
-    pushing = (run for run in runs if re.search(r"\bgit push\b", run.key) and run.outcome is not CommandOutcome.FAILED)
+    pushing = (run for run in runs if PUSHES.search(run.key) and run.outcome is not CommandOutcome.FAILED)
     return (run.event for run in pushing if run.outcome is CommandOutcome.OK or _PUSHED.search(run.output))
 
 

@@ -171,6 +171,7 @@ def test_a_loop_that_only_shows_is_a_look() -> None:
         True
     ] * 2
     assert [run.is_look for run in runs(events_of(ran("echo 8c0 | git cat-file --batch-check", "")))] == [True]
+    assert [run.is_look for run in runs(events_of(ran("git push --dry-run", ""), ran("git push", "")))] == [True, False]
     assert [run.is_look for run in runs(events_of(ran("sed -i s/a/b/ a.txt", "")))] == [False]
     by_kind = "case \"$f\" in\n a) sign='--' ;;\n *) sign='#' ;;\n esac\n git diff $f | grep -v $sign"
     assert [run.is_look for run in runs(events_of(ran(f"for f in a b; do\n {by_kind}\ndone", "")))] == [True]

@@ -293,6 +293,12 @@ def test_a_file_that_was_deleted_again_is_nothing_that_came_of_a_request() -> No
     assert wanted(STORE, ran("rm old.py", "")) == " → edited store.py, deleted old.py"
 
 
+def test_a_file_that_one_patch_deletes_and_adds_again_is_there() -> None:
+    patch = "*** Begin Patch\n*** Delete File: old.py\n*** Add File: old.py\n+x = 1\n*** End Patch"
+    made = call("apply_patch", "p", input=patch), answer("Success", "p")
+    assert wanted(STORE, made) == " → edited old.py, store.py"
+
+
 def test_a_request_for_a_look_is_answered_by_the_reply_and_not_by_what_a_yes_to_its_offer_set_going() -> None:
     told = says(f"The comments are of the clock. {'It reads the tide too late. ' * 7}Want me to fix it?")
     edit = call("Edit", "e", file_path="src/clock.py", old_string="a", new_string="b"), answer("ok", "e")

@@ -176,6 +176,12 @@ def test_a_path_that_a_subagent_gives_from_its_own_folder_is_that_of_the_work_tr
     assert [one.path for one in file_operations(events_of(known, task))] == ["app/src/moon.py", "app/src/tide.py"]
 
 
+def test_a_member_of_something_in_code_is_no_file_that_a_subagent_reports() -> None:
+    report = "I modified `w.Write` to flush.\nI updated `clock.go`."
+    task = (call("Task", "t", description="Do it", prompt="Do it."), answer(report, "t"))
+    assert [one.path for one in file_operations(events_of(task))] == ["clock.go"]
+
+
 def test_the_files_that_a_reviewer_lists_were_changed_by_somebody_else() -> None:
     assert [path for path, _ in reported("Review the zones")] == ["docs/clock.md", "src/clock.py"]
 

@@ -236,3 +236,11 @@ def test_the_reason_of_a_stop_is_carried_as_the_users_words_with_what_was_stoppe
     first = (user("empty the store"), call("Bash", "x1", command="rm -r store"), stop, says("I copy it first."))
     users = texts(after(first, user("go on with the copy of the store"), says("ok"), state=state), Section.USER)
     assert "never touch the live store of the harbours, copy it first (Stopped by the user: `rm -r store`)" in users
+
+
+def test_how_a_client_asks_for_its_summary_is_nothing_of_the_user() -> None:
+    asked = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."
+    earlier = f'1. Primary Request:\n   - "Fix the tide clock"\n   - "{asked}"\n2. Files: src/tide.py'
+    stated = rendered(digest(conversation(summary(earlier, "claude"), *GOES_ON), 1_500).summary)
+    assert "Fix the tide clock" in stated
+    assert "TEXT ONLY" not in stated

@@ -243,6 +243,24 @@ def test_a_commit_after_the_newest_push_is_not_pushed() -> None:
     in_line = ran(line, "To https://git.example/a.git\n   4f1c2aa..7e00b6e  main -> main\n## main...origin/main")
     assert not any("pushed" in text for text in is_open(STORE, COMMIT, pushed, CLOCK, again, in_line))
     assert is_open(STORE, COMMIT, pushed, CLOCK, again, pushed) == []
+    tried = ran("git push --dry-run", "To git.example:a/b.git\n   4f1c2aa..7e00b6e  utc-times -> utc-times")
+    assert is_open(STORE, COMMIT, pushed, CLOCK, again, tried) == ['Not pushed since: 7e00b6e "Mend it"']
+
+
+@pytest.mark.parametrize(
+    ("order", "is_stated"),
+    [
+        ("Commit each step, and do not push.", False),
+        ("Never commit or push without my word.", False),
+        ("Do not push to main.", True),
+        ("Never push --force.", True),
+    ],
+)
+def test_what_is_not_to_be_pushed_is_not_open(order: str, is_stated: bool) -> None:
+    pushed = ran("git push", "To git.example:a/b.git\n   1a2b3c4..4f1c2aa  utc-times -> utc-times")
+    again = ran("git commit -am 'Mend it'", "[utc-times 7e00b6e] Mend it\n 1 file changed")
+    one = digest(conversation(user(f"mend it. {order}"), STORE, COMMIT, pushed, CLOCK, again))
+    assert ('Not pushed since: 7e00b6e "Mend it"' in texts(one, Section.PLAN)) is is_stated
     assert is_open(STORE, COMMIT) == []
 
 
