@@ -38,6 +38,7 @@ from compactor_cli.formats.contents import dump, dumped, parse, role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, anthropic_content, merged
 from compactor_cli.formats.located import RecordDialect, Value, at, content_parts, derived_uuid, derived_uuids, usage_of
 from compactor_cli.formats.registry import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
+from compactor_cli.model.errors import UsageError
 from compactor_cli.model.transcript import Message, Record, Role, Transcript
 
 _COPIED = ("isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "agentId")
@@ -71,13 +72,16 @@ class _ClaudeSite(located.LinkedSite):
 
     def record(self, item: Insertion, own: str, parent: str) -> dict[str, Any]:
         """A user or assistant record."""
-        if item.role is not Role.ASSISTANT or item.is_summary:
-            message: dict[str, Any] = {"role": "user", "content": item.text}
-            marks = _SUMMARY_MARKS if item.is_summary else {}
-            return self._linked(own, parent or None, {"type": "user", "message": message, **marks})
-        message = {**_answer(own), "role": "assistant", "model": "<synthetic>"}
-        message |= {"content": [{"type": "text", "text": item.text}], "stop_reason": "end_turn", "stop_sequence": None}
-        return self._linked(own, parent or None, {"type": "assistant", "message": message})
+        return self._linked(own, parent or None, _body(item, own))
+
+    def unlinked(self, item: Insertion, own: str) -> dict[str, Any]:
+        """A record like those around it, of a file whose records name no parents; with a uuid where they have one.
+
+        A parent of its own would make a tree of the file, in which it is no one's parent.
+        """
+        near = next((self.tree.values[i] for i in (*self.cut.near, *self.removed) if i in self.tree.is_main), {})
+        envelope = {key: near[key] for key in _COPIED if key in near} | _body(item, own)
+        return envelope | ({"uuid": own} if "uuid" in near else {}) | {"timestamp": self.timestamp}
 
     def bridge(self, own: str, parent: str) -> dict[str, Any]:
         """A record that is not sent, in the place of a removed one."""
@@ -121,6 +125,16 @@ class _ClaudeSite(located.LinkedSite):
 
 
 _SUMMARY_MARKS = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
+
+
+def _body(item: Insertion, own: str) -> dict[str, Any]:
+    """What an insertion says, without its place in the tree."""
+    if item.role is not Role.ASSISTANT or item.is_summary:
+        message: dict[str, Any] = {"role": "user", "content": item.text}
+        return {"type": "user", "message": message, **(_SUMMARY_MARKS if item.is_summary else {})}
+    message = {**_answer(own), "role": "assistant", "model": "<synthetic>"}
+    message |= {"content": [{"type": "text", "text": item.text}], "stop_reason": "end_turn", "stop_sequence": None}
+    return {"type": "assistant", "message": message}
 
 
 def _answer(own_id: str) -> dict[str, Any]:
@@ -201,10 +215,12 @@ class ClaudeCode(RecordDialect):
         return next((name for name in names if name and not name.startswith("<")), "")
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """The summary in the chain between head and tail."""
+        """The summary in the chain between head and tail; where records name no parents, a record like them."""
         if not insertions:
             return ()
         site = _ClaudeSite(transcript, cut)
+        if not site.tree.has_links:
+            return dumped(transcript, map(site.unlinked, insertions, derived_uuids(transcript, insertions)))
         ids = derived_uuids(transcript, insertions)
         ids[-1] = site.taken or ids[-1]
         needs_boundary = not site.head or (site.has_tail and not site.taken)
@@ -222,9 +238,13 @@ class ClaudeCode(RecordDialect):
     ) -> tuple[bytes, ...]:
         """A boundary that names the tail, and the summary; the client does not go by the tail's counters then.
 
-        Their times follow the newest record's, since clients take the newest record for the end of the chain.
+        Their times follow the newest record's, since clients take the newest record for the end of the chain. Raises
+        UsageError where no record can be named, because none says where it is in the tree.
         """
         site = _ClaudeSite(transcript, cut)
+        if not site.tree.has_links:
+            what = "nothing can be appended: the records of this session name no parents"
+            raise UsageError(what, next_step="use -i: the archive keeps the original")
         ids = derived_uuids(transcript, insertions)
         root = derived_uuid(transcript.sha256, "boundary")
         site.removed = list(range(len(site.tree.values)))

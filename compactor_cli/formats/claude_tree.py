@@ -60,14 +60,19 @@ class Tree(ParentTree):
             run = tuple(self.ancestors(at))
             seen |= dict.fromkeys(run)
             value, before = self.values[run[-1]], bisect_left(self.main, run[-1]) - 1
-            # A root says that it has no parent.
-            is_known = "parentUuid" in value or is_of_conversation(value) or is_boundary(value)
+            # A root says that it has no parent; what has no uuid either is known by its line alone.
+            is_known = "parentUuid" in value or (is_of_conversation(value) and "uuid" in value) or is_boundary(value)
             if before < 0 or (is_known and not value.get("parentUuid")):
                 break
             at = self.main[before]
             if string(self.values[at].get("timestamp")) > string(value.get("timestamp")):
                 break
         return tuple(seen)
+
+    @cached_property
+    def has_links(self) -> bool:
+        """Whether any message says what its parent is, or that it has none. Without, the order of the lines is all."""
+        return any("parentUuid" in self.values[i] for i in self.main)
 
     @cached_property
     def is_linked(self) -> bool:

@@ -16,6 +16,7 @@ from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.harness import user_text
 from compactor_cli.formats.registry import Insertion, InsertionPoint
 from compactor_cli.group.exchanges import is_user_words
+from compactor_cli.model.errors import UsageError
 from compactor_cli.model.transcript import Media, Role, Text, Thinking, Transcript
 from compactor_cli.read.jsonl import read_records
 
@@ -641,3 +642,42 @@ def test_a_prompt_that_waited_since_before_the_last_answer_is_known_to_have_wait
     later = [*chain(1), queue("enqueue", "the docs too"), queue("dequeue"), user("u9", "r3", "the docs too")]
     assert [message.was_waiting for message in made(DIALECT, ahead).messages][-1] is True
     assert not any(message.was_waiting for message in made(DIALECT, later).messages)
+
+
+def unlinked(turns: int, keys: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Records without a tree, as shared sessions and wrappers have them, with these keys of their envelope."""
+    return [
+        {key: value[key] for key in ("type", "message", "timestamp", *keys)}
+        for number in range(turns)
+        for value in (
+            user(f"u{number}", None, f"ask {number}"),
+            answer(f"a{number}", None, text(f"said {number}"), "m"),
+        )
+    ]
+
+
+@pytest.mark.parametrize("keys", [(), ("uuid",), ("sessionId", "uuid")])
+@pytest.mark.parametrize(("head", "tail"), [(0, 0), (0, 1), (0, 2), (0, 4), (1, 0), (1, 1), (2, 1), (2, 4)])
+def test_a_summary_among_records_without_parents_is_read_back_with_all_that_stays(
+    head: int, tail: int, keys: tuple[str, ...]
+) -> None:
+    transcript = made(DIALECT, unlinked(6, keys))
+    words = [word for message in transcript.messages for word in [message.text]]
+    after = compacted(DIALECT, transcript, head, 12 - tail)
+    assert shown(after) == [*words[:head], SUMMARY.text, *words[12 - tail :]]
+    assert [message.summary is not None for message in after.messages].count(True) == 1
+    assert not any("parentUuid" in record.value for record in after.records)
+    again = compacted(DIALECT, after, head, len(after.records) - max(tail - 1, 0), (SUMMARY, ACKNOWLEDGEMENT))
+    assert shown(again) == [*words[:head], SUMMARY.text, ACKNOWLEDGEMENT.text, *words[12 - max(tail - 1, 0) :]]
+
+
+def test_what_was_written_into_records_without_parents_before_is_still_read() -> None:
+    marks = {"uuid": "s", "parentUuid": "u0", "isCompactSummary": True}
+    earlier = {**user("s", None, "Summary:\nearlier work"), **marks}
+    assert shown(made(DIALECT, [earlier, unlinked(1)[1]])) == ["Summary:\nearlier work", "said 0"]
+
+
+def test_nothing_is_appended_to_records_without_parents() -> None:
+    transcript = made(DIALECT, unlinked(6))
+    with pytest.raises(UsageError, match="name no parents"):
+        DIALECT.append(transcript, InsertionPoint(before=(), after=(10, 11)), (SUMMARY,), 100)
