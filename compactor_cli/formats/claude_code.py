@@ -1,7 +1,7 @@
 """Claude Code: its sessions (``~/.claude/projects/<project>/<session>.jsonl``) and its stream-json output.
 
 One message of the API is several records that share ``message.id``. What a client sends of a session follows from a
-tree (`claude_tree`). Also read are the same records with a bare envelope, and ``{"loglines": [...]}``.
+tree (`claude_tree`). Also read are the same records with a bare envelope, in an array, and ``{"loglines": [...]}``.
 
 Clients follow ``parentUuid`` from the newest record to a root. Kept records keep their bytes, so the tail
 cannot be linked to the summary; instead the last record written takes over the uuid of the removed record
@@ -178,7 +178,10 @@ class ClaudeCode(RecordDialect):
     unread_keys = frozenset({"toolUseResult", "data", "snapshot"})
 
     def array_path(self, value: Any) -> JsonPath | None:
-        """``loglines`` of a session that was shared from the web client."""
+        """``loglines`` of a session that was shared from the web client, or a whole session as one array of records."""
+        if isinstance(value, list):
+            scores = [self.score(item) for item in value[:2]]
+            return () if 3 in scores or (scores and min(scores) == 2) else None
         return ("loglines",) if isinstance(value, dict) and isinstance(value.get("loglines"), list) else None
 
     def record_score(self, value: Any) -> int:

@@ -282,7 +282,7 @@ _OWN = "history trajectory turns dialog dialogue chat chat_history message_histo
 _DIALECTS = {
     name: (module, frozenset(keys.split()))
     for name, module, keys in (
-        ("claude-code", "claude_code:CLAUDE_CODE", "type loglines"),
+        ("claude-code", "claude_code:CLAUDE_CODE", "type loglines []"),
         ("codex", "codex", "type timestamp record_type"),
         ("pi", "summary_first:PI", "type"),
         ("gemini-cli", "gemini:GEMINI_CLI", "id sessionId $set $rewindTo"),

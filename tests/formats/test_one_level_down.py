@@ -93,3 +93,30 @@ def test_a_conversation_one_level_down_is_compacted_where_it_stands(
         value, short = value[key], short[key]
     assert len(short[path[-1]]) < len(value[path[-1]])
     assert {k: v for k, v in short.items() if k != path[-1]} == {k: v for k, v in value.items() if k != path[-1]}
+
+
+def session(*keys: str) -> list[dict[str, Any]]:
+    """Records of Claude Code with these keys of their envelope; bookkeeping before the first."""
+    kinds = ("user", "assistant")
+    records = [
+        {
+            **{"uuid": f"u{i}", "parentUuid": f"u{i - 1}" if i else None, "sessionId": "S", "isSidechain": False},
+            **{"type": kinds[i % 2], "timestamp": f"2026-01-01T00:00:{i:02d}.000Z"},
+            "message": {"role": kinds[i % 2], "content": f"{i} {LONG}"},
+        }
+        for i in range(12)
+    ]
+    wanted = {"type", "timestamp", "message", *keys}
+    first = [{"type": "file-history-snapshot", "snapshot": {}, "messageId": "u0"}] if keys else []
+    return [*first, *({key: value[key] for key in value if key in wanted} for value in records)]
+
+
+@pytest.mark.parametrize("keys", [(), ("uuid", "parentUuid", "sessionId", "isSidechain")], ids=["bare", "linked"])
+def test_a_session_of_claude_code_in_one_array_is_compacted_there(keys: tuple[str, ...]) -> None:
+    for value in (session(*keys), {"loglines": session(*keys)}):
+        again = round_trip(value, "claude-code", indent=2)
+        short = value_of(again)
+        assert type(short) is type(value)
+        spoken = [message for message in again.messages if message.text]
+        assert 2 <= len(spoken) < 12
+        assert not any(message.superseded for message in spoken)
