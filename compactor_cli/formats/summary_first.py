@@ -210,8 +210,8 @@ class Pi(SessionDialect):
         return 3 if string(kind) in {*_SIDE_TYPES, *_SUMMARIES, "custom_message"} and "timestamp" in value else 0
 
     def starts(self, value: Any) -> bool:
-        """The header: ``{"type": "session", "id": …, "cwd": …}``."""
-        return isinstance(value, dict) and value.get("type") == "session" and "id" in value
+        """The header: ``{"type": "session", "id": …, "timestamp": …}``. Other clients' has no time of this name."""
+        return isinstance(value, dict) and value.get("type") == "session" and "id" in value and "timestamp" in value
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what is off the path or before the first kept entry is ``superseded``."""

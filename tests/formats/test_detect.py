@@ -389,3 +389,10 @@ def test_no_real_file_of_an_unknown_format_is_taken_for_chat(corpus: Path) -> No
 def test_a_conversation_that_is_the_text_of_a_key_is_pointed_out_with_the_command_for_it() -> None:
     with pytest.raises(UnknownShape, match="chat holds one as JSON text: use compactor batch --column chat"):
         open_values({"id": "[1]", "note": "[not JSON", "chat": json.dumps(CHAT)})
+
+
+def test_a_session_of_another_client_is_not_taken_for_pis_by_its_first_word() -> None:
+    header = {"type": "session", "version": 0, "id": "s", "createdAt": 1786728845574, "cwd": "/w"}
+    event = {"type": "turn/start", "seq": 1, "time": 1786728846574, "data": {"turn": 1}}
+    with pytest.raises(UnknownShape):
+        open_values(header, event, event)
