@@ -298,7 +298,11 @@ _DIALECTS = {
         ("opencode", "summary_first:OPENCODE", "info messages []"),
         ("openhands", "openhands_events:OPENHANDS", "action observation history trajectory events []"),
         ("openhands-v1", "openhands_events:OPENHANDS_V1", "kind history events []"),
-        ("swe-agent", "trajectories:SWE_AGENT", "trajectory thought action message_type is_demo agent tool_call_ids"),
+        (
+            "swe-agent",
+            "trajectories:SWE_AGENT",
+            "trajectory history thought action message_type is_demo agent tool_call_ids",
+        ),
         ("mini-swe", "trajectories:MINI_SWE", "extra trajectory_format info"),
         ("inspect", "frameworks:INSPECT", "epoch samples source function"),
         (

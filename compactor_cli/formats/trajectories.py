@@ -92,12 +92,14 @@ class SweAgent(RecordDialect):
     row_models = chat.ROW_MODELS
 
     def array_path(self, value: Any) -> JsonPath | None:
-        """``history``, or ``trajectory`` where there is no history."""
-        if not isinstance(value, dict) or not isinstance(value.get("trajectory"), list):
+        """``history``, which demonstrations hold alone, or ``trajectory`` where there is no history."""
+        if not isinstance(value, dict):
             return None
+        steps = value.get("trajectory")
         if chat.array_at(value, (("history",),)) and value["history"]:
-            return ("history",)
-        return ("trajectory",) if value["trajectory"] and _is_swe_step(value["trajectory"][0]) else None
+            is_own = isinstance(steps, list) or any(map(_is_swe_message, value["history"][:_LOOKED_AT]))
+            return ("history",) if is_own else None
+        return ("trajectory",) if isinstance(steps, list) and steps and _is_swe_step(steps[0]) else None
 
     def score(self, value: Any) -> int:
         """3 for a document, a step, and a message with thought and action; 2 for other marks."""
@@ -179,6 +181,14 @@ _MAX_SUBMITTED = 10
 
 def _is_swe_step(value: Any) -> bool:
     return isinstance(value, dict) and "role" not in value and {"action", "observation"} <= value.keys()
+
+
+# This many messages of a history without steps are looked at for an action.
+_LOOKED_AT = 10
+
+
+def _is_swe_message(value: Any) -> bool:
+    return isinstance(value, dict) and {"role", "thought", "action", "agent"} <= value.keys()
 
 
 def _in_turn(records: Sequence[Record], read: Callable[[Any, bool], Message]) -> tuple[Message, ...]:

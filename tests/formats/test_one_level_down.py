@@ -100,8 +100,12 @@ def session(*keys: str) -> list[dict[str, Any]]:
     kinds = ("user", "assistant")
     records = [
         {
-            **{"uuid": f"u{i}", "parentUuid": f"u{i - 1}" if i else None, "sessionId": "S", "isSidechain": False},
-            **{"type": kinds[i % 2], "timestamp": f"2026-01-01T00:00:{i:02d}.000Z"},
+            "uuid": f"u{i}",
+            "parentUuid": f"u{i - 1}" if i else None,
+            "sessionId": "S",
+            "isSidechain": False,
+            "type": kinds[i % 2],
+            "timestamp": f"2026-01-01T00:00:{i:02d}.000Z",
             "message": {"role": kinds[i % 2], "content": f"{i} {LONG}"},
         }
         for i in range(12)

@@ -107,3 +107,21 @@ def test_a_document_stays_what_it_was_around_its_history() -> None:
     value = value_of(round_trip(original, "swe-agent", indent=2))
     assert {**value, "history": 0} == {**original, "history": 0}
     assert all("agent" in message for message in value["history"])
+
+
+def asked(number: int) -> list[dict[str, Any]]:
+    """A call of a function and its result, as function calling has them."""
+    called = {"id": f"call_{number}", "type": "function", "function": {"name": "open", "arguments": '{"path": "a"}'}}
+    marks = {"agent": "main", "message_type": "action"}
+    words = {"role": "assistant", "content": f"{number} {LONG}", "thought": LONG, "action": "open a"}
+    result = {"role": "tool", "content": f"a {number}", "agent": "main", "message_type": "observation"}
+    return [{**words, **marks, "tool_calls": [called]}, {**result, "tool_call_ids": [called["id"]]}]
+
+
+def test_a_demonstration_that_holds_nothing_but_its_history_pairs_calls_and_results() -> None:
+    again = round_trip({"history": [SYSTEM, ISSUE, *(each for i in range(8) for each in asked(i))]}, "swe-agent")
+    assert [result.id for message in again.messages for result in message.results][-1] == "call_7"
+
+
+def test_a_history_of_a_chat_is_not_taken_for_a_demonstration() -> None:
+    assert open_one({"history": [{"role": "user", "content": "Hi"}]}).dialect == "openai-chat"
