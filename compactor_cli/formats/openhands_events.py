@@ -1,7 +1,8 @@
 """OpenHands events, of before the software-agent SDK and of the SDK.
 
 Before: actions and observations, tied by ``cause``; an array of events (a trajectory), the ``history`` of an
-evaluation's row, in old rows ``[action, observation]`` pairs. What a condensation says was forgotten is not shown any
+evaluation's row, in old rows ``[action, observation]`` pairs. In rows of the resolver of 2024 events are flat, without
+numbers, times and speakers: their order is what ties them. What a condensation says was forgotten is not shown any
 more; a summary is written as such a condensation.
 
 SDK: one object each, known by its ``kind``; an array, one event a line, or a file per event. Calls and results share
@@ -31,8 +32,25 @@ _IGNORED_ARGUMENTS = frozenset(
 )
 
 
+# Of an event whose arguments stand in it itself: what an action has with its name, and an observation with its content.
+_FLAT_KEYS = frozenset({"thought", "wait_for_response", "is_confirmed", "action_risk", "images_urls"})
+# What no other program has next to an action.
+_FLAT_OWN = _FLAT_KEYS - {"thought"}
+_FLAT_SEEN = frozenset({"command", "command_id", "exit_code", "code", "path", "url", "outputs", "success"})
+_FLAT_MARKS = frozenset({"action", "action_risk", "is_confirmed", "content", "outputs"})
+
+
+def _is_flat(event: Value) -> bool:
+    if not {"args", "extras", "role", "kind"}.isdisjoint(event):
+        return False
+    if isinstance(event.get("action"), str):
+        return "observation" not in event and not _FLAT_KEYS.isdisjoint(event)
+    is_seen = isinstance(event.get("observation"), str) and isinstance(event.get("content"), str)
+    return is_seen and not _FLAT_SEEN.isdisjoint(event)
+
+
 def _is_action(event: Value) -> bool:
-    return isinstance(event.get("action"), str) and isinstance(event.get("args"), dict)
+    return isinstance(event.get("action"), str) and (isinstance(event.get("args"), dict) or _is_flat(event))
 
 
 def _text(holder: Mapping[str, Any], place: JsonPath, key: str) -> list[LocatedPart]:
@@ -51,7 +69,8 @@ def _call(event: Value, place: JsonPath) -> LocatedPart:
         if call_id and at(call, ("id",)) == call_id and isinstance(written, (str, dict)):
             where = (*place, "tool_call_metadata", *message, i, "function", "arguments")
             return LocatedPart(ToolCall(id=call_id, name=name, arguments=arguments(written)), (where,))
-    own = {key: value for key, value in event["args"].items() if key not in _IGNORED_ARGUMENTS and value is not None}
+    given = event.get("args", {key: value for key, value in event.items() if key not in _FLAT_MARKS})
+    own = {key: value for key, value in given.items() if key not in _IGNORED_ARGUMENTS and value is not None}
     return LocatedPart(ToolCall(id=call_id or _own_id(event.get("id")), name=name, arguments=own))
 
 
@@ -66,15 +85,16 @@ def _event_pieces(event: Value, place: JsonPath) -> list[LocatedPart]:
         return []
     if not _is_action(event):
         metadata, cause = event.get("tool_call_metadata"), event.get("cause")
-        if not isinstance(cause, int) and not isinstance(metadata, dict):
+        is_flat = "extras" not in event
+        if not isinstance(cause, int) and not isinstance(metadata, dict) and not is_flat:
             # An error that answers no call.
             return _text(event, place, "content")
         call_id, name = string(at(metadata, ("tool_call_id",))) or _own_id(cause), at(metadata, ("function_name",))
         code = at(event, ("extras", "metadata", "exit_code"))
-        code = at(event, ("extras", "exit_code")) if code is None else code
+        code = at(event, ("exit_code",) if is_flat else ("extras", "exit_code")) if code is None else code
         failed = event.get("observation") == "error" or (isinstance(code, int) and code > 0)
         return [located.result(event.get("content"), (*place, "content"), call_id=call_id, name=name, is_error=failed)]
-    kind, args, inside = event["action"], event["args"], (*place, "args")
+    kind, args, inside = event["action"], event.get("args", event), (*place, "args") if "args" in event else place
     if kind in ("message", "system"):
         urls = (url for url in listed(args.get("image_urls")) if isinstance(url, str))
         return [*_text(args, inside, "content"), *(located.media("image", url) for url in urls)]
@@ -100,7 +120,9 @@ class OpenHands(RecordDialect):
     row_models = (("metadata", "llm_config", "model"), ("metadata", "model_name"))
 
     def record_score(self, value: Any) -> int:
-        """3 for an event, or a pair of them."""
+        """3 for an event, or a pair of them; 2 for an action that is flat, if it has a key of its own."""
+        if isinstance(value, dict) and _is_flat(value):
+            return 2 * ("action" in value and not _FLAT_OWN.isdisjoint(value))
         return 3 if _is_event(value) or _is_pair(value) else 0
 
     def score(self, value: Any) -> int:
@@ -112,7 +134,7 @@ class OpenHands(RecordDialect):
 
     def starts(self, value: Any) -> bool:
         """Whether it is the event with number 0."""
-        return _is_event(value) and value.get("id") == 0 and type(value["id"]) is int
+        return _is_event(value) and not _is_flat(value) and value.get("id") == 0 and type(value["id"]) is int
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what a condensation left out is ``superseded``."""
@@ -139,9 +161,10 @@ class OpenHands(RecordDialect):
         numbers = (*removed[:count], *range(free, free + count - len(removed[:count])))
         has_pairs, time = any(map(_is_pair, values)), time_near(transcript, cut)
         like = next((event for _, event in events if _is_action(event)), {})
+        is_flat = bool(like) and "args" not in like
         written: list[Any] = []
         for item, number in zip(insertions, numbers, strict=True):
-            if item.is_summary and not has_pairs:
+            if item.is_summary and not has_pairs and not is_flat:
                 # What forgets the removed events and puts the summary in their place.
                 forgotten = removed[count:]
                 args: dict[str, Any] = {"forgotten_event_ids": forgotten}
@@ -150,9 +173,12 @@ class OpenHands(RecordDialect):
                 args |= {"summary": item.text, "summary_offset": len(cut.before)}
                 event = {"source": "agent", "message": "Condensation", "action": "condensation", "args": args}
             else:
-                args = {"content": item.text, "wait_for_response": False}
+                args = {"content": item.text, "wait_for_response": item.role is Role.ASSISTANT and is_flat}
                 source = "agent" if item.role is Role.ASSISTANT else "user"
                 event = {"source": source, "message": item.text, "action": "message", "args": args}
+            if is_flat:
+                written.append(like_keys({**args, "action": "message"}, like))
+                continue
             event = like_keys({"id": number, "timestamp": time, **event}, like)
             written.append([event, _NO_OBSERVATION] if has_pairs else event)
         return dumped(transcript, written)
@@ -161,11 +187,14 @@ class OpenHands(RecordDialect):
 def _is_event(value: Any) -> bool:
     if not isinstance(value, dict) or "kind" in value or "role" in value:
         return False
-    return _is_action(value) or (isinstance(value.get("observation"), str) and isinstance(value.get("extras"), dict))
+    if isinstance(value.get("observation"), str) and isinstance(value.get("extras"), dict):
+        return True
+    return _is_action(value) or _is_flat(value)
 
 
 def _is_pair(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(map(_is_event, value))
+    is_of_two = isinstance(value, list) and len(value) == 2 and all(map(_is_event, value))
+    return is_of_two and not any(map(_is_flat, value))
 
 
 def _events(value: Any) -> Sequence[Value]:
@@ -202,6 +231,9 @@ def _role(event: Value) -> Role:
         return Role.SYSTEM
     if kind in _ACTIONS_IGNORED:
         return Role.META
+    if "args" not in event:
+        # Nobody is named: an agent that says something waits for what the user says to it.
+        return Role.USER if kind == "message" and event.get("wait_for_response") is not True else Role.ASSISTANT
     return Role.USER if event.get("source") == "user" else Role.ASSISTANT
 
 

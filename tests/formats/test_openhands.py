@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from compaction import LONG, round_trip, value_of
 from opening import inserted, message, open_one, shortened
 
 from compactor_cli.group.exchanges import group
+from compactor_cli.model.errors import UnknownShape
 from compactor_cli.model.transcript import Media, Role, Text, ToolCall, ToolResult
 
 
@@ -102,3 +104,43 @@ def test_a_summary_is_a_condensation_with_the_number_of_a_removed_event() -> Non
 def test_shortened_events() -> None:
     assert shortened("openhands", observed(3, 2, "long"), {0: "…"}) == observed(3, 2, "…")
     assert message("openhands", observed(3, 2, "long")).role is Role.TOOL
+
+
+def flat(turns: int) -> list[dict[str, Any]]:
+    """The history of a row of the resolver as of 2024: no numbers, times, speakers, args or extras."""
+    found: list[dict[str, Any]] = [
+        {
+            "content": "Fix it.",
+            "images_urls": None,
+            "wait_for_response": False,
+            "action": "message",
+            "action_risk": None,
+        }
+    ]
+    for i in range(turns):
+        run = {"command": f"ls {i}", "thought": f"I look. {LONG}", "keep_prompt": True, "action": "run"}
+        seen = {"content": f"a.txt {LONG}", "command_id": -1, "command": f"ls {i}", "exit_code": i % 2}
+        found += [{**run, "is_confirmed": "confirmed", "action_risk": None}, {**seen, "observation": "run"}]
+    return [*found, {"outputs": {}, "thought": "Done.", "action": "finish"}]
+
+
+def test_flat_events_of_the_resolver_are_read_in_their_order() -> None:
+    transcript = open_one({"issue": {"number": 1}, "instruction": "Fix it.", "history": flat(2), "success": True})
+    assert transcript.dialect == "openhands"
+    roles = [message.role for message in transcript.messages]
+    assert roles == [Role.USER, *[Role.ASSISTANT, Role.TOOL] * 2, Role.ASSISTANT]
+    assert transcript.messages[1].calls == (ToolCall(id="", name="run", arguments={"command": "ls 0"}),)
+    assert [result.is_error for message in transcript.messages for result in message.results] == [False, True]
+    assert transcript.messages[-1].text == "Done."
+
+
+def test_flat_events_are_compacted_with_a_message_like_theirs() -> None:
+    again = round_trip({"issue": {"number": 1}, "history": flat(12), "success": True}, "openhands")
+    new = next(i for i, message in enumerate(again.messages) if message.summary)
+    assert list(again.records[new].value) == ["content", "wait_for_response", "action"]
+
+
+def test_steps_of_an_agent_of_ones_own_are_no_events() -> None:
+    step = {"thought": "I look.", "action": "search", "action_input": "oak"}
+    with pytest.raises(UnknownShape):
+        open_one(step, step, [step, step])
