@@ -85,3 +85,34 @@ def test_a_summary_takes_the_place_of_what_was_removed() -> None:
     dialect = get("codex-stream")
     transcript = compacted(dialect, made(dialect, [STARTED, TURN, BEGUN, LISTED, ANSWERED, ENDED]), 2, 4)
     assert shown(transcript) == [SUMMARY.text, "There is test.js."]
+
+
+def early(kind: str, **values: Any) -> dict[str, Any]:
+    """An item as the first versions wrote it."""
+    return {"type": "item.completed", "item": {"id": "item_9", "item_type": kind, **values}}
+
+
+def test_items_of_the_first_versions_are_read_and_the_summary_is_one() -> None:
+    ran = early("command_execution", command="npm test", exit_code=1)
+    changed = early("file_change", changes=[{"path": "lib/oak.js"}])
+    transcript = open_one(
+        STARTED, TURN, early("reasoning", text="Why"), ran, changed, early("assistant_message", text="Oak.")
+    )
+    assert transcript.dialect == "codex-stream"
+    assert shown(transcript)[0] == "shell(npm test)"
+    assert shown(transcript)[-1] == "Oak."
+    assert transcript.messages[3].results[0].is_error
+    found = group(transcript.messages)
+    assert len(found.pairs) == 2
+    assert not found.orphan_calls
+    after = compacted(get("codex-stream"), transcript, 0, 4)
+    assert after.messages[0].text == SUMMARY.text
+    assert "item_type" in after.records[0].value["item"]
+
+
+def test_an_agent_that_was_sent_off_is_a_call_with_its_answer() -> None:
+    states = {"t2": {"status": "completed", "message": "tests added"}}
+    spawned = item("collab_tool_call", tool="spawn_agent", prompt="Write tests", agents_states=states)
+    transcript = open_one(STARTED, spawned, ANSWERED)
+    assert shown(transcript)[0] == "spawn_agent(Write tests)"
+    assert "tests added" in shown(transcript)[1]
