@@ -383,8 +383,21 @@ def _report(transcript: Transcript, plan: Plan, **details: Any) -> TranscriptRep
         covered=plan.count(Action.COVER),
         over_target=plan.over_target,
         notes=plan.notes,
+        warnings=tuple(filter(None, (_unread_warning(transcript),))),
         **details,
     )
+
+
+# A session that was opened and left has this many lines of bookkeeping at most.
+_MOST_WITHOUT_MESSAGE = 2
+
+
+def _unread_warning(transcript: Transcript) -> str:
+    """That no record holds a message, which is so where another program's records are like those of the format."""
+    count = len(transcript.messages)
+    if count <= _MOST_WITHOUT_MESSAGE or not all(message.is_meta for message in transcript.messages):
+        return ""
+    return f"0 of {count:,} records hold a message, read as {transcript.dialect}: --format names another format"
 
 
 def unchanged(transcript: Transcript, plan: Plan, counter: Counter, grouping: Grouping) -> Compaction:

@@ -207,7 +207,8 @@ class RowMaker:
                     estimate = self.estimate(request)
         except Exception as error:
             return self.passed(transcript, error)
-        report = replace(planned_report(transcript, plan), warnings=warnings)
+        report = planned_report(transcript, plan)
+        report = replace(report, warnings=(*report.warnings, *warnings))
         return Compaction(output=b"", plan=plan, report=report, estimate=estimate)
 
     def _planned(self, transcript: Transcript, counter: Counter, settings: Settings | None = None) -> Plan:

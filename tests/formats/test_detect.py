@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compaction import compacted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opening import joined, open_bytes, open_one, open_values
@@ -396,3 +397,13 @@ def test_a_session_of_another_client_is_not_taken_for_pis_by_its_first_word() ->
     event = {"type": "turn/start", "seq": 1, "time": 1786728846574, "data": {"turn": 1}}
     with pytest.raises(UnknownShape):
         open_values(header, event, event)
+
+
+def test_records_that_hold_no_message_are_a_warning() -> None:
+    header = {"type": "session_meta", "timestamp": "2026-01-01T00:00:00Z", "payload": {"id": "s"}}
+    event = {"type": "event_msg", "timestamp": "2026-01-01T00:00:00Z", "payload": {"type": "task_started"}}
+    assert compacted(open_one(header, event)).report.warnings == ()
+    (warning,) = compacted(open_one(header, event, event)).report.warnings
+    assert warning.startswith("0 of 3 records hold a message, read as codex")
+    chat = open_one(*({"role": "system", "content": f"rule {i}"} for i in range(4)))
+    assert compacted(chat).report.warnings == ()
