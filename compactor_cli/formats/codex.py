@@ -2,7 +2,8 @@
 
 What a model is shown are the response items. On resuming, the newest valid ``compacted`` record is the base: its
 ``replacement_history`` instead of all items before it, then the items after it. Without a ``replacement_history`` the
-client rebuilds the user's messages. Everything else is telemetry and state. Rollouts from before the envelope, bare
+client rebuilds the user's messages. Everything else is telemetry and state; where no item is the user's, his words are
+read from the events that repeat them. Rollouts from before the envelope, bare
 items a line, are read too. Observed with Codex CLI 0.64 to 0.169; 0.45 knows compactions without a history only.
 """
 
@@ -69,6 +70,34 @@ def _item_of(value: Value) -> Value | None:
     if isinstance(payload, dict):
         return payload if value.get("type") == "response_item" else None
     return value if item_type(value) in ITEM_TYPES and value.get("type") != "response_item" else None
+
+
+def _words_of(value: Value) -> str:
+    """What an event says that the user wrote."""
+    payload = _payload_of(value) if value.get("type") == "event_msg" else {}
+    is_words = payload.get("type") == "user_message" and payload.get("kind") in (None, "plain")
+    return string(payload.get("message")) if is_words else ""
+
+
+def _with_words(values: Sequence[Value]) -> Sequence[Value]:
+    """The values; where no item is the user's, and none was replaced, the events that repeat his words stand for the
+    items that are missing."""
+    if not _is_of_events(values):
+        return values
+    return [
+        {**value, "type": "response_item", "payload": _new_item(Insertion(role=Role.USER, text=words))}
+        if (words := _words_of(value))
+        else value
+        for value in values
+    ]
+
+
+def _is_of_events(values: Sequence[Value]) -> bool:
+    """Whether events alone hold what the user wrote. Where items do, or did before a compaction, events repeat it."""
+    items = (_item_of(value) for value in values)
+    if any(item is not None and item_role(item) is Role.USER for item in items):
+        return False
+    return any(map(_words_of, values)) and not any(value.get("type") == "compacted" for value in values)
 
 
 def _replacement(value: Value) -> tuple[Value, ...]:
@@ -175,6 +204,13 @@ def _new_item(item: Insertion) -> dict[str, Any]:
     return {"type": "message", "role": role, "content": [{"type": kind, "text": _prefixed(item)}]}
 
 
+def _new_line(item: Insertion, timestamp: str) -> dict[str, Any]:
+    """A line among those of which events alone hold what the user says."""
+    is_answer = item.role is Role.ASSISTANT
+    payload = _new_item(item) if is_answer else {"type": "user_message", "message": item.text}
+    return {"timestamp": timestamp, "type": "response_item" if is_answer else "event_msg", "payload": payload}
+
+
 def _kept_items(history: History, cut: InsertionPoint) -> Iterator[Value]:
     """The items of the head that the client still sends, and opaque summaries of removed records: they hold
     what nothing else does."""
@@ -234,7 +270,7 @@ class Codex(SessionDialect):
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; what the last compaction replaced is ``superseded``."""
-        values = objects(records)
+        values = _with_words(objects(records))
         history = History(values)
         groups = openai.answers([_item_of(value) for value in values])
         return tuple(_message(history, i, group) for i, group in enumerate(groups))
@@ -247,12 +283,15 @@ class Codex(SessionDialect):
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """A ``compacted`` record with the head's items, the summary and what follows it; then the client's state (see
-        `_state`). Their ordinals are those of removed records. A rollout without envelopes gets plain items.
+        `_state`). Their ordinals are those of removed records. A rollout without envelopes gets plain items, and one in
+        which events alone hold the user's words gets an event.
         """
         if not insertions:
             return ()
         values = parsed(transcript)
         timestamp = insertion_time(values, cut)
+        if _is_of_events(values):
+            return dumped(transcript, (_new_line(item, timestamp) for item in insertions))
         if not _is_enveloped(values):
             return dumped(transcript, ({"timestamp": timestamp, **_new_item(item)} for item in insertions))
         lines = _compaction(History(values), cut, insertions, cut.tail_start(len(values)))
@@ -270,13 +309,13 @@ class Codex(SessionDialect):
         """``compacted`` with head, summary and tail, the client's state, and a token counter, without which the client
         goes by the last one and compacts again at once.
 
-        Raises `UsageError` for rollouts without envelopes, whose clients had no compaction.
+        Raises `UsageError` for rollouts without envelopes, whose clients had no compaction, and for those in which
+        events alone hold the user's words: a compaction repeats items.
         """
         values = parsed(transcript)
-        if not _is_enveloped(values):
-            raise UsageError(
-                "this rollout is older than compactions", next_step="use -i: the archive keeps the original"
-            )
+        if not _is_enveloped(values) or _is_of_events(values):
+            what = "this rollout is older than compactions, or holds no items of the user"
+            raise UsageError(what, next_step="use -i: the archive keeps the original")
         tail = (_item_of(values[i]) for i in cut.after)
         shown = [item for item in tail if item is not None and item_role(item) is not Role.META]
         lines = _compaction(History(values), cut, insertions, len(values), shown)
@@ -357,6 +396,8 @@ def _message(history: History, i: int, group: str) -> Message:
 
 
 def _pieces(value: Value) -> list[LocatedPart]:
+    if words := _words_of(value):
+        return [located.text(words, ("payload", "message"))]
     item = _item_of(value)
     inside = ("payload",) if isinstance(value.get("payload"), dict) else ()
     return [piece.below(*inside) for piece in openai.item_pieces(item)] if item else []

@@ -9,6 +9,8 @@ import pytest
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, from_file, line, made, shown
 
 from compactor_cli.formats.codex import DIALECT, PREFIX
+from compactor_cli.formats.registry import InsertionPoint
+from compactor_cli.model.errors import UsageError
 from compactor_cli.model.transcript import Media, Role, Thinking
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
@@ -373,3 +375,48 @@ def test_the_call_of_a_server_that_failed_is_known_by_its_event() -> None:
     values += [call("c"), output("c", "x"), ended("c", {"Ok": {"content": [], "isError": False}})]
     results = [message.results[0] for message in made(DIALECT, stamped(values)).messages if message.results]
     assert [result.is_error for result in results] == [True, True, False]
+
+
+def in_events(turns: int) -> list[Any]:
+    """A rollout whose user is heard in events alone."""
+    return [
+        META,
+        *(
+            value
+            for n in range(turns)
+            for value in (event("user_message", message=f"question {n}"), said("assistant", f"answer {n}"))
+        ),
+    ]
+
+
+def test_words_that_stand_in_events_alone_are_the_users() -> None:
+    transcript = made(DIALECT, stamped(in_events(2)))
+    assert [message.role for message in transcript.messages[1:3]] == [Role.USER, Role.ASSISTANT]
+    assert shown(transcript) == ["question 0", "answer 0", "question 1", "answer 1"]
+    short = json.loads(DIALECT.shorten(transcript.records[1], {0: "short"}))
+    assert short["payload"] == {"type": "user_message", "message": "short"}
+    own = made(DIALECT, stamped([META, said("user", "question 0"), event("user_message", message="question 0")]))
+    assert shown(own) == ["question 0"]
+
+
+@pytest.mark.parametrize(("head", "tail"), [(1, 1), (1, 2), (3, 2), (3, 4)])
+def test_a_summary_is_heard_among_words_in_events_and_so_is_the_next(head: int, tail: int) -> None:
+    transcript = made(DIALECT, stamped(in_events(4)))
+    words = shown(transcript)
+    after = compacted(DIALECT, transcript, head, 9 - tail)
+    assert shown(after) == [*words[: head - 1], SUMMARY.text, *words[8 - tail :]]
+    again = compacted(DIALECT, after, head, len(after.records) - 1, (SUMMARY, ACKNOWLEDGEMENT))
+    assert shown(again) == [*words[: head - 1], SUMMARY.text, ACKNOWLEDGEMENT.text, words[-1]]
+
+
+def test_events_that_repeat_the_user_stay_unread_after_a_compaction() -> None:
+    values = [META, *(value for n in range(3) for value in session(3)[5 + 6 * n : 11 + 6 * n])]
+    transcript = made(DIALECT, stamped(values))
+    after = compacted(DIALECT, transcript, 1, 14)
+    assert not [words for words in shown(after) if words.startswith("question")]
+
+
+def test_nothing_is_appended_to_words_in_events() -> None:
+    transcript = made(DIALECT, stamped(in_events(4)))
+    with pytest.raises(UsageError):
+        DIALECT.append(transcript, InsertionPoint(before=(), after=(8,)), (SUMMARY,), 100)
