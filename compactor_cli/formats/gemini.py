@@ -25,7 +25,18 @@ from compactor_cli.formats.contents import dumped, listed, role_of, string
 from compactor_cli.formats.conversation import Conversation, arguments_object, merged, spoken_parts, without_system
 from compactor_cli.formats.located import LocatedPart, RecordDialect, SessionDialect, Value, at, derived_uuids, parts_of
 from compactor_cli.formats.registry import REQUEST, SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
-from compactor_cli.model.transcript import Message, Part, Record, Role, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import (
+    Message,
+    Part,
+    Record,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Transcript,
+    text_of,
+)
 
 # Requests, tuning rows of Vertex AI, and the reports that Gemini CLI writes of errors (``context``).
 _PATHS = "contents request.contents body.contents history messages conversation.messages context"
@@ -374,15 +385,19 @@ def _cli_message(replay: Replay, i: int, value: Value) -> Message:
     timestamp = string(value.get("timestamp"))
     if not _is_message(value) or value["type"] not in ("user", "gemini") or _is_context(value) or i in replay.repeated:
         return Message(role=Role.META, timestamp=timestamp)
-    found = parts_of(_cli_pieces(value))
+    found, own = parts_of(_cli_pieces(value)), None
     if value["type"] == "user":
         role = role_of(Role.USER, found)
+        if value.get("displayContent") is not None:
+            # What was typed, of which the client made a prompt by a command's template; no text: its own prompt.
+            own = text_of(parts_of(_cli_pieces({"content": value["displayContent"]})))
     else:
         role = Role.ASSISTANT
         # A result without a text stands for a missing one, which a record after it may hold.
         found = tuple(p for p in found if not isinstance(p, ToolResult) or p.text or p.id not in replay.answered)
     is_gone = i not in replay.sent
-    return Message(role=role, parts=found, timestamp=timestamp, summary=summary_of(role, found), superseded=is_gone)
+    by_client = summary_of(role, found)
+    return Message(role=role, parts=found, timestamp=timestamp, summary=by_client, superseded=is_gone, own_words=own)
 
 
 def _cli_pieces(value: Any) -> list[LocatedPart]:

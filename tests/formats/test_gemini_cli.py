@@ -9,6 +9,7 @@ from made_sessions import ACKNOWLEDGEMENT, SUMMARY, compacted, made, shown
 from opening import open_bytes, open_one
 
 from compactor_cli.formats.gemini import GEMINI_CLI as DIALECT
+from compactor_cli.formats.harness import user_text
 from compactor_cli.formats.registry import InsertionPoint
 from compactor_cli.model.transcript import Container, Role
 
@@ -112,3 +113,13 @@ def test_a_shortened_result_is_short_where_the_client_shows_it_too() -> None:
     call = json.loads(DIALECT.shorten(record, {1: "short"}))["toolCalls"][0]
     assert call["result"][0]["functionResponse"]["response"] == {"output": "short"}
     assert call["resultDisplay"] == "short"
+
+
+def test_what_was_typed_is_the_users_and_the_template_it_became_is_not() -> None:
+    template = {**user("u0", "You are an AI agent. Analyse this folder."), "displayContent": [{"text": "/init"}]}
+    answer = {"functionResponse": {"id": "c", "name": "update_topic", "response": {"output": "done"}}}
+    own = {**user("u1", "System: Please continue."), "displayContent": [answer]}
+    mentioned = {**user("u2", "Read @a.txt\n--- a.txt ---\noak"), "displayContent": "Read @a.txt"}
+    messages = made(DIALECT, [HEADER, template, gemini("a0", "r0"), own, mentioned, user("u3", "q")]).messages
+    assert [user_text(message) for message in messages[1:]] == ["/init", "", "", "Read @a.txt", "q"]
+    assert messages[1].text == "You are an AI agent. Analyse this folder."
