@@ -11,7 +11,7 @@ from typing import Any
 from compactor_cli.digest.language import apart, words
 from compactor_cli.formats.client_signs import ATTACHMENTS
 from compactor_cli.formats.client_signs import short_name as short_name
-from compactor_cli.group.todos import PLAN_TOOLS
+from compactor_cli.group.todos import is_plan_call
 
 
 class ToolKind(StrEnum):
@@ -44,14 +44,13 @@ _NAMES = {
     ToolKind.READ: "read grep glob ls readfile readmanyfiles listfiles listdirectory listdir searchfiles viewfile view "
     "open findfiles searchfilecontent grepsearch globsearch filesearch find fsread readmultiplefiles cat notebookread "
     "openfile viewimage readmediafile codebasesearch searchtext listcodedefinitionnames searchdir searchfile finddir "
-    "viewcodeitem grepfiles readnotebook scrolldown scrollup goto lsp",
+    "viewcodeitem grepfiles rg readnotebook scrolldown scrollup goto lsp",
     ToolKind.COMMAND: "bash shell execcommand localshell runshellcommand executebash executecommand runcommand "
     "terminal runinterminal shellcommand execute exec bashoutput runterminalcmd runipython executeipythoncell "
     "containerexec cmdrun runbash powershell ipython python executecode runpython codeexecution bashcodeexecution "
     "writestdin run process executepython jupyter submitcommand",
 }
 _KIND_OF = {name: kind for kind, names in _NAMES.items() for name in names.split()}
-_KIND_OF |= dict.fromkeys(PLAN_TOOLS, ToolKind.PLAN)
 _EDIT_WORDS = ("edit", "write", "replace", "patch", "insert", "create", "append", "delete", "save")
 _READ_WORDS = ("read", "view", "open", "cat", "grep", "glob", "search", "find", "list", "show")
 _COMMAND_WORDS = ("bash", "shell", "terminal", "execcommand", "runcommand", "executecommand", "powershell")
@@ -80,7 +79,7 @@ def tool_kind(name: str, arguments: Mapping[str, Any] | str) -> ToolKind:
         return ToolKind.EDIT
     if kind is ToolKind.EDIT and argument(arguments, ("command",)) in _VIEWING:
         return ToolKind.READ
-    return kind or _by_words(short, arguments)
+    return kind or (ToolKind.PLAN if is_plan_call(name, arguments) else _by_words(short, arguments))
 
 
 # Tools by which an agent steers itself: what they answer carries no information on the work.

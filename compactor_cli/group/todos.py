@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any
@@ -16,6 +17,11 @@ PLAN_TOOLS = frozenset(
     "todowrite exitplanmode updateplan writetodos settodolist updatetodolist todo todolist todoread taskcreate"
     " taskupdate tasklist taskget managetodolist tasktracker plan setplan planning writeplan".split()
 )
+
+
+def is_plan_call(name: str, arguments: Any) -> bool:
+    """Whether a call is of a list of steps: by a planning tool, or by a query of the table that holds the list."""
+    return short_name(name) in PLAN_TOOLS or (name == _QUERY_TOOL and _TABLE.search(_query(arguments)) is not None)
 
 
 class State(StrEnum):
@@ -47,6 +53,7 @@ _STATES = {
     **dict.fromkeys(("completed", "complete", "done", "finished", "x"), State.DONE),
     **dict.fromkeys(("in_progress", "in-progress", "inprogress", "doing", "active", "-"), State.DOING),
 }
+_STATUS_OF = {State.DONE: "done", State.DOING: "in_progress", State.OPEN: "pending"}
 _DROPPED = ("cancelled", "canceled", "deleted", "removed")
 _LIST_KEYS = ("todos", "todoList", "todo_list", "plan", "task_list", "tasks", "items", "newTodos", "steps")
 _TEXT_KEYS = ("content", "step", "title", "description", "subject", "text", "task", "name")
@@ -57,6 +64,9 @@ _SHOWN_TASK = re.compile(r"^#(\d+) \[(\w+)\] (.+?)(?: \(([\w-]+)\))?(?: \[(block
 _SHOWS_NONE = "No tasks found"
 # Before the number of a step that no call can name.
 _UNNAMED = "without key "
+# The tool by which an agent queries a database of its session, and the table that holds the list there.
+_QUERY_TOOL = "sql"
+_TABLE = re.compile(r"\btodos\b")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,6 +116,8 @@ class TodoReplay:
                 self.todos = {key: todo for key, todo in self.todos.items() if not key.startswith(_UNNAMED)}
         elif name == "tasklist":
             self._list(answer, record)
+        elif name == _QUERY_TOOL:
+            self._run(_query(arguments), record)
         elif steps := _steps(arguments):
             self._has_tasks = False
             live = ((str(i), text, state) for i, (text, state) in enumerate(steps) if state not in _DROPPED)
@@ -124,6 +136,24 @@ class TodoReplay:
     def has_open(self) -> bool:
         """Whether a step is not done."""
         return any(todo.state is not State.DONE for todo in self.todos.values())
+
+    def _run(self, query: str, record: int) -> None:
+        """Take in a query of the database that holds the list."""
+        if not query.lstrip().upper().startswith("SELECT"):
+            # What it does to steps whose keys are not known, nobody can say.
+            self.todos = {key: todo for key, todo in self.todos.items() if not key.startswith(_UNNAMED)}
+        rows = [
+            (key, one.text, one.detail, "blocked" if one.is_blocked else _STATUS_OF[one.state])
+            for key, one in self.todos.items()
+        ]
+        before, self.todos = self.todos, {}
+        for key, title, detail, status in _rows_after(query, rows):
+            if status not in _DROPPED and (title or detail):
+                text, state = title or detail, _STATES.get(status, State.OPEN)
+                is_blocked, more = status == "blocked", "" if detail in title else detail
+                todo = Todo(text=text, state=state, record=record, key=key, detail=more, is_blocked=is_blocked)
+                old = before.get(key)
+                self.todos[key] = old if old and replace(old, record=record) == todo else todo
 
     def _list(self, answer: str, record: int) -> None:
         """Take over a list that was shown: others, such as subagents, may have worked on it."""
@@ -161,3 +191,48 @@ def _steps(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
                     steps.append((entry, ""))
             return [step for step in steps if step[0]]
     return []
+
+
+def _query(arguments: Any) -> str:
+    query = arguments.get("query") if isinstance(arguments, Mapping) else None
+    return query if isinstance(query, str) else ""
+
+
+# A database as agents have it, and its steps.
+_TABLES = """
+CREATE TABLE todos (id TEXT PRIMARY KEY, title TEXT, description TEXT, status TEXT DEFAULT 'pending',
+                    created_at TEXT, updated_at TEXT);
+CREATE TABLE todo_deps (todo_id TEXT, depends_on TEXT);
+"""
+_INSERT = "INSERT INTO todos (id, title, description, status) VALUES (?, ?, ?, ?)"
+_SELECT = "SELECT id, title, description, status FROM todos ORDER BY rowid"
+_FUNCTIONS = frozenset(("coalesce", "count", "datetime", "ifnull", "lower", "max", "min", "upper"))
+# Of a query: instructions of SQLite, and bytes of a value.
+_MOST_INSTRUCTIONS, _MOST_VALUE_BYTES = 200_000, 100_000
+
+
+def _rows_after(query: str, rows: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
+    """Key, title, description and status of the steps after a query; a statement that fails ends it.
+
+    It runs on a database in memory that holds these steps alone, may touch nothing else, and is ended when it is long.
+    """
+    import sqlite3
+
+    actions = (sqlite3.SQLITE_READ, sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
+
+    def authorize(action: int, table: str | None, name: str | None, *_: str | None) -> int:
+        is_of_list = action == sqlite3.SQLITE_SELECT or (action in actions and table in ("todos", "todo_deps"))
+        is_known = action == sqlite3.SQLITE_FUNCTION and name in _FUNCTIONS
+        return sqlite3.SQLITE_OK if is_of_list or is_known else sqlite3.SQLITE_DENY
+
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as database, suppress(sqlite3.Error, ValueError):
+        database.executescript(_TABLES)
+        database.executemany(_INSERT, rows)
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(_MOST_VALUE_BYTES, len(query) * 4))
+        database.set_authorizer(authorize)
+        database.set_progress_handler(lambda: 1, _MOST_INSTRUCTIONS)
+        with suppress(sqlite3.Error, sqlite3.Warning, ValueError):
+            database.executescript(query)
+        database.set_progress_handler(None, 0)
+        rows = [tuple(str(value or "") for value in values) for values in database.execute(_SELECT)]
+    return rows

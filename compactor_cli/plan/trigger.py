@@ -260,7 +260,7 @@ def ended_phase(messages: Sequence[Message]) -> str:
 def _lists(work: Sequence[Message]) -> tuple[int, int, bool]:
     """Of the newest turn: the steps of its finished list, of a list that has just replaced it, and if any is open."""
     from compactor_cli.formats.client_signs import short_name
-    from compactor_cli.group.todos import PLAN_TOOLS, TodoReplay
+    from compactor_cli.group.todos import TodoReplay, is_plan_call
 
     failed = {result.id for message in work for result in message.results if result.is_error and result.id}
     answers = {result.id: result.text for message in work for result in message.results if result.id}
@@ -268,8 +268,8 @@ def _lists(work: Sequence[Message]) -> tuple[int, int, bool]:
     newest, finished = -1, 0
     for place, message in enumerate(work):
         for call in message.calls:
-            name = short_name(call.name)
-            if not (name in PLAN_TOOLS or "todo" in name) or call.id in failed:
+            is_plan = is_plan_call(call.name, call.arguments) or "todo" in short_name(call.name)
+            if not is_plan or call.id in failed:
                 continue
             finished = 0 if replay.has_open() else len(replay.todos)
             replay.call(call.name, call.arguments, answers.get(call.id, ""), place)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, says, texts, token_cache, user
 
@@ -41,6 +43,47 @@ def test_the_last_list_counts_and_failed_calls_do_not() -> None:
     new = call("TodoWrite", "2", todos=[{"content": "New", "status": "pending"}])
     assert states(old, answer("ok", "1"), new, answer("ok", "2")) == [("New", State.OPEN)]
     assert states(old, answer("ok", "1"), new, answer("invalid", "2", is_error=True)) == [("Old", State.OPEN)]
+
+
+MADE = call(
+    "sql",
+    query="INSERT INTO todos (id, title, description, status) VALUES ('w', 'Write it', 'Tide''s page', 'in_progress'),"
+    " ('t', 'Test it', '', 'pending'), ('s', 'Ship it', '', 'pending');"
+    " INSERT INTO todo_deps (todo_id, depends_on) VALUES ('t', 'w')",
+)
+
+
+def test_a_list_in_a_database_is_as_its_queries_left_it() -> None:
+    moved = call(
+        "sql", query="UPDATE todos SET status = CASE id WHEN 'w' THEN 'done' ELSE 'in_progress' END WHERE id != 's'"
+    )
+    asked = call("sql", query="SELECT id, status FROM todos ORDER BY id")
+    expected = [("Write it", State.DONE), ("Test it", State.DOING), ("Ship it", State.OPEN)]
+    assert states(MADE, moved, asked) == expected
+    assert states(MADE, moved, call("sql", query="DELETE FROM todos WHERE id = 'w'")) == expected[1:]
+    assert states(call("sql", query="SELECT * FROM tides")) == []
+    stated = texts(
+        digest(conversation(user("mend it"), MADE, moved, asked, answer("3 row(s) returned"))), Section.COMMANDS
+    )
+    assert not any("row(s)" in text for text in stated)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "ATTACH DATABASE '{path}' AS todos",
+        "VACUUM todos INTO '{path}'; UPDATE todos SET id = NULL",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) UPDATE todos SET id = (SELECT max(i) FROM n)",
+        "UPDATE todos SET title = printf('%.*c', 100000000, 'x')",
+        "UPDATE todos SET status = ",
+        "\0 todos",
+    ],
+)
+def test_a_query_that_is_none_of_the_list_does_nothing(query: str, tmp_path: Path) -> None:
+    path = tmp_path / "made"
+    found = states(MADE, call("sql", query=query.format(path=path)))
+    assert [text for text, _ in found] == ["Write it", "Test it", "Ship it"]
+    assert not path.exists()
 
 
 def test_tasks_made_one_by_one_are_replayed() -> None:
