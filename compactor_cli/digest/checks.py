@@ -447,7 +447,8 @@ def standing_checks(
 def _not_run_again(run: Run, later: Sequence[Run]) -> str:
     """The checks of a run, by its own commands or by those that it says it runs, that no later run contains."""
     whole = " && ".join(f"{one.key} && {one.echoed}" for one in later)
-    chains = [[part for part in chain_parts(chain) if is_test(part)] for chain in (run.key, run.echoed)]
+    parts_of = map(chain_parts, (run.key, run.echoed))
+    chains = [[part for part in parts if is_test(part) and not is_look(part)] for parts in parts_of]
     left = [[part for part in parts if not contains(whole, part)] for parts in chains if parts]
     fewest = min(left, key=len, default=None)
     return run.key if fewest is None or (fewest and fewest in chains) else " && ".join(fewest)

@@ -30,7 +30,7 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@
 _WINDOW = re.compile(r"^\[File: [^\n]* \(\d+ lines total\)\]\n(?:\(\d+ more lines above\)\n)?(?=\d+:)", re.MULTILINE)
 # From the line break on: that is searched for much faster than the beginning of a line.
 _GUTTER = re.compile(r"\n[ \t]*(\d+)(?:→|\t| \| ?)")
-_NUMBERED = re.compile(r"\d+:(?: [^\n]*)?(?:\n\d+:(?: [^\n]*)?)*\n*\Z")
+_NUMBERED = re.compile(r"\d+[:.](?: [^\n]*)?(?:\n\d+[:.](?: [^\n]*)?)*\n*\Z")
 
 
 def without_block(text: str, tag: str) -> str:
@@ -83,13 +83,13 @@ _PROMPT_CHARS = 400
 def without_gutters(text: str, *, surely: bool) -> str:
     """Without numbers in front of lines (``   12→``, ``12<tab>``, ``12 | ``; ``12:`` below the head of a viewed file).
 
-    All lines of a file that was ``surely`` read may begin with ``12:``. A tab is a gutter only where numbers follow one
-    another or ``surely`` says so, a bar only where it does: a table's first column may be numbers too.
+    All lines of a file that was ``surely`` read may begin with ``12:`` or ``12.``. A tab is a gutter only where numbers
+    follow one another or ``surely`` says so, a bar only where it does: a table's first column may be numbers too.
     """
     if " lines total)]" in text and (head := _WINDOW.search(text)):
         return text[: head.end()] + re.sub(r"^\d+:", "", text[head.end() :], flags=re.MULTILINE)
     if surely and _NUMBERED.match(text):
-        return re.sub(r"^\d+: ?", "", text, flags=re.MULTILINE)
+        return re.sub(r"^\d+[:.] ?", "", text, flags=re.MULTILINE)
     if "→" not in text and "\t" not in text and not (surely and " |" in text):
         return text
     lines = f"\n{text}"

@@ -11,6 +11,7 @@ from itertools import islice
 
 from compactor_cli.digest.commands import COMMIT_LINE, CommandOutcome, Run, sent_words
 from compactor_cli.digest.error_lines import ERROR_PATTERN
+from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.files import FileState
 from compactor_cli.digest.shell import GIT, QUOTED, SHORTENS
 from compactor_cli.model.patterns import pattern
@@ -358,3 +359,17 @@ def _from(folder: str, word: str) -> str:
 def _as_word(quoted: re.Match[str]) -> str:
     """What stands in quotation marks, without the signs that mean something to a shell."""
     return re.sub(r"[\s|;&<>]", "_", quoted[0].strip("\"'"))
+
+
+def is_push_forbidden(events: Sequence[Event]) -> bool:
+    """Whether the user, or a skill that he called, says that nothing is to be pushed."""
+    rules = (one.text for one in events if one.kind is EventKind.USER or (one.of_client and one.call < 0))
+    return any(map(_FORBIDS_PUSH.search, rules))
+
+
+# To push by force, or to the main branch, may be forbidden where a push is wanted.
+_FORBIDS_PUSH = pattern(
+    r"\b(?:do not|don['’]?t|never|without) (?:commit(?:ting)? (?:or|and) )?push(?:ing)?\b"
+    r"(?! (?:\w+ )?(?:to (?:main|master|`)|with|until|before|if|unless)\b| ?-| force| directly)",
+    re.IGNORECASE,
+)

@@ -14,6 +14,7 @@ from compactor_cli.digest.checklists import plan_items, with_details
 from compactor_cli.digest.checks import COMPILER_PLACE, REPAIRS, brief, contains, is_test, same_part, tests_not_run
 from compactor_cli.digest.choices import asks, chosen_options, is_yes_or_no, last_question, options_of
 from compactor_cli.digest.commands import NEVER_RAN, Run, acting_part, command_key, is_look, sent_words, shown
+from compactor_cli.digest.commits import is_push_forbidden
 from compactor_cli.digest.edits import PROSE, WRITING, FixingLine, debugging_lines, renamed_since
 from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflict_region, conflicting_files, only_counts
 from compactor_cli.digest.events import Event, EventKind
@@ -298,7 +299,7 @@ def _unfinished(analysis: Analysis, paths: int) -> Iterator[Item]:
             f"{path} (`{opening(line, _MAX_LINE_CHARS)}`)" for path, (line, _) in debugging.items()
         )
         lines.append((words.debugging, named, [record for _, record in debugging.values()]))
-    if work.unpushed and not _is_push_forbidden(analysis):
+    if work.unpushed and not is_push_forbidden(analysis.events):
         more = [ELLIPSIS] if len(work.unpushed) > _MAX_STALE else []
         newest = (f'{commit.hash} "{commit.subject}"'.strip() for commit in work.unpushed[-_MAX_STALE:])
         lines.append((words.unpushed, words.comma.join((*more, *newest)), (work.unpushed[-1].record,)))
@@ -335,20 +336,6 @@ def _by_origin(analysis: Analysis) -> dict[str, dict[str, str]]:
         origin = words.found_changed if path in work.found_changed else is_here
         found[origin][path] = f"{path}{moved.get(path, '')}{new.get(path, '')}"
     return found
-
-
-def _is_push_forbidden(analysis: Analysis) -> bool:
-    """Whether the user, or a skill that he called, says that nothing is to be pushed."""
-    rules = (one.text for one in analysis.events if one.kind is EventKind.USER or (one.of_client and one.call < 0))
-    return any(map(_FORBIDS_PUSH.search, rules))
-
-
-# To push by force, or to the main branch, may be forbidden where a push is wanted.
-_FORBIDS_PUSH = pattern(
-    r"\b(?:do not|don['’]?t|never|without) (?:commit(?:ting)? (?:or|and) )?push(?:ing)?\b"
-    r"(?! (?:\w+ )?(?:to (?:main|master|`)|with|until|before|if|unless)\b| ?-| force| directly)",
-    re.IGNORECASE,
-)
 
 
 def _runs_it(key: str) -> Callable[[str], bool]:
@@ -544,7 +531,8 @@ def fixed_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache)
     fixed = [one for one in analysis.errors if one.status is Status.FIXED and not _ONLY_FAILED.fullmatch(one.line)]
     # What fails again is open, whatever passed in between.
     failing = {error.command for error in analysis.errors if is_open(error, len(analysis.events))}
-    newest = {error.line: error for error in fixed if error.fixes or error.command not in failing}
+    fixed = [one for one in fixed if (one.fixes or one.command not in failing) and not _is_wanted(one, analysis.events)]
+    newest = {error.line: error for error in fixed}
     ranked = sorted(newest.values(), key=lambda error: (not error.fixes, not error.other_way, -error.event))
     known = {error.line for error in analysis.errors}
     # What came after an earlier summary may have been done about it.
@@ -560,6 +548,19 @@ def fixed_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache)
         )
     )
     return chosen((*offers, *carried), budget_tokens, token_cache)
+
+
+def _is_wanted(error: ErrorRecord, events: Sequence[Event]) -> bool:
+    """Whether a failure was wanted: that of a test which is written before what it tests."""
+    near = events[max(0, error.event - 2) : error.event + 3]
+    return any(one.kind is EventKind.ASSISTANT and _WANTS_FAILURE.search(one.text) for one in near)
+
+
+_WANTS_FAILURE = pattern(
+    r"\bfail(?:s|ed|ing)?\b[^.\n]{0,30}\bas expected\b"
+    r"|\b(?:confirm|verify|see|watch)\b[^.\n]{0,20}\b(?:it|they|tests?) fails?\b",
+    re.IGNORECASE,
+)
 
 
 def _cause_item(cause: Cause, analysis: Analysis) -> Item:

@@ -19,6 +19,7 @@ from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords, apart, terms
 from compactor_cli.digest.messages import ASKS_FOR, is_short
 from compactor_cli.digest.noise import is_courtesy, is_narration, only_announces
+from compactor_cli.digest.shell import is_whole
 from compactor_cli.digest.statements import COLONS, ELLIPSIS, FULL_STOPS, QUESTION_MARKS, opening, records_of, sentences
 from compactor_cli.digest.tools import FileAction, is_lookup
 from compactor_cli.model.patterns import pattern
@@ -451,8 +452,9 @@ def _shown(work: _Work, called: Mapping[str, str], words: FixedWords, *, is_newe
     }
     if work.changes:
         edited = {one.path for one in work.changes if one.action is not FileAction.MOVE}
-        # What was only moved stands with the files.
-        changed = (one.path for one in reversed(work.changes) if one.path in edited or not edited)
+        # What was only moved stands with the files; notes next to the work are none of it.
+        inside = [one for one in work.changes if not is_whole(one.path)] or work.changes
+        changed = (one.path for one in reversed(inside) if one.path in edited or not edited)
         paths = list(dict.fromkeys(changed))
         # What was tested tells more than the tests.
         paths.sort(key=lambda path: TEST_FILE.search(path.rpartition("/")[2]) is not None)

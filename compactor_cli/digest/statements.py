@@ -441,8 +441,8 @@ class _Outline:
         self.columns = ""
         if line.startswith("```"):
             self.fenced = not self.fenced
-        elif _TAG_ALONE.fullmatch(line):
-            # What stands in another element is under none of it.
+        elif _TAG_ALONE.fullmatch(line) or _BREAK.fullmatch(line):
+            # What stands in another element, or after a break, is under none of it.
             self.heading, self.above, self.headings = "", [], []
         elif line.startswith("#") or (_IS_BOLD.match(line) and not _BOLD_SENTENCE.match(line)):
             self._head(line)
@@ -562,6 +562,8 @@ _OF_ALL = re.compile(
     r"|next steps?\b|to sum up)",
     re.IGNORECASE,
 )
+# A line across, between parts of a text.
+_BREAK = re.compile(r"(?:-{3,}|\*{3,}|_{3,})")
 # A line in bold heads what is under any heading with marks.
 _BOLD_LEVEL = 7
 # How a paragraph begins that has a label in bold of its own: it is not under the one before it.

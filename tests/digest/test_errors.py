@@ -605,6 +605,20 @@ def test_a_test_that_fails_as_expected_says_so_after_the_first_edit_too() -> Non
     assert unfixed[0].endswith('not run again since changes to src/a.py; "The test fails as expected."')
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        (says("Now I run the tests to confirm they fail."), says("On to the reader.")),
+        (says("Now the tests."), says("The tests fail as expected, since there is no reader yet.")),
+    ],
+)
+def test_a_test_that_was_to_fail_first_is_no_error_that_was_fixed(words: tuple[Message, Message]) -> None:
+    before, then = words
+    passed = ran("pytest tests/test_a.py::test_one", "1 passed")
+    assert shown(before, FAILED, then, EDIT, passed)[1] == []
+    assert shown(says("Now the tests."), FAILED, says("On to the reader."), EDIT, passed)[1] != []
+
+
 def test_a_cause_ends_where_a_guess_or_the_next_entry_of_a_list_begins() -> None:
     found = "The bug is that `open_gate` never calls `read_level`."
     assert causes(says(f"{found} It may be the relay too.")) == [found]

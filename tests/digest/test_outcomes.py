@@ -293,6 +293,12 @@ def test_a_file_that_was_deleted_again_is_nothing_that_came_of_a_request() -> No
     assert wanted(STORE, ran("rm old.py", "")) == " → edited store.py, deleted old.py"
 
 
+def test_a_note_next_to_the_work_is_not_what_came_of_a_request() -> None:
+    note = call("Write", "n", file_path="/home/ada/.claude/memory/MEMORY.md", content="x"), answer("ok", "n")
+    assert wanted(STORE, note) == " → edited store.py"
+    assert wanted(note) == " → created MEMORY.md"
+
+
 def test_a_file_that_one_patch_deletes_and_adds_again_is_there() -> None:
     patch = "*** Begin Patch\n*** Delete File: old.py\n*** Add File: old.py\n+x = 1\n*** End Patch"
     made = call("apply_patch", "p", input=patch), answer("Success", "p")

@@ -306,6 +306,11 @@ def test_what_stands_under_one_of_several_options_is_of_that_one() -> None:
     ]
 
 
+def test_what_follows_a_break_is_not_of_the_part_before_it() -> None:
+    text = "## Gates\nThey open at noon.\n\n---\n\nMore in the harbour's guide."
+    assert [lead for _, _, lead in statements.statements_of(text)] == ["Gates", ""]
+
+
 def test_numbered_headings_stand_under_the_heading_above_them() -> None:
     text = "# Review\n## P1: must fix\n### 1. Lost rows\nThey are lost.\n## P2: should fix\n### 2. Slow\nIt is slow."
     assert [lead for _, _, lead in statements.statements_of(text)] == [

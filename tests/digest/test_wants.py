@@ -186,6 +186,13 @@ def test_a_rule_of_the_project_file_that_was_read_is_carried_with_the_name_of_th
     ]
 
 
+def test_the_numbers_that_a_viewer_sets_before_the_lines_of_a_project_file_are_none_of_its_rules() -> None:
+    viewed = "\n".join(f"{number}. {line}" for number, line in enumerate(RULES.split("\n"), 1))
+    read = (call("view", "r", path="/srv/gauges/AGENTS.md"), answer(viewed, "r"))
+    found = texts(digest(conversation(user(LONG), read, says("I begin.")), 1_500), Section.USER)
+    assert "AGENTS.md: NEVER write to the live database." in found
+
+
 def test_a_rule_that_goes_on_in_the_next_line_is_carried_whole() -> None:
     rules = "# Gauges\n\n- Rewriting a branch is fine; main\n  history must never be rewritten.\n"
     read = (call("Read", "r", file_path="/srv/gauges/AGENTS.md"), answer(rules, "r"))

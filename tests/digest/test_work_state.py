@@ -148,6 +148,11 @@ def test_a_folder_or_a_program_that_is_thrown_away_makes_no_check_older(path: st
     assert is_open(STORE, TESTS, ran(f"rm -rf {path}", "")) == []
 
 
+def test_a_look_at_a_folder_that_is_named_like_a_check_is_no_part_of_one() -> None:
+    chain = ran("ls -la tasks/lint; file tasks/lint; ruff check .", "All checks passed!")
+    assert is_open(chain, STORE, ran("ruff check .", "All checks passed!")) == []
+
+
 GO = (call("Edit", "g", file_path="store/page.go", old_string="a", new_string="b"), answer("ok", "g"))
 
 
