@@ -333,6 +333,14 @@ _DIALECTS = {
         ("sharegpt", "tagged_texts:SHAREGPT", "from conversations conversation []"),
         ("hermes", "tagged_texts:HERMES_TRAJECTORY", "from conversations conversation []"),
         ("kimi-cli", "kimi:KIMI_CLI", "role"),
+        ("gemini-stream", _SPEC, "tool_id session_id stats severity timestamp ts"),
+        ("opencode-stream", _SPEC, "sessionID"),
+        ("kiro", _SPEC, "version"),
+        (
+            "grok",
+            _SPEC,
+            "prompt_index synthetic_reason model_id tool_call_id tool_calls kind summary",
+        ),
         ("dialogue", _SPEC, "speaker sender role turns utterances chat_messages chat_history dialogue trajectory []"),
         ("enveloped", "chat:ENVELOPED", "message msg data payload body entry record event"),
     )

@@ -265,7 +265,7 @@ def test_a_foreign_file_with_a_few_familiar_lines_is_not_taken_for_chat() -> Non
         # Lines of this kind say their words under a key that no format of this package has.
         [{"type": "message", "role": "user", "timestamp": "t", "words": "Hi"}],
         # Results of other clients, which have their words elsewhere.
-        [{"type": "tool_result", "timestamp": "t", "tool_id": "1", "status": "success", "output": "out"}] * 3,
+        [{"type": "tool_result", "timestamp": "t", "ref": "1", "status": "success", "output": "out"}] * 3,
     ],
 )
 def test_a_line_whose_words_would_not_be_read_is_unknown(lines: list[dict[str, Any]]) -> None:

@@ -8,15 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compaction import LONG, compacted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_sessions import ACKNOWLEDGEMENT, SUMMARY, from_file, made
+from opening import open_bytes
 
 from compactor_cli.formats import claude_code, codex, gemini, kimi, qwen_code, summary_first
 from compactor_cli.formats.detect import open_transcripts
+from compactor_cli.formats.harness import user_text
 from compactor_cli.formats.registry import Appending, Dialect, InsertionPoint, Refreshing
-from compactor_cli.model.errors import UsageError
+from compactor_cli.group.exchanges import group
+from compactor_cli.model.errors import UnknownShape, UsageError
 from compactor_cli.read.jsonl import read_records
+from compactor_cli.run.documents import faults
 
 DIALECTS: tuple[Dialect, ...] = (
     claude_code.CLAUDE_CODE,
@@ -157,3 +162,142 @@ def test_a_sample_is_recognised_by_its_content(name: str) -> None:
     (transcript,) = open_transcripts(read_records(lines, "-"))
     assert transcript.dialect == NAMES[name]
     assert transcript.messages == from_file(next(d for d in DIALECTS if d.name == NAMES[name]), SAMPLES / name).messages
+
+
+def moment(n: int) -> str:
+    return f"2026-01-30T06:{n:02d}:00.000Z"
+
+
+def gemini_stream() -> list[dict[str, Any]]:
+    """What Gemini CLI prints: an answer in pieces, a call that failed, one without an output."""
+    lines: list[dict[str, Any]] = [
+        {"type": "init", "session_id": "S", "model": "gemini-3"},
+        {"type": "message", "role": "user", "content": "Where is the oak?"},
+    ]
+    for n in range(6):
+        answered = {"status": "error", "error": {"type": "invalid", "message": "no such file"}}
+        lines += [
+            {"type": "tool_use", "tool_name": "read_file", "tool_id": f"c{n}", "parameters": {"path": f"{n}.md"}},
+            {"type": "tool_result", "tool_id": f"c{n}", **({"status": "success", "output": LONG} if n else answered)},
+            {"type": "message", "role": "assistant", "content": f"{n} is ", "delta": True},
+            {"type": "message", "role": "assistant", "content": LONG, "delta": True},
+        ]
+    lines += [
+        {"type": "tool_use", "tool_name": "write_file", "tool_id": "w", "parameters": {"path": "a.md"}},
+        {"type": "tool_result", "tool_id": "w", "status": "success"},
+        {"type": "result", "status": "success", "stats": {"total_tokens": 9}},
+    ]
+    return [{**line, "timestamp": moment(n)} for n, line in enumerate(lines)]
+
+
+def opencode_stream() -> list[dict[str, Any]]:
+    """What opencode prints of a run: the parts of its answers."""
+    parts: list[tuple[str, dict[str, Any]]] = []
+    for n in range(8):
+        done = {"status": "error", "error": "denied"} if n == 1 else {"status": "completed", "output": f"{n} {LONG}"}
+        state = {**done, "input": {"command": f"ls {n}"}}
+        parts += [
+            ("step_start", {"type": "step-start"}),
+            ("reasoning", {"type": "reasoning", "text": "why"}),
+            ("tool_use", {"type": "tool", "callID": f"c{n}", "tool": "bash", "state": state}),
+            ("text", {"type": "text", "text": f"{n} {LONG}"}),
+            ("step_finish", {"type": "step-finish", "reason": "stop"}),
+        ]
+    lines = ({"type": kind, "timestamp": 1767036059338, "sessionID": "S", "part": part} for kind, part in parts)
+    return [*lines, {"type": "error", "timestamp": 1767036059339, "sessionID": "S", "error": {"name": "APIError"}}]
+
+
+def kiro() -> list[dict[str, Any]]:
+    """A session of Kiro CLI: results as text, as an object, and as several blocks."""
+    texts: list[Any] = [
+        [{"kind": "text", "data": LONG}],
+        [{"kind": "json", "data": {"exit_status": "exit status: 0", "stdout": LONG}}],
+        [{"kind": "text", "data": "one"}, {"kind": "text", "data": "two"}],
+    ]
+    lines: list[tuple[str, list[dict[str, Any]]]] = [("Prompt", [{"kind": "text", "data": "Where is the oak?"}])]
+    for n in range(9):
+        use = {"toolUseId": f"c{n}", "name": "shell", "input": {"command": f"ls {n}"}}
+        result = {"toolUseId": f"c{n}", "content": texts[n % 3], "status": "error" if n == 1 else "success"}
+        thought = {"kind": "thinking", "data": {"text": "why", "signature": "s"}}
+        words = {"kind": "text", "data": f"{n} {LONG}"}
+        lines.append(("AssistantMessage", [thought, words, {"kind": "toolUse", "data": use}]))
+        lines.append(("ToolResults", [{"kind": "toolResult", "data": result}]))
+    return [
+        {"version": "v1", "kind": kind, "data": {"message_id": f"m{n}", "content": content}}
+        for n, (kind, content) in enumerate(lines)
+    ]
+
+
+def grok() -> list[dict[str, Any]]:
+    """A chat history of Grok CLI: surroundings in the user's name, and a search that ran at the provider's."""
+    lines: list[dict[str, Any]] = [
+        {"type": "system", "content": "You are Grok."},
+        {
+            "type": "user",
+            "content": [{"type": "text", "text": "<user_info>"}],
+            "synthetic_reason": "environment_context",
+        },
+        {"type": "user", "content": [{"type": "text", "text": "Where is the oak?"}], "prompt_index": 0},
+    ]
+    for n in range(8):
+        call = {"id": f"c{n}", "name": "read_file", "arguments": json.dumps({"target_file": f"{n}.py"})}
+        search = {"tool_type": "web_search", "action": {"query": "oak"}, "id": f"s{n}", "status": "completed"}
+        lines += [
+            {"type": "reasoning", "id": f"r{n}", "summary": [{"type": "summary_text", "text": "why"}]},
+            {"type": "assistant", "content": f"{n} {LONG}", "tool_calls": [call], "model_id": "grok-4.5"},
+            {"type": "tool_result", "tool_call_id": f"c{n}", "content": f"{n} {LONG}"},
+            {"type": "backend_tool_call", "kind": search},
+        ]
+    return lines
+
+
+WRITTEN = {"gemini-stream": gemini_stream, "opencode-stream": opencode_stream, "kiro": kiro, "grok": grok}
+
+
+def of_lines(values: list[dict[str, Any]]) -> bytes:
+    return b"".join(json.dumps(value).encode() + b"\n" for value in values)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_what_other_clients_write_is_read_compacted_and_read_again(name: str) -> None:
+    data = of_lines(WRITTEN[name]())
+    (transcript,) = open_bytes(data)
+    assert transcript.dialect == name
+    assert all(faults(name, record.value) == () for record in transcript.records)
+    found = group(transcript.messages)
+    calls = sum(len(message.calls) for message in transcript.messages)
+    assert len(found.pairs) == calls > 0
+    assert not found.orphan_calls
+    assert not found.orphan_results
+    done = compacted(transcript)
+    (again,) = open_bytes(done.output)
+    assert again.dialect == name
+    assert not group(again.messages).orphan_results
+    assert [message.summary.origin for message in again.messages if message.summary] == ["compact"]
+    assert compacted(again).output == done.output
+    assert {record.raw for record in again.records} - {record.raw for record in transcript.records}
+
+
+def test_what_the_records_of_other_clients_hold() -> None:
+    read = {name: open_bytes(of_lines(make()))[0] for name, make in WRITTEN.items()}
+    failed = {
+        name: [result.text for message in one.messages for result in message.results if result.is_error]
+        for name, one in read.items()
+    }
+    assert failed == {
+        "gemini-stream": ["no such file"],
+        "opencode-stream": ["denied"],
+        "kiro": [result.text for result in read["kiro"].messages[4].results],
+        "grok": [],
+    }
+    said_by_users = {name: [*filter(None, map(user_text, one.messages))] for name, one in read.items()}
+    asked = ["Where is the oak?"]
+    assert said_by_users == {"gemini-stream": asked, "opencode-stream": [], "kiro": asked, "grok": asked}
+    assert [read[name].model for name in ("gemini-stream", "grok")] == ["gemini-3", "grok-4.5"]
+    assert any("two" in result.text for message in read["kiro"].messages for result in message.results)
+    assert len(open_bytes(of_lines(gemini_stream()) * 2)) == 2
+
+
+def test_lines_of_anybody_are_not_taken_for_those_of_a_client() -> None:
+    with pytest.raises(UnknownShape):
+        open_bytes(of_lines([{"type": "user", "content": "Hi"}, {"type": "assistant", "content": "Hello"}]))
