@@ -7,6 +7,7 @@ numbers, lone surrogates, bytes that are not UTF-8, and JSON documents that span
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum, StrEnum
 from itertools import chain
@@ -24,6 +25,8 @@ from compactor_cli.read.streams import Stream, blanks_end, too_long
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
 _BLANKS = b" \t\r\n"
 _OPENINGS = b"{["
+# What a program that exports a session says of it, where its output and its messages went into one file.
+_ANNOUNCEMENT = re.compile(rb"Exporting session: \S+\s*")
 _PARQUET_MARK = b"PAR1"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 Spans = tuple[int, tuple[tuple[int, int], ...], int]
@@ -160,7 +163,8 @@ class RecordReader(Iterator[Record]):
     Guarantees: ``prefix`` and then ``raw + ending`` of every record are the input, byte for byte, except for
     what `OnInvalid.DROP` leaves out. ``raw`` has no blanks around it; ``ending`` is what precedes the
     next record: two records are on lines of their own where it holds a line feed. ``prefix``, known from
-    the start, is a byte-order mark and blanks before the first record (the whole of an input without any).
+    the start, is a byte-order mark, blanks and what announces an export before the first record (the whole of an input
+    without any).
     ``invalid_count`` counts what was not JSON so far. Raises `InvalidLine` with `OnInvalid.FAIL`.
 
     Whoever wants lines before they are parsed takes them, before or in place of the records, and may put them back.
@@ -176,7 +180,7 @@ class RecordReader(Iterator[Record]):
         blanks: list[bytes] = []
         self._first_number, first = 0, b""
         for number, line in enumerate(rest, 1):
-            lead = blanks_end(line)
+            lead = len(line) if number == 1 and _ANNOUNCEMENT.fullmatch(line) else blanks_end(line)
             blanks.append(line[:lead])
             if lead < len(line):
                 self._first_number, first = number, line[lead:]

@@ -3,12 +3,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from compaction import LONG, round_trip, value_of
+import pytest
+from compaction import LONG, compacted, round_trip, value_of
 from opening import inserted, message, open_one, shortened
 
 from compactor_cli.formats.clients import sent
+from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.registry import Refreshing, get
-from compactor_cli.model.transcript import Media, Role, Text, Thinking, ToolCall, ToolResult
+from compactor_cli.model.errors import InvalidLine
+from compactor_cli.model.transcript import Media, Role, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.read.jsonl import read_records
 
 
 def own_id(number: int) -> str:
@@ -128,3 +132,24 @@ def test_the_counter_of_an_answer_without_parts_is_brought_in_line() -> None:
 def test_the_exit_code_of_a_command_is_told_by_its_metadata() -> None:
     (result,) = message("opencode", answer(1, tool("1 failed", metadata={"exit": 1}))).results
     assert (result.exit_code, result.is_error) == (1, False)
+
+
+def test_the_line_that_announces_an_export_stays_before_it() -> None:
+    turns = [each for n in range(1, 13, 2) for each in (user(n, text(f"{n} {LONG}")), answer(n + 1, text(LONG)))]
+    announced = b"Exporting session: ses_1\n"
+    data = announced + json.dumps(export(*turns), indent=2).encode() + b"\n"
+    (transcript,) = open_bytes(data)
+    assert transcript.dialect == "opencode"
+    assert transcript.source() == data
+    done = compacted(transcript)
+    assert done.output.startswith(announced + b"{")
+    assert len(open_bytes(done.output)[0].records) < len(turns)
+    with pytest.raises(InvalidLine):
+        open_bytes(b"Exporting my session\n" + data)
+    with pytest.raises(InvalidLine):
+        open_bytes(data + announced)
+
+
+def open_bytes(data: bytes) -> list[Transcript]:
+    records = read_records(data.splitlines(keepends=True), "file.jsonl")
+    return list(open_transcripts(records, prefix=records.prefix))
