@@ -159,8 +159,8 @@ _NAME_TOKENS = 3
 _MIN_CHANCE = 0.03
 _NUMBERS = frozenset(KINDS.index(kind) for kind in (AtomKind.NUM, AtomKind.DATE, AtomKind.FLAG))
 # A side of a diff, a piece of a pattern that replaces, a place that a search found, and a point of a drawing:
-# `a/clock.py`, `s/old`, `/g`, `clock.py-12`, `815C930`.
-_PIECE = re.compile(r"\w/|/\w?$|\S+\.\w+[-:]\d+[-:]?$|\d{2,}[A-Z]\d{2,}$")
+# `a/clock.py`, `s/old`, `new/g`, `clock.py-12`, `815C930`.
+_PIECE = re.compile(r"\w/|/\w?$|\S+/\w$|\S+\.\w+[-:]\d+[-:]?$|\d{2,}[A-Z]\d{2,}$")
 
 
 def name_items(

@@ -48,12 +48,13 @@ def test_pieces_of_a_replacement_and_sides_of_a_diff_are_no_names() -> None:
         answer("\n".join(f"    hand_{n} = draw(hand_{n}, dial_{n})" for n in range(90)), "1"),
     )
     replaced = ran("sed -i 's/old_hand/new_hand/g; s/x_dial//g' src/*.py", "")
+    shown = ran("sed -n '/^Dial_Sources/p' docs/dial.md; sed -n '/^Dial_Sources/p' docs/hand.md", "Dial_Sources")
     compared = ran("git diff", "--- a/src/clock_case.py\n+++ b/src/clock_case.py\n-x_dial\n+y_dial")
     (index,) = texts(
-        digest(conversation(user("draw it"), *read, replaced, compared, says("Drawn.")), 500), Section.NAMES
+        digest(conversation(user("draw it"), *read, replaced, shown, compared, says("Drawn.")), 500), Section.NAMES
     )
     assert index.startswith("clock_face.py: hand_")
-    assert not any(piece in index for piece in ("s/", "a/", "b/"))
+    assert not any(piece in index for piece in ("s/", "a/", "b/", "/p"))
 
 
 def test_many_short_names_come_before_long_ones_that_are_a_little_likelier() -> None:
