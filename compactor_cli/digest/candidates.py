@@ -219,7 +219,8 @@ def _reports(events: Sequence[Event], chars: int) -> dict[int, str]:
 
 
 def _is_own(line: str, times: int) -> bool:
-    return line.startswith("```") or (times == 1 and '{"' not in line)
+    # Fences, headings and breaks say what the lines below them are.
+    return not line.strip() or line.startswith(("```", "#", "---")) or (times == 1 and '{"' not in line)
 
 
 def _sent(analysis: Analysis) -> dict[int, str]:

@@ -100,3 +100,19 @@ def test_what_a_command_showed_before_it_ran_again_is_quoted_no_more() -> None:
     assert "plan_page.tsx:3" not in rendered(one.summary)
     once = digest(conversation(user("no casts"), *before, *edit, says("Done.")), 2_000)
     assert "plan_page.tsx:3" in rendered(once.summary)
+
+
+def test_a_heading_that_several_reports_have_still_heads_what_stands_under_it() -> None:
+    relays = "".join(f"- `RELAY_{n}` was changed on quay {n}, since its contacts are burnt.\n" for n in range(9))
+    pumps = f"## Pumps\n\n`PUMP_A` runs at 40 Hz, and `PUMP_B` at 50 Hz.\n\n{relays}\n"
+    first = f"{pumps}## Alarm\n\nThe `SIREN_PIN` is not installed, so the alarm could not be tested at all.\n"
+    second = f"{pumps.replace('40', '30')}## Alarm\n\nThe `LAMP_PIN` glows, which the harbour sees from the quay.\n"
+    asked = [
+        (call("Task", str(n), description=f"Report {n}", prompt="Do it."), answer(text, str(n)))
+        for n, text in enumerate((first, second))
+    ]
+    text = rendered(
+        digest(conversation(user("wire the pumps"), *ran("make", "ok"), *asked, says("Both reported.")), 2_000).summary
+    )
+    assert "Alarm: The `SIREN_PIN` is not installed" in text
+    assert "Alarm: The `LAMP_PIN` glows" in text
