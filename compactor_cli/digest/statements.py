@@ -419,7 +419,7 @@ class _Outline:
     """
 
     def __init__(self) -> None:
-        self.fenced = self.is_bold = self.introduces = False
+        self.fenced = self.is_bold = self.introduces = self.has_entries = False
         self.heading = self.columns = ""
         self.above: list[tuple[float, str]] = []
         self.headings: list[tuple[int, str]] = []
@@ -447,6 +447,7 @@ class _Outline:
         elif line.startswith("#") or (_IS_BOLD.match(line) and not _BOLD_SENTENCE.match(line)):
             self._head(line)
         elif _ITEM.match(raw):
+            self.has_entries = True
             # Below an entry with a number, entries with a mark of the same indent are a list of its own.
             is_numbered = _NUMBER.match(line) is not None
             while is_numbered and above and above[-1][0] == indent - _HALF:
@@ -461,7 +462,9 @@ class _Outline:
             # A line that introduces a list leads entries of its own indent; a sentence ends that, a quotation does not.
             while above and above[-1][0] >= indent - (not line.startswith(">")):
                 above.pop()
-            if self.is_bold and _OWN_LABEL.match(line):
+            # A list that a label in bold introduces ends with its last entry; what is said of them is of it.
+            is_after = self.has_entries and not (indent or _OF_ENTRIES.match(line)) and self.heading.endswith(COLONS)
+            if self.is_bold and (is_after or _OWN_LABEL.match(line)):
                 self.heading = ""
             pieces, lead = _introduced(plain_line(line), below)
             led = self.lead([*above, *(one for one in introduced if one not in above)])
@@ -479,7 +482,7 @@ class _Outline:
     def _head(self, line: str) -> None:
         level = len(line) - len(line.lstrip("#")) or _BOLD_LEVEL
         self.headings = [one for one in self.headings if one[0] < level]
-        heading, self.is_bold, self.above = plain_line(line), line[0] == "*", []
+        heading, self.is_bold, self.above, self.has_entries = plain_line(line), line[0] == "*", [], False
         # What numbered headings stand under says of what kind they are: how grave, of which part.
         outer = self.headings[-1][1] if self.headings and _NUMBER.match(heading) else ""
         # What stands under one of several, an option or a step, is of that one; of a proposal nothing is done yet.
@@ -562,6 +565,7 @@ _OF_ALL = re.compile(
     r"|next steps?\b|to sum up)",
     re.IGNORECASE,
 )
+_OF_ENTRIES = re.compile(r"(?:th(?:ose|ese|ey|is|at)|it|both|each|all of|none of)\b", re.IGNORECASE)
 # A line across, between parts of a text.
 _BREAK = re.compile(r"(?:-{3,}|\*{3,}|_{3,})")
 # A line in bold heads what is under any heading with marks.

@@ -311,6 +311,22 @@ def test_what_follows_a_break_is_not_of_the_part_before_it() -> None:
     assert [lead for _, _, lead in statements.statements_of(text)] == ["Gates", ""]
 
 
+def test_what_follows_the_list_of_a_label_in_bold_is_not_of_that_list() -> None:
+    text = "**Gates:**\n- north\n- south\n\nAll open at noon.\n\n**Pumps:** they run."
+    assert [(piece, lead) for piece, _, lead in statements.statements_of(text)] == [
+        ("north", "Gates:"),
+        ("south", "Gates:"),
+        ("All open at noon.", ""),
+        ("Pumps: they run.", ""),
+    ]
+    # What is said of the entries is of their list, and so are words before it.
+    assert [lead for _, _, lead in statements.statements_of("**Gates:**\n- north\n\nThey open at noon.")] == [
+        "Gates:"
+    ] * 2
+    words = "**Gates:**\nAll open at noon:\n- north\n- south"
+    assert [lead for _, _, lead in statements.statements_of(words)] == ["Gates:\nAll open at noon:"] * 2
+
+
 def test_numbered_headings_stand_under_the_heading_above_them() -> None:
     text = "# Review\n## P1: must fix\n### 1. Lost rows\nThey are lost.\n## P2: should fix\n### 2. Slow\nIt is slow."
     assert [lead for _, _, lead in statements.statements_of(text)] == [
