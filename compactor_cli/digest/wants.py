@@ -64,7 +64,7 @@ _ASKED_RATIO = 0.8
 def _only_asks(message: UserMessage, analysis: Analysis) -> bool:
     """Whether a message asks what was replied to, or shows an output without a word of the user's own."""
     outcome = analysis.outcomes.get(message.turn)
-    is_replied = outcome is not None and outcome.text.startswith(analysis.words.replied)
+    is_replied = message.is_listed or (outcome is not None and outcome.text.startswith(analysis.words.replied))
     only_asks = is_replied and all(
         (asks(one) and not _PROPOSES.match(one)) or _TO_EXPLAIN.match(one) for one in sentences(message.text)
     )
@@ -483,8 +483,10 @@ def _affordable(
 ) -> list[UserMessage]:
     """The messages that can have a useful size: the first, then the newest, what reaches far before its age."""
     kept = min((event.record for event in analysis.kept if event.kind is EventKind.USER), default=1 << 40)
-    # What another client's summary lists is served, most of it; what is meant for good still holds.
-    served = {*[one for one in messages if one.is_listed and not lasting(one.text)][:-_MAX_LISTED]}
+    # What another client's summary lists is served, most of it, and its questions are answered; what is meant for good
+    # still holds.
+    listed = [one for one in messages if one.is_listed and not lasting(one.text)]
+    served = {*listed[:-_MAX_LISTED], *(one for one in listed[:-1] if _only_asks(one, analysis))}
     messages = [one for one in messages if one not in served]
     first = next((one for one in messages[:1] if one.record < kept), None)
 

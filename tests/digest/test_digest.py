@@ -249,6 +249,15 @@ class TestUpdate:
         assert one.summary.state_used == "none"
         assert "tools/migrate_v3.py" in rendered(one.summary)
 
+    def test_of_what_a_clients_summary_lists_a_question_was_answered(self) -> None:
+        asked = "Which gauges are missing?"
+        told = f'- "{asked}"\n- "Move every service to port 8443 by May"\n- "Add the gauge of the north"'
+        text = f"1. Primary Request and Intent:\n- Ports\n6. All user messages:\n{told}"
+        one = request(conversation(summary(text, "claude-code"), user("go on"), says("Going on.")), 600)
+        stated = rendered(Digest().summarise(replace(one, read_client=read_client)).summary).replace(chr(34), "")
+        assert "Asked earlier: Move every service to port 8443 by May" in stated
+        assert f"Asked earlier: {asked}" not in stated
+
     def test_the_users_messages_that_a_clients_summary_lists_stay_the_users_words(self) -> None:
         first, second = "Move every service to port 8443 by May", "Leave the harbour gauge alone while it is measuring"
         text = f'1. Primary Request and Intent:\n- Ports\n6. All user messages:\n- {first}\n- "yes"\n- {second}'
