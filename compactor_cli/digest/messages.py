@@ -293,8 +293,9 @@ def _without_output(text: str) -> str:
     return "\n".join(shown)
 
 
-# How a shell asks for a command.
-PROMPT = pattern(r"\s*(?:[❯➜»]|[$%#] (?=[a-z./~])|[\w.-]+@[\w.-]+[: ][^\n]{0,60}[$#%] )")
+# How a shell asks for a command; an agent asks with the same sign for words.
+_WORDS_TO_AGENT = r"(?! *(?:[A-Z][\w']* (?=[a-z])|(?:can|could|please|the|now|so|ok(?:ay)?|we|let'?s|why|how|what)\b))"
+PROMPT = pattern(rf"\s*(?:[❯➜»]{_WORDS_TO_AGENT}|[$%#] (?=[a-z./~])|[\w.-]+@[\w.-]+[: ][^\n]{{0,60}}[$#%] )")
 
 
 def without_quotes(text: str) -> str:

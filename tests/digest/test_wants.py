@@ -804,6 +804,13 @@ def test_of_a_terminal_that_was_pasted_commands_and_errors_stay_and_what_is_writ
     assert "why does it not find it?" in shown
 
 
+def test_words_after_the_sign_by_which_an_agent_asks_for_them_are_no_terminal() -> None:
+    review = "The gate is not tested.\n  Add tests that open it at night, without the store.\n  Use the south gate."
+    copied = user(f"❯ This branch mends the gate. I got some feedback to address:\n\n  {review}")
+    one = digest(conversation(user(LONG), says("I look at the store."), copied, says("I see.")), 1_500)
+    assert any("open it at night" in text for text in (*texts(one, Section.USER), *texts(one, Section.TASK)))
+
+
 def test_a_question_above_bullets_is_asked_and_one_that_a_reader_would_ask_is_not() -> None:
     asked = "Which order do you mean? A couple of possibilities:\n\n- The one of the harbour.\n- I work one out now."
     assert last_question(f"There are seven.\n\n{asked}") == "Which order do you mean?"
