@@ -21,7 +21,7 @@ from compactor_cli.digest.error_lines import (
 )
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.noise import may_have
-from compactor_cli.digest.shell import GIT, QUOTED, SHORTENS, segments, unquoted
+from compactor_cli.digest.shell import GIT, QUOTED, SHORTENS, plain_git, segments, unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head
 from compactor_cli.digest.tools import ToolKind, command_of
 from compactor_cli.formats.client_signs import ATTACHMENTS, EXIT_CODE_WORDS, background_id, exit_code, started_id
@@ -307,7 +307,7 @@ def _bare(command: str) -> str:
     command = _WRITING.sub("", command)
     text = re.sub(r"\A\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*\Z", r"\1", command)
     text = re.sub(r"^(?:\s*(?:cd|source|export|set)\s+[^&;|\n]+(?:&&|;|\n)\s*|\s*#[^\n]*\n)+", "", text)
-    text = _SHORTENS.sub(r"\1", re.sub(rf"\b{GIT}", "git ", _GREP_FILTER.sub(" ", text)))
+    text = _SHORTENS.sub(r"\1", plain_git(_GREP_FILTER.sub(" ", text)))
     return re.sub(r"\s+2>&1|[^\S\n]*\|\s*(?:tail|head|tee)\b[^|&;\n]*", " ", text)
 
 
@@ -341,16 +341,13 @@ def is_look(command: str) -> bool:
 _CASES = pattern(r"\bcase \S+ in\b|^\s*[^\s();&|]+\)|;;|\besac\b", re.MULTILINE)
 
 
-_OF_GIT = re.compile(GIT)
-
-
 def _looks(words: list[str]) -> bool:
     while words and (words[0] in _BEFORE_A_COMMAND or re.fullmatch(r"\w+=\S*|\d+s?", words[0])):
         words = words[1:]
     if not words or words[0].startswith("#") or words[0] in ("for", "done", "fi", "read", "[", "[["):
         return True
     if words[0] == "git":
-        return "--dry-run" in words or not _LOOKING_GIT.isdisjoint(_OF_GIT.sub("", " ".join(words)).split()[:1])
+        return "--dry-run" in words or not _LOOKING_GIT.isdisjoint(plain_git(" ".join(words)).split()[1:2])
     if _SHOWS.match(" ".join(words)):
         return not may_change_world(" ".join(words))
     return words[0].lower() in _LOOKING and not (words[0] == "sed" and any(word.startswith("-i") for word in words))

@@ -25,7 +25,7 @@ from compactor_cli.digest.failures import OF_ONE_USE, fails_later, is_shown
 from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.services import call_items
-from compactor_cli.digest.shell import GIT
+from compactor_cli.digest.shell import plain_git
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, records_of
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
@@ -230,7 +230,6 @@ def _is_past(run: Run, shown_last: Mapping[str, int]) -> bool:
     return bool(asked) and shown_last[asked[-1]] > run.event
 
 
-# What a later push of the same adds to.
 # Numbers without their meaning.
 _PRINTS_CODES = pattern(r"\becho [\"']?\w+=\$\?")
 # Of a try, that it ended.
@@ -320,7 +319,7 @@ _NUMBER = re.compile(r"(\d+)")
 
 def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False, folder: str = "") -> Item:
     acting = acting_part(run.command)
-    acting = acting if folder else re.sub(rf"\b{GIT}", "git ", acting)
+    acting = acting if folder else plain_git(acting)
     line = brief(acting, _MAX_COMMAND_CHARS)
     if _SCRIPT_UNSEEN.fullmatch(line):
         return Item(text="")

@@ -129,8 +129,8 @@ class _OpenItems:
             self._load(_argument(call, "skill") or _argument(call, "command"), call.record)
         elif call.of_client and (name := skill_read(call.tool, call.arguments)):
             self._load(name, call.record)
-        # Of a command that was run again, the later run counts.
-        self.running = {key: work for key, work in self.running.items() if not command or work.command != command}
+        if command:  # of one that was run again, the later run counts
+            self.running = {key: work for key, work in self.running.items() if work.command != command}
         # A command that takes long is put there by the client itself.
         may_be = call.tool is ToolKind.COMMAND or short_name(call.name) in REPORTING_TOOLS
         may_be |= _argument(call, ATTACHMENTS.background_argument) == "True"

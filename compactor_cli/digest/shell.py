@@ -21,6 +21,7 @@ QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"?|'[^']*'")
 SHORTENS = r"rtk +(?:(?:proxy|test|lint|err) +|(?=(?:git|gh|cargo|pnpm|npm|pytest|ruff|tsc|go|vitest|docker|kubectl) ))"
 # `git` with what is set for one call, before its command: another folder, a setting, no pager.
 GIT = r"""git (?:(?:-[Cc] (?:[^\s"']|"[^"]*"|'[^']*')+|--no-pager|--no-optional-locks) )*"""
+_GIT = re.compile(rf"\b{GIT}")
 _COMMENT = re.compile(r"^\s*#.*", re.MULTILINE)
 # A program in quotation marks, to its end: `python -c "…"`.
 _INLINE = re.compile(
@@ -86,6 +87,11 @@ def _steps(line: str) -> Iterator[tuple[str | None, str]]:
             directory = _entered(directory, [entered_folder(segment)] if words[1:] else [])
         else:
             yield directory, segment
+
+
+def plain_git(command: str) -> str:
+    """A command whose calls of git have nothing before the command of git (see `GIT`)."""
+    return _GIT.sub("git ", command)
 
 
 def entered_folder(segment: str) -> str:

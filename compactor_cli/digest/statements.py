@@ -462,7 +462,7 @@ class _Outline:
             # A line that introduces a list leads entries of its own indent; a sentence ends that, a quotation does not.
             while above and above[-1][0] >= indent - (not line.startswith(">")):
                 above.pop()
-            # A list that a label in bold introduces ends with its last entry; what is said of them is of it.
+            # A list that a label in bold introduces ends with its last entry; a sentence about them is of it.
             is_after = self.has_entries and not (indent or _OF_ENTRIES.match(line)) and self.heading.endswith(COLONS)
             if self.is_bold and (is_after or _OWN_LABEL.match(line)):
                 self.heading = ""

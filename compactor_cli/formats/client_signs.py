@@ -91,11 +91,11 @@ ABOUT_EDIT = pattern(
     r"|^This is how your edit would have looked.*",
     re.MULTILINE | re.DOTALL,
 )
-# How summaries of Claude Code open.
-# How Claude Code asks for one: of all of it, or of its newest part.
+# How Claude Code asks for a summary: of all of a session, or of its newest part.
 ASKS_FOR_SUMMARY = "Your task is to create a detailed summary of the "
 # What it says there of the form of the answer, which a summary may quote as the user's words.
 ASKS_FOR_TEXT = pattern(r"\s*CRITICAL: Respond with TEXT ONLY\b[^\n\"]*")
+# How its summaries open.
 CONTINUED = "This session is being continued from a previous conversation"
 # Files in which a project tells agents how to work.
 PROJECT_FILE = pattern(

@@ -327,7 +327,8 @@ class _Session:
         self.records = [self._held(first)]
         self.system = first.raw if _is_system(first.value) else b""
         self.has_conversation = False
-        self.keys = {self._key_of(first.value)} - {""}
+        self.keys = set[str]()
+        self._take_key(first)
 
     def add(self, record: Record) -> None:
         """One more record of this session."""
@@ -335,7 +336,11 @@ class _Session:
         is_system = _is_system(record.value)
         self.has_conversation = self.has_conversation or not is_system
         self.system = self.system or (record.raw if is_system else b"")
-        self.keys |= {self._key_of(record.value)} - {""}
+        self._take_key(record)
+
+    def _take_key(self, record: Record) -> None:
+        if key := self._key_of(record.value):
+            self.keys.add(key)
 
     def _held(self, record: Record) -> Record:
         value = record.value
