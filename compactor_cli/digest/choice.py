@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest import language
 from compactor_cli.digest.atoms import find_atoms
+from compactor_cli.digest.corrections import TELLS_WHAT_IS_OPEN
 from compactor_cli.digest.noise import is_amid_code
 from compactor_cli.digest.objects import ID_KEY, TELLING_KEY, Meant
 from compactor_cli.digest.salience import Scores
@@ -47,6 +48,8 @@ MIN_OUTPUTS, MAX_OUTPUTS = 3, 10
 FOCUS_VALUE, FOCUS_RATIO = 100.0, 0.6
 # The newest text from this length on is quoted whole where it takes no more of the budget than this share.
 WHOLE_CHARS, WHOLE_RATIO = 600, 0.3
+# What groups that come first may take of the budget.
+FIRST_RATIO = 0.3
 # Names that are less likely to be used again are worth nothing.
 MIN_ATOM_CHANCE = 0.02
 _MIN_WEIGHT = 0.1
@@ -97,7 +100,8 @@ class Choice:
 
     ``is_exhausted``: a larger budget would have given nothing more than the last one did.
     ``shown``: what the rest of the summary says. Candidates that name the ``focus`` (names in lower case) come first,
-    until they have taken `FOCUS_RATIO` of the budget. Lines of what was only looked at take ``looked_tokens`` at most:
+    until they have taken `FOCUS_RATIO` of the budget. Each group of ``first`` is taken in its order, until it has its
+    share of `FIRST_RATIO` of the budget. Lines of what was only looked at take ``looked_tokens`` at most:
     they can be read again.
     """
 
@@ -109,12 +113,17 @@ class Choice:
         count: Callable[[str], int],
         *,
         focus: frozenset[str] = frozenset(),
+        first: Iterable[tuple[Sequence[Statement], float]] = (),
         looked_tokens: float = inf,
     ) -> None:
         texts = tuple(shown)
         self.shown = "\n".join(text.replace("\n", " ") for text in texts)
         covered = set[Fact]().union(*map(worth.facts, texts))
         self.candidates, self.count = candidates, count
+        places: dict[Hashable, int] = {
+            (origin(one), one.place, one.label): number for number, one in enumerate(candidates)
+        }
+        self.first = [([places[origin(one), one.place, one.label] for one in group], part) for group, part in first]
         self.looked_tokens = looked_tokens
         self.fresh = [_without(worth.facts(one.text, one.form), covered) for one in candidates]
         for number, one in enumerate(candidates):
@@ -152,8 +161,8 @@ class Choice:
         self.is_exhausted = False
         gain = _Round(choice=self, left=0, focus_left=1.0).gain
         # What was only looked at can be looked at again: it comes after everything else.
-        first = (i for i, is_looked in enumerate(self.is_looked) if not is_looked)
-        self.heap = [(-value, i) for i in first if (value := gain(i)) > 0.0]
+        heaped = (i for i, is_looked in enumerate(self.is_looked) if not is_looked)
+        self.heap = [(-value, i) for i in heaped if (value := gain(i)) > 0.0]
         heapify(self.heap)
 
     def choose(self, budget_tokens: int) -> list[Statement]:
@@ -164,6 +173,7 @@ class Choice:
         """
         run = _Round(choice=self, left=budget_tokens, focus_left=budget_tokens * FOCUS_RATIO)
         run.quote_newest(int(budget_tokens * WHOLE_RATIO))
+        run.take_first(int(budget_tokens * FIRST_RATIO))
         run.take(self.heap.copy(), MIN_OUTPUTS)
         run.take(run.rest(), MAX_OUTPUTS)
         run.fill()
@@ -201,6 +211,17 @@ class _Round:
                     if candidates[i].text not in self.choice.shown:
                         self._enter(i, 0)
                 return
+
+    def take_first(self, tokens: int) -> None:
+        """Takes of each group that comes first what fits in its share of these tokens, in order, or else the first."""
+        end = self.left - min(tokens, self.left)
+        for group, ratio in self.choice.first:
+            least = max(end, self.left - int(tokens * ratio))
+            for number in group:
+                left = self.left - self.choice.count(self.choice.candidates[number].text) - ITEM_TOKENS
+                if left < (end if number == group[0] else least):
+                    break
+                self._enter(number, 0)
 
     def take(self, heap: list[tuple[float, int]], max_outputs: int) -> None:
         """Takes what tells most until nothing fits or tells anything, at most this many lines of one answer."""
@@ -442,8 +463,9 @@ def whole_lists(spoken: Iterable[Statement], analysis: Analysis, chars: int) -> 
     most, meant = chars * WHOLE_LIST_RATIO, Meant(analysis)
 
     def is_entry(one: Statement) -> bool:
-        # What became of an entry is stated of it alone.
-        return one.form is StatementForm.ITEM and one.event not in analysis.taken_back
+        # What became of an entry is stated of it alone, and of what an older summary says is open each may be done.
+        is_apart = one.event in analysis.taken_back or TELLS_WHAT_IS_OPEN.search(one.lead)
+        return one.form is StatementForm.ITEM and not is_apart
 
     spoken = spoken if analysis.is_dialogue else _whole_code(spoken)
     for (_, are_entries), group in groupby(spoken, key=lambda one: (one.event, is_entry(one))):

@@ -24,6 +24,7 @@ from compactor_cli.digest.history import (
     asked_line,
     history_items,
     made_lines,
+    main_statements,
     remembered_items,
     turn_lines,
 )
@@ -193,12 +194,14 @@ class _Writer:
             offered = list(dialogue_statements(self.analysis, candidates, left * 3))
         else:
             offered = list(whole_lists(candidates, self.analysis, min(left * 3, _LIST_CHARS)))
+        offered = self._not_carried(offered, sections)
         choice = Choice(
-            self._not_carried(offered, sections),
+            offered,
             shown,
             self.analysis.worth,
             self.token_cache.text,
             focus=self.analysis.focus,
+            first=main_statements(offered, self.analysis),
             looked_tokens=min(_LOOKED_RATIO * available, _MAX_LOOKED_TOKENS),
         )
         room = left - index_tokens - sum(map(self.token_cache.item, lines.values()))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import groupby, pairwise, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
+from compactor_cli.digest.atoms import find_atoms
 from compactor_cli.digest.choice import origin
 from compactor_cli.digest.choices import asks, is_assent
 from compactor_cli.digest.commands import CommandOutcome
@@ -37,6 +38,7 @@ from compactor_cli.digest.statements import (
 from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.digest.wants import NAME_CHARS, joined, newest_request, stop_before, with_question
 from compactor_cli.group.exchanges import topics
+from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
 
@@ -453,6 +455,47 @@ _HEADING = re.compile(
     r"|<[a-z_]+(?: [^>]*)?>)[ \t]*$",
     re.MULTILINE,
 )
+
+
+# What a summary that is not carried whole says first, by its headings: what is open, what was asked, what was demanded,
+# what is known or decided, what went wrong; and how much of the room each may take.
+_MAIN_HEADINGS = tuple(
+    (pattern(rf"\b(?:{heads})", re.IGNORECASE), ratio)
+    for heads, ratio in (
+        (r"pending\b|remaining\b|open\b|to-?dos?\b|blocked\b|in progress\b|next\b|待办|未完成", 0.3),
+        (r"requests?\b|intent\b|goals?\b|objectives?\b|tasks?\b|目标|需求", 0.4),
+        (r"constraints?\b|preferences?\b|instructions?\b|feedback\b|requirements?\b|约束|要求", 0.3),
+        (r"concepts?\b|knowledge\b|discover|decisions?\b|context\b|learn|insights?\b|关键|决定", 0.4),
+        (r"errors?\b|problems?\b|issues?\b|错误|问题", 1.0),
+    )
+)
+
+
+def main_statements(offered: Sequence[Statement], analysis: Analysis) -> list[tuple[list[Statement], float]]:
+    """The statements under the main headings of the newest of other clients' summaries, each with its share.
+
+    Of what was open then, where code changed since, only what names things that nobody named again: most of it is done.
+    """
+    theirs = [one for one in offered if one.event >= 0 and _is_of_summary(one, analysis)]
+    newest = max((one.event for one in theirs), default=-1)
+    is_old = newest < analysis.code_changed_at
+    by_heading: dict[int, list[Statement]] = {}
+    for one in theirs:
+        heading = one.lead.partition("\n")[0].replace("_", " ")
+        is_past = is_old and TELLS_WHAT_IS_OPEN.search(f"{one.lead}\n{one.text}") and _is_named_since(one, analysis)
+        if heading and one.event == newest and one.form is not StatementForm.CODE and not is_past:
+            at = next((at for at, (heads, _) in enumerate(_MAIN_HEADINGS) if heads.search(heading)), -1)
+            by_heading.setdefault(at, []).append(one)
+    return [(by_heading[at], ratio) for at, (_, ratio) in enumerate(_MAIN_HEADINGS) if at in by_heading]
+
+
+def _is_named_since(one: Statement, analysis: Analysis) -> bool:
+    """Whether a later event names something that a statement names, or it names nothing."""
+    table = analysis.scores.table
+    last = [
+        table.columns["last"][row] for atom in find_atoms(one.text) if (row := table.atoms.get(atom.text)) is not None
+    ]
+    return not last or max(last) > one.at_tokens
 
 
 def whole_summaries(analysis: Analysis, quoted: str, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:

@@ -432,7 +432,7 @@ def _user_item(message: UserMessage, text: str, analysis: Analysis) -> Item:
     return Item(text=text, records=records_of((message.record, *records)))
 
 
-_MAX_LISTED = 6
+_MAX_LISTED, _MIN_LISTED_WORDS = 6, 4
 # How a few words begin that say nothing without what they reply to.
 _POINTS_BACK = pattern(r"\W*(?:no|nope|not|that|this|it|those|these|wait|instead)\b", re.IGNORECASE)
 
@@ -486,7 +486,8 @@ def _affordable(
     # What another client's summary lists is served, most of it, and its questions are answered; what is meant for good
     # still holds.
     listed = [one for one in messages if one.is_listed and not lasting(one.text)]
-    served = {*listed[:-_MAX_LISTED], *(one for one in listed[:-1] if _only_asks(one, analysis))}
+    wordless = {one for one in listed if one.text.isascii() and len(one.text.split()) < _MIN_LISTED_WORDS}
+    served = {*listed[:-_MAX_LISTED], *wordless, *(one for one in listed[:-1] if _only_asks(one, analysis))}
     messages = [one for one in messages if one not in served]
     first = next((one for one in messages[:1] if one.record < kept), None)
 

@@ -160,7 +160,7 @@ def test_what_a_summary_says_is_open_is_stated_to_be_older_than_the_edits_after_
         "claude-code",
     )
     text = rendered(digest(conversation(earlier, *AFTER, EDIT), 500).summary)
-    assert "`read_tides` leaves out (before the newest edits)" in text
+    assert "before the export begins (before the newest edits)" in text
     assert text.count("(before the newest edits)") == 1
     assert "(before the newest edits)" not in rendered(digest(conversation(earlier, *AFTER), 500).summary)
 

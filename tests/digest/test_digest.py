@@ -301,6 +301,31 @@ class TestUpdate:
         assert [number for number in range(20) if f"Gauge {number} " in lines] == [*range(20)][-6:]
         assert "Never touch the live database" in lines
 
+    def test_of_a_long_summary_of_a_client_its_request_and_what_is_still_open_come_before_its_details(self) -> None:
+        asked = "Move all gauges of the harbour to port 8443 until May"
+        left = "The old alarm in `north_alarm.py` still rings twice"
+        files = [f"- `src/part_{number}.py`: holds the reading of gauge {number}" for number in range(90)]
+        text = "\n".join(
+            (
+                "1. Primary Request and Intent:",
+                f"- {asked}",
+                "3. Files and Code Sections:",
+                *files,
+                "7. Pending Tasks:",
+                "- Give `src/gauge.py` the new port",
+                f"- {left}",
+                "8. Current Work:",
+                "- Looking at `src/gauge.py`",
+            )
+        )
+        explained = " ".join(f"Gauge {number} reads the tide of pier {number} at noon." for number in range(60))
+        edit = (call("Edit", "e1", file_path="src/gauge.py", old_string="80", new_string="8443"), answer("ok", "e1"))
+        session = conversation(summary(text, "claude-code"), user("the gauge first"), *edit, says(explained))
+        carried = "\n".join(texts(digest(session, 700), Section.PREVIOUS))
+        assert asked in carried
+        assert left in carried
+        assert "Give `src/gauge.py`" not in carried
+
     def test_what_a_clients_summary_states_is_no_part_of_what_happened(self) -> None:
         cause = "The gauge reads twice an hour, because the clock of the harbour runs in local time"
         text = f"1. Primary Request:\n- Ports\n4. Errors and fixes:\n- {cause}\n8. Current Work:\n- The gauge"
