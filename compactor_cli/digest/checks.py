@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import islice
 from operator import attrgetter
 
-from compactor_cli.digest.commands import PUTS_AWAY, STASHES, CommandOutcome, Run, is_look, shown
+from compactor_cli.digest.commands import LEADING, PUTS_AWAY, STASHES, CommandOutcome, Run, is_look, shown
 from compactor_cli.digest.edits import PROSE, WRITING
 from compactor_cli.digest.error_lines import error_line
 from compactor_cli.digest.events import Event
@@ -303,6 +303,20 @@ def entered(command: str) -> str:
 _ENTERS = pattern(r"(?:\A|&&|;)\s*cd ([^\s;&|\"']+)")
 
 
+def preparation(command: str) -> str:
+    """The steps before a command that set variables or bring a version of what runs it; empty where it has none."""
+    steps = [step.strip() for step in (LEADING.match(command) or [""])[0].split("&&")]
+    return " && ".join(step for step in steps if _SETS_UP.match(step))
+
+
+def as_run(command: str) -> tuple[str, str]:
+    """A command line as it ran: what it was set up with, and what it did."""
+    return preparation(command), shown(command)
+
+
+_SETS_UP = pattern(r"export |source |\. |nvm |\w+=")
+
+
 def is_of_another_package(run: Run, changes: Sequence[FileOperation]) -> bool:
     """Whether a check is of one package, and none of these changes is in its folder."""
     package = _PACKAGE.search(run.command)
@@ -410,10 +424,30 @@ def programs_of(command: str) -> Sequence[str]:
 _AROUND = frozenset("cd q echo grep head tail cat sleep export source".split())
 
 
-def same_part(command: str, failed: str) -> str:
-    """The part of a chain that calls the program which failed, the last of its own chain; else the whole."""
-    program = next(reversed(programs_of(failed)), " ")
-    return next((part for part in command.split(" && ") if program in part), command)
+def done_instead(command: str, failed: str, stated: str, chars: int) -> str:
+    """A command that did what another had failed at, in about ``chars`` characters, which show how it differs.
+
+    ``stated``: how the one that failed is stated. Of a chain, the part that calls the program which failed, after what
+    brought its version.
+    """
+    if (steps := preparation(command)) and steps != preparation(failed):
+        return f"{head(steps, 2 * chars)} && {brief(command, chars)}"
+    line, failed_line = shown(command), shown(failed)
+    parts = command.split(" && ")
+    if len(line) > chars and all(part.count('"') % 2 == part.count("'") % 2 == 0 for part in parts):
+        program = next(reversed(programs_of(failed)), " ")
+        command = next((part for part in parts if program in part), command)
+    way, same = brief(command, chars), len(posixpath.commonprefix((line, failed_line)))
+    is_part = not line.startswith(way.removesuffix(ELLIPSIS).rstrip())
+    if way != stated and (is_part or same + _LED_CHARS <= chars):
+        return way
+    # Where the command is the same, what stands before it made the difference, or what comes after it.
+    start = line.rfind(" ", 0, same - _LED_CHARS) + 1 if same > _LED_CHARS else 0
+    return f"{ELLIPSIS} {opening(line[start:], chars)}" if start else opening(line, chars)
+
+
+# What is shown of a command before the place where it begins to differ.
+_LED_CHARS = 24
 
 
 # Each is compared with each, and with every change.

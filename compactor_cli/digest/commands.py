@@ -171,7 +171,7 @@ _ENTERING = pattern(
     r"|(?:rm|mkdir) [^;&|]*(?:\|\| true\b)?|#.*|\\|)"
 )
 # Steps before a command that only enter a folder or make a version of what runs it at hand.
-_LEADING = pattern(
+LEADING = pattern(
     r"\A\s*(?:cd [^&;|\n]+&&\s*)?"
     r"(?:(?:(?:(?:export )?\w+=(?:'[^'\n]*'|\"[^\"\n]*\"|[^\s&|;\"'$]*)(?=\s*&&)|export \w+=\S*"
     r"|\[ -\w [^\]&;|\n]+\]|\. \S*/nvm\.sh\S*|nvm use[^&;|\n]*)\s*&&"
@@ -561,7 +561,7 @@ def shown(command: str) -> str:
 
     Without a leading ``cd``, and a script that is written to be run.
     """
-    command = _LEADING.sub("", _WRITING.sub("", command), count=1).replace("\\\n", " ")
+    command = LEADING.sub("", _WRITING.sub("", command), count=1).replace("\\\n", " ")
     first, more, rest = command.partition("\n")
     while rest.strip() and _ENTERING.fullmatch(first.strip()):
         first, more, rest = rest.partition("\n")

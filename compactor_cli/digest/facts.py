@@ -21,11 +21,11 @@ from compactor_cli.digest.commands import (
     sent_words,
 )
 from compactor_cli.digest.commits import PUSHED, PUSHES
-from compactor_cli.digest.failures import OF_ONE_USE, fails_later, is_shown
+from compactor_cli.digest.failures import fails_later, is_shown
 from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.services import call_items
-from compactor_cli.digest.shell import plain_git
+from compactor_cli.digest.shell import OF_ONE_USE, plain_git
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, records_of
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item

@@ -23,6 +23,7 @@ from compactor_cli.digest.checks import (
     TEST_FILE,
     after,
     are_in_siblings,
+    as_run,
     contains,
     entered,
     is_about,
@@ -32,6 +33,7 @@ from compactor_cli.digest.checks import (
     may_look_at,
     places_in,
     places_line,
+    preparation,
     programs_of,
     task_of,
 )
@@ -45,7 +47,6 @@ from compactor_cli.digest.commands import (
     code_is_of_another,
     may_change_world,
     sets_up,
-    shown,
     shows_whole,
 )
 from compactor_cli.digest.edits import PROSE, FixingLine, fixing_line
@@ -63,7 +64,7 @@ from compactor_cli.digest.error_lines import (
 )
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.files import FileOperation, is_throwaway
-from compactor_cli.digest.shell import unquoted
+from compactor_cli.digest.shell import OF_ONE_USE, unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head, sentences
 from compactor_cli.digest.tools import FileAction
 from compactor_cli.model.patterns import pattern
@@ -282,7 +283,7 @@ def _may_fix(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperati
     return [one for one in since if one.name == missing["path"].rpartition("/")[2]] if missing else since
 
 
-_NO_PROGRAM = pattern(r"command not found|\b[Ff]ailed to spawn\b")
+_NO_PROGRAM = pattern(r"command not found|\b[Ff]ailed to spawn\b|\b[Uu]nsupported (?:environment|engine)\b")
 _MISSED = pattern(r"^(?:[\w./()-]+: )*(?:line \d+: )?(?P<path>[\w./~-]+): (?:No such file or directory|not found)$")
 
 
@@ -508,9 +509,10 @@ def _judged(
     # An edit of the file that the error names is what there was to do about it, not another command.
     is_edited = is_test(run.command) or any(path.rpartition("/")[2] in run.line for path in fixes)
     other = None if fixes and (passed or is_edited) else passed or _other_way(run, later)
-    before = [one for one in later if passed and not fixes and one.event < passed.event]
+    is_prepared = passed and preparation(passed.command) != preparation(run.command)
+    before = [one for one in later if passed and not (fixes or is_prepared) and one.event < passed.event]
     made = [one.command for one in before if sets_up(one, run)]
-    is_same = not other or shown(other.command) == shown(run.command) or (made and _runs(other, run))
+    is_same = not other or as_run(other.command) == as_run(run.command) or (made and _runs(other, run))
     if is_same and passed and not (fixes or made) and (place := entered(passed.command)) != entered(run.command):
         made = [f"cd {place}"] if place else []
     if other and not passed:
@@ -594,7 +596,3 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
         if first and is_same and any(f"{one} ".startswith(f"{first} ") for one in programs_of(other.command)):
             return other
     return None
-
-
-# A script on the command line is never run again.
-OF_ONE_USE = pattern(r"\b(?:python3?|node|ruby|perl)(?: -{1,2}[a-z][\w=-]+)* (?:-[cep]\b|-? ?<<)")

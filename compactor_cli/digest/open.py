@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.causes import Cause, is_unfixed
 from compactor_cli.digest.checklists import plan_items, with_details
-from compactor_cli.digest.checks import COMPILER_PLACE, REPAIRS, brief, contains, is_test, same_part, tests_not_run
+from compactor_cli.digest.checks import COMPILER_PLACE, REPAIRS, brief, contains, done_instead, is_test, tests_not_run
 from compactor_cli.digest.choices import asks, chosen_options, is_yes_or_no, last_question, options_of
 from compactor_cli.digest.commands import NEVER_RAN, Run, acting_part, command_key, is_look, sent_words, shown
 from compactor_cli.digest.commits import is_push_forbidden
@@ -483,11 +483,7 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
     elif error.other_way:
         how = f"{words.passed}{words.colon}" if is_test(error.command) else f"{words.instead} "
         how = f"{words.fixed} " if REPAIRS.search(error.other_way) else how
-        is_long = len(shown(error.other_way)) > _MAX_COMMAND_CHARS
-        way = brief(same_part(error.other_way, error.command) if is_long else error.other_way, _MAX_COMMAND_CHARS)
-        # Where the command is the same, what stands before it made the difference.
-        way = opening(shown(error.other_way), _MAX_COMMAND_CHARS) if way == command else way
-        ending = f"→ {how}`{way}`"
+        ending = f"→ {how}`{done_instead(error.other_way, error.command, command, _MAX_COMMAND_CHARS)}`"
     elif error.fixes:
         sides = _taken_whole(error, analysis)
         error = replace(error, fixes=tuple(path for path in error.fixes if path not in sides))

@@ -139,6 +139,8 @@ def script_in(command: str) -> str:
 
 
 _RUNS_SCRIPT = re.compile(r"python|\b(?:node|bun|deno)\b")
+# A script on the command line is never run again.
+OF_ONE_USE = re.compile(r"\b(?:python3?|node|ruby|perl)(?: -{1,2}[a-z][\w=-]+)* (?:-[cep]\b|-? ?<<)")
 
 
 def written_paths(script: str) -> list[str]:

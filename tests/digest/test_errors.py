@@ -1535,6 +1535,22 @@ def test_where_the_same_command_went_well_what_stood_before_it_is_named() -> Non
     assert shown(locked, done)[1][0].endswith("→ done by `rm -f .git/index.lock && git commit -am 'Set it'`")
 
 
+def test_of_a_command_that_began_like_the_one_that_failed_the_place_where_it_differs_is_shown() -> None:
+    server = 'ssh -i ~/.ssh/deploy-key root@gauge.example "cd /opt/tide/docker && docker compose'
+    failed = ran(f'{server} logs north --tail 30"', "no configuration file provided: not found", is_error=True)
+    done = ran(f'{server} -f staging.yml logs north --tail 30"', "north-1  | 4 m above zero")
+    (line,) = shown(failed, done)[1]
+    assert line.endswith('docker && docker compose -f staging.yml logs north --tail 30"`')
+
+
+def test_no_edit_fixes_that_the_wrong_version_ran_but_what_brought_another() -> None:
+    failed = ran(
+        "pnpm test", "ERR_PNPM_UNSUPPORTED_ENGINE  Unsupported environment (bad Node.js version)", is_error=True
+    )
+    chain = 'export NVM_DIR="$HOME/.nvm" && . "$NVM_DIR/nvm.sh" && nvm use && pnpm test'
+    assert shown(failed, EDIT, ran(chain, "12 passed"))[1][0].endswith(f"→ passed later: `{chain}`")
+
+
 def test_what_was_removed_is_why_a_commit_went_through_however_it_was_written_then() -> None:
     told = "(fail) tide > reads it [1ms]\n  at tmp/clones/a-1/tide.test.ts:4:1\n 1 fail"
     hook = ran("git add a.ts && git commit -m 'Set it'", told, is_error=True)
