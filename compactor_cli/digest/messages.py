@@ -191,7 +191,8 @@ _VERBS = (
 ASKS_FOR = pattern(
     rf"^\W*(?:\d+[.)]\s*)?(?:(?:and|then|also|so|but|now|ok(?:ay)?|first|next|finally)[, ]+)*(?:(?:{_VERBS})\b"
     r"|please\b|(?:can|could|would|will) (?:you|we)\b|let'?s\b|i(?:'d| would) like\b|i (?:want|need)\b"
-    r"|(?:we|you|it) (?:should|must|need|have to)\b)|\bplease\b|[?\uff1f]\W*$|请|帮我|ください",
+    r"|(?:we|you|it) (?:should|must|need|have to)\b)|\b(?:please|let me know|make sure|remember to)\b|[?\uff1f]\W*$"
+    r"|请|帮我|ください",
     re.IGNORECASE,
 )
 _RULE = pattern(
@@ -214,7 +215,8 @@ def forbids(sentence: str) -> bool:
 _FORBIDS = pattern(r"\b(?:never|not|don'?t|mustn'?t|no|without)\b|不|禁止|しない", re.IGNORECASE)
 # What counts for all work to come, and what objects to the work under way.
 _LIMIT = pattern(
-    r"\b(?:only|never|always|don'?t|do not|anything else|nothing else|prefer|from (?:now|here) on|going forward)\b"
+    r"\b(?:only|never|always|don'?t|do not|anything else|nothing else|prefer|from (?:now|here) on|going forward"
+    r"|(?:each|every) time|whenever|(?:I|we)(?:['’]ll| will) keep)\b"
     r"|不要|别|只能|必须|今后|以后|しないで|だけ|今後",
     re.IGNORECASE,
 )

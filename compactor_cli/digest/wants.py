@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
 
 
-_MIN_QUOTE_CHARS, _SAME_CHARS = 160, 12
+_MIN_QUOTE_CHARS, _SAME_CHARS = 220, 12
 # The characters at the start by which a question or a turn is known.
 NAME_CHARS = 70
 # What rules may take of the section, and the length from which a message may not be quoted whole.
@@ -166,10 +166,14 @@ def condensed(
     # The headings of a plan are its steps: all of them in few words come before any one in many.
     first = _fitting(outline, tokens // 2, token_cache)
     left = int(tokens * _ASKED_RATIO) - _cost(first, token_cache)
-    start = [one for one in spoken if one not in first][:_OPENING_SENTENCES]
-    start = _opening(start, int(left * _OPENING_RATIO / _ASKED_RATIO), left, token_cache)
+    # What is asked last has its room, however long what was pasted before it.
+    last = [one for one in asked[-1:] if one not in first and 2 * _cost([one], token_cache) <= left]
+    last = last if len(spoken) > _FEW_PIECES else []
+    start = [one for one in spoken if one not in (*first, *last)][:_OPENING_SENTENCES]
+    left -= _cost(last, token_cache)
+    start = _opening(start, min(left, int(tokens * _OPENING_RATIO)), left, token_cache)
     left -= _cost(start, token_cache)
-    first += start
+    first += start + last
     first += more([one for one in asked if one not in first], " ".join(one.text for one in first), left)
     if asked and set(first).isdisjoint(asked):
         return _by_clauses(text, tokens, token_cache) or cut
@@ -227,7 +231,7 @@ def _by_clauses(text: str, tokens: int, token_cache: TokenCache) -> str:
 
 _CLAUSE_END = pattern(r"(?<=[,;:.!?])\s+|\n+|\s+(?=(?:and|but|or|so|then|because|which|while|if|when)\s)")
 _QUALIFIES = pattern(r"(?:if|when|which|while|because|so|that|or|and|whether|where|who)\b", re.IGNORECASE)
-_MIN_PIECES, _MIN_CLAUSES_CHARS = 3, 24
+_MIN_PIECES, _FEW_PIECES, _MIN_CLAUSES_CHARS = 3, 6, 24
 
 
 def _whole_blocks(pieces: Sequence[Statement], tokens: int, token_cache: TokenCache) -> list[Statement]:

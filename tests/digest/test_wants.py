@@ -815,3 +815,24 @@ def test_a_question_above_bullets_is_asked_and_one_that_a_reader_would_ask_is_no
     asked = "Which order do you mean? A couple of possibilities:\n\n- The one of the harbour.\n- I work one out now."
     assert last_question(f"There are seven.\n\n{asked}") == "Which order do you mean?"
     assert last_question("The line answers the only question that is left - *why is it not run?*\n\nIt passes.") == ""
+
+
+def test_of_a_long_message_that_was_copied_the_request_at_its_end_stays() -> None:
+    copied = " ".join(f"Gauge {number} of the harbour stood {number} m above zero." for number in range(30))
+    asked = "Can you find out which of all these gauges was the highest when the tide of the north came in at noon?"
+    shown = condensed(f"{copied}\n{asked}", 90, token_cache(), lambda pieces, _, left: pieces[:0])
+    assert shown.startswith("Gauge 0 of the harbour")
+    assert shown.endswith(asked)
+    assert shown.count("above zero") > 1
+
+
+def test_what_is_to_be_done_every_time_is_cut_after_what_was_asked_once() -> None:
+    standing = (
+        "I will keep moving the gauges. As I do, say at the end whether the readings of the harbour are steady enough. "
+        "It means that the crane may be moved without another look at the tide."
+    )
+    once = [user(f"{LONG}{number} " * 6) for number in range(6)]
+    session = [message for asked in (*once[:3], user(standing), *once[3:]) for message in (asked, says("Done."))]
+    found = wants_items(analyse(request(conversation(*session, user("and now?"), BUILD))), 260, token_cache())
+    assert any(item.text.startswith(standing) for item in found)
+    assert any("…" in item.text for item in found)
