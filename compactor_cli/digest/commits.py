@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import islice
+from typing import NamedTuple
 
 from compactor_cli.digest.commands import COMMIT_LINE, CommandOutcome, Run, sent_words
 from compactor_cli.digest.error_lines import ERROR_PATTERN
@@ -127,13 +128,18 @@ def find_commits(runs: Sequence[Run], directory: str) -> list[Commit]:
         ends = [*(one.start() for one in made[1:]), len(text)]
         for step, words, is_shown in _steps(run.command, directory):
             if step == "commit":
-                amended = found.pop() if found and made and "--amend" in words else None
+                # What a rebase goes on with is made again under its subject.
+                is_again = "--continue" in words and found and made and made[0]["subject"].strip() == found[-1].subject
+                amended = found.pop() if found and made and ("--amend" in words or is_again) else None
                 index.commit(words, amended)
                 one = made.pop(0) if made else _quietly_made(words, runs, number)
                 if one:
                     shown = text[one.end() : ends.pop(0)] if one.string == text and ends else ""
                     new = index.committed(one, shown, run)
-                    found.append(replace(new, amends=(*amended.amends, amended.event)) if amended else new)
+                    if amended:
+                        branch, amends = new.branch or amended.branch, (*amended.amends, amended.event)
+                        new = replace(new, branch=branch, amends=amends)
+                    found.append(new)
                     index = _Index()
                 elif found and "--continue" in words:
                     # The commit that a rebase goes on with holds what was resolved.
@@ -373,3 +379,67 @@ _FORBIDS_PUSH = pattern(
     r"(?! (?:\w+ )?(?:to (?:main|master|`)|with|until|before|if|unless)\b| ?-| force| directly)",
     re.IGNORECASE,
 )
+
+
+class MergedRequest(NamedTuple):
+    """A request to merge that was merged: its number, the commit that it became (empty where unknown), the record."""
+
+    number: str
+    commit: str
+    record: int
+
+
+def merged_requests(runs: Sequence[Run], commits: Sequence[Commit], asked: str) -> tuple[MergedRequest, ...]:
+    """The requests to merge that were made or looked at here, or named in what was ``asked``, and seen to be merged.
+
+    That is what their server says, or a commit with their number in its subject; or the branch that all work from came
+    forward by all of their files.
+    """
+    found: dict[str, MergedRequest] = {}
+    known = set(_NAMED_REQUEST.findall(asked))
+    files: dict[str, set[str]] = {}
+    for run in runs:
+        seen: dict[str, str] = {}
+        if run.key.startswith("gh pr ") or " gh pr " in run.key:
+            made = _REQUEST_PAGE.findall(run.output) if "gh pr create" in run.key else []
+            known.update(made, _REQUEST_ASKED.findall(run.key))
+            files |= {number: _files_of_branch(commits, run) for number in made[-1:]}
+            seen = dict.fromkeys(_merged_at_server(run), "")
+        if run.key.startswith("git ") or "&& git " in run.key:
+            seen |= {number: commit for commit, number in _MERGE_COMMIT.findall(run.output)}
+            came = {found[1].rpartition("/")[2] for found in _CAME_FORWARD.finditer(run.output)}
+            is_forward = "Fast-forward" in run.output
+            seen |= {number: "" for number, names in files.items() if is_forward and names and names <= came}
+        for number, commit in seen.items():
+            if number in known and (number not in found or (commit and not found[number].commit)):
+                found[number] = MergedRequest(number, commit, run.result_record)
+    return tuple(found.values())
+
+
+def _files_of_branch(commits: Sequence[Commit], run: Run) -> set[str]:
+    """The names of the files in the commits of the branch that a run asked to merge."""
+    before = [one for one in commits if one.event <= run.event]
+    return {name.rpartition("/")[2] for one in before if one.branch == before[-1].branch for name in one.named}
+
+
+def _merged_at_server(run: Run) -> Iterator[str]:
+    """The numbers of the requests that `gh` shows to be merged."""
+    named = [next(filter(None, found.groups())) for found in _SHOWN_MERGED.finditer(run.output)]
+    asked, states = _REQUEST_ASKED.findall(run.key), _STATE.findall(run.output)
+    yield from named or (number for number, is_merged in zip(asked, states, strict=False) if is_merged)
+
+
+_REQUEST_PAGE = pattern(r"/pull/(\d+)\b")
+_NAMED_REQUEST = pattern(r"(?:\b(?:pr|pull request)s? #?|/pull/)(\d+)\b", re.IGNORECASE)
+_REQUEST_ASKED = pattern(r"\bgh pr (?:merge|view) (?:\S*/)?(\d+)\b")
+_SHOWN_MERGED = pattern(
+    r"[Mm]erged pull request \S*#(\d+)|[Pp]ull request \S*#(\d+) \([^\n]*\)? ?was already merged"
+    r"|\"number\": ?(\d+)[^{}]*\"state\": ?\"MERGED\"|^(\d+)\t.*\tMERGED\b",
+    re.MULTILINE,
+)
+# The state of a request, with what makes it one that is merged.
+_STATE = pattern(r"\b(?:(MERGED)|OPEN|CLOSED)\b")
+# In a log of either form: `1a2b3c4 Read the tide (#12)`, or `    Merge pull request #12 from …`.
+_MERGE_COMMIT = pattern(r"^(?:\W*([0-9a-f]{7,40})\b| {4}).*?(?:\(#(?=\d+\)$)|Merge pull request #)(\d+)", re.MULTILINE)
+# A file and how many of its lines, in what a pull brought.
+_CAME_FORWARD = pattern(r"^ (\S+) +\| +(?:\d|Bin)", re.MULTILINE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from compactor_cli.digest.commands import (
     never_ran,
     sent_words,
 )
-from compactor_cli.digest.commits import PUSHED, PUSHES
+from compactor_cli.digest.commits import PUSHED, PUSHES, merged_requests
 from compactor_cli.digest.failures import fails_later, is_shown
 from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords
@@ -91,6 +91,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     calls = [] if analysis.is_dialogue else call_items(analysis, room, token_cache, with_lookups=not ranked)
     if analysis.work.branch:
         world.insert(0, _branch_item(analysis))
+    world[1:1] = _merged_items(analysis)
     if analysis.work.by_others:
         commit, record = analysis.work.by_others
         world.insert(0, Item(text=f"{words.by_others}{words.colon}{commit}", records=records_of((record,))))
@@ -108,6 +109,14 @@ def _branch_item(analysis: Analysis) -> Item:
     state = "".join(f"{words.comma}{part}" for part in (work.ahead, words.no_push if is_local else "") if part)
     text = f"{words.branch} {work.branch}{place}{state}{_without_commit(analysis)}"
     return Item(text=text, records=records_of((work.branch_record,)))
+
+
+def _merged_items(analysis: Analysis) -> Iterator[Item]:
+    """What was merged of the requests that the session made or is about, in one item."""
+    words, asked = analysis.words, "\n".join(message.text for message in analysis.messages)
+    if merged := merged_requests(analysis.runs, analysis.work.commits, asked):
+        named = words.comma.join(f"#{one.number} ({one.commit})" if one.commit else f"#{one.number}" for one in merged)
+        yield Item(text=f"{words.merged}{words.colon}{named}", records=records_of(sorted(one.record for one in merged)))
 
 
 def _with_commits_together(

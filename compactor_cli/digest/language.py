@@ -78,6 +78,7 @@ class FixedWords:
     amended = _Word("amended", "已修订", "修正済み")
     committed = _Word("in commit", "已提交", "コミット済み")
     since_commit = _Word("again since commit", "此提交之后又改动", "次のコミット後に再び変更")
+    merged = _Word("Merged", "已合并", "マージ済み")
     by_others = _Word("committed outside this session", "在本会话之外提交", "このセッション外でコミット")
     stale = _Word("Passed before the newest edits of", "在以下最新改动之前通过", "次の最新編集より前に成功")
     stopped = _Word("Stopped by the user", "被用户中止", "利用者が中止")

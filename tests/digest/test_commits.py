@@ -399,3 +399,9 @@ def test_a_status_among_other_commands_shows_what_somebody_else_has_committed() 
     line = "echo '== status =='; git status --short; echo '== tracked =='; git ls-files | wc -l"
     shown = ran(line, "== status ==\n M clock.py\n== tracked ==\n21")
     assert is_open(STORE, CLOCK, shown) == ["Not committed: clock.py"]
+
+
+def test_a_commit_that_a_rebase_made_again_is_named_by_its_new_hash() -> None:
+    first = ran("git commit -am 'Store UTC'", "[utc-times 4f1c2aa] Store UTC\n 1 file changed")
+    again = ran("git add store.py && git rebase --continue", "[detached HEAD 9e8d7c6] Store UTC\n 1 file changed")
+    assert states_of(STORE, first, again) == ["store.py — edited, in commit 9e8d7c6"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from conversation import answer, call, conversation, digest, ran, rendered, says, texts, user
 
 from compactor_cli.model.summary import Section
@@ -697,3 +698,39 @@ def test_a_check_that_does_not_show_how_it_went_is_no_fact_after_a_later_one() -
     later = ran("mise run lint; echo done", "All checks passed!\ndone")
     one = digest(conversation(user("check it"), hidden, later), 2_000)
     assert not any("validated" in text for text in texts(one, Section.COMMANDS))
+
+
+REQUESTED = (
+    *ran("git add tide.py && git commit -m 'Read it'", "[read-it 1a2b3c4] Read it\n 1 file changed"),
+    *ran("gh pr create --fill", "https://git.example/tide/pull/17"),
+)
+
+
+@pytest.mark.parametrize(
+    ("run", "merged"),
+    [
+        (ran("gh pr view 17 --json state,number", '{"number":17,"state":"MERGED"}'), "#17"),
+        (ran("gh pr view 17 --json state --jq .state", "MERGED"), "#17"),
+        (ran("gh pr view 16 --jq .state && gh pr view 17 --jq .state", "OPEN\nMERGED"), "#17"),
+        (ran("gh pr merge 17 --squash", "✓ Squashed and merged pull request tide/tide#17 (Read it)"), "#17"),
+        (ran("git log origin/main --oneline -2", "5d6e7f8 Read it (#17)\n0a1b2c3 Begin (#9)"), "#17 (5d6e7f8)"),
+        (ran("git checkout main && git pull", "Fast-forward\n src/tide.py | 2 +-\n 1 file changed"), "#17"),
+    ],
+)
+def test_a_pull_request_that_is_seen_to_be_merged_is_stated_to_be(run: Message, merged: str) -> None:
+    edit = call("Edit", "e", file_path="tide.py", old_string="a", new_string="b"), answer("ok", "e")
+    assert f"Merged: {merged}" in facts(*edit, *REQUESTED, *run)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        ran("gh pr view 17 --jq .state", "OPEN"),
+        ran("gh pr merge 17 --auto --squash", ""),
+        ran("git log --oneline -1", "0a1b2c3 Begin (#9)"),
+        ran("git checkout main && git pull", "Fast-forward\n README.md | 2 +-\n 1 file changed"),
+    ],
+)
+def test_of_a_pull_request_that_nothing_shows_to_be_merged_nothing_is_stated(run: Message) -> None:
+    edit = call("Edit", "e", file_path="tide.py", old_string="a", new_string="b"), answer("ok", "e")
+    assert not any(fact.startswith("Merged") for fact in facts(*edit, *REQUESTED, *run))
