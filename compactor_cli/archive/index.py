@@ -83,9 +83,10 @@ def text_of(message: Message) -> str:
 
 
 def searched_text(message: Message) -> str:
-    """What `text_of` gives, and the thinking."""
+    """What `text_of` gives, the thinking, and results that the client sends no more."""
     thoughts = (part.text for part in message.parts if isinstance(part, Thinking))
-    return "\n".join(filter(None, (*thoughts, text_of(message))))
+    pruned = (part.pruned for part in message.parts if isinstance(part, ToolResult))
+    return "\n".join(filter(None, (*thoughts, text_of(message), *pruned)))
 
 
 def tools_of(message: Message, names: Mapping[str, str]) -> tuple[str, ...]:

@@ -103,7 +103,7 @@ def _named(names: Iterable[str], paths: Mapping[str, str]) -> set[str]:
     """
     found: set[str] = set()
     for name in map(_between_slashes, names):
-        whole = {paths[name]} if name in paths else {path for one, path in paths.items() if one.startswith(name)}
+        whole = {path for one, path in paths.items() if one.startswith(name)}
         found |= whole or {path for one, path in paths.items() if name in one or name.endswith(one)}
     return found
 
@@ -440,6 +440,8 @@ _SHOWN_MERGED = pattern(
 # The state of a request, with what makes it one that is merged.
 _STATE = pattern(r"\b(?:(MERGED)|OPEN|CLOSED)\b")
 # In a log of either form: `1a2b3c4 Read the tide (#12)`, or `    Merge pull request #12 from …`.
-_MERGE_COMMIT = pattern(r"^(?:\W*([0-9a-f]{7,40})\b| {4}).*?(?:\(#(?=\d+\)$)|Merge pull request #)(\d+)", re.MULTILINE)
+_MERGE_COMMIT = pattern(
+    r"^(?:[^\w\n]*([0-9a-f]{7,40})\b| {4}).*?(?:\(#(?=\d+\)$)|Merge pull request #)(\d+)", re.MULTILINE
+)
 # A file and how many of its lines, in what a pull brought.
 _CAME_FORWARD = pattern(r"^ (\S+) +\| +(?:\d|Bin)", re.MULTILINE)

@@ -23,6 +23,7 @@ from compactor_cli.digest.history import (
     HIERARCHY_RATIO,
     asked_line,
     history_items,
+    is_outdated,
     made_lines,
     main_statements,
     remembered_items,
@@ -228,11 +229,12 @@ class _Writer:
         return (longer, more) if tokens < more <= tokens + spare else (sections, tokens)
 
     def _not_carried(self, offered: Iterable[Statement], sections: Sections) -> list[Statement]:
-        """Without the statements of other clients' summaries that are carried whole or list the user's words."""
+        """Without what other clients' summaries say that is outdated, carried whole, or quoted as the user's words."""
         whole = {record for item in sections.get(Section.PREVIOUS, ()) for record in item.records}
         wanted = "\n".join(item.text for item in sections.get(Section.USER, ()))
         listed = {event.record for event in self.analysis.events if event.kind is EventKind.SUMMARY}
-        return [one for one in offered if not (one.record in whole or (one.record in listed and one.text in wanted))]
+        left = (one for one in offered if not (one.record in whole or (one.record in listed and one.text in wanted)))
+        return [one for one in left if not is_outdated(one, self.analysis)]
 
     def _best(
         self, choice: Choice, sections: Sections, lines: dict[int, Item], room: int, limit: int

@@ -379,7 +379,8 @@ class _EventReader:
             return
         tool = self.found[call].tool if call >= 0 else ToolKind.OTHER
         name = self.found[call].name if call >= 0 else result.name
-        text = "" if result.text == PRUNED_OUTPUT else self._clean(result.text)
+        # The client may have cut it from what it sends, and not from its file.
+        text = self._clean(result.pruned if result.text == PRUNED_OUTPUT else result.text)
         if short_name(name) in REPORTING_TOOLS:  # what clients add: how to resume the subagent, and what it used
             text = _ABOUT_REPORT.split(text, maxsplit=1)[0].rstrip()
             if begun := started_id(text):

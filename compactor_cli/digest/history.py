@@ -352,7 +352,7 @@ def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mappi
     marks = dict[tuple[int, int], Mark]()
     for group in groups:
         event = group[0].event
-        own = {one.place: mark for one in group if (mark := _mark(one, group, analysis))}
+        own = {one.place: mark for one in group if (mark := _mark(one, analysis))}
         # Where most is marked alike, so is what stands between.
         times = Counter(own.values())
         common = next((mark for mark in times if times[mark] > min(_MAX_ALIKE, max(1, len(group) // 2))), "")
@@ -396,15 +396,10 @@ def _is_below(above: Statement, one: Statement) -> bool:
 _MAX_ALIKE = 2
 
 
-def _mark(one: Statement, group: Sequence[Statement], analysis: Analysis) -> str:
-    """What later records make of a statement; of what a summary says is open the first that is shown of a heading."""
-    if one.event < 0 or analysis.events[one.event].kind is not EventKind.SUMMARY:
-        return standing(one, analysis)
-    is_first = next(other for other in group if other.lead == one.lead) is one or not TELLS_WHAT_IS_OPEN.search(
-        one.lead
-    )
-    is_open = is_first and TELLS_WHAT_IS_OPEN.search(f"{one.lead}\n{one.text}") is not None
-    return analysis.words.older if is_open and one.event < analysis.code_changed_at else ""
+def _mark(one: Statement, analysis: Analysis) -> str:
+    """What later records make of a statement; what they leave of another's summary stands as it is."""
+    is_of_summary = one.event >= 0 and analysis.events[one.event].kind is EventKind.SUMMARY
+    return "" if is_of_summary else standing(one, analysis)
 
 
 def _item(label: str, group: Sequence[Statement], depth: int, marks: Mapping[tuple[int, int], Mark]) -> Item:
@@ -472,29 +467,43 @@ _MAIN_HEADINGS = tuple(
 
 
 def main_statements(offered: Sequence[Statement], analysis: Analysis) -> list[tuple[list[Statement], float]]:
-    """The statements under the main headings of the newest of other clients' summaries, each with its share.
-
-    Of what was open then, where code changed since, only what names things that nobody named again: most of it is done.
-    """
+    """The statements under the main headings of the newest of other clients' summaries, each with its share."""
     theirs = [one for one in offered if one.event >= 0 and _is_of_summary(one, analysis)]
     newest = max((one.event for one in theirs), default=-1)
-    is_old = newest < analysis.code_changed_at
     by_heading: dict[int, list[Statement]] = {}
     for one in theirs:
         heading = one.lead.partition("\n")[0].replace("_", " ")
-        is_past = is_old and TELLS_WHAT_IS_OPEN.search(f"{one.lead}\n{one.text}") and _is_named_since(one, analysis)
-        if heading and one.event == newest and one.form is not StatementForm.CODE and not is_past:
+        if heading and one.event == newest and one.form is not StatementForm.CODE:
             at = next((at for at, (heads, _) in enumerate(_MAIN_HEADINGS) if heads.search(heading)), -1)
             by_heading.setdefault(at, []).append(one)
     return [(by_heading[at], ratio) for at, (_, ratio) in enumerate(_MAIN_HEADINGS) if at in by_heading]
 
 
+def is_outdated(one: Statement, analysis: Analysis) -> bool:
+    """Whether a statement of another client's summary says what was open or written, of what was worked on since.
+
+    Where code changed since, that is all of it but what names things that nobody named again.
+    """
+    if one.event < 0 or not _is_of_summary(one, analysis):
+        return False
+    if _NOTHING_OPEN.search(one.text):
+        return any(message.turn > analysis.events[one.event].turn for message in analysis.messages)
+    if one.event >= analysis.code_changed_at:
+        return False
+    if one.form is StatementForm.CODE:
+        return any(at > one.event and name in one.lead for name, at in analysis.edited.files.items())
+    return _MAY_BE_DONE.search(f"{one.lead}\n{one.text}") is not None and _is_named_since(one, analysis)
+
+
+_NOTHING_OPEN = pattern(r"\bno (?:\w+ )*(?:pending|outstanding|next (?:task|step))\b", re.IGNORECASE)
+_MAY_BE_DONE = pattern(rf"{TELLS_WHAT_IS_OPEN.pattern}|\bcurrent\b|\bbugs?\b", re.IGNORECASE)
+
+
 def _is_named_since(one: Statement, analysis: Analysis) -> bool:
     """Whether a later event names something that a statement names, or it names nothing."""
     table = analysis.scores.table
-    last = [
-        table.columns["last"][row] for atom in find_atoms(one.text) if (row := table.atoms.get(atom.text)) is not None
-    ]
+    named = (atom.text for atom in find_atoms(one.text) if "." in atom.text or "/" not in atom.text[1:])
+    last = [table.columns["last"][row] for name in named if (row := table.atoms.get(name)) is not None]
     return not last or max(last) > one.at_tokens
 
 

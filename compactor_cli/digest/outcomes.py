@@ -120,6 +120,7 @@ def outcomes(
         following = None if is_answered else after
         # What came of the next answer is not that of this one.
         is_next_answer = following is not None and following.is_answer and work.is_answer
+        own = work.closing
         if following is None:
             reply = next_reply
         elif not is_next_answer:
@@ -129,9 +130,11 @@ def outcomes(
         outcome = _done(work, made_by, called, words, is_refused=is_refused, is_newest=not next_reply)
         if outcome is None and work.ends_in_words and not is_refused and _ends_with(events, work.closing):
             opening_words = events[work.opening].text
-            # A question is answered at once, whatever was done after that.
+            # A question is answered at once, whatever was done after that; and no later turn replies to it.
             is_at_once = asks(work.asked) and _answers_at_once(opening_words)
-            reply_text, at = (opening_words, work.opening) if is_at_once else (closing, work.closing)
+            own_closing = _closing_words(events, own)
+            at = own if len(own_closing) >= _MIN_REPLY_CHARS and _ends_with(events, own) else work.closing
+            reply_text, at = (opening_words, work.opening) if is_at_once else (_closing_words(events, at), at)
             outcome = _replied(work.asked, reply_text, events[at].record, words)
         if outcome:
             found[turn] = outcome
@@ -324,13 +327,15 @@ def _is_at_work(events: Sequence[Event], number: int) -> bool:
     if events[number].interjects or not before or before[0].kind is not EventKind.ASSISTANT:
         return events[number].interjects or (bool(before) and before[0].kind in (EventKind.CALL, EventKind.RESULT))
     last = next(reversed(sentences(before[0].text)), "")
-    # What is to be done once the user has looked waits for him.
-    goes_on = only_announces(last) and not (is_courtesy(last) or _ON_CONDITION.search(last))
+    # What is to be done once the user has looked, or sent something, waits for him; and so does a long report.
+    waits = is_courtesy(last) or _ON_CONDITION.search(last) or len(before[0].text) > _MAX_STEP_CHARS
+    goes_on = only_announces(last) and not waits
     says_what_is_next = last.endswith(COLONS) or goes_on
     return says_what_is_next and bool(after) and after[0].kind is not EventKind.ASSISTANT
 
 
-_ON_CONDITION = pattern(r"\b(?:if|once|when(?:ever)?|unless)\b", re.IGNORECASE)
+_MAX_STEP_CHARS = 800
+_ON_CONDITION = pattern(r"\b(?:if|once|when(?:ever)?|unless)\b|\A\W*(?:give|paste|send|share|tell)\b", re.IGNORECASE)
 
 
 def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]) -> dict[int, _Work]:
@@ -348,7 +353,7 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
             work.is_next = is_at_work and _NEXT.search(event.text) is not None
             is_between = number > 0 and events[number - 1].kind is EventKind.ASSISTANT
             is_added = event.interjects or (is_at_work and (is_between or _ADDS.match(event.text) is not None))
-            work.is_added = is_added and not work.is_next
+            work.is_added = is_added and not (work.is_next or event.text.startswith("/"))
             work.asked = "\n".join(filter(None, (work.asked, event.text)))
         elif event.kind is EventKind.ASSISTANT:
             work.opening = number if work.opening < 0 else work.opening
@@ -415,8 +420,8 @@ def _made(work: _Work, commits: Mapping[int, Commit], words: FixedWords) -> Iter
         if commit := commits.get(run.event):
             subject = opening(commit.subject, _MAX_SUBJECT_CHARS)
             own = {one.event for one in work.runs}
-            is_amended = commit.event not in own or (bool(commit.amends) and own.isdisjoint(commit.amends))
-            mark = f" ({words.amended})" if is_amended else ""
+            is_rewritten = commit.event not in own or (bool(commit.amends) and own.isdisjoint(commit.amends))
+            mark = f" ({words.rewritten})" if is_rewritten else ""
             yield (f'{commit.hash} "{subject}"'.strip() if subject else commit.hash) + mark, run.result_record
 
 

@@ -436,7 +436,7 @@ def _user_item(message: UserMessage, text: str, analysis: Analysis) -> Item:
     return Item(text=text, records=records_of((message.record, *records)))
 
 
-_MAX_LISTED, _MIN_LISTED_WORDS = 6, 4
+_MAX_LISTED, _MIN_LISTED_WORDS = 3, 4
 # How a few words begin that say nothing without what they reply to.
 _POINTS_BACK = pattern(r"\W*(?:no|nope|not|that|this|it|those|these|wait|instead)\b", re.IGNORECASE)
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from string import hexdigits
 from typing import Any
@@ -559,14 +558,19 @@ def _opencode_tool(part: Mapping[str, Any], place: JsonPath) -> Iterator[Located
     yield LocatedPart(call, ((*place, "state", "input"),) if given else ())
     if status in ("pending", "running", ""):
         return
-    result = ToolResult(id=call_id, text=PRUNED_OUTPUT, name=name, is_error=status == "error")
-    if at(state, ("time", "compacted")):
-        yield LocatedPart(result)
-        return
     key = "error" if status == "error" and at(state, ("output",)) is None else "output"
     files, ended = len(listed(at(state, ("attachments",)))), shell_exit_code(at(state, ("metadata", "exit")))
-    result = replace(result, text=string(at(state, (key,))), media_count=files, exit_code=ended)
-    yield LocatedPart(result, ((*place, "state", key),))
+    answer, is_pruned = string(at(state, (key,))), bool(at(state, ("time", "compacted")))
+    result = ToolResult(
+        id=call_id,
+        text=PRUNED_OUTPUT if is_pruned else answer,
+        name=name,
+        is_error=status == "error",
+        media_count=0 if is_pruned else files,
+        exit_code=ended,
+        pruned=answer if is_pruned else "",
+    )
+    yield LocatedPart(result, () if is_pruned else ((*place, "state", key),))
 
 
 OPENCODE = OpenCode(_opencode_pieces)

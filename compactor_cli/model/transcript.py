@@ -76,6 +76,7 @@ class ToolResult:
     media_count: int = 0  # images and files that came with the text
     is_recorded: bool = True  # False, and the text empty: the transcript does not hold what the tool answered
     exit_code: int = -1  # of a command, where the record tells it besides the text; -1: it does not
+    pruned: str = ""  # the answer, where the client sends a placeholder for it; the text is then the placeholder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,18 +151,23 @@ def test_how_a_step_went_is_not_told_once_the_work_went_on() -> None:
     assert "Lint passes" not in one
 
 
-def test_what_a_summary_says_is_open_is_stated_to_be_older_than_the_edits_after_it() -> None:
-    earlier = summary(
-        "Pending tasks:\n- Let `src/export.py` read the drift of `ClockKind` before the export begins\n"
-        "- Let `src/store.py` write an empty row for each gauge that `read_tides` leaves out\n\n"
-        + "The harbour was read at low tide, and then at high tide. \n"
-        * 40,
-        "claude-code",
-    )
+def test_of_what_a_summary_says_is_open_only_that_stands_which_nobody_named_since() -> None:
+    left = "Let `src/export.py` read the drift of `ClockKind` before the export begins"
+    done = "Let `src/store.py` write an empty row for each gauge that `read_tides` leaves out"
+    other = "The harbour was read at low tide, and then at high tide. \n" * 40
+    earlier = summary(f"Pending tasks:\n- {left}\n- {done}\n\n{other}", "claude-code")
     text = rendered(digest(conversation(earlier, *AFTER, EDIT), 500).summary)
-    assert "before the export begins (before the newest edits)" in text
-    assert text.count("(before the newest edits)") == 1
-    assert "(before the newest edits)" not in rendered(digest(conversation(earlier, *AFTER), 500).summary)
+    assert left in text
+    assert done not in text
+    assert done in rendered(digest(conversation(earlier, *AFTER), 500).summary)
+
+
+def test_that_nothing_is_left_to_do_stands_until_the_user_asks_for_something() -> None:
+    nothing = "No pending tasks are left of the `tide` report."
+    other = "The harbour was read at low tide, and then at high tide. \n" * 40
+    earlier = summary(f"7. Pending Tasks:\n- {nothing}\n\n{other}", "claude-code")
+    assert nothing in rendered(digest(conversation(earlier, says("I wait.")), 500).summary)
+    assert nothing not in rendered(digest(conversation(earlier, *AFTER), 500).summary)
 
 
 def test_a_correction_that_goes_on_with_a_question_is_one() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from conversation import answer, call, conversation, digest, ran, rendered, says, texts, user
@@ -488,7 +489,13 @@ def test_tests_that_are_written_make_no_run_of_the_code_older() -> None:
 
 
 def test_an_output_that_the_client_pruned_is_not_what_came_of_a_command() -> None:
-    assert facts(ran("git push origin main", "[Old tool result content cleared]")) == ["`git push origin main` → ok"]
+    pruned = ran("git push origin main", "[Old tool result content cleared]")
+    assert facts(pruned) == ["`git push origin main` → ok"]
+    call_of, result = pruned
+    kept = replace(result.results[0], pruned="1a2b3c4..5d6e7f8  main -> main")
+    assert facts(call_of, replace(result, parts=(kept,))) == [
+        "`git push origin main` → ok: 1a2b3c4..5d6e7f8  main -> main"
+    ]
 
 
 def test_steps_in_a_browser_and_calls_of_tools_that_there_are_not_are_no_facts() -> None:

@@ -71,6 +71,7 @@ def test_results_of_tools_that_run_failed_or_were_cleared() -> None:
     )
     cleared = message("opencode", answer(1, tool("long", time={"compacted": 5}))).results
     assert cleared[0].text == "[Old tool result content cleared]"
+    assert cleared[0].pruned == "long"
 
 
 def test_a_compaction_replaces_what_it_does_not_retain() -> None:
