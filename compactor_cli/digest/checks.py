@@ -280,10 +280,23 @@ def after(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation]
 def covered_since(run: Run, changes: Sequence[FileOperation]) -> Iterator[FileOperation]:
     """The changes after a check that it may look at: none of another language, or of an app next to its package."""
     languages, package = languages_checked(run), _package(run, changes)
+    linted = _LINTED.search(run.command)
+    files = [word for word in linted[1].split() if not word.startswith("-")] if linted else []
+    named = tuple(file.removeprefix("./") for file in files) if all(map(_IS_FILE.fullmatch, files)) else ()
     for change in after(run, changes):
+        if named and not change.path.endswith(named):
+            continue
         app = _APP.search(change.path) if package else None
         if may_look_at(languages, change) and not (app and app[1] != package):
             yield change
+
+
+# A linter looks at nothing but the files that it is given.
+_LINTED = pattern(
+    r"\b(?:actionlint|biome check|black|eslint|flake8|hadolint|markdownlint(?:-cli2)?|prettier|pylint|rubocop"
+    r"|ruff (?:check|format)|shellcheck|stylelint|vale|yamllint)\b((?: +[\w./@=-]+)*)"
+)
+_IS_FILE = pattern(r"[\w./@-]*\w\.\w+")
 
 
 def are_in_siblings(command: str, other: str) -> bool:
@@ -464,7 +477,7 @@ def standing_checks(
     """
     found: list[tuple[Run, tuple[FileOperation, ...]]] = []
     later: list[Run] = []
-    checks = [run for run in reversed(runs) if is_test(f"{run.command} && {run.echoed}") and not run.is_look]
+    checks = [run for run in reversed(runs) if (is_test(run.command) or is_test(run.echoed)) and not run.is_look]
     failed = list(islice((run for run in checks if run.outcome is CommandOutcome.FAILED), MOST_CHECKS))
     passed = [(run, ()) for run in checks if run.outcome is CommandOutcome.OK]
     for run, known in islice((*passed, *before), MOST_CHECKS):
@@ -480,10 +493,10 @@ def standing_checks(
 
 def _not_run_again(run: Run, later: Sequence[Run]) -> str:
     """The checks of a run, by its own commands or by those that it says it runs, that no later run contains."""
-    whole = " && ".join(f"{one.key} && {one.echoed}" for one in later)
+    ran = [command for one in later for command in (one.key, one.echoed) if command]
     parts_of = map(chain_parts, (run.key, run.echoed))
     chains = [[part for part in parts if is_test(part) and not is_look(part)] for parts in parts_of]
-    left = [[part for part in parts if not contains(whole, part)] for parts in chains if parts]
+    left = [[part for part in parts if not any(contains(one, part) for one in ran)] for parts in chains if parts]
     fewest = min(left, key=len, default=None)
     return run.key if fewest is None or (fewest and fewest in chains) else " && ".join(fewest)
 

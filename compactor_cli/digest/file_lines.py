@@ -106,7 +106,9 @@ def _by_fate(
     groups: dict[str, list[FileState]] = {}
     for state in states:
         commit = f"{words.comma}{words.committed} {state.commit}" if state.commit else ""
-        done = words.created if state.is_created else words.edited
+        done = (
+            words.comma.join((words.created,) * state.is_created + (words.edited,) * (state.edits > 0)) or words.edited
+        )
         fate = f"{words.moved} {state.moved_to}" if state.moved_to else f"{done}{commit}"
         groups.setdefault(words.deleted if state.is_deleted else fate, []).append(state)
     items: list[Item] = []

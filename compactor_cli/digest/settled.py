@@ -327,7 +327,9 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     asked = opening(question, _MAX_ASKED_CHARS if event.is_answer else _MAX_CHARS)
     named = set(terms(_GO_ON.sub("", question)))
     names_little = _ASKS_OF_THE_TEXT.match(question) or len(named) < _MIN_AGREED_TERMS
-    plan = _plan_in(before.text) if not chosen and begins_with_assent(PLEASE.sub("", answer)) else ""
+    # A question that names what it is about is answered itself, and not the plan above it.
+    agrees = names_little and not chosen and begins_with_assent(PLEASE.sub("", answer))
+    plan = _plan_in(before.text) if agrees else ""
     if plan:
         yield Decision(text=f'{plan}{_ANSWERED}{answer}"', records=records, weight=_TAKEN, turn=event.turn)
         return

@@ -631,3 +631,16 @@ def test_what_git_is_to_know_no_more_is_not_deleted() -> None:
 def test_a_folder_with_a_blank_in_its_name_is_entered_whole() -> None:
     line = 'cd "/data/My Drive/tides" && rm old.txt'
     assert shell_operations(line) == ((FileAction.DELETE, "/data/My Drive/tides/old.txt", ""),)
+
+
+def test_among_many_files_those_that_were_edited_after_they_were_made_are_apart() -> None:
+    def wrote(number: int) -> tuple[Message, Message]:
+        return call("Write", f"w{number}", file_path=f"src/part_{number}.py", content="x = 1"), answer(
+            "ok", f"w{number}"
+        )
+
+    edit = call("Edit", "e", file_path="src/part_0.py", old_string="x", new_string="y"), answer("ok", "e")
+    made = [*wrote(0), *edit, *(message for number in range(1, 40) for message in wrote(number))]
+    lines = texts(digest(conversation(user("make the parts"), *made), 2_000), Section.FILES)
+    (line,) = (line for line in lines if "part_0.py" in line)
+    assert line.startswith("created, edited: ")

@@ -432,6 +432,13 @@ def test_the_steps_of_a_plan_are_its_headings_where_they_have_letters_and_not_th
     assert outline(plan) == "Locks: A. Take a lock · B. Free it"
 
 
+def test_a_yes_to_a_question_that_names_its_subject_is_no_yes_to_the_plan_above_it() -> None:
+    steps = "\n".join(f"{number}. **Step {number}** of the tide" for number in range(1, 6))
+    asked = says(f"I propose these steps:\n\n{steps}\n\nDo you want the export of the gauges to be GitHub-only?")
+    (found,) = decided(asked, user("Yes, GitHub only for now."))
+    assert found.startswith("Do you want the export of the gauges to be GitHub-only? →")
+
+
 def test_a_plan_that_was_refused_is_stated_as_refused_with_the_reason() -> None:
     refused = settled(SHOWN, answer(REFUSED, "p", is_error=True), says("I leave it in."), *EDIT)
     assert refused == [f'{STATED}refused by the user: "keep the cache"']

@@ -661,6 +661,16 @@ def test_the_task_that_runs_the_tests_ran_again_where_its_runner_did() -> None:
     edited = (call("Edit", "g", file_path="clock.ts", old_string="a", new_string="b"), answer("ok", "g"))
     tests = ran("bun run test", " 12 pass\n 0 fail")
     assert is_open(STORE, tests, edited, ran("git add . && git commit -m 'Set the clock'", hook)) == []
+    long = "git add . && git commit -m \"$(cat <<'EOF'\nSet the clock\n\nIt ran late.\nEOF\n)\""
+    assert is_open(STORE, tests, edited, ran(long, hook)) == []
+
+
+def test_a_linter_of_named_files_is_as_old_as_the_edits_of_these() -> None:
+    lint = ran("npx eslint clock.ts", "0 errors")
+    clock = (call("Edit", "g", file_path="src/clock.ts", old_string="a", new_string="b"), answer("ok", "g"))
+    crane = (call("Edit", "h", file_path="src/crane.ts", old_string="a", new_string="b"), answer("ok", "h"))
+    assert is_open(clock, lint, crane) == []
+    assert is_open(clock, lint, clock) == ["Passed before the newest edits of src/clock.ts: `npx eslint clock.ts`"]
 
 
 def test_where_a_subagent_may_have_edited_it_nothing_is_called_changed_by_no_edit() -> None:
