@@ -12,10 +12,9 @@ from typing import Any
 
 from compactor_cli.digest.causes import Cause, find_causes
 from compactor_cli.digest.checklists import PlanState, checked, plan_state
-from compactor_cli.digest.checks import changes_code, is_test, of_the_work
+from compactor_cli.digest.checks import changes_code, is_check, of_the_work
 from compactor_cli.digest.choice import Worth
-from compactor_cli.digest.choices import is_assent
-from compactor_cli.digest.commands import CommandOutcome, Run, may_change_world, runs
+from compactor_cli.digest.commands import CommandOutcome, Run, may_act_outside, runs
 from compactor_cli.digest.corrections import (
     EditedNames,
     denied,
@@ -37,6 +36,7 @@ from compactor_cli.digest.names import Labels
 from compactor_cli.digest.noise import progress_among
 from compactor_cli.digest.open import Attached, attached
 from compactor_cli.digest.outcomes import RequestOutcome, outcomes
+from compactor_cli.digest.replies import is_assent
 from compactor_cli.digest.salience import Scores, Table, build, focus_names, score
 from compactor_cli.digest.settled import Decision, decisions
 from compactor_cli.digest.shell import shell_operations
@@ -180,8 +180,8 @@ def analyse(request: Request) -> Analysis:
 def _is_act(tool: ToolKind, command: str) -> bool:
     """Whether a call of a subagent changed or checked the work; what it only looked at is its own matter."""
     is_acting = (
-        may_change_world(command)
-        or is_test(command)
+        may_act_outside(command)
+        or is_check(command)
         or any(act is not FileAction.READ for act, *_ in shell_operations(command))
     )
     return tool is ToolKind.EDIT or (tool is ToolKind.COMMAND and is_acting)
@@ -248,7 +248,7 @@ def _analysed(
         code_changed_at=max((one.event for one in operations if changes_code(one)), default=-1),
         files=files,
         runs=ran,
-        ended={run.event: run.outcome for run in ran if not run.is_look},
+        ended={run.event: run.outcome for run in ran if not run.is_read_only},
         errors=find_errors(found, ran, operations),
         causes=find_causes(found, ran, operations, taken_back),
         decisions=(

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from compactor_cli.digest.causes import concluded, finds_cause, supposes, turns_away
 from compactor_cli.digest.checks import passed_checks
 from compactor_cli.digest.choice import names
-from compactor_cli.digest.choices import asks_the_user, is_option, offered
 from compactor_cli.digest.commands import CommandOutcome, rerun, sent_words
-from compactor_cli.digest.corrections import COMMIT_LABEL, over_since, standing
+from compactor_cli.digest.corrections import COMMIT_LABEL, outdated_statements, standing
 from compactor_cli.digest.error_lines import own_lines
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.noise import finds_nothing, is_narration, is_noise, is_passing, only_announces, only_intends
 from compactor_cli.digest.output_lines import OUTPUT_FACTOR, is_slip, output_lines
+from compactor_cli.digest.replies import asks_the_user, is_option, offered
 from compactor_cli.digest.salience import Scores, shortened
 from compactor_cli.digest.settled import chooses, gives_reason
 from compactor_cli.digest.statements import Statement, StatementForm, list_ends, sentences, statements_of, without_end
@@ -113,7 +113,7 @@ def _spoken_pieces(analysis: Analysis, chars: int, wordless: Sequence[Statement]
     changed = {one.name: one.event for one in analysis.operations if one.action is not FileAction.READ}
     last_change = max(changed.values(), default=-1)
     steps = _steps(analysis, spoken[:-1])
-    is_over = over_since(analysis)
+    is_over = outdated_statements(analysis)
     # Until the cause was found, others were suspected.
     newest_cause = {events[cause.event].turn: cause.event for cause in analysis.causes}
     for number in sorted(spoken, key=lambda number: (number not in analysis.finals, -number)):

@@ -131,7 +131,7 @@ def find_causes(
     changed = (one for one in operations if changes_code(one) and not one.is_cancelled)
     edited = [one for one in changed if one.action is not FileAction.DELETE]
     edits, newest_edit = _Edits(events, edited), edited[-1].event if edited else -1
-    failed = [run for run in runs if run.outcome is CommandOutcome.FAILED and not run.is_look]
+    failed = [run for run in runs if run.outcome is CommandOutcome.FAILED and not run.is_read_only]
     found: list[Cause] = []
     explained = -1  # the newest turn that does
     following = len(events)  # where the next message stands that says what is wrong

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import islice
 from operator import attrgetter
 
-from compactor_cli.digest.commands import LEADING, PUTS_AWAY, STASHES, CommandOutcome, Run, is_look, shown
+from compactor_cli.digest.commands import LEADING, PUTS_AWAY, STASHES, CommandOutcome, Run, is_read_only, shown
 from compactor_cli.digest.edits import PROSE, WRITING
 from compactor_cli.digest.error_lines import error_line
 from compactor_cli.digest.events import Event
@@ -32,7 +32,7 @@ def contains(whole: str, part: str) -> bool:
     """
     if whole == part:
         return True
-    narrow = [step for step in _steps(part) if not is_look(" ".join(step))][-1:]
+    narrow = [step for step in _steps(part) if not is_read_only(" ".join(step))][-1:]
     return bool(narrow) and any(_covers(wide, narrow[0]) for wide in _steps(whole))
 
 
@@ -69,7 +69,7 @@ def chain_parts(key: str) -> list[str]:
 
 
 def _covers(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:
-    if wide == narrow or (is_test(" ".join(wide)) and _without_shown(wide) == _without_shown(narrow)):
+    if wide == narrow or (is_check(" ".join(wide)) and _without_shown(wide) == _without_shown(narrow)):
         return True
     if _IS_ALL_TESTS.fullmatch(" ".join(wide)) and _IS_TEST_TASK.fullmatch(" ".join(narrow)):
         return True
@@ -188,7 +188,7 @@ _TEST = pattern(
 
 
 @lru_cache(maxsize=1024)
-def is_test(command: str) -> bool:
+def is_check(command: str) -> bool:
     """Whether a command checks the work: tests, lint, types."""
     return _TEST.search(_INSTALLS.sub("", unquoted(command))) is not None
 
@@ -202,7 +202,7 @@ _INSTALLS = pattern(
 
 def passed_checks(runs: Iterable[Run]) -> set[int]:
     """The positions of the checks that went well."""
-    return {run.event for run in runs if run.outcome is CommandOutcome.OK and is_test(run.command)}
+    return {run.event for run in runs if run.outcome is CommandOutcome.OK and is_check(run.command)}
 
 
 def of_the_work(runs: Iterable[Run], events: Sequence[Event]) -> tuple[Run, ...]:
@@ -217,7 +217,7 @@ def of_the_work(runs: Iterable[Run], events: Sequence[Event]) -> tuple[Run, ...]
         before = bisect_right(edits, run.event)
         is_stashed = stashed_at >= 0 and not (before and edits[before - 1] > stashed_at)
         is_before = is_stashed or _OF_BEFORE.search(command)
-        if not (is_before and is_test(command)):
+        if not (is_before and is_check(command)):
             found.append(run)
         for step in STASHES.findall(command) if run.outcome is not CommandOutcome.FAILED else ():
             stashed_at = -1 if step in ("pop", "apply") else run.event if step in PUTS_AWAY else stashed_at
@@ -374,8 +374,8 @@ def brief(command: str, chars: int) -> str:
     Paths of a check stand by how they end, and no option without its value.
     """
     line = shown(command)
-    line = line if is_look(line) else _HOW_SHOWN.sub("", line)
-    if len(line) <= chars or not is_test(command):
+    line = line if is_read_only(line) else _HOW_SHOWN.sub("", line)
+    if len(line) <= chars or not is_check(command):
         return opening(line, chars)
     words = line.split(" ")
     for place in sorted(range(len(words)), key=lambda place: -len(words[place])):
@@ -477,14 +477,14 @@ def standing_checks(
     """
     found: list[tuple[Run, tuple[FileOperation, ...]]] = []
     later: list[Run] = []
-    checks = [run for run in reversed(runs) if (is_test(run.command) or is_test(run.echoed)) and not run.is_look]
+    checks = [run for run in reversed(runs) if (is_check(run.command) or is_check(run.echoed)) and not run.is_read_only]
     failed = list(islice((run for run in checks if run.outcome is CommandOutcome.FAILED), MOST_CHECKS))
     passed = [(run, ()) for run in checks if run.outcome is CommandOutcome.OK]
     for run, known in islice((*passed, *before), MOST_CHECKS):
         if any(other.event > run.event and contains(other.key, run.key) for other in failed):
             continue
         is_narrow = bool(found) and selects_some(run.key.split())
-        is_own = is_test(run.command)  # and not what the hooks of a commit run
+        is_own = is_check(run.command)  # and not what the hooks of a commit run
         if is_own and not is_narrow and (left := _not_run_again(run, later)):
             found.append((replace(run, key=left), (*known, *covered_since(run, changes))))
         later.append(run)
@@ -495,7 +495,7 @@ def _not_run_again(run: Run, later: Sequence[Run]) -> str:
     """The checks of a run, by its own commands or by those that it says it runs, that no later run contains."""
     ran = [command for one in later for command in (one.key, one.echoed) if command]
     parts_of = map(chain_parts, (run.key, run.echoed))
-    chains = [[part for part in parts if is_test(part) and not is_look(part)] for parts in parts_of]
+    chains = [[part for part in parts if is_check(part) and not is_read_only(part)] for parts in parts_of]
     left = [[part for part in parts if not any(contains(one, part) for one in ran)] for parts in chains if parts]
     fewest = min(left, key=len, default=None)
     return run.key if fewest is None or (fewest and fewest in chains) else " && ".join(fewest)
@@ -513,7 +513,7 @@ def tests_not_run(
     first = next((one.event for one in written if one.path in there), None)
     if first is None:
         return {}
-    since = [run.command for run in runs if run.event > first and not run.is_look]
+    since = [run.command for run in runs if run.event > first and not run.is_read_only]
     if any(map(_RUNS_TESTS.search, since)):
         return {}
     # Where the folder that a line enters is not known, the end of a path tells.

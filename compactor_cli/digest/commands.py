@@ -54,13 +54,13 @@ class Run:
     outcome: CommandOutcome
     code: int = -1
     line: str = ""
-    is_look: bool = False
+    is_read_only: bool = False
     echoed: str = ""
     output: str = ""
     is_refused: bool = False
 
     @property
-    def changes_world(self) -> bool:
+    def acts_outside(self) -> bool:
         """Whether it changed something outside the files of the work: a commit, a push, a release, a service."""
         return _acts(self.command)
 
@@ -130,13 +130,13 @@ _CHANGES_WORLD = pattern(
 @lru_cache(maxsize=1024)
 def _acts(command: str) -> bool:
     """Whether a command of a chain changes the world; a search for `npm publish` does not."""
-    return may_change_world(command) and any(
-        may_change_world(one) and not is_look(one) for one in command.split(" && ")
+    return may_act_outside(command) and any(
+        may_act_outside(one) and not is_read_only(one) for one in command.split(" && ")
     )
 
 
 @lru_cache(maxsize=1024)
-def may_change_world(command: str) -> bool:
+def may_act_outside(command: str) -> bool:
     """Whether a command names what changes something outside the files of the work; it may only search for it."""
     return _CHANGES_WORLD.search(command) is not None
 
@@ -243,14 +243,14 @@ def runs(events: Sequence[Event]) -> tuple[Run, ...]:
 def _run(event: Event, number: int, result: Event | None) -> Run:
     command = command_of(event.arguments).strip()
     key = command_key(command)
-    look = is_look(_bare(command))
+    look = is_read_only(_bare(command))
     shows_errors = _error_filter(command) and not look
     is_refused = result is not None and result.is_refusal
     output = result.text if result and not is_refused else ""
     outcome, code = _outcome(result, look, shows_errors)
     if outcome is CommandOutcome.OK and not (look or shows_errors) and result and code_is_of_another(command):
         outcome = _outcome_by_output(command, result.text)
-    if result and not (look or may_change_world(command)) and _ran_nothing(result.text):
+    if result and not (look or may_act_outside(command)) and _ran_nothing(result.text):
         outcome = CommandOutcome.UNKNOWN
     if outcome is CommandOutcome.OK and _CURL.search(command) and _HTTP_ERROR.search(output):
         outcome = CommandOutcome.UNKNOWN  # it was sent, and turned down
@@ -263,7 +263,7 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
         outcome=outcome,
         code=code,
         line=_line(command, output, outcome, look),
-        is_look=look,
+        is_read_only=look,
         echoed=" && ".join(_ANNOUNCED.sub(r"npm run \1", one) for one in _ECHO.findall(output[:_MAX_ECHO_CHARS])),
         output=output,
         is_refused=is_refused,
@@ -279,12 +279,12 @@ def _ends(events: Sequence[Event]) -> dict[int, Event]:
     results, started = results_of(events), dict[str, int]()
     for number, result in tuple(results.items()):
         call = events[number]
-        is_look = call.name in ATTACHMENTS.look_tools
+        is_read_only = call.name in ATTACHMENTS.look_tools
         if call.tool is ToolKind.COMMAND and (key := started_id(result.text)):
             # A look at what goes on leaves it the command that began it.
-            started[key] = started.get(key, number) if is_look else number
+            started[key] = started.get(key, number) if is_read_only else number
             del results[number]
-        elif is_look and ATTACHMENTS.ended.search(result.text):
+        elif is_read_only and ATTACHMENTS.ended.search(result.text):
             begun = started.get(background_id(call.arguments), number)
             results[begun] = result
     return results
@@ -328,20 +328,20 @@ def _searches(command: str) -> list[str]:
     return [what for what in asked if not re.search(r"(?:^|\s)-\w*v", what)]
 
 
-def is_look(command: str) -> bool:
+def is_read_only(command: str) -> bool:
     """Whether a command changes nothing and only shows."""
     command = _CASES.sub(" ", QUOTED.sub("q", command))
     command = re.sub(r"(?:\w+=)?\$\(|\)", " ", command)
     if "<<" in command or re.search(r"(?<![0-9&=-])>{1,2}\s*(?!/dev/null|&)\S", command):
         return False
-    return all(_looks(segment.split()) for segment in segments(command))
+    return all(_only_reads(segment.split()) for segment in segments(command))
 
 
 # What chooses between commands by a word.
 _CASES = pattern(r"\bcase \S+ in\b|^\s*[^\s();&|]+\)|;;|\besac\b", re.MULTILINE)
 
 
-def _looks(words: list[str]) -> bool:
+def _only_reads(words: list[str]) -> bool:
     while words and (words[0] in _BEFORE_A_COMMAND or re.fullmatch(r"\w+=\S*|\d+s?", words[0])):
         words = words[1:]
     if not words or words[0].startswith("#") or words[0] in ("for", "done", "fi", "read", "[", "[["):
@@ -349,7 +349,7 @@ def _looks(words: list[str]) -> bool:
     if words[0] == "git":
         return "--dry-run" in words or not _LOOKING_GIT.isdisjoint(plain_git(" ".join(words)).split()[1:2])
     if _SHOWS.match(" ".join(words)):
-        return not may_change_world(" ".join(words))
+        return not may_act_outside(" ".join(words))
     return words[0].lower() in _LOOKING and not (words[0] == "sed" and any(word.startswith("-i") for word in words))
 
 
@@ -426,11 +426,11 @@ def code_is_of_another(command: str) -> bool:
     plain = unquoted(command).strip()
     *before, last = re.split(r"(&&|\|\||;|\n)", plain)
     pipe = last.split("|")
-    if not all(_looks(part.split()) for part in pipe):
-        return _looks(pipe[-1].split())
+    if not all(_only_reads(part.split()) for part in pipe):
+        return _only_reads(pipe[-1].split())
     if before[-1:] == ["&&"]:
         return code_is_of_another("".join(before[:-1]))
-    return any(not _looks(part.split()) for part in "|".join(before[::2]).split("|"))
+    return any(not _only_reads(part.split()) for part in "|".join(before[::2]).split("|"))
 
 
 def _outcome_by_output(command: str, text: str) -> CommandOutcome:
@@ -512,7 +512,7 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
     lines = _edges(text)
     # A commit tells its branch and hash in the first line, and sizes after it.
     commit = next((line for line in lines if COMMIT_LINE.match(line)), "")
-    is_known, is_world = outcome is CommandOutcome.OK, may_change_world(command)
+    is_known, is_world = outcome is CommandOutcome.OK, may_act_outside(command)
     patterns = (_REPORT,) if is_world else (_RESULT, _REPORT) if is_known else (_RESULT,)
     reporting = [] if commit else [line for line in reversed(lines) if may_have(line, _REPORT_PARTS)]
     telling = [line for line in reporting if not (is_notice(line) or _IS_PLACE.match(line))]

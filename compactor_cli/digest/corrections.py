@@ -14,8 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compactor_cli.digest.causes import finds_cause
-from compactor_cli.digest.checks import REPAIRS, TEST_FILE, is_test, programs_of
-from compactor_cli.digest.choices import declines, last_question
+from compactor_cli.digest.checks import REPAIRS, TEST_FILE, is_check, programs_of
 from compactor_cli.digest.commands import CommandOutcome
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.events import Event, EventKind
@@ -23,6 +22,7 @@ from compactor_cli.digest.failures import Status
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import apart, terms
 from compactor_cli.digest.noise import intends
+from compactor_cli.digest.replies import declines, last_question
 from compactor_cli.digest.settled import gives_reason
 from compactor_cli.digest.shell import GIT
 from compactor_cli.digest.statements import QUESTION_MARKS, Statement, StatementForm, sentences, statements_of
@@ -214,7 +214,7 @@ def _refuted(one: Statement, analysis: Analysis) -> str:
     failing = (error for error in analysis.errors if error.status is Status.FAILING and error.event < one.event)
     for error in failing if _CALLS_CLEAN.search(one.text) else ():
         named = next((name for name in programs_of(error.command) if name in one.text), "")
-        if named and is_test(error.command) and not (error.explained and error.explained in one.text):
+        if named and is_check(error.command) and not (error.explained and error.explained in one.text):
             return f"`{named}`{words.colon}{words.failing}"
     return ""
 
@@ -228,10 +228,10 @@ _CALLS_CLEAN = pattern(
 def _passed_since(event: int, analysis: Analysis) -> bool:
     """Whether tests passed after an event."""
     since = (run for run in analysis.runs if run.event > event)
-    return any(run.outcome is CommandOutcome.OK and is_test(run.command) for run in since)
+    return any(run.outcome is CommandOutcome.OK and is_check(run.command) for run in since)
 
 
-def over_since(analysis: Analysis) -> Callable[[Statement], bool]:
+def outdated_statements(analysis: Analysis) -> Callable[[Statement], bool]:
     """Tells of a statement whether what it says was over soon: what the next edit fixed, how commits stood then."""
     events = analysis.events
     changes = {one.event for one in analysis.operations if one.action in (FileAction.EDIT, FileAction.CREATE)}

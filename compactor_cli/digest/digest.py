@@ -13,7 +13,6 @@ from itertools import chain
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.candidates import candidates_of
 from compactor_cli.digest.choice import Choice, whole_lists
-from compactor_cli.digest.choices import is_assent
 from compactor_cli.digest.corrections import standing
 from compactor_cli.digest.events import EventKind
 from compactor_cli.digest.facts import remembered_commands
@@ -35,6 +34,7 @@ from compactor_cli.digest.messages import is_rule, lasting
 from compactor_cli.digest.names import name_items, named_in
 from compactor_cli.digest.now import now_items
 from compactor_cli.digest.open import remembered_errors
+from compactor_cli.digest.replies import is_assent
 from compactor_cli.digest.sections import (
     DROP_ORDER,
     HEADING_TOKENS,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.checks import MOST_CHECKS, are_in_siblings, brief, contains, entered, is_test, programs_of
+from compactor_cli.digest.checks import MOST_CHECKS, are_in_siblings, brief, contains, entered, is_check, programs_of
 from compactor_cli.digest.commands import (
     COMMIT_LINE,
     CommandOutcome,
@@ -49,7 +49,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     carried = [
         Item(text=text)
         for text in reversed(analysis.memory.commands)
-        if (command := text.partition("` ")[0].strip("`")) not in known and not (is_changed and is_test(command))
+        if (command := text.partition("` ")[0].strip("`")) not in known and not (is_changed and is_check(command))
     ]
     older = analysis.work.older
     elsewhere = analysis.work.elsewhere
@@ -72,21 +72,21 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         if not (PUSHES.search(run.key) and pushed.get(_destination(run), -1) > run.event)
         if not (is_gone(run) or never_ran(run) or _PRINTS_CODES.search(run.command) or _ends_quietly(run))
         if not (_is_deleted_branch(run, analysis.runs) or _is_of_removed(run, removed))
-        if run.changes_world or is_test(run.command) or not _is_past(run, shown_last)
-        if run.changes_world or not analysis.edited.names_deleted(run.command, run.event)
+        if run.acts_outside or is_check(run.command) or not _is_past(run, shown_last)
+        if run.acts_outside or not analysis.edited.names_deleted(run.command, run.event)
         if not _is_shown_elsewhere(run, stated, analysis.work.branch)
         if not (fails_later(run, analysis.errors, len(analysis.events)) or _is_overcome(run, analysis.runs))
         if not (is_throwaway(f"{elsewhere.get(run.event, '')}/") or _IN_PASSING.search(run.key))
     ]
     keys = Counter(run.key for run, _ in shown_runs)
-    places = {run.event: entered(run.command) for run, _ in shown_runs if keys[run.key] > 1 and is_test(run.command)}
+    places = {run.event: entered(run.command) for run, _ in shown_runs if keys[run.key] > 1 and is_check(run.command)}
     places |= elsewhere
     items = [
         (run, _run_item(run, times, words, is_older=run.event in older, folder=places.get(run.event, "")))
         for run, times in shown_runs
     ]
-    world = _with_commits_together([(run, item) for run, item in items if run.changes_world], elsewhere, words)
-    rest = [item for run, item in items if not run.changes_world]
+    world = _with_commits_together([(run, item) for run, item in items if run.acts_outside], elsewhere, words)
+    rest = [item for run, item in items if not run.acts_outside]
     room = int(budget_tokens * (_CALLS_RATIO if ranked else 1.0))
     calls = [] if analysis.is_dialogue else call_items(analysis, room, token_cache, with_lookups=not ranked)
     if analysis.work.branch:
@@ -197,19 +197,19 @@ def _removed(runs: Sequence[Run]) -> dict[str, int]:
 
 def _is_of_removed(run: Run, removed: Mapping[str, int]) -> bool:
     """Whether a run that changed nothing names what was removed since."""
-    is_look = not (run.changes_world or is_test(run.command))
+    is_read_only = not (run.acts_outside or is_check(run.command))
     named = _NAME_OF_ONE.findall(f"{run.command}\n{run.line}")
-    return is_look and any(removed.get(name, -1) > run.event for name in named)
+    return is_read_only and any(removed.get(name, -1) > run.event for name in named)
 
 
 def _is_overcome(run: Run, runs: Sequence[Run]) -> bool:
     """Whether a program that failed went well since, or what moves the work tree did by another command."""
-    if run.outcome is not CommandOutcome.FAILED or is_test(run.command):
+    if run.outcome is not CommandOutcome.FAILED or is_check(run.command):
         return False
     if message := sent_words(run.command):
         done = (one for one in runs if one.event > run.event and one.outcome is CommandOutcome.OK)
         return any(sent_words(one.command) == message for one in done)
-    if run.changes_world:
+    if run.acts_outside:
         return False
     own = {*programs_of(run.command)}
     own |= _MOVES_WORK_TREE if own & _MOVES_WORK_TREE else frozenset()
@@ -266,7 +266,7 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
     """
     by_key: dict[str, list[Run]] = {}
     for run in runs:
-        shows = run.is_look or _OF_PROCESSES.match(run.key) is not None
+        shows = run.is_read_only or _OF_PROCESSES.match(run.key) is not None
         shows |= run.outcome is not CommandOutcome.FAILED and asks_for_help(run.command)
         if not shows and (run.outcome is not CommandOutcome.UNKNOWN or run.line):
             kind = _kind(run)
@@ -277,7 +277,7 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
     def rank(group: Sequence[Run]) -> tuple[bool, bool, int]:
         newest = group[-1]
         shows_once = newest.outcome is CommandOutcome.OK and OF_ONE_USE.match(newest.key) is not None
-        return not is_test(newest.command), shows_once, -newest.event
+        return not is_check(newest.command), shows_once, -newest.event
 
     groups = sorted(by_key.values(), key=rank)
     kept: list[list[Run]] = []
@@ -287,7 +287,7 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
         is_unknown = newest.outcome is CommandOutcome.UNKNOWN
         newer = (other[-1] for other in kept[:MOST_CHECKS])
         wider = (one for one in newer if one.outcome is newest.outcome or (is_unknown and one.event > newest.event))
-        if not (is_test(newest.command) and any(_covers(other, newest) for other in wider)):
+        if not (is_check(newest.command) and any(_covers(other, newest) for other in wider)):
             kept.append(group)
     return [(_as_one(group), sum(map(partial(_ended_alike, group[-1]), group))) for group in kept]
 
@@ -310,7 +310,7 @@ def _kind(run: Run) -> str:
     if run.asks_a_server:
         return _NUMBER.sub("#", acting_line(run.command))
     # What is searched for in its output is a part of what a command shows, and none of what a check checks.
-    is_searched = not is_test(run.command) and "| grep" in run.command
+    is_searched = not is_check(run.command) and "| grep" in run.command
     return " ".join(run.command.split()) if is_searched else run.key
 
 
@@ -340,10 +340,10 @@ def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False
             text=f"`{line}`{place}{often} → {run.line}" if line else "", records=records_of((run.result_record,))
         )
     outcome = words.ok if run.outcome is CommandOutcome.OK else words.failed
-    often += f" {words.older}" if is_older and not run.changes_world else ""
+    often += f" {words.older}" if is_older and not run.acts_outside else ""
     detail = f"{words.colon}{run.line}" if run.line else ""
     # That something went well says little, unless it changed the world or checked the work.
-    is_shown = not _TEXT_UNSEEN.search(line) and (run.changes_world or is_test(run.command))
+    is_shown = not _TEXT_UNSEEN.search(line) and (run.acts_outside or is_check(run.command))
     is_telling = detail or is_shown or _BUILDS.search(run.command)
     text = f"`{line}`{place} → {outcome}{often}{detail}" if line and is_telling else ""
     return Item(text=text, records=records_of((run.result_record,)))

@@ -27,7 +27,7 @@ from compactor_cli.digest.checks import (
     contains,
     entered,
     is_about,
-    is_test,
+    is_check,
     languages_checked,
     leaves_some,
     may_look_at,
@@ -45,7 +45,7 @@ from compactor_cli.digest.commands import (
     acting_part,
     asks_for_help,
     code_is_of_another,
-    may_change_world,
+    may_act_outside,
     sets_up,
     shows_whole,
 )
@@ -135,10 +135,10 @@ def is_open(error: ErrorRecord, number_of_events: int) -> bool:
     """
     if error.status in (Status.FIXED, Status.RUN_AGAIN):
         return False
-    is_check = (is_test(error.command) or is_outward(error.command)) and not NEVER_RAN.search(error.line)
-    is_check |= bool(conflicting_files(error.line))
+    counts = (is_check(error.command) or is_outward(error.command)) and not NEVER_RAN.search(error.line)
+    counts |= bool(conflicting_files(error.line))
     recent = _RECENT_SLIP_EVENTS if _MISCALLED.search(error.line) else _RECENT_EVENTS
-    return is_check or (error.event >= number_of_events - recent and not error.explained)
+    return counts or (error.event >= number_of_events - recent and not error.explained)
 
 
 # A program was called by what it does not know: nothing is broken, and the next call is another.
@@ -167,7 +167,7 @@ def find_errors(
     events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]
 ) -> tuple[ErrorRecord, ...]:
     """Every error of a command that does something, in order; what calls of services came to stands in Facts."""
-    acting = [run for run in runs if not run.is_look]
+    acting = [run for run in runs if not run.is_read_only]
     changes = [one for one in operations if not (one.action is FileAction.READ or one.is_try)]
     tries = [one for one in operations if one.is_try and one.action is not FileAction.READ]
     gone = [one for one in operations if one.action in _TAKES_AWAY and is_throwaway(one.path)]
@@ -190,7 +190,7 @@ def find_errors(
             if (without := _from_gone(run, later, read)) is None:
                 newest |= partly
                 first_seen |= dict.fromkeys(names.difference(first_seen), run.event)
-                newest |= _handed_on(run, later, read)
+                newest |= _failed_handover(run, later, read)
                 continue  # its last sight decides
             since = _may_fix(run, changes)
             between = after(run, looked_at(languages_checked(run))) if since else ()
@@ -229,7 +229,7 @@ def _fixing(error: ErrorRecord, edits: Sequence[FileOperation]) -> FixingLine:
     return fixing_line(error.line, edits, error.records[-1]) if is_one else FixingLine()
 
 
-def _handed_on(run: Run, later: Sequence[Run], read: _Reader) -> dict[tuple[str, str], ErrorRecord]:
+def _failed_handover(run: Run, later: Sequence[Run], read: _Reader) -> dict[tuple[str, str], ErrorRecord]:
     """A failure that shows again elsewhere, of what was to be handed to others: done since, or not tried again."""
     again = [other for other in later if _runs(other, run)]
     done = [other for other in again if other.outcome is CommandOutcome.OK]
@@ -259,10 +259,10 @@ def _is_past(run: Run, later: Sequence[Run], gone: Sequence[FileOperation]) -> b
     is_given_up = conflicting_files(run.line) and any("--abort" in other.key for other in later)
     of_one_use = later and OF_ONE_USE.search(run.command)
     is_gone = any(one.event > run.event and one.path in run.command for one in gone)
-    return bool(is_given_up or of_one_use or is_gone) or _came_to_it(run, later)
+    return bool(is_given_up or of_one_use or is_gone) or _got_past_it(run, later)
 
 
-def _came_to_it(run: Run, later: Sequence[Run]) -> bool:
+def _got_past_it(run: Run, later: Sequence[Run]) -> bool:
     """Whether a run missed a file on its way, and a later one neither did nor passed: what that one says counts."""
     failing = (one for one in later if one.outcome is not CommandOutcome.OK)
     came = (one for one in failing if one.output.strip() and run.line not in one.output)
@@ -360,12 +360,12 @@ def _is_gone(run: Run, other: Run, read: _Reader) -> bool:
         return True
     if other.outcome is CommandOutcome.UNKNOWN:
         # The same part of what it prints would show the failure again.
-        is_shown = other.command == run.command and not is_test(run.command) and code_is_of_another(run.command)
+        is_shown = other.command == run.command and not is_check(run.command) and code_is_of_another(run.command)
         text = read(other.output).text if is_shown else ""
         return bool(text) and not any(one in text for one in failure_parts(run.line)[1])
     if other.outcome is CommandOutcome.OK:
         return _runs(other, run) and not leaves_some(other)
-    if not (is_test(run.command) or places_in(run.output)):
+    if not (is_check(run.command) or places_in(run.output)):
         return False
     tests, messages = read(run.output).failing, failure_parts(run.line)[1]
     if tests and not any(one.startswith("panic: ") for one in messages):
@@ -407,7 +407,7 @@ def _runs(other: Run, run: Run) -> bool:
     """
     whole, (*before, last) = f"{other.key} && {other.echoed}", run.key.split(" && ")
     is_before = bool(before) and _GO_TEST.match(last) and not _GO_RESULT.search(run.output)
-    parts = [part for part in before if is_test(part)] if is_before else []
+    parts = [part for part in before if is_check(part)] if is_before else []
     return all(contains(whole, part) for part in parts or [run.key]) and not are_in_siblings(other.command, run.command)
 
 
@@ -494,7 +494,7 @@ def _judged(
         # A file that merged by itself may be edited for something else.
         between = [one for one in between if any(path.endswith(one.name) for path in conflicts)]
     # No edit of the work fixes what is done elsewhere, unless its error names the file: a hook of a commit does.
-    is_elsewhere = may_change_world(run.command) or _ASKS_ELSEWHERE.search(run.key) is not None
+    is_elsewhere = may_act_outside(run.command) or _ASKS_ELSEWHERE.search(run.key) is not None
     is_elsewhere = is_elsewhere and not any(one.name in run.line for one in between)
     fixes = () if is_elsewhere else tuple(dict.fromkeys(one.target or one.path for one in between))
     if passed and len(fixes) > _MAX_FIXES and (places := places_in(run.output)):
@@ -507,7 +507,7 @@ def _judged(
     if not passed and any(not any(map(text.__contains__, failure_parts(run.line)[1])) for text in again):
         status = Status.RUN_AGAIN
     # An edit of the file that the error names is what there was to do about it, not another command.
-    is_edited = is_test(run.command) or any(path.rpartition("/")[2] in run.line for path in fixes)
+    is_edited = is_check(run.command) or any(path.rpartition("/")[2] in run.line for path in fixes)
     other = None if fixes and (passed or is_edited) else passed or _other_way(run, later)
     is_prepared = passed and preparation(passed.command) != preparation(run.command)
     before = [one for one in later if passed and not (fixes or is_prepared) and one.event < passed.event]

@@ -131,7 +131,7 @@ def _droppable(analysis: Analysis) -> Iterator[Dropped]:
         base = _SETTLED if file.is_changed else _PASSING
         yield Dropped(kind="file", text=file.path, score=base, record=max(file.records, default=-1))
     for run in reversed(analysis.runs):
-        base = _SETTLED if run.changes_world else _PASSING
+        base = _SETTLED if run.acts_outside else _PASSING
         yield Dropped(kind="command", text=_command(run), score=base, record=run.record)
     yield from _names(analysis)
 

@@ -16,14 +16,14 @@ from typing import Any
 import orjson
 
 from compactor_cli.digest.checklists import PlanState, State, Todo
-from compactor_cli.digest.checks import is_test
-from compactor_cli.digest.choices import is_assent
+from compactor_cli.digest.checks import is_check
 from compactor_cli.digest.commands import CommandOutcome, Run, command_key
 from compactor_cli.digest.commits import Commit
 from compactor_cli.digest.files import FileOperation, FileState
 from compactor_cli.digest.language import LANGUAGES, FixedWords, words_of
 from compactor_cli.digest.names import named_in
 from compactor_cli.digest.open import Attached, BackgroundWork
+from compactor_cli.digest.replies import is_assent
 from compactor_cli.digest.salience import COLUMNS, Scores, Spoken, Table
 from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm
 from compactor_cli.digest.tools import FileAction
@@ -235,7 +235,7 @@ def _checks(opened: Iterable[str], facts: Iterable[str]) -> Iterator[tuple[str, 
     known = {command_key(command) for _, commands in older for command in commands}
     for text in facts:
         command = text.partition("` ")[0].strip("`")
-        if text.startswith("`") and is_test(command) and _is_ok(text) and command_key(command) not in known:
+        if text.startswith("`") and is_check(command) and _is_ok(text) and command_key(command) not in known:
             yield (command,)
 
 

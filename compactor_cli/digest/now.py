@@ -11,7 +11,6 @@ from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.causes import concluded
 from compactor_cli.digest.choice import Choice, thinned
-from compactor_cli.digest.choices import begins_with_assent, is_assent, last_proposal, last_question, parts_pointed_at
 from compactor_cli.digest.commands import CommandOutcome, acting_line
 from compactor_cli.digest.edits import editor_step
 from compactor_cli.digest.events import Event, EventKind, results_of
@@ -22,6 +21,7 @@ from compactor_cli.digest.messages import UserMessage, is_remark, without_prefac
 from compactor_cli.digest.names import call_words
 from compactor_cli.digest.noise import is_courtesy, is_narration, is_noise, is_passing
 from compactor_cli.digest.outcomes import announcement
+from compactor_cli.digest.replies import begins_with_assent, is_assent, last_proposal, last_question, parts_pointed_at
 from compactor_cli.digest.statements import (
     ELLIPSIS,
     QUESTION_MARKS,
@@ -495,7 +495,7 @@ def _steps(calls: Iterable[tuple[int, Event]], analysis: Analysis) -> Iterator[t
         elif not is_own(call.name):
             run = runs.get(call.record)
             is_edit = call.tool is ToolKind.EDIT or editor_step(call) in ("edit", "create")
-            is_act = is_edit or (run is not None and not run.is_look)
+            is_act = is_edit or (run is not None and not run.is_read_only)
             is_act = is_act or (call.tool is ToolKind.OTHER and not is_lookup(call.name))
             ended = endings.get(run.outcome, "") if is_act and run else ""
             if is_edit and result and is_undone(call, result):

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.causes import Cause, is_unfixed
 from compactor_cli.digest.checklists import plan_items, with_details
-from compactor_cli.digest.checks import COMPILER_PLACE, REPAIRS, brief, contains, done_instead, is_test, tests_not_run
-from compactor_cli.digest.choices import asks, chosen_options, is_yes_or_no, last_question, options_of
-from compactor_cli.digest.commands import NEVER_RAN, Run, acting_part, command_key, is_look, sent_words, shown
+from compactor_cli.digest.checks import COMPILER_PLACE, REPAIRS, brief, contains, done_instead, is_check, tests_not_run
+from compactor_cli.digest.commands import NEVER_RAN, Run, acting_part, command_key, is_read_only, sent_words, shown
 from compactor_cli.digest.commits import is_push_forbidden
 from compactor_cli.digest.edits import PROSE, WRITING, FixingLine, debugging_lines, renamed_since
 from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflict_region, conflicting_files, only_counts
@@ -21,6 +20,7 @@ from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open, is_outward
 from compactor_cli.digest.files import is_subagent
 from compactor_cli.digest.language import FixedWords, terms
+from compactor_cli.digest.replies import asks, chosen_options, is_yes_or_no, last_question, options_of
 from compactor_cli.digest.shell import GIT
 from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, head, one_line, opening, records_of, sentences
 from compactor_cli.digest.tools import REPORTING_TOOLS, FileAction, ToolKind, command_of, short_name, skill_read
@@ -68,7 +68,7 @@ class Attached:
 
 
 @dataclass(slots=True)
-class _OpenItems:
+class _AttachmentReader:
     skills: dict[str, int] = field(default_factory=dict)
     running: dict[str, BackgroundWork] = field(default_factory=dict)
     failed: dict[str, BackgroundWork] = field(default_factory=dict)  # by what it was to do
@@ -137,7 +137,9 @@ class _OpenItems:
         if may_be and (key := started_id(event.text)):
             about = _argument(call, "description") or head(one_line(command_of(call.arguments)), _NAME_CHARS)
             # A look starts nothing, at what goes on or at anything else.
-            only_looks = call.tool is ToolKind.COMMAND and (is_look(command) or _ASKS.fullmatch(command) is not None)
+            only_looks = call.tool is ToolKind.COMMAND and (
+                is_read_only(command) or _ASKS.fullmatch(command) is not None
+            )
             only_looks |= call.name in ATTACHMENTS.look_tools and (key in self.running or key in self.waited)
             if not only_looks:
                 work = BackgroundWork(id=key, about=about or call.name, command=command, record=call.record)
@@ -174,7 +176,7 @@ def attached(
     """
     before = carried or Attached()
     running = {work.id: replace(work, record=-1) for work in before.running}
-    reader = _OpenItems(skills={name: -1 for name, _ in before.skills}, running=running, modes=modes or {})
+    reader = _AttachmentReader(skills={name: -1 for name, _ in before.skills}, running=running, modes=modes or {})
     for event in events:
         reader.read(events, event)
     skills, started, planning = tuple(reader.skills.items()), set(reader.running), reader.planning
@@ -283,7 +285,7 @@ def _unfinished(analysis: Analysis, paths: int) -> Iterator[Item]:
         changed = [*files.values()]
         listed = f"{_listed(changed, most)}{_rest_by_folder(changed[most:])}"
         lines += [(what, listed, [work.uncommitted[path] for path in files])] if files else []
-    tested = any(run.event > analysis.code_changed_at and is_test(run.command) for run in analysis.runs)
+    tested = any(run.event > analysis.code_changed_at and is_check(run.command) for run in analysis.runs)
     renamed = {} if tested else renamed_since(analysis.operations)
     for state in analysis.files:
         if state.path in renamed and not (state.is_deleted or state.is_reverted):
@@ -473,15 +475,15 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
     gone = {state.path for state in analysis.files if state.is_deleted}
     explained = words.quoted(opening(error.explained, _MAX_ENTRY_CHARS)) if error.explained else ""
     if error.status is Status.FAILING:
-        is_check = is_test(error.command) and not NEVER_RAN.search(error.line)
-        ending = f"— {explained or (words.failing if is_check else words.failed)}"
+        failed_check = is_check(error.command) and not NEVER_RAN.search(error.line)
+        ending = f"— {explained or (words.failing if failed_check else words.failed)}"
     elif error.status is Status.CHANGED_SINCE:
         there = [path for path in reversed(error.fixes) if path not in gone]
         changed = f"{words.changed} {_listed(there, _MAX_PATHS)}" if there else words.failing
-        state = changed if is_test(error.command) or COMPILER_PLACE.search(error.line) else words.failed
+        state = changed if is_check(error.command) or COMPILER_PLACE.search(error.line) else words.failed
         ending = f"— {words.stop.join(filter(None, (state, explained)))}"
     elif error.other_way:
-        how = f"{words.passed}{words.colon}" if is_test(error.command) else f"{words.instead} "
+        how = f"{words.passed}{words.colon}" if is_check(error.command) else f"{words.instead} "
         how = f"{words.fixed} " if REPAIRS.search(error.other_way) else how
         ending = f"→ {how}`{done_instead(error.other_way, error.command, command, _MAX_COMMAND_CHARS)}`"
     elif error.fixes:

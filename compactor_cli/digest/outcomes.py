@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import dropwhile, islice, pairwise
 
-from compactor_cli.digest.checks import TEST_FILE, brief, contains, covered_since, is_of_another_package, is_test
-from compactor_cli.digest.choices import asks, is_assent, last_question
+from compactor_cli.digest.checks import TEST_FILE, brief, contains, covered_since, is_check, is_of_another_package
 from compactor_cli.digest.commands import CommandOutcome, Run, acting_line, never_ran
 from compactor_cli.digest.commits import Commit
 from compactor_cli.digest.corrections import takes_back
@@ -19,6 +18,7 @@ from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords, apart, terms
 from compactor_cli.digest.messages import ASKS_FOR, is_short
 from compactor_cli.digest.noise import is_courtesy, is_narration, only_announces
+from compactor_cli.digest.replies import asks, is_assent, last_question
 from compactor_cli.digest.shell import is_whole
 from compactor_cli.digest.statements import COLONS, ELLIPSIS, FULL_STOPS, QUESTION_MARKS, opening, records_of, sentences
 from compactor_cli.digest.tools import FileAction, is_lookup
@@ -109,9 +109,9 @@ def outcomes(
     """
     # What was amended since stands as the commit in its place.
     made_by = {event: commit for commit in commits for event in (*commit.amends, commit.event)}
-    telling = [run for run in runs if run.event in made_by or run.changes_world or is_test(run.command)]
+    telling = [run for run in runs if run.event in made_by or run.acts_outside or is_check(run.command)]
     by_turn, called = _by_turn(events, telling, operations), _names(operations)
-    _give_back(by_turn, made_by)
+    _reassign_before_commit(by_turn, made_by)
     found: dict[int, RequestOutcome] = {}
     after: _Work | None = None  # what was done after a yes, for the request before it
     reply = next_reply = ""
@@ -187,7 +187,7 @@ def _is_of(work: _Work) -> bool:
 _OF_TESTS = pattern(r"\btests?\b", re.IGNORECASE)
 
 
-def _give_back(by_turn: Mapping[int, _Work], commits: Mapping[int, Commit]) -> None:
+def _reassign_before_commit(by_turn: Mapping[int, _Work], commits: Mapping[int, Commit]) -> None:
     """What was done up to the commit that a request waits for came of the request before it."""
     for before, work in pairwise(by_turn.values()):
         if work.is_next:
@@ -412,7 +412,7 @@ def _made(work: _Work, commits: Mapping[int, Commit], words: FixedWords) -> Iter
     """
     yield from work.filed
     for run in work.runs:
-        opened = run.outcome is CommandOutcome.OK and run.changes_world and run.event not in commits
+        opened = run.outcome is CommandOutcome.OK and run.acts_outside and run.event not in commits
         opened = opened and not _CHANGES_ONE.search(run.key)
         if opened and (address := _ADDRESS.search(run.line)):
             yield address[0], run.result_record
@@ -427,7 +427,7 @@ def _made(work: _Work, commits: Mapping[int, Commit], words: FixedWords) -> Iter
 
 def _acts(work: _Work) -> Iterator[tuple[str, int]]:
     """The newest command that changed something outside the work tree, where it made nothing that has a name."""
-    done = [run for run in work.runs if run.changes_world and run.outcome is CommandOutcome.OK]
+    done = [run for run in work.runs if run.acts_outside and run.outcome is CommandOutcome.OK]
     for run in done[-1:]:
         yield f"`{brief(acting_line(run.key), _MAX_COMMAND_CHARS)}`", run.result_record
 
@@ -445,7 +445,7 @@ def _shown(work: _Work, called: Mapping[str, str], words: FixedWords, *, is_newe
     A check after a question, or before the edits, shows nothing of them.
     """
     known = [run for run in work.runs if run.outcome is not CommandOutcome.UNKNOWN and not never_ran(run)]
-    checks = [run for run in known if is_test(run.command)]
+    checks = [run for run in known if is_check(run.command)]
     checks = [run for run in checks if not is_of_another_package(run, work.changes)]
     after = {run.key: run for run in checks if not any(covered_since(run, work.changes))}
     passed = [run for run in after.values() if run.outcome is CommandOutcome.OK]

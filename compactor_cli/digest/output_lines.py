@@ -61,14 +61,14 @@ def output_lines(analysis: Analysis, number: int, wordless: Sequence[Statement])
             continue
         if sources.tells_nothing(base.event, text) and not names(text, focus):
             continue
-        is_look = sources.is_look(base.event)
-        if is_look and is_slip(text):
+        is_read_only = sources.is_read_only(base.event)
+        if is_read_only and is_slip(text):
             continue
-        near = under_way.worth(text) if is_look else 1.0
-        is_part = is_look and base.event not in sources.made and near < _NEAR and is_amid_code(text)
+        near = under_way.worth(text) if is_read_only else 1.0
+        is_part = is_read_only and base.event not in sources.made and near < _NEAR and is_amid_code(text)
         if is_part and not (has_room or names(text, focus)):
             continue
-        shown, form = shortened(text, scores, focus), StatementForm.LOOKED if is_look else StatementForm.OUTPUT
+        shown, form = shortened(text, scores, focus), StatementForm.LOOKED if is_read_only else StatementForm.OUTPUT
         weight = OUTPUT_FACTOR * base.weight * near * (SCRAP_FACTOR if is_scrap(text) else 1.0)
         weight *= SCRAP_FACTOR if shown.count("\\n") >= _MANY_ESCAPES else 1.0
         # The first line of a log is the newest commit: another one does not stand for it.
@@ -85,9 +85,9 @@ class _Sources:
         edits = {n: result for n, result in results_of(self._events).items() if self._events[n].tool is ToolKind.EDIT}
         self._undone = {call for call, result in edits.items() if is_undone(self._events[call], result)}
         self.made = edits.keys() - self._undone
-        self._looks = {run.event for run in analysis.runs if run.is_look}
+        self._only_reads = {run.event for run in analysis.runs if run.is_read_only}
         self._passed = passed_checks(analysis.runs)
-        self._past = self._looks & rerun(analysis.runs, self._events)
+        self._past = self._only_reads & rerun(analysis.runs, self._events)
         self._found_by = self._lines_before(analysis)
 
     def _lines_before(self, analysis: Analysis) -> dict[int, set[str]]:
@@ -110,13 +110,13 @@ class _Sources:
         call = self._events[place].call
         return call if call in self.made and line in self._events[call].text else place
 
-    def is_look(self, place: int) -> bool:
+    def is_read_only(self, place: int) -> bool:
         """Whether an event shows what stands in a file, whoever wrote it: that can be looked at again."""
         event = self._events[place]
         is_file = event.tool is ToolKind.READ or (
             event.tool is ToolKind.COMMAND and self._analysis.labels[place].is_file
         )
-        return place in self.made or (event.kind is EventKind.RESULT and (is_file or event.call in self._looks))
+        return place in self.made or (event.kind is EventKind.RESULT and (is_file or event.call in self._only_reads))
 
     def is_repeated(self, place: int, line: str) -> bool:
         """Whether a line repeats what other items show, or is none of the work: a client's, a plan's, a refusal's."""

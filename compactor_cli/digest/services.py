@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from compactor_cli.digest.candidates import RECENCY_OF_CHAT
 from compactor_cli.digest.choice import WHOLE_LIST_RATIO, Choice, whole_lists
-from compactor_cli.digest.choices import asks_the_user, begins_with_assent
 from compactor_cli.digest.error_lines import ERROR_PATTERN, error_line
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.language import FixedWords, names
@@ -31,6 +30,7 @@ from compactor_cli.digest.objects import (
     nodes_of,
     rows_of,
 )
+from compactor_cli.digest.replies import asks_the_user, begins_with_assent
 from compactor_cli.digest.settled import called_with, gives_only
 from compactor_cli.digest.statements import (
     COLONS,

@@ -13,7 +13,11 @@ from itertools import chain, takewhile
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checklists import beginnings, holds_half
-from compactor_cli.digest.choices import (
+from compactor_cli.digest.events import Event, EventKind, is_service_call
+from compactor_cli.digest.language import FixedWords, dense_share, terms, words_of
+from compactor_cli.digest.messages import PLEASE, PROMPT
+from compactor_cli.digest.noise import is_narration
+from compactor_cli.digest.replies import (
     QUESTION_WORDS,
     asks,
     begins_with_assent,
@@ -27,10 +31,6 @@ from compactor_cli.digest.choices import (
     question_of_options,
     replies_to_each,
 )
-from compactor_cli.digest.events import Event, EventKind, is_service_call
-from compactor_cli.digest.language import FixedWords, dense_share, terms, words_of
-from compactor_cli.digest.messages import PLEASE, PROMPT
-from compactor_cli.digest.noise import is_narration
 from compactor_cli.digest.statements import (
     COLONS,
     ELLIPSIS,

@@ -8,7 +8,6 @@ from itertools import dropwhile, groupby, pairwise
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checks import RUNNERS
-from compactor_cli.digest.choices import asks
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.messages import (
@@ -25,6 +24,7 @@ from compactor_cli.digest.messages import (
     without_data,
 )
 from compactor_cli.digest.noise import is_courtesy, is_noise
+from compactor_cli.digest.replies import asks
 from compactor_cli.digest.statements import (
     COLONS,
     ELLIPSIS,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import islice
 
-from compactor_cli.digest.checks import OF_TESTS, covered_since, is_test, standing_checks
+from compactor_cli.digest.checks import OF_TESTS, covered_since, is_check, standing_checks
 from compactor_cli.digest.commands import CONCLUDES, PUTS_AWAY, STASHES, CommandOutcome, Run
 from compactor_cli.digest.commits import PUSHES, Commit, after_rebases, earlier_hashes, find_commits, held_by
 from compactor_cli.digest.edits import PROSE
@@ -201,7 +201,7 @@ def _commits_elsewhere(
         there = [run for run in runs if elsewhere[run.event] == folder]
         files = [state for state in states if state.path.startswith(f"{folder}/")]
         commits = find_commits(there, "")
-        held = held_by(files, commits, _passed_over(there))
+        held = held_by(files, commits, _ignored_by_git(there))
         for state in files:
             commit = held.get(state.path)
             state.commit = commit.name if commit else ""
@@ -221,7 +221,7 @@ def _uncommitted(
 
     Left out are files of which that is not known, and those that git ignores. ``merge``: see `_conflicts`.
     """
-    is_outside, is_ignored = _outside(states), _passed_over(runs)
+    is_outside, is_ignored = _outside(states), _ignored_by_git(runs)
     merged_at, conflicts = merge
     here = [one for one in states if one.changed >= 0 and not (one.is_reverted or is_outside(one.path))]
     held = held_by(here, commits, is_ignored)
@@ -290,7 +290,7 @@ def _conflicts(runs: Sequence[Run]) -> tuple[int, frozenset[str]]:
     return -1, frozenset()
 
 
-def _passed_over(runs: Sequence[Run]) -> Callable[[FileState, int], bool]:
+def _ignored_by_git(runs: Sequence[Run]) -> Callable[[FileState, int], bool]:
     """Whether a `git status` between the last change of a file and an event names neither it nor its folder.
 
     Git ignores such a file, or it is as it was, or in a commit. What was changed is named by a switch of branches, too.
@@ -536,7 +536,7 @@ def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[in
     """
     brought = max((run.event for run in runs if _BRINGS.search(run.key) and _brings_code(run.output)), default=-1)
     for run in runs:
-        checks = is_test(run.command)
+        checks = is_check(run.command)
         is_run = checks or _EXECUTES.search(unquoted(run.command))
         if not is_run:
             continue

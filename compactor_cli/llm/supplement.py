@@ -16,9 +16,9 @@ from itertools import islice, takewhile
 from textwrap import wrap
 
 from compactor_cli.digest.analysis import Analysis, analyse
-from compactor_cli.digest.checks import is_test
+from compactor_cli.digest.checks import is_check
 from compactor_cli.digest.choice import Choice, Fact
-from compactor_cli.digest.commands import CommandOutcome, may_change_world, shown
+from compactor_cli.digest.commands import CommandOutcome, may_act_outside, shown
 from compactor_cli.digest.digest import Digest, facts, written
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.files import is_throwaway
@@ -168,7 +168,7 @@ class _Chooser:
         actions = (
             run
             for run in sections.get(Section.COMMANDS, ())
-            if _ACTION.match(run.text) or (run.text.startswith("`") and is_test(run.text[1:].partition("` ")[0]))
+            if _ACTION.match(run.text) or (run.text.startswith("`") and is_check(run.text[1:].partition("` ")[0]))
         )
         sections[Section.COMMANDS] = (*_outcomes(self.analysis), *actions)
         sections[Section.USER] = (*sections.get(Section.USER, ()), *self._requests(tokens))
@@ -281,7 +281,7 @@ def _carried(previous: str, request: Request, analysis: Analysis) -> dict[Sectio
 
     def holds(text: str) -> bool:
         is_over = _DONE.match(text) or (is_pushed and _PUSHED.search(text))
-        return not is_over and (not text.startswith("`") or may_change_world(text[1:].partition("` ")[0]))
+        return not is_over and (not text.startswith("`") or may_act_outside(text[1:].partition("` ")[0]))
 
     found: dict[Section, tuple[Item, ...]] = {}
     for part in (request.read(previous) or request.read_client(previous)) if previous else ():
@@ -298,13 +298,13 @@ def _outcomes(analysis: Analysis) -> Iterator[Item]:
     """
     known: set[str] = set()
     for run in reversed(analysis.runs):
-        if not run.changes_world or (run.outcome is CommandOutcome.UNKNOWN and not run.line):
+        if not run.acts_outside or (run.outcome is CommandOutcome.UNKNOWN and not run.line):
             continue
         folder = analysis.work.elsewhere.get(run.event, "")
         steps = map(str.strip, run.command.split(" && "))
-        line = _FOLDER.sub("", shown(next(filter(may_change_world, steps), run.command)))
+        line = _FOLDER.sub("", shown(next(filter(may_act_outside, steps), run.command)))
         # What is shown of a command (a loop, a search) may not show that it changed something.
-        if is_throwaway(f"{folder}/") or not may_change_world(line):
+        if is_throwaway(f"{folder}/") or not may_act_outside(line):
             continue
         # The words before its first option or text, where its report names the rest; else the command.
         plain = tuple(takewhile(_PLAIN_WORD.fullmatch, line.split()))[:_MOST_PROGRAM_WORDS]

@@ -167,15 +167,18 @@ def test_how_many_errors_were_counted_is_no_error() -> None:
 def test_a_loop_that_only_shows_is_a_look() -> None:
     shown_commit = "for commit in a1 b2; do\n  id=$(git show $commit | grep -i 'Checkpoint:' | awk '{print $2}')\n"
     loop = f'{shown_commit}  if [ -n "$id" ]; then\n    echo "$id" 2>/dev/null\n  fi\ndone'
-    assert [run.is_look for run in runs(events_of(ran(loop, "a1"), ran("grep -i x a.txt || echo none", "none")))] == [
-        True
-    ] * 2
-    assert [run.is_look for run in runs(events_of(ran("echo 8c0 | git cat-file --batch-check", "")))] == [True]
-    assert [run.is_look for run in runs(events_of(ran("git push --dry-run", ""), ran("git push", "")))] == [True, False]
-    assert [run.is_look for run in runs(events_of(ran("sed -i s/a/b/ a.txt", "")))] == [False]
+    assert [
+        run.is_read_only for run in runs(events_of(ran(loop, "a1"), ran("grep -i x a.txt || echo none", "none")))
+    ] == [True] * 2
+    assert [run.is_read_only for run in runs(events_of(ran("echo 8c0 | git cat-file --batch-check", "")))] == [True]
+    assert [run.is_read_only for run in runs(events_of(ran("git push --dry-run", ""), ran("git push", "")))] == [
+        True,
+        False,
+    ]
+    assert [run.is_read_only for run in runs(events_of(ran("sed -i s/a/b/ a.txt", "")))] == [False]
     by_kind = "case \"$f\" in\n a) sign='--' ;;\n *) sign='#' ;;\n esac\n git diff $f | grep -v $sign"
-    assert [run.is_look for run in runs(events_of(ran(f"for f in a b; do\n {by_kind}\ndone", "")))] == [True]
-    assert [run.is_look for run in runs(events_of(ran("for f in a b; do rm $f; done", "")))] == [False]
+    assert [run.is_read_only for run in runs(events_of(ran(f"for f in a b; do\n {by_kind}\ndone", "")))] == [True]
+    assert [run.is_read_only for run in runs(events_of(ran("for f in a b; do rm $f; done", "")))] == [False]
 
 
 def test_what_was_put_in_the_background_ended_as_the_look_at_it_shows() -> None:
@@ -270,18 +273,18 @@ def test_what_is_written_for_a_command_is_not_shown_in_its_place() -> None:
 
 def test_a_name_with_deploy_in_it_deploys_nothing() -> None:
     sent = ["gh api graphql -f query='query { viewer { login } }'", "gh api graphql -f query='mutation { add }'"]
-    assert [run.changes_world for run in runs(events_of(*(ran(one, "{}") for one in sent)))] == [False, True]
+    assert [run.acts_outside for run in runs(events_of(*(ran(one, "{}") for one in sent)))] == [False, True]
     found = ran("unzip -p trace.zip a.trace | strings | grep -i error", "TimeoutError: locator.waitFor")
-    assert [(run.is_look, run.outcome) for run in runs(events_of(found))] == [(True, CommandOutcome.OK)]
+    assert [(run.is_read_only, run.outcome) for run in runs(events_of(found))] == [(True, CommandOutcome.OK)]
     looks = ["gh api repos/acme/tide-deploy/contents/.tide --jq .path", "ls $(ls pending | tr -d ' ' | base64)"]
-    assert [run.is_look for run in runs(events_of(*(ran(one, "a.txt") for one in looks)))] == [True, True]
+    assert [run.is_read_only for run in runs(events_of(*(ran(one, "a.txt") for one in looks)))] == [True, True]
     deploys = ["npm run deploy", "./deploy.sh prod", "wrangler deploy", "make deploy-staging"]
-    assert all(run.changes_world for run in runs(events_of(*(ran(one, "ok") for one in deploys))))
+    assert all(run.acts_outside for run in runs(events_of(*(ran(one, "ok") for one in deploys))))
 
 
 def test_a_look_at_tags_changes_nothing() -> None:
     looks = ("git tag --points-at HEAD", "git tag -l 'v1*'", "git tag", "git tag v1.2.0 && git push --tags")
-    assert [run.changes_world for run in runs(events_of(*(ran(one, "v1.2.0") for one in looks)))] == [
+    assert [run.acts_outside for run in runs(events_of(*(ran(one, "v1.2.0") for one in looks)))] == [
         *[False] * 3,
         True,
     ]

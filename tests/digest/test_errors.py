@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, texts, user
 
-from compactor_cli.digest.checks import contains, is_test
+from compactor_cli.digest.checks import contains, is_check
 from compactor_cli.digest.commands import runs
 from compactor_cli.digest.error_lines import error_line
 from compactor_cli.digest.failures import ErrorRecord, Status, find_errors
@@ -37,19 +37,19 @@ def test_an_error_is_fixed_by_the_change_between_it_and_the_run_that_passed() ->
 
 
 def test_a_file_that_is_named_like_a_runner_makes_no_check() -> None:
-    assert is_test("vitest run src")
-    assert is_test("npm run -s typecheck")
-    assert is_test("pnpm --filter @acme/web check-types && pnpm -C web test")
-    assert is_test("npm run -w web test")
-    assert not is_test("npm install -w web test-helpers")
-    assert not is_test("cat vitest.config.ts jest.config.js pytest.ini")
+    assert is_check("vitest run src")
+    assert is_check("npm run -s typecheck")
+    assert is_check("pnpm --filter @acme/web check-types && pnpm -C web test")
+    assert is_check("npm run -w web test")
+    assert not is_check("npm install -w web test-helpers")
+    assert not is_check("cat vitest.config.ts jest.config.js pytest.ini")
 
 
 def test_what_installs_a_checker_is_no_check() -> None:
-    assert not is_test("pip install pytest 2>&1 | tail -5")
-    assert not is_test("npm i -D eslint")
-    assert is_test("npm install && npm test")
-    assert is_test("uv pip install -e . && pytest")
+    assert not is_check("pip install pytest 2>&1 | tail -5")
+    assert not is_check("npm i -D eslint")
+    assert is_check("npm install && npm test")
+    assert is_check("uv pip install -e . && pytest")
 
 
 def test_the_warning_that_a_traceback_ends_with_is_the_error() -> None:

@@ -346,7 +346,7 @@ def test_powershell_deletes_moves_writes_and_reads_as_other_shells_do() -> None:
         (FileAction.READ, r".\src\tide.py", ""),
     ]
     looked = call("shell", "1", command=["powershell.exe", "-Command", r"Get-Content tide.py | Select-String level"])
-    assert [run.is_look for run in runs(events_of(looked, answer("level = 1", "1")))] == [True]
+    assert [run.is_read_only for run in runs(events_of(looked, answer("level = 1", "1")))] == [True]
 
 
 def test_a_file_that_a_command_did_not_find_was_not_read() -> None:

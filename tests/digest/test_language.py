@@ -6,8 +6,8 @@ import pytest
 from conversation import answer, call, conversation, digest, ran, rendered, says, texts, user
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.choices import begins_with_assent
 from compactor_cli.digest.language import LANGUAGES, FixedWords, apart, detect, words, words_of
+from compactor_cli.digest.replies import begins_with_assent
 from compactor_cli.model.summary import Section
 
 

@@ -25,8 +25,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor_cli.digest.analysis import analyse
-from compactor_cli.digest.choices import last_question, pointed_at
 from compactor_cli.digest.messages import is_remark, own_words, user_messages
+from compactor_cli.digest.replies import last_question, pointed_at
 from compactor_cli.digest.statements import water_level
 from compactor_cli.digest.wants import condensed, rules_of, wants_items
 from compactor_cli.model.summary import Item, Section

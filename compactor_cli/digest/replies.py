@@ -1,4 +1,4 @@
-"""Choices: what a message asks, lists in it whose entries have letters or numbers, what a reply points at or says."""
+"""Replies: what a message asks, its lists of options by letter or number, and which of them a reply takes."""
 
 from __future__ import annotations
 
