@@ -1,6 +1,6 @@
-"""Analysis: everything a digest knows of the records it stands for, worked out once.
+"""Analysis: everything a digest knows of the records that it replaces, worked out once.
 
-Sections read these values, never the records; each is found in the module of its subject (`failures`, `commits`, …).
+Sections read these values and never the records; each value is computed in the module of its subject (`failures`, …).
 """
 
 from __future__ import annotations
@@ -50,68 +50,56 @@ from compactor_cli.model.transcript import Role
 from compactor_cli.model.value import dataclass
 
 _COMPACT = "compact"
-# Above this a conversation is about code rather than anything else (see `salience`).
+# From this value of `Scores.coding` on, a conversation is treated as being about code.
 _CODING = 0.5
-# Messages that begin alike for this many characters are one.
+# Messages are taken to be the same if their first letters and digits, this many, are.
 _SAME_CHARS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """What is known. ``state_used`` says how an earlier summary by compact came back: none, table or text.
+    """What is known of the covered records. Positions are those of events in ``events``."""
 
-    ``thoughts``: see `unsaid_thoughts`. ``progress``: see `progress_among`. ``own_summaries``: the records of such
-    summaries. ``finals``: positions of the messages that end a turn; ``taken_back``: of those that were overturned,
-    with the places of the statements.
-    ``outcomes``: what came of the user's messages, by turn. ``ended``: how the runs that do more than look did, by the
-    positions of their calls.
-    ``remembered``: statements of records that are gone. ``is_dialogue``: a conversation without work on files or
-    commands; calls in it are those of a service. ``focus``: names in lower case.
-    ``place``: the other directory in which most of the work is done, if any.
-    ``is_gone``: see `overwritten`. ``code_changed_at``: the position of the last event that changed code, -1 without
-    any.
-    """
-
-    events: tuple[Event, ...]
+    events: tuple[Event, ...]  # of the covered records; summaries by compact, and withdrawn messages, without text
     labels: Labels
-    kept: tuple[Event, ...]
-    thoughts: tuple[tuple[int, Event], ...]
+    kept: tuple[Event, ...]  # of the records that stay
+    thoughts: tuple[tuple[int, Event], ...]  # see `unsaid_thoughts`
     language: str
     words: FixedWords
-    memory: Memory
-    own_summaries: frozenset[int]
-    state_used: str
+    memory: Memory  # what an earlier summary by compact knew
+    own_summaries: frozenset[int]  # the records of earlier summaries by compact
+    state_used: str  # how the newest of them was read back: "none", "table" or "text"
     table: Table
-    progress: frozenset[str]
+    progress: frozenset[str]  # see `progress_among`
     scores: Scores
     worth: Worth
-    remembered: tuple[Statement, ...]
+    remembered: tuple[Statement, ...]  # statements of records that are gone
     messages: tuple[UserMessage, ...]
     plan: PlanState
     operations: tuple[FileOperation, ...]
-    is_gone: Callable[[int, str], bool]
-    code_changed_at: int
+    is_gone: Callable[[int, str], bool]  # see `overwritten`
+    code_changed_at: int  # the position of the last event that changed code, -1 without any
     files: tuple[FileState, ...]
     runs: tuple[Run, ...]
-    ended: Mapping[int, CommandOutcome]
+    ended: Mapping[int, CommandOutcome]  # how the runs that do more than read ended, by the position of the call
     errors: tuple[ErrorRecord, ...]
     causes: tuple[Cause, ...]
     decisions: tuple[Decision, ...]
     turns: tuple[DigestTurn, ...]
-    finals: frozenset[int]
-    taken_back: Mapping[int, frozenset[int]]
+    finals: frozenset[int]  # the positions of the messages that end a turn
+    taken_back: Mapping[int, frozenset[int]]  # overturned messages by position, with the places of the statements
     work: WorkState
-    place: str
-    outcomes: Mapping[int, RequestOutcome]
+    place: str  # the directory outside of the session's own in which most of the work is done; empty: none
+    outcomes: Mapping[int, RequestOutcome]  # what came of the user's messages, by turn
     edited: EditedNames
     attached: Attached
-    is_dialogue: bool
-    focus: frozenset[str] = frozenset()
+    is_dialogue: bool  # no work on files or commands, so that calls are those of a service
+    focus: frozenset[str] = frozenset()  # the names in the focus, in lower case
     restore_files: int = 0
 
     @property
     def newest_thought(self) -> Event | None:
-        """What the assistant thought last; None where somebody has written something since."""
+        """What the assistant thought last; None if it has no thoughts, or a message or summary came since."""
         at, thought = self.thoughts[-1] if self.thoughts else (-1, None)
         written = (EventKind.USER, EventKind.SUMMARY, EventKind.ASSISTANT)
         is_answered = any(event.kind in written for event in self.events[at + 1 :])
@@ -119,7 +107,7 @@ class Analysis:
 
 
 def analyse(request: Request) -> Analysis:
-    """Reads the covered records (and the kept ones, for what they show) and what an earlier summary knew."""
+    """Read the covered records, the kept ones for what they already show, and what an earlier summary knew."""
     messages = request.transcript.messages
     directories = directories_of(request.transcript)
     read = events(request.transcript, request.covered, _is_act, directories)
@@ -131,7 +119,8 @@ def analyse(request: Request) -> Analysis:
         memory, state_used = Memory.from_json(stored.extra), "table"
     elif own:
         memory, state_used = read_text(own[-1].text, request.read), "text"
-    # What sections of an earlier summary held is read elsewhere. Every event keeps its place: results name their calls.
+    # `read_text` has read the summaries by compact. Their events stay, without text, since results refer to their calls
+    # by position.
     named = ", ".join((*(row[0] for row in memory.files), *(name for name, _ in memory.names)))
     lines = "\n".join((*(line for _, line in memory.lines), named))
     own_records = frozenset(event.record for event in own)
@@ -149,15 +138,15 @@ def analyse(request: Request) -> Analysis:
     theirs = [event for event in summaries if event.record not in own_records]
     listed = tuple(_listed_by_client(theirs[-1], request)) if theirs else ()
     carried = (*memory.users, *listed)
-    # A list of a client's summary quotes messages, or how they begin, in quotation marks; what the kept records say is
-    # there.
+    # A client's summary lists messages that may also stand, whole or cut, in the covered or kept records: those are not
+    # needed a second time.
     kept = (messages[index].text for index in request.kept if messages[index].role is Role.USER)
     quoted = {_beginning(text) for text in (*(message.text for message in user_words), *kept)}
-    # The longest of those that begin alike.
+    # Of messages that begin alike, the longest is kept.
     whole = {_beginning(text): text for text in sorted(carried, key=len)}
     texts = dict.fromkeys(whole[_beginning(text)] for text in carried)
     unquoted = [text for text in texts if _beginning(text) not in quoted]
-    # Before all records, in their order.
+    # Negative record numbers put these before all records, in their order.
     earlier = (
         UserMessage(text=text, record=at - len(unquoted), turn=-1, is_listed=text in listed)
         for at, text in enumerate(unquoted)
@@ -178,7 +167,7 @@ def analyse(request: Request) -> Analysis:
 
 
 def _is_act(tool: ToolKind, command: str) -> bool:
-    """Whether a call of a subagent changed or checked the work; what it only looked at is its own matter."""
+    """Whether a call of a subagent changed or checked the work, rather than only reading it."""
     is_acting = (
         may_act_outside(command)
         or is_check(command)
@@ -188,9 +177,10 @@ def _is_act(tool: ToolKind, command: str) -> bool:
 
 
 def _listed_by_client(summary: Event, request: Request) -> Iterator[str]:
-    """The user's messages as a client's summary quotes them: their records are out of the model's sight.
+    """The user's messages that a client's summary lists; no model is shown their records any more.
 
-    Of an entry with a quotation that alone; what it tells of the user is none of the user's words.
+    Of an entry with a quotation, only that is returned. An entry that describes the user is left out, and so are
+    messages that only agree.
     """
     for part in request.read_client(summary.text):
         for item in part.items if part.section is Section.USER else ():
@@ -203,7 +193,9 @@ def _listed_by_client(summary: Event, request: Request) -> Iterator[str]:
                 yield words
 
 
+# A quotation of more than ten characters.
 _QUOTATION = re.compile(r"[\"“](?=.{12}).+[\"”]", re.DOTALL)
+# `The user asked for a new gauge`
 _OF_THE_USER = re.compile(r"(?:the )?user (?!:)\w", re.IGNORECASE)
 
 
@@ -270,15 +262,14 @@ def _analysed(
 
 
 def _branch(request: Request) -> tuple[str, int]:
-    """The branch by which the newest of the covered records that says one was written, and that record; empty and -1
-    where none does."""
+    """The branch that the newest covered record with one names, and that record; empty and -1 if none names one."""
     records = request.transcript.records
     named = ((named_branch(records[index].value), index) for index in reversed(request.covered))
     return next((one for one in named if one[0]), ("", -1))
 
 
 def _modes(request: Request) -> dict[int, bool]:
-    """Whether the user let the agent only plan, by the records that say so."""
+    """Whether the user allowed the agent only to plan, by each of the user's records that states it."""
     records, messages = request.transcript.records, request.transcript.messages
     asked = (index for index in (*request.covered, *request.kept) if messages[index].role is Role.USER)
     stated = ((index, plans_only(records[index].value)) for index in asked)
@@ -286,7 +277,10 @@ def _modes(request: Request) -> dict[int, bool]:
 
 
 def _notices(request: Request) -> Iterator[str]:
-    """What clients say in the user's name of work that ended: no words of the user, and so no events."""
+    """The notices about work in the background that clients send in the user's name.
+
+    They are not the user's words, so the events do not hold them.
+    """
     both = (request.transcript.messages[index] for index in sorted((*request.covered, *request.kept)))
     return (one.text for one in both if one.role is Role.USER and "<task-id>" in one.text)
 

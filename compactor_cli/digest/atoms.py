@@ -1,9 +1,9 @@
-"""Atoms: the facts of a text that stand for themselves — paths, names, numbers, hashes.
+"""Atoms: the parts of a text that mean something by themselves — paths, names, numbers, hashes.
 
-URL · UUID · path with ``/`` · file name with a known extension · ``--flag`` · hex of 7 or more with a digit and a
-letter · date · ``#123`` · number of 4 or more digits (3 or more with a dot) · identifier of 5 or more characters with
-an inner ``_``, a camel hump or a digit; verbatim, at most 200 characters. Dotted names are split. What a chunk of text
-holds is remembered, since most chunks of a transcript come again: that makes a scan fast.
+An atom is one of these, verbatim and at most 200 characters long: URL · UUID · path with ``/`` · file name with a known
+extension · ``--flag`` · hex of 7 or more characters with a digit and a letter · date · ``#123`` · number of 4 or more
+digits (3 or more with a dot) · identifier of 5 or more characters with an inner ``_``, a camel hump or a digit. Dotted
+names are split. The atoms of each chunk of text are cached, since most chunks of a transcript are repeated.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from compactor_cli.model.value import dataclass
 MOST_CHARS = 200
 # Longer runs of letters and digits are encoded data, not names.
 _MOST_ID_CHARS = 64
-# What a name in hexadecimal begins with: no name begins with a digit.
+# The letters with which an identifier that may be hexadecimal begins; no identifier begins with a digit.
 _HEX_LETTERS = frozenset("abcdefABCDEF")
-_MOST_REMEMBERED = 1 << 17
-# A line without a blank for longer than this is a blob; reading it whole would cost time and give noise.
+_MOST_REMEMBERED = 1 << 17  # chunks in the cache before it is cleared
+# A longer chunk is a blob: only its beginning is read, as the rest would cost time and give noise.
 _MOST_CHUNK_CHARS = 2_000
 
 
 class AtomKind(StrEnum):
-    """What an atom is."""
+    """The kinds of atoms; the values are the names of the groups in the pattern and of features in the weights."""
 
     URL = "url"
     UUID = "uuid"
@@ -43,7 +43,7 @@ class AtomKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Atom:
-    """An atom with its kind. Compared by identity, which is fast: the same chunk gives the same atoms."""
+    """An atom with its kind. Compared by identity, which is fast: a cached chunk gives the same objects again."""
 
     text: str
     kind: AtomKind
@@ -58,7 +58,7 @@ _EXTENSIONS = (
     " bmp pdf doc docx xls xlsx ppt pptx mp3 mp4 wav mov ttf woff woff2 pem crt key pkl npy npz pt onnx"
     " safetensors gguf bin dat plist env service"
 )
-# Method names that read like a file's extension.
+# Calls of methods, and variables, that look like file names.
 _NOT_FILES = frozenset({"console.log", "Math.log", "math.log", "np.log", "torch.log", "process.env", "import.meta.env"})
 _SEPARATORS = b" \t\r\x0b\x0c\"'`<>()[]{},;|=!?*&^%$\\\x00\x1b"
 _CHUNK_TABLE = bytes(0x20 if code in _SEPARATORS else code for code in range(256))
@@ -83,15 +83,16 @@ def _chunk_pattern() -> re.Pattern[str]:
     )
 
 
+# What distinguishes an identifier from a word: `tideLevel`, `level2`, `tide_level`.
 _ID_SIGN = re.compile(r"[a-z][A-Z]|[0-9]|[A-Za-z0-9]_+[A-Za-z0-9]")
-# What every atom has one of.
+# Every atom except URLs has one of these.
 _SIGN = re.compile(r"[0-9_/]|[a-z][A-Z]|--[A-Za-z]|\.[A-Za-z]")
 _HEX = re.compile(r"0x[0-9a-fA-F]{4,}|(?=[0-9]*[a-fA-F])[0-9a-fA-F]{7,}")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,9}://[^\s\"'`<>()\[\]{}|\\^,;]+")
 
 
 def _is_atom(text: str, kind: AtomKind) -> bool:
-    """What the pattern cannot say in one pass."""
+    """Whether a match of the pattern is an atom, by the conditions that the pattern cannot express."""
     if kind is AtomKind.ID:
         return len(text) <= _MOST_ID_CHARS and _ID_SIGN.search(text) is not None
     if kind is AtomKind.PATH:
@@ -110,11 +111,11 @@ def _read(chunk: str) -> Iterator[Atom]:
 
 
 def _read_name(name: str) -> tuple[Atom, ...]:
-    """`_read` for what is one identifier: most new chunks are, and need no long pattern."""
+    """The atoms that `_read` would find in a single identifier, without its slow pattern: most new chunks are one."""
     core = name.strip("_")
     if not core or len(name) < 5 or len(name) > _MOST_ID_CHARS:
         return ()
-    # What the pattern looks for, except for a capital letter inside.
+    # The signs of ``_ID_SIGN`` except for an inner capital letter, checked faster.
     has_sign = "_" in core or not core.isalpha()
     if not has_sign and _ID_SIGN.search(core) is None:
         return ()
@@ -123,9 +124,9 @@ def _read_name(name: str) -> tuple[Atom, ...]:
 
 
 class _Remembered(dict[bytes, tuple[Atom, ...]]):
-    """The atoms of each chunk (a piece of UTF-8 without separators), in order, worked out at first sight.
+    """A cache of the atoms of each chunk (a piece of UTF-8 without separators), in order.
 
-    Shared by the transcripts of a batch, which have most of their words in common.
+    It is shared by the transcripts of a batch, which have most of their words in common.
     """
 
     def __missing__(self, chunk: bytes) -> tuple[Atom, ...]:
@@ -155,7 +156,7 @@ remembered = _Remembered()
 
 
 def split_urls(text: str) -> tuple[str, tuple[Atom, ...]]:
-    """The text with its URLs blanked out, and the URLs (without closing punctuation)."""
+    """The text with each URL replaced by a blank, and the URLs (without closing punctuation)."""
     if "://" not in text:
         return text, ()
     urls = tuple(Atom(found[:MOST_CHARS].rstrip(".:!?*_"), AtomKind.URL) for found in _URL.findall(text))
@@ -163,19 +164,20 @@ def split_urls(text: str) -> tuple[str, tuple[Atom, ...]]:
 
 
 def chunks(text: str) -> list[bytes]:
-    """The chunks of a text without URLs, in order, line breaks being blanks."""
+    """The chunks of a text from which URLs were removed, in order; line breaks separate chunks like blanks."""
     return _without_separators(text).split()
 
 
 def chunks_by_line(lines: Iterable[str]) -> Iterator[list[bytes]]:
-    """`chunks` of each of many lines (which must hold no line break), in one go."""
+    """The `chunks` of each line, worked out together for speed. No line may hold a line break."""
     return map(bytes.split, _without_separators("\n".join(lines)).split(b"\n"))
 
 
 def _without_separators(text: str) -> bytes:
-    """In UTF-8, with blanks for what no atom but a URL holds; a closing tag names no path.
+    """The text in UTF-8 with blanks for the characters that only URLs may hold.
 
-    A line break, or a sign, that is written as an escape is one, and no letter of the word after it.
+    Closing tags (``</level>``) are not read as paths. Escaped line breaks, tabs and Unicode characters are blanks too,
+    so that their letters do not join the next word; an escaped ``<`` is a tag's.
     """
     if "\\" in text:
         text = text.replace("\\n", " ").replace("\\t", " ").replace("\\u003c", "<")
@@ -188,13 +190,13 @@ _ESCAPED = re.compile(r"\\u[0-9a-fA-F]{4}|\\U[0-9a-fA-F]{8}")
 
 
 def find_atoms(text: str) -> tuple[Atom, ...]:
-    """Every atom of a text, one or many lines, URLs first, else in order; one that comes twice is there twice."""
+    """Every atom of a text of any number of lines: URLs first, then the others in order; repeated atoms repeat."""
     rest, urls = split_urls(text)
     return (*urls, *chain.from_iterable(map(remembered.__getitem__, chunks(rest))))
 
 
 def atom_texts(text: str) -> set[str]:
-    """The distinct atoms of a text (the bulk variant: about ten times the speed of reading it with a pattern)."""
+    """The distinct atoms of a text. Meant for much text: about ten times as fast as the pattern alone."""
     rest, urls = split_urls(text)
     found = {atom.text for atom in chain.from_iterable(map(remembered.__getitem__, set(chunks(rest))))}
     found.update(url.text for url in urls)
@@ -202,5 +204,5 @@ def atom_texts(text: str) -> set[str]:
 
 
 def atom_kinds(text: str) -> dict[str, AtomKind]:
-    """The distinct atoms of a text with their kinds, in order of first sight."""
+    """The distinct atoms of a text with their kinds, URLs first, then in the order in which they first occur."""
     return {atom.text: atom.kind for atom in find_atoms(text)}

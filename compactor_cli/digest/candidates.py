@@ -1,4 +1,4 @@
-"""Candidates: the statements worth weighing for a summary, each with what its place makes of its worth."""
+"""Candidates: the statements worth weighing for a summary, each with a weight for where it stands."""
 
 from __future__ import annotations
 
@@ -37,32 +37,33 @@ from compactor_cli.model.patterns import pattern
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
 
-# The factors of a statement's worth. Chosen on the training probes; none is worth more than two points there.
+# The factors of a statement's weight were chosen on the training probes, where none gains more than two points.
+# The newest event weighs this much more than the oldest, which weighs 1.
 RECENCY, RECENCY_OF_CHAT = 1.5, 1.0
-# The last message of a turn reports what came of it; in a dialogue each message is the last of one.
+# The last message of a turn reports its result; in a dialogue every message is the last of its turn.
 FINAL_FACTOR, FINAL_FACTOR_OF_CHAT = 2.2, 1.6
-CUE_FACTOR = 1.4
-# What is wrong, or was: whoever goes on without it looks for it again.
+CUE_FACTOR = 1.4  # it chooses something or gives a reason
+# It says what is, or was, wrong: an agent that continues without it would search for the cause again.
 CAUSE_FACTOR = 2.0
-# A short sentence between two calls, which is about the next one more often than not.
+# A short sentence between two calls: most are about the next call.
 REMARK_FACTOR, MAX_REMARK_CHARS = 0.4, 80
 TAKEN_BACK_FACTOR = 0.4
-# What a review calls good, or small, tells less than what it wants changed.
+# What a review praises or calls minor matters less than what it wants changed.
 MINOR_FACTOR = 0.7
-# What names a file that was changed after it was written tells less of what is so now.
+# It names a file that was changed since, so it may no longer be true.
 CHANGED_SINCE_FACTOR = 0.6
-# What the user was asked for and has answered since.
+# It asks the user for something, and was answered or passed over since.
 ANSWERED_FACTOR = 0.3
-# What a service offered was mostly looked up before.
+# An option in a service's offer: most options were looked up before, and stand in its results.
 OFFERED_FACTOR = 0.4
-# What was to be done is mostly done since.
+# An intention of a message after which the work went on: most were carried out.
 INTENDED_FACTOR = 0.6
-CODE_FACTOR, LEANING_FACTOR = 0.4, 0.85
-# Thoughts weigh up what messages then state, and stand after the statements of the event before them.
+CODE_FACTOR, LEANING_FACTOR = 0.4, 0.85  # a line of code; a sentence that depends on the one before it
+# Thoughts weigh less than messages, which state the outcome; their places follow those of the event before them.
 THOUGHT_FACTOR, _THOUGHT_PLACE = 0.4, 1_000
 # A statement that was spoken is shortened from this length on.
 _SPOKEN_CHARS = 600
-# Characters of spoken text that are looked at, and lines of output weighed, for one token of the budget.
+# Per token of the budget: characters of messages that are read, and lines of output that are weighed.
 _SPOKEN_CHARS_PER_TOKEN = 60
 _OUTPUTS_PER_TOKEN = 0.16
 _MIN_OUTPUTS = 40
@@ -74,9 +75,10 @@ _STATED = (StatementForm.SENTENCE, StatementForm.ITEM)
 
 
 def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
-    """The statements worth weighing: of messages (turn ends first, then the newest), and the telling lines of output.
+    """The statements worth weighing: those of messages (ends of turns first, then newest first) and lines of output.
 
-    Whatever names the focus is among them, however old; lines of files that were changed there since are not.
+    Statements that name the focus are included however old they are. Lines of a file that a later change replaced are
+    left out.
     """
     events, scores, focus = analysis.events, analysis.scores, analysis.focus
     wordless, labels = _wordless(analysis), analysis.labels
@@ -84,7 +86,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     found = [*_spoken_pieces(analysis, chars, wordless), *_thought_pieces(analysis, wordless)]
     prose = {**_reports(events, chars), **_tasks(analysis), **_sent(analysis)}
     for number, text in prose.items():
-        # Its statements stand under the label of the call.
+        # A commit message is labelled as one, any other text as its event is.
         is_message = events[number].kind is EventKind.CALL and "git commit" in events[number].text
         base = wordless[number]._replace(label=COMMIT_LABEL if is_message else labels[number].text)
         found.extend(_pieces(text, base, scores, focus))
@@ -104,7 +106,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
 
 
 def _spoken_pieces(analysis: Analysis, chars: int, wordless: Sequence[Statement]) -> Iterator[Statement]:
-    """The statements of messages, as many as there are characters for."""
+    """The statements of messages, from as many messages as ``chars`` allows and all that name the focus."""
     events, focus = analysis.events, analysis.focus
     spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN]
     last_user = max((number for number, event in enumerate(events) if event.kind is EventKind.USER), default=-1)
@@ -114,14 +116,14 @@ def _spoken_pieces(analysis: Analysis, chars: int, wordless: Sequence[Statement]
     last_change = max(changed.values(), default=-1)
     steps = _steps(analysis, spoken[:-1])
     is_over = outdated_statements(analysis)
-    # Until the cause was found, others were suspected.
+    # Causes named in a turn before its newest one were only suspected.
     newest_cause = {events[cause.event].turn: cause.event for cause in analysis.causes}
     for number in sorted(spoken, key=lambda number: (number not in analysis.finals, -number)):
         text, base, is_final = events[number].text, wordless[number], number in analysis.finals
         if chars <= 0 and not names(text, focus):
             continue
         chars -= len(text)
-        # What is written of the work under way ends no turn yet.
+        # The newest turn may still go on: each of its messages counts as its last.
         is_telling = is_final or events[number].turn == events[-1].turn
         base = base._replace(weight=base.weight * (final_factor if is_telling else 1.0))
         is_offer = number + 1 < len(events) and events[number + 1].is_answer
@@ -135,7 +137,7 @@ def _spoken_pieces(analysis: Analysis, chars: int, wordless: Sequence[Statement]
             "goes_on": number + 1 < len(events) and events[number + 1].turn == events[number].turn,
         }
         for one in _pieces(text, base, analysis.scores, focus, **kind):
-            # Of what a tool let the user choose from, the choice stands among what is settled.
+            # The options of a question that a tool asked are left out: the choice stands among the decisions.
             if is_over(one) or (is_offer and one.form in (StatementForm.ITEM, StatementForm.ROW)):
                 continue
             mark = standing(one, analysis)
@@ -147,18 +149,22 @@ def _spoken_pieces(analysis: Analysis, chars: int, wordless: Sequence[Statement]
 
 
 def _steps(analysis: Analysis, spoken: Iterable[int]) -> set[int]:
-    """The messages of the assistant after which the work went on; in a dialogue none is only a step."""
+    """The messages of the assistant, among ``spoken``, that do not end a turn; in a dialogue none counts as a step."""
     own = (n for n in spoken if analysis.events[n].kind is EventKind.ASSISTANT and not analysis.is_dialogue)
     return {*own} - {*analysis.finals}
 
 
+# `clock.py`, `Makefile`
 _FILE_NAME = re.compile(r"[\w-][\w.-]*\.\w+|\b[A-Z][a-z]+file\b")
 
 
 def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Statement]:
-    """What the newest commands and looks answered in one or two short lines: a state, whatever it names."""
+    """The results of one or two short lines, newest first, of the newest commands and reads.
+
+    Such a result shows a state and is worth weighing whatever it names.
+    """
     events, places = analysis.events, analysis.scores.table.lines.numbers
-    # What was shown without a call stands for itself.
+    # The output of written code has no call: its own position takes the place of the call's.
     shown = (
         (number if event.is_of_written_code else event.call, number, event)
         for number, event in enumerate(events)
@@ -167,7 +173,7 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
     passed, past = passed_checks(analysis.runs), rerun(analysis.runs, events)
     for call, number, result in islice(reversed([*shown]), _MAX_ANSWERS):
         if call in passed or call in past:
-            continue  # that it passed stands with the facts, and its newest answer with the newest run
+            continue  # the facts say that it passed, and only the newest of equal runs counts
         if not (result.is_of_written_code or events[call].tool in (ToolKind.COMMAND, ToolKind.READ)):
             continue
         answered = (line.strip() for line in own_lines(result.text) if line.strip() and not is_slip(line))
@@ -184,7 +190,7 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
 
 
 def _thought_pieces(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Statement]:
-    """The statements of thoughts, the newest first, each after the event before it."""
+    """The statements of thoughts, newest thought first, placed after the statements of the event before it."""
     for at, thought in reversed(analysis.thoughts):
         base = wordless[at]._replace(label=analysis.words.thought, record=thought.record)
         for one in _pieces(thought.text, base, analysis.scores, analysis.focus, goes_on=True):
@@ -192,7 +198,7 @@ def _thought_pieces(analysis: Analysis, wordless: Sequence[Statement]) -> Iterat
 
 
 def _wordless(analysis: Analysis) -> list[Statement]:
-    """For each event a statement without words: its record, its place in the table, what its age makes of its worth."""
+    """A statement without text for each event, with its record, its place in the table and a weight for its age."""
     events, recency = analysis.events, RECENCY_OF_CHAT if analysis.is_dialogue else RECENCY
     at = analysis.scores.table.length_tokens - sum(len(event.text) // 4 + 1 for event in events)
     found: list[Statement] = []
@@ -204,13 +210,13 @@ def _wordless(analysis: Analysis) -> list[Statement]:
 
 
 def _reports(events: Sequence[Event], chars: int) -> dict[int, str]:
-    """The newest reports by their positions, in order, as many as there are characters for."""
+    """The texts of the newest reports, as many as ``chars`` allows, by position and in order."""
     found: dict[int, str] = {}
     for number in range(len(events) - 1, -1, -1):
         if chars > 0 and (text := _report_words(events[number])):
             found[number] = text
             chars -= len(text)
-    # What stands in several is the client's word about a subagent, fences aside; so is a call of the subagent in JSON.
+    # A line found in several reports is the client's remark on a subagent, and JSON is a call of it: both are left out.
     times = Counter(chain.from_iterable(set(text.split("\n")) for text in found.values()))
     return {
         number: "\n".join(line for line in text.split("\n") if _is_own(line, times[line]))
@@ -219,17 +225,17 @@ def _reports(events: Sequence[Event], chars: int) -> dict[int, str]:
 
 
 def _is_own(line: str, times: int) -> bool:
-    # Fences, headings and breaks say what the lines below them are.
+    # Fences, headings and rules may repeat: they show what the lines below them are.
     return not line.strip() or line.startswith(("```", "#", "---")) or (times == 1 and '{"' not in line)
 
 
 def _sent(analysis: Analysis) -> dict[int, str]:
-    """What commands and services that did not fail sent to others in words, by the position of the call."""
+    """The words that successful commands and services sent to others, by the position of the call."""
     events, failed = analysis.events, {run.event for run in analysis.runs if run.outcome is CommandOutcome.FAILED}
     answered = ((call, result) for call, result in results_of(events).items() if call not in failed)
     done = [call for call, result in answered if not (result.is_error or result.is_refusal)]
     lines = {call: command_of(events[call].arguments) for call in done if events[call].tool is ToolKind.COMMAND}
-    # The lines of a commit's message are as long as a screen is wide.
+    # Commit messages are wrapped to the width of a screen.
     found = {call: unwrapped(text) for call, line in lines.items() if (text := sent_words(line))}
     if not analysis.is_dialogue:
         services = (call for call in done if is_service_call(events[call]) and not is_lookup(events[call].name))
@@ -240,7 +246,7 @@ def _sent(analysis: Analysis) -> dict[int, str]:
 
 
 def _tasks(analysis: Analysis) -> dict[int, str]:
-    """The newest text of each file that describes a task, as it was read, by its position."""
+    """The text of each file that describes a task, as it was last read, by the position of that result."""
     positions = {call: n for n, event in enumerate(analysis.events) if (call := event.call) >= 0}
     read = (one for one in analysis.operations if one.action is FileAction.READ and _TASK_FILE.search(one.path))
     places = {one.path: positions[one.event] for one in read if one.event in positions}
@@ -248,6 +254,7 @@ def _tasks(analysis: Analysis) -> dict[int, str]:
     return {place: text for place, text in texts.items() if len(text) in _TASK_CHARS}
 
 
+# `docs/plan-harbour.md`, `TODO.md`
 _TASK_FILE = pattern(
     r"(?:^|[/_.-])(?:todos?|plans?|tasks?|issues?|specs?|tickets?|prd|requirements?|brief|story|stories)(?:[/_.-]\S*)?\.md$",
     re.IGNORECASE,
@@ -255,16 +262,19 @@ _TASK_FILE = pattern(
 
 
 def _report_words(event: Event) -> str:
-    """What another model reports in a result, without what the client says of it; empty for any other event."""
+    """What another agent reports in an event, without the client's tags; empty if it is not a report or too short.
+
+    If the report begins by saying that what was asked for could not be found, only that sentence is returned.
+    """
     is_report = event.is_report or (event.kind is EventKind.RESULT and short_name(event.name) in REPORTING_TOOLS)
     if not is_report or event.is_error or ATTACHMENTS.of_command in event.text:
         return ""
     if not event.is_report and started_id(event.text):
-        return ""  # it reports later
+        return ""  # the work was put in the background: its report comes later
     text = re.sub(r"^<(\w+)>(?:\w+</\1>)?$|^</\w+>$", "", event.text, flags=re.MULTILINE).strip()
     if len(text) < (_MIN_MESSAGE_CHARS if event.call < 0 else _MIN_REPORT_CHARS):
         return ""
-    # Where what was asked for is not there, what the report says besides is about something else.
+    # If it found nothing, the rest of the report is about something else.
     return next((one for one in sentences(text[:_MIN_REPORT_CHARS]) if finds_nothing(one)), text)
 
 
@@ -281,8 +291,12 @@ def _pieces(
     is_answered: bool = False,
     is_service: bool = False,
 ) -> Iterator[Statement]:
-    """The statements of a spoken text that tell something."""
-    # Options stand whole in Now, and in Settled with the one that was taken: here and there one would mislead.
+    """The statements of a spoken text that carry information, with their weights.
+
+    ``goes_on``: another event of the turn follows. ``is_final``: the text ends a turn. ``is_past``: code changed since,
+    or it ends no turn. ``is_overtaken``: the work went on after it. ``is_answered``: the user has written since.
+    """
+    # Now shows all the options, and Settled the one that was chosen: a few of them out of context would mislead.
     options = offered(text, is_service=is_service)
 
     def is_step(sentence: str) -> bool:
@@ -291,12 +305,13 @@ def _pieces(
     found = [*statements_of(text)]
     stated = [piece for piece, _, _ in found]
     left = concluded(stated) if goes_on else stated
-    # By what they stand under: to reconsider one entry of a list leaves the others as they are.
+    # The last statement that turns away from an earlier one, by lead: reconsidering one entry of a list leaves other
+    # lists as they are.
     reconsidered = {one[2]: at for at, one in enumerate(found) if not goes_on and turns_away(one[0])}
     for place, (piece, (_, form, lead), (opens, closes)) in enumerate(zip(left, found, list_ends(found), strict=True)):
         if form is StatementForm.SENTENCE:
             if piece[:1].islower() and place and found[place - 1][1] is StatementForm.CODE:
-                piece = " ".join(sentences(piece)[1:])  # the first one ends one that stands around code
+                piece = " ".join(sentences(piece)[1:])  # the end of a sentence around the code
             piece = without_end(piece, is_step)
         if is_noise(piece) or (is_overtaken and (supposes(piece) or only_announces(piece))):
             continue
@@ -323,20 +338,22 @@ def _pieces(
 
 
 def _telling(piece: str, form: StatementForm) -> float:
-    """A factor for what a statement says."""
+    """The factor for what a statement says: whether it is code, makes a choice, gives a reason or finds a cause."""
     if form is StatementForm.CODE:
         return CODE_FACTOR
     cue = CUE_FACTOR if chooses(piece) or gives_reason(piece) else 1.0
     return cue * CAUSE_FACTOR if form in _STATED and finds_cause(piece) else cue
 
 
+# A heading above praise or minor points of a review: `Suggestions`, `What's good`.
 _MINOR = pattern(
     r"^\W*(?:\w+ )?(?:suggestions?|nits?|minor|low|optional|positives?|praise|strengths?|what(?:'s| is) good)\b",
     re.IGNORECASE | re.MULTILINE,
 )
-# How a sentence begins that is read with the one before it.
+# How a sentence begins that depends on the one before it.
 _LEANS = re.compile(r"(?:But|So|This|That|These|Those|It|They|However|Also|Then|Both|And|Instead|Here)\b")
-# A question to the user above its answers; "Can the fork be adopted?" the agent answers itself.
+# A question to the user above its answers: `Should I move the gauge?`. Not `Can the gauge be moved?`, which the agent
+# answers itself.
 _OFFERS = re.compile(
     r"\b(?:do you (?:want|prefer|need)|would you|(?:should|shall) (?:I|we))\b|\byou(?:r|'d)?\b.*\?$",
     re.IGNORECASE | re.MULTILINE,

@@ -1,4 +1,4 @@
-"""Causes: what the assistant found to be wrong, and what was edited for it."""
+"""Causes: what the assistant found to be wrong, and the edits made to fix it."""
 
 from __future__ import annotations
 
@@ -28,26 +28,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """What the assistant found to be wrong, in its words, with the fix where it names one.
-
-    ``event``: the message; ``names``: what it names; ``edited``: the files that were edited for it, of which the edits
-    share a name with it; ``fixing``: the line of them that fixes it.
-    """
+    """What the assistant found to be wrong, in its words, with the fix where it names one."""
 
     text: str
-    event: int
+    event: int  # the position of its message in the events
     record: int
-    names: frozenset[str]
-    edited: tuple[str, ...] = ()
-    fixing: FixingLine = FixingLine()
+    names: frozenset[str]  # the atoms in the text, paths by their last part
+    edited: tuple[str, ...] = ()  # the paths of the files that were edited for it
+    fixing: FixingLine = FixingLine()  # the line of these edits that fixes it
 
 
 def is_unfixed(cause: Cause, analysis: Analysis) -> bool:
-    """Whether something was found to be wrong since the newest request, and nothing was edited for it."""
+    """Whether a cause was found in the newest turn and nothing was edited for it; False in a dialogue."""
     is_newest = analysis.events[cause.event].turn == analysis.events[-1].turn
     return is_newest and not (cause.edited or analysis.is_dialogue)
 
 
+# `the root cause is the clock`, `this is a bug`, `it fails because the gauge is shut`
 _FINDS_CAUSE = pattern(
     r"\b(?:root cause(?! (?:fix|investigation|analysis))"
     r"|(?:the|this|here's (?:the|an?)|there's (?:the|an?)|real|actual) (?:\w+ )?"
@@ -61,20 +58,22 @@ _FINDS_CAUSE = pattern(
     r"|原因(?:是|在于|找到|很?清楚|[:\uff1a])|问题(?:是|在于|出在)|(?:导致|造成)了?|原来是|原因は|のせいで",
     re.IGNORECASE,
 )
-# What only may be so, is still to come, or is over.
+# Signs that a finding is only possible, is still to come, or is over: `would`, `if`, `already fixed`.
 _UNSURE = pattern(
     rf"{GUESS.pattern}|\b(?:would|should|if|(?:I|we)'d|potential(?:ly)?)\b|\b(?:resolved|solved|gone|pre-existing"
     r"|same (?:bug|issue|problem)|(?:now|already|is|was|are) (?:fixed|clear))\b",
     re.IGNORECASE,
 )
-# What was looked for, a fault or not.
+# Also written when something that is not a fault was found.
 _FOUND_IT = pattern(r"\W*found it\b", re.IGNORECASE)
+# `So that's why it stopped.`: the cause is in the sentence before.
 _POINTS_BACK = pattern(r"\W*(?:so )?(?:that|this|it)(?:'s| is| explains)\b", re.IGNORECASE)
+# `The right fix is to round up.`
 _NAMES_FIX = pattern(r"\W*(?:so )?(?:the )?(?:\w+ )?fix(?:es)?\b(?! it\b)", re.IGNORECASE)
 _MAX_CAUSE_CHARS, _MAX_FIX_CHARS = 280, 160
 
 
-# Parts of every text that says so, in lower case.
+# Every match of ``_FINDS_CAUSE`` has one of these parts, in lower case.
 _CAUSE_PARTS = (
     *("cause", "issue", "problem", "bug", "culprit", "blocker", "gap", "found it", "see it", "turns out", "why"),
     *("since", "due to", "原因", "问题", "导致", "造成", "原来是", "せいで"),
@@ -87,7 +86,7 @@ def finds_cause(text: str) -> bool:
 
 
 def supposes(sentence: str) -> bool:
-    """Whether a sentence only says what may be so."""
+    """Whether a sentence only says what may be true."""
     return _SUPPOSES.search(sentence) is not None
 
 
@@ -99,12 +98,12 @@ _SUPPOSES = pattern(
 
 
 def turns_away(statement: str) -> bool:
-    """Whether who thinks aloud turns away in a statement from what came before."""
+    """Whether a statement reconsiders what was written before it (`Wait, …`, `Actually, …`)."""
     return _TURNS_AWAY.search(statement) is not None
 
 
 def concluded(statements: Sequence[str]) -> list[str]:
-    """The statements of a message, each without what it turns away from later on: what came before that is empty."""
+    """The statements of a message with everything empty before the last point at which it reconsiders."""
     last = max((at for at, one in enumerate(statements) if turns_away(one)), default=-1)
     if last < 0:
         return [*statements]
@@ -122,19 +121,22 @@ _TURNS_AWAY = pattern(
 def find_causes(
     events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation], taken_back: Collection[int]
 ) -> tuple[Cause, ...]:
-    """What the assistant found to be wrong, in order; of findings on the same names the newest.
+    """What the assistant found to be wrong, in order; of findings with mostly the same names, the newest.
 
-    ``taken_back``: positions of messages that were overturned. A guess is none, nor is a finding that names nothing,
-    or that was found otherwise before it was edited for or when the same failure was seen again. One that nothing was
-    edited for is the newest, where nothing was edited since and no later turn explains anything.
+    ``taken_back`` holds the positions of messages that were overturned. Left out are the findings of these, guesses,
+    findings that name nothing, and those whose edits all came before them, unless they report a fix.
+
+    A finding is replaced by the next one of its turn if they share a name and nothing had been edited for it by then,
+    or if the same failure was seen again. A finding without edits counts only in the newest turn that has findings, if
+    nothing was edited and no later turn explained anything since.
     """
     changed = (one for one in operations if changes_code(one) and not one.is_cancelled)
     edited = [one for one in changed if one.action is not FileAction.DELETE]
     edits, newest_edit = _Edits(events, edited), edited[-1].event if edited else -1
     failed = [run for run in runs if run.outcome is CommandOutcome.FAILED and not run.is_read_only]
     found: list[Cause] = []
-    explained = -1  # the newest turn that does
-    following = len(events)  # where the next message stands that says what is wrong
+    explained = -1  # the newest turn with a message long enough to explain something
+    following = len(events)  # the position of the next message that finds something wrong
     for number in range(len(events) - 1, -1, -1):
         event = events[number]
         if event.kind is not EventKind.ASSISTANT:
@@ -152,7 +154,7 @@ def find_causes(
             later = next((one for one in reversed(found) if events[one.event].turn == event.turn), None)
             is_other = later and _is_found_otherwise(number, names, later, found_for, failed)
             if is_fault and (found_for or is_left) and not is_other:
-                # A test shows that a fault is gone, and seldom takes it away.
+                # Editing a test seldom fixes a fault: edits of tests count only if there are no others.
                 found_for = [one for one in found_for if not OF_TESTS.search(one.path)] or found_for
                 paths = tuple(dict.fromkeys(one.path for one in found_for))
                 fixing = edits.fixing(text, found_for) if found_for else FixingLine()
@@ -166,7 +168,7 @@ def find_causes(
 
 
 class _Edits:
-    """The edits of a conversation, in order, to be asked which were made for a finding."""
+    """The edits of a conversation, in order; finds those that were made for a finding."""
 
     def __init__(self, events: Sequence[Event], edits: Sequence[FileOperation]) -> None:
         self._events, self._edits = events, edits
@@ -175,11 +177,14 @@ class _Edits:
             self._places.setdefault(one.name, []).append(place)
 
     def made_for(self, names: Collection[str], found: int, following: int) -> Sequence[FileOperation]:
-        """The edits that share a name with a finding, by the next turn; by the ``following`` finding, where some do.
+        """The edits made for the finding at position ``found``, or an empty sequence. The first of these that exist:
 
-        What it announces is done by the next call that does not read. With what a turn ends with, a later one may go
-        on: of files that it names, edits at any later time. Where there are none, or it reports what was fixed, it may
-        be those of its turn before it.
+        1. edits of its turn after it that share a name with it: those before the ``following`` finding, else all;
+        2. the next call that does not read, if the message ends by announcing a fix;
+        3. edits of its turn that share a name, if the message reports a fix;
+        4. edits of the next turn that share a name; if the message ends its turn, then any later edits of files that
+           it names;
+        5. edits of its turn before it that share a name.
         """
         turn = self._events[found].turn
         own = self._sharing(names, turn)
@@ -197,20 +202,20 @@ class _Edits:
         return self._sharing(names, turn + 1) or [one for one in named if one.event > found] or own
 
     def _just_after(self, found: int) -> list[FileOperation]:
-        """The edits of the call after a message, files that were read for it aside."""
+        """The edits of the first call after a message that does not read a file, at most ten; or an empty list."""
         after = range(found + 1, len(self._events))
         call = next((at for at in after if self._events[at].tool is not ToolKind.READ), found)
         first = bisect_left(self._edits, call, key=attrgetter("event"))
         return [one for one in self._edits[first : first + _MAX_FILES_OF_CALL] if one.event == call]
 
     def fixing(self, fault: str, made: Sequence[FileOperation]) -> FixingLine:
-        """The line of edits that fixes a fault, where no later edit of these files took it out again."""
+        """The line that fixes a fault in these edits, unless a later edit of the same files removed it again."""
         paths = {one.path for one in made}
         since = [one for one in self._edits if one.path in paths and one.event >= made[0].event]
         return fixing_line(fault, since, made[-1].record)
 
     def _sharing(self, names: Collection[str], turn: int) -> list[FileOperation]:
-        """The edits of a turn that share a name."""
+        """The edits of a turn whose file name, call or replaced text has one of these names."""
         first, stop = (
             bisect_left(self._edits, at, key=lambda one: self._events[one.event].turn) for at in (turn, turn + 1)
         )
@@ -224,7 +229,11 @@ class _Edits:
 def _is_found_otherwise(
     found: int, names: frozenset[str], later: Cause, edits: Sequence[FileOperation], failed: Sequence[Run]
 ) -> bool:
-    """Whether the next finding of a turn takes the place of one: nothing was done about it yet, or it did not help."""
+    """Whether the next finding of a turn replaces an earlier one.
+
+    It does if the same failure came again after the edits for the earlier one, or if it shares a name with that and
+    nothing had been edited for that yet.
+    """
     done = next((one.event for one in edits if one.event < later.event), -1)
     ends = (found, max(done, found), later.event)
     first, last, stop = (bisect_right(failed, end, key=attrgetter("event")) for end in ends)
@@ -232,8 +241,9 @@ def _is_found_otherwise(
     return is_seen_again or (done < 0 and not names.isdisjoint(later.names))
 
 
-# What a message says that reports what was fixed, and not what is to be.
+# A message with one of these reports a fix that was made.
 _REPORTS_FIX = pattern(r"\b(?:fixed|fix:|resolved)", re.IGNORECASE)
+# A message that ends by announcing a fix: `Let me replace the gauge:`
 _ANNOUNCES_FIX = pattern(
     r"\b(?:let me|I'?ll|I will|now) (?:now )?(?:fix|correct|update|change|remove|add|replace|adjust|move)\b"
     r"[^.!?\n]*[:.]?\s*\Z",
@@ -245,13 +255,16 @@ _MIN_EXPLAINING_CHARS = 200
 
 
 def _cause_in(pieces: Sequence[str]) -> str:
-    """The sentence that finds a cause with those after it, and the one that names the fix; empty without one."""
+    """The first sure sentence that finds a cause, the sentences after it that fit, and one that names the fix.
+
+    Empty if no sentence does, or if it only introduces something that does not follow.
+    """
     finds = (i for i, one in enumerate(pieces) if finds_cause(one) and not _ANNOUNCES.match(one))
     finds = (i for i in finds if not _OWN_STEP.search(pieces[i]))
     at = next((i for i in finds if not _UNSURE.search(pieces[i])), -1)
     if at < 0 or all(one.endswith(COLONS) for one in pieces[at : at + 2]):
-        return ""  # or a heading
-    # "That is why": the cause stands before it.
+        return ""
+    # "That is why …" points back: the cause stands in the sentence before it.
     first = at - 1 if at and _POINTS_BACK.match(pieces[at]) else at
     taken = pieces[first : at + 1]
     for piece in pieces[at + 1 :]:
@@ -260,11 +273,11 @@ def _cause_in(pieces: Sequence[str]) -> str:
         if is_other or (_ENTRY.match(piece) and not is_listed):
             break
         if sum(map(len, taken)) + len(piece) > _MAX_CAUSE_CHARS:
-            # Some entries of a list would read as all of it.
+            # Without the ellipsis, the first entries of a list would read as the whole list.
             taken = [*taken, ELLIPSIS] if _ENTRY.match(piece) else taken
             break
         taken = [*taken, piece]
-    while taken[-1].endswith(COLONS):  # it leads what is not shown
+    while taken[-1].endswith(COLONS):  # it introduces something that is not shown
         taken = taken[:-1]
     fixes = (one for one in pieces[first + len(taken) :] if _NAMES_FIX.match(one) and not one.endswith(COLONS))
     fix = next((one for one in fixes if len(one) <= _MAX_FIX_CHARS and not _UNSURE.search(one)), "")
@@ -272,15 +285,15 @@ def _cause_in(pieces: Sequence[str]) -> str:
 
 
 _ENTRY = pattern(r"\d{1,2}[.)] ")
-# How something was run, which no edit fixes.
+# A mistake in how the agent ran something, which no edit fixes: `because I ran it in the wrong directory`.
 _OWN_STEP = pattern(r"\b(?:because|since|as) I (?:ran|started|called|invoked|used|passed|was running)\b", re.IGNORECASE)
-# What it is about to look at, for whatever reason.
+# An announcement of what the agent looks at next: `Let me check why it fails.`
 _ANNOUNCES = pattern(
     r"\W*(?:now |first )?(?:I(?:['’]ll| will|['’]m going to)|let me|let['’]s) "
     r"(?:use|look|check|read|start|run|inspect|verify|confirm|test|try|trace|find|see|understand)\b",
     re.IGNORECASE,
 )
-# What stands above ways to go on, of which none is taken yet.
+# A heading of options of which none is chosen yet: `Possible approaches:`
 _OFFERS_WAYS = pattern(
     r"\W*(?:(?:the|some|possible|fix) )?(?:options|alternatives|approaches|ways)\b.{0,60}:\W*$", re.IGNORECASE
 )

@@ -31,16 +31,15 @@ _BEGINNING = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanState:
-    """The last known to-do list, and the last plan written as text (``ExitPlanMode``).
-
-    ``is_past``: the user has asked for several other things since, for which files were edited: which steps are still
-    open, no record shows. ``dealt_with``: see `done_since`, of the steps that the list does not call done.
-    """
+    """The last known to-do list, and the last plan written as text (``ExitPlanMode``)."""
 
     todos: tuple[Todo, ...] = ()
     text: str = ""
-    record: int = -1
+    record: int = -1  # the record that shows `text`; -1: none does
+    # Whether the user asked for other things since the list's last change, for which files were edited: no record shows
+    # which of its steps are still open.
     is_past: bool = False
+    # By the text of a step that the list does not call done, what became of it (see `done_since`).
     dealt_with: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, state: State) -> tuple[Todo, ...]:
@@ -52,7 +51,7 @@ _MOST_STEP_CHARS = 240
 
 
 def plan_state(events: Sequence[Event], before: PlanState | None = None) -> PlanState:
-    """The state after every plan call, going on from the one ``before``; calls that failed change nothing."""
+    """The state after all plan calls, going on from the one ``before``; calls that failed change nothing."""
     before = before or PlanState()
     failed = {event.call for event in events if event.kind is EventKind.RESULT and event.is_error}
     answers = {event.call: event.text for event in events if event.tool is ToolKind.PLAN and event.call >= 0}
@@ -70,7 +69,7 @@ def plan_state(events: Sequence[Event], before: PlanState | None = None) -> Plan
     )
 
 
-# How another agent of the team says that a task of the shared list is done.
+# How another agent of the team reports that a task of the shared list is done: `Task #3 (set the clocks) is completed`.
 _REPORTED_DONE = re.compile(r"\btask #(\d+)\b(?![^.\n]*\bnot\b)[^.\n]{0,90}\b(?:completed?|done)\b", re.IGNORECASE)
 
 
@@ -82,7 +81,7 @@ def checked(
     commits: Sequence[Commit],
     words: FixedWords,
 ) -> PlanState:
-    """The state with what later records show of its unfinished steps, where nobody kept the list."""
+    """The state with ``is_past`` and ``dealt_with`` by what the records after the list's last change show."""
     newest = max((todo.record for todo in state.todos), default=-1)
     since = [message for message in messages if message.record > newest]
     edits = [one.record for one in operations if one.record > newest and one.action is not FileAction.READ]
@@ -109,9 +108,10 @@ _MIN_ASKED_SINCE, _MIN_EDITS_SINCE = 2, 6
 def plan_items(
     state: PlanState, budget_tokens: int, token_cache: TokenCache, words: FixedWords
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-    """What is in progress and open; then what is done on one line, and a plan's text as far as it fits.
+    """Two groups of items: the steps in progress and open; the steps done, on one line, and a plan's text as it fits.
 
-    Of a plan with nothing left to do, no step stands there: a list of finished steps alone reads as one of work to do.
+    Where no step is left to do, those done are left out: a list of finished steps alone reads as one of work to do. Of
+    a list that is past, the steps that nothing dealt with are one item, and there is no second group.
     """
     # Where other steps were begun or done since, no record shows that one is still in progress.
     newest = max((todo.record for todo in state.todos if todo.state is not State.OPEN), default=-1)
@@ -157,7 +157,7 @@ def _owner(todo: Todo) -> str:
 def _done_item(
     todos: Sequence[Todo], budget_tokens: int, token_cache: TokenCache, words: FixedWords
 ) -> tuple[Item, ...]:
-    """The newest steps that are done, as many as fit, in order."""
+    """One item with the newest steps that are done, as many as fit, in order; none where not even one fits."""
 
     def item(number: int) -> Item:
         shown = todos[len(todos) - number :]
@@ -180,7 +180,7 @@ def _text_item(state: PlanState, budget_tokens: int, token_cache: TokenCache, wo
     return (Item(text=f"{words.plan}{words.colon}{text}", records=records_of((state.record,))),) if text else ()
 
 
-# How a plan that is too long names its steps.
+# A heading with a number, as which a plan that is too long names a step: `### Step 2: set the clocks`.
 _NUMBERED_HEADING = re.compile(r"^#{2,4} (.*\d.*)$", re.MULTILINE)
 _MIN_STEPS = 3
 
@@ -188,7 +188,7 @@ _MIN_STEPS = 3
 def with_details(
     items: Iterable[Item], state: PlanState, left: int, token_cache: TokenCache, words: FixedWords
 ) -> Iterator[Item]:
-    """The items, those of steps with their description, as long as it fits into ``left`` tokens."""
+    """The items, each step with its description where that fits into what the others leave of ``left`` tokens."""
     colon = words.colon
     details = {f"{colon}{one.text}": one_line(one.detail) for one in state.todos if one.detail}
     for item in items:
@@ -211,18 +211,19 @@ def done_since(
     words: FixedWords,
     begun: Collection[str],
 ) -> Mapping[str, str]:
-    """What became of some steps, each with the record after which it counts, where a later record shows it.
+    """What became of steps, by their texts, where a later record shows it.
 
-    A commit whose subject holds half of its words, commands with all of them, or that do with each thing it names what
-    it begins with, or an edit (see `_edited`); while some steps are ``begun``, edits are for these. Looked at are the
-    first steps, and the newest edits and commands.
+    ``steps``: each with the record after which others count. What shows it is a commit whose subject holds half of the
+    step's words (for a step that only says to commit, any commit), an edit (see `_edited`), or commands (see `_is_run`
+    and `_is_served`). While some steps are ``begun``, edits count for these only. Looked at are the first steps, and
+    the newest edits and commands.
     """
     steps = steps[:_MAX_STEPS]
     first = min((record for _, record in steps), default=len(events))
     changes = [one for one in operations if one.record > first and one.action is not FileAction.READ][-_MAX_LATER:]
     edits = [(one.record, one.name, _edit_text(events[one.event], one.path)) for one in changes]
     commands = [e for e in events if e.record > first and e.kind is EventKind.CALL and e.tool is ToolKind.COMMAND]
-    # What a command is given to write, the message of a commit among it, is not what it does.
+    # The text of a here-document, such as a commit's message, is not what a command does.
     lines = ((event.record, event.text.partition("<<")[0]) for event in commands[-_MAX_LATER:])
     ran = [(record, line, beginnings(line)) for record, line in lines]
     texts = [text for text, _ in steps]
@@ -249,7 +250,10 @@ def done_since(
 
 
 def _is_run(named: frozenset[str], commands: Sequence[frozenset[str]]) -> bool:
-    """Whether one command has all words of a step, or all have, of a step that says what to run."""
+    """Whether one command has all words of a step; for a step that says to run something, all commands together.
+
+    For a step that only says to push, any command that pushes is enough.
+    """
     if named <= _TO_PUSH:
         return "push" in named and any("push" in command for command in commands)
     is_one = len(named) > 1 and any(map(named.issubset, commands))
@@ -257,36 +261,40 @@ def _is_run(named: frozenset[str], commands: Sequence[frozenset[str]]) -> bool:
 
 
 def _is_served(step: str, commands: Sequence[str]) -> bool:
-    """Whether commands do with each thing that a step names what it begins with: close, merge, delete, run."""
+    """Whether each thing that a step names stands in a command with the step's first word: close, merge, delete, run.
+
+    False where it names nothing.
+    """
     verb, things = step.partition(" ")[0].lower(), _THING.findall(step)
     done = [command for command in commands if verb in command.lower().split()]
     return bool(things) and all(any(thing in command for command in done) for thing in things)
 
 
-# An issue, a request to merge, a worker: by its number, or a name that was given to it.
+# An issue, a request to merge or a worker, by its number or by a name that was given to it: `#12`, `tide-gauge`.
 _THING = re.compile(r"#\d+|(?<![\w./-])[a-z]\w*-\w{2,}(?![\w-])")
 
 
-# The words of steps that only say to commit, or to push.
+# The words, as `beginnings` gives them, of steps that only say to commit, or to push.
 _TO_COMMIT = frozenset(("commi", "chang", "all", "work", "the", "git"))
 _TO_PUSH = frozenset(("push", "remot", "origi", "branc", "git"))
 
 
 def beginnings(text: str) -> frozenset[str]:
-    """How the words that carry meaning begin: a verb in another tense is the same, and so is a plural."""
+    """How the words that carry meaning begin: mostly the same for other tenses of a verb and for plurals."""
     return frozenset(word[:_BEGINNING].removesuffix("s") for word in terms(text))
 
 
 def holds_half(text: str, words: frozenset[str]) -> bool:
-    """Whether a text has half of these beginnings of words, of two at least."""
+    """Whether a text has at least half of these beginnings of words; False where there are fewer than two."""
     return len(words) > 1 and 2 * len(words & beginnings(text)) >= len(words)
 
 
 def _edited(steps: Iterable[str], edits: Sequence[tuple[str, str]]) -> set[str]:
-    """The steps that some edits, each the name of a file and what changed in it, deal with.
+    """The steps that edits deal with; each edit is the name of a file and the text that changed in it.
 
-    An edit of its file does where it holds one of its names, or where no other step is about that file; edits do with
-    a step that is about no file where they hold half of its names.
+    For a step that names files, that is an edit of one of them that holds a name of this step only, or any edit of a
+    file that no other step names. For a step without files, it is edits (of prose aside) that together hold half of the
+    names that no other step has.
     """
     subjects = {step: _subject(step) for step in steps}
     found = set[str]()
@@ -302,7 +310,7 @@ def _edited(steps: Iterable[str], edits: Sequence[tuple[str, str]]) -> set[str]:
 
 
 def _edit_text(call: Event, path: str) -> str:
-    """The lines that an edit changed, and those of what stands around them that say what they are in."""
+    """The lines that an edit changed, and the signatures among the lines around them, cut to `_MAX_EDIT_CHARS`."""
     lines: list[str] = []
     for old, new in changes_of(call, path):
         before, after = (dict.fromkeys(text[:_MAX_EDIT_CHARS].split("\n")) for text in (old, new))

@@ -1,4 +1,4 @@
-"""Checks of the work (tests, lint, types): which commands are some, what they cover and contain, what they place."""
+"""Checks of the work (tests, lint, types): which commands are checks, what they cover, and the places they report."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.model.patterns import pattern
 
 
-# Every run that failed is compared with those after it, by several questions.
+# Asked for each failed run and each run after it, from several places.
 @lru_cache(maxsize=1 << 14)
 def contains(whole: str, part: str) -> bool:
-    """Whether running ``whole`` runs what failed in ``part``: the same, or its program on all or on a folder of it, or
-    the task of the project that is of its kind.
+    """Whether running ``whole`` also runs what failed in ``part``.
 
-    Of a chain of commands, the last is what failed: those before it went well.
+    It does if it runs the same command, its program on everything or on a folder around its targets, or the task of
+    the project for its kind of check. Of a chain, the last command that acts is the one that failed.
     """
     if whole == part:
         return True
@@ -38,12 +38,12 @@ def contains(whole: str, part: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _steps(key: str) -> tuple[tuple[str, ...], ...]:
-    """The words of each command of a chain, without what runs it. Asked for again with each run that is compared."""
+    """The words of each command of a chain, without runners. Cached, as each run is compared with many."""
     parts = chain_parts(_REPAIRING.sub("", _APART.sub(r"\1=", key)))
     return tuple(words for piece in map(without_runner, parts) if (words := tuple(piece.split())))
 
 
-# An option that adds to what is run, apart from its value.
+# `-tags slow`: an option that adds to what is run, and is compared as one word (`-tags=slow`).
 _APART = pattern(r"(?<= )(--?(?:build-)?tags|--features) (?!-)")
 # A task in the form that repairs what it finds (`npm run lint:fix`) checks what it checks without.
 _REPAIRING = pattern(r"(?<=\w):(?:fix|write)(?!\S)")
@@ -51,12 +51,12 @@ REPAIRS = pattern(rf"{_REPAIRING.pattern}|(?<!\S)--(?:fix|write)(?!\S)")
 
 
 def without_runner(piece: str) -> str:
-    """A command of a chain without what it runs in."""
+    """A command of a chain without the runners and variables in front of its program."""
     return _RUN_BY.sub("", _SHORTENED.sub("", piece.strip("() ")))
 
 
 _SHORTENED = pattern(rf"^{SHORTENS}")
-# `FOO=1 uv run pytest`, `.venv/bin/python -m pytest`, `npx jest`: what a program runs in chooses nothing of its work.
+# `FOO=1 uv run pytest`, `.venv/bin/python -m pytest`, `npx jest`: the runner does not change what is run.
 _RUN_BY = pattern(
     r"^(?:(?:\w+=\S*|time|timeout \S+|npx|bunx|uvx|(?:uv|poetry|pdm|hatch|pipenv) run"
     r"|(?:pnpm|yarn|bun|mise) exec(?: --)?|(?:\S*/)?python3? -m) +)*(?:\S*/bin/)?"
@@ -83,14 +83,14 @@ def _covers(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:
     return not targets or (bool(named) and all(any(_is_below(name, target) for target in targets) for name in named))
 
 
-# A runner of tests on a whole folder, and the task of a package that starts one.
+# A runner on all tests or on a whole folder (`vitest run tests/`), and the task of a package that starts one.
 _IS_ALL_TESTS = pattern(r"(?:bun test|vitest(?: run)?|jest|mocha)(?: [\w-]+/)?")
 _IS_TEST_TASK = pattern(r"(?:npm|pnpm|yarn|bun) (?:run )?test")
 
 
 @lru_cache(maxsize=4096)
 def _kinds_of_task(words: tuple[str, ...]) -> str:
-    """The kinds of checks that a task of the project (`npm run check`, `make test`) runs on all of it, as letters."""
+    """The kinds of checks, as keys of `_KINDS`, that a project's task (`make test`) runs on all of it; may be empty."""
     named = [word for word in words if word != "run" and not word.startswith("-")]
     if len(named) != 2 or named[0] not in _TASK_RUNNERS:
         return ""
@@ -98,7 +98,7 @@ def _kinds_of_task(words: tuple[str, ...]) -> str:
 
 
 _TASK_RUNNERS = frozenset("mise make just task rake npm pnpm yarn bun".split())
-# Tests compile what they run.
+# Letters: t for tests, l for lint, c for compiling and types. Tests compile what they run.
 _TASKS = {"check": "tlc", "ci": "tlc", "verify": "tlc", "test": "tc", "lint": "l", "typecheck": "c", "build": "c"}
 _KINDS = {
     "t": pattern(
@@ -114,16 +114,16 @@ def _without_shown(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(word for word in words if not _SHOWS.fullmatch(word))
 
 
-# Options that choose what a runner of tests shows, and not what it runs.
+# Options of a test runner that change what it shows, not which tests it is given: `-q`, `--tb=short`.
 _SHOWS = pattern(r"-[vqsx]+|-r\w+|--(?:verbose|quiet|no-header|tb=\w+|durations=\d+)")
 
 
 @lru_cache(maxsize=4096)
 def _read(words: tuple[str, ...]) -> tuple[tuple[str, ...], bool, frozenset[str], tuple[str, ...]]:
-    """The program of a command with its subcommand, whether an option selects some tests, which add, and the rest."""
+    """The program with its subcommand, whether an option selects some tests, the options that add, and the targets."""
     depth = (3 if words[0] == "mise" else 2) if words[0] in RUNNERS else 1
     pairs = zip(words[depth - 1 :], words[depth:], strict=False)
-    # What stands after an option that selects is its value.
+    # The word after an option that selects is its value.
     rest = tuple(word for before, word in pairs if not (word.startswith("-") or _TAKES_VALUE.fullmatch(before)))
     return words[:depth], selects_some(words), frozenset(filter(_ADDS.match, words)), rest
 
@@ -134,21 +134,22 @@ RUNNERS = frozenset(
 )
 
 
-# Options that choose some of the tests, or give up; and those without which less is run or asked for.
+# `-k low`, `--shard`: options that choose some of the tests. `_SELECTS` has those, too, that abort. `_ADDS`: options
+# without which less is run or demanded.
 _SELECTING = r"-k|-run|-t|--(?:run|grep|filter|deselect|ignore|exclude|shard|testNamePattern)"
 _TAKES_VALUE = pattern(_SELECTING)
 _SELECTS = pattern(rf"(?:{_SELECTING}|-short|--(?:last-failed|lf|abort))(?:=|$)")
 _ADDS = pattern(
     r"--?(?:build-)?tags\b|--(?:all-)?features\b|--all-targets\b|--workspace\b"
-    # And those by which a run fails that would pass.
+    # Options that make a run fail which would pass without.
     r"|--(?:[\w-]*(?:fail-(?:under|on)|strict|threshold|warnings-as-errors|max-warnings)[\w-]*)|-W(?:error|=?error)"
 )
 
 
 def task_of(program: str, command: str) -> str:
-    """The bare word by which a command says what a program is to do: `bd show` does not do what `bd unlink` did not.
+    """The word after a program that names its task (`gauge show`): `gauge show` is no substitute for `gauge unlink`.
 
-    Empty for a program that is named with it (`git push`).
+    Empty for a program that is named with its subcommand (`git push`), and where no bare word follows.
     """
     if " " in program:
         return ""
@@ -157,7 +158,7 @@ def task_of(program: str, command: str) -> str:
 
 
 def leaves_some(run: Run) -> bool:
-    """Whether a check that repairs what it finds says that it left something."""
+    """Whether a check that repairs what it finds reports problems that are left."""
     return REPAIRS.search(run.key) is not None and _LEFT.search(run.output) is not None
 
 
@@ -165,17 +166,18 @@ _LEFT = pattern(r"^\W*Found [1-9]\d* (?:errors?|warnings?)\.?\s*$|\b[1-9]\d* rem
 
 
 def selects_some(words: Sequence[str]) -> bool:
-    """Whether an option chooses some of the tests only."""
+    """Whether an option restricts a run to some of the tests."""
     is_marked = "-m" in words and "pytest" in words[: words.index("-m")]
     return is_marked or any(map(_SELECTS.match, words))
 
 
 def _is_below(name: str, target: str) -> bool:
+    """Whether a target of tests is another one or in it: all is in `.` and `./...`."""
     folder = target.removesuffix("...").rstrip("/")
     return folder in ("", ".") or name == target or name.startswith((f"{folder}/", f"{folder}::"))
 
 
-# What may stand between a runner and the script that it runs: options, some with a value, and which package it is of.
+# What may stand between a runner and its script, as in `npm --prefix web run test`: options, and the package.
 _WITH_VALUE = r"-(?:-filter|F|C|-prefix|w|-workspace|-dir|-cwd|p|-package|-manifest-path|f)"
 _BETWEEN = rf"(?:{_WITH_VALUE} \S+ |-\S+ |run |workspace \S+ )*"
 _TEST = pattern(
@@ -193,7 +195,7 @@ def is_check(command: str) -> bool:
     return _TEST.search(_INSTALLS.sub("", unquoted(command))) is not None
 
 
-# What is put in place to check with is no check.
+# `pip install pytest`: installing a checker is not a check.
 _INSTALLS = pattern(
     r"\b(?:pip3?|uv|npm|pnpm|yarn|bun|brew|apt|apt-get|conda|cargo|gem|go|poetry|pipx)(?: pip)?"
     r" (?:install|add|i)\b[^;&|\n]*"
@@ -206,8 +208,8 @@ def passed_checks(runs: Iterable[Run]) -> set[int]:
 
 
 def of_the_work(runs: Iterable[Run], events: Sequence[Event]) -> tuple[Run, ...]:
-    """The runs without the checks of what was there before the work: while its changes were put away (`git stash`), or
-    on another branch that was left again by the same command.
+    """The runs without checks of the state before the work: those while its changes were put away (`git stash`), and
+    those on another branch in a command that switches there and on again.
     """
     found: list[Run] = []
     edits = [number for number, event in enumerate(events) if event.tool is ToolKind.EDIT]
@@ -224,6 +226,7 @@ def of_the_work(runs: Iterable[Run], events: Sequence[Event]) -> tuple[Run, ...]
     return tuple(found)
 
 
+# `git stash && pytest`, `git checkout main && pytest && git checkout tides`
 _OF_BEFORE = pattern(
     rf"\b{GIT}stash\b(?! (?:list|show|pop|apply|drop))[^|]*(?:&&|;|\n)\s*(?!git\b)\S"
     r"|\bgit (?:checkout|switch) (?!-)[\w./-]+(?: -q)? *(?:&&|;).*(?:&&|;) *git (?:checkout|switch) ",
@@ -231,7 +234,7 @@ _OF_BEFORE = pattern(
 )
 
 
-# The sources of a language, which a check of another does not look at, and its checkers.
+# By language: the endings of its sources, at which a check of another language does not look, and its checkers.
 _LANGUAGES = {
     "go": ((".go",), r"\bgo (?:test|vet|build)\b|\bgolangci-lint\b"),
     "py": ((".py", ".pyi"), r"\b(?:pytest|unittest|tox|nox|ruff|mypy)\b"),
@@ -252,19 +255,19 @@ OF_TESTS = pattern(rf"(?:^|/)(?:tests?|__tests__|spec)/|{TEST_FILE.pattern}")
 
 
 def changes_code(change: FileOperation) -> bool:
-    """Whether something that a check may look at was changed: not prose, nor where it runs, nor what is thrown away.
+    """Whether a change is to something that a check may look at: not prose, `.env` or a throwaway file.
 
-    Nor does a check miss a folder or a program that was thrown away: that was made by the way more often than not.
+    Deleted folders, programs and build products do not count either: most were made in passing.
     """
     path = change.target or change.path
     is_built = change.action is FileAction.DELETE and ("." not in path.rpartition("/")[2] or path.endswith(_BUILT))
     is_change = change.action is not FileAction.READ and not change.is_in_passing
-    # What is moved into a folder keeps its name.
+    # The target of a move may be a folder: the file keeps its name.
     is_checked = not (path.endswith(PROSE) or change.path.endswith(PROSE) or path.rpartition("/")[2].startswith(".env"))
     return is_change and not is_built and is_checked
 
 
-# What git passes over, and the settings of editors and agents: hidden folders but those of builds.
+# Git's own settings (`.gitignore`), and hidden folders of editors and agents (`.editor/`), not those of builds.
 _OF_SURROUNDINGS = pattern(
     r"(?:^|/)(?:\.git(?:ignore|attributes)|\.(?!git|circleci|cargo|config|husky|storybook)[\w-]+/.*)$"
 )
@@ -278,7 +281,8 @@ def after(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation]
 
 
 def covered_since(run: Run, changes: Sequence[FileOperation]) -> Iterator[FileOperation]:
-    """The changes after a check that it may look at: none of another language, or of an app next to its package."""
+    """The changes after a check that it may look at: none in another language, in another app than its package, or
+    outside the files that a linter was given."""
     languages, package = languages_checked(run), _package(run, changes)
     linted = _LINTED.search(run.command)
     files = [word for word in linted[1].split() if not word.startswith("-")] if linted else []
@@ -291,7 +295,7 @@ def covered_since(run: Run, changes: Sequence[FileOperation]) -> Iterator[FileOp
             yield change
 
 
-# A linter looks at nothing but the files that it is given.
+# `ruff check gauge.py`: a linter looks at nothing but the files that it is given.
 _LINTED = pattern(
     r"\b(?:actionlint|biome check|black|eslint|flake8|hadolint|markdownlint(?:-cli2)?|prettier|pylint|rubocop"
     r"|ruff (?:check|format)|shellcheck|stylelint|vale|yamllint)\b((?: +[\w./@=-]+)*)"
@@ -308,7 +312,7 @@ def are_in_siblings(command: str, other: str) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def entered(command: str) -> str:
-    """The folder that a command enters last; empty where it enters none."""
+    """The folder that a command enters last, or an empty string."""
     folders: list[str] = _ENTERS.findall(command)
     return folders[-1].rstrip("/") if folders else ""
 
@@ -317,13 +321,13 @@ _ENTERS = pattern(r"(?:\A|&&|;)\s*cd ([^\s;&|\"']+)")
 
 
 def preparation(command: str) -> str:
-    """The steps before a command that set variables or bring a version of what runs it; empty where it has none."""
+    """The leading steps of a command that set variables or load the version of a runtime, as a chain; may be empty."""
     steps = [step.strip() for step in (LEADING.match(command) or [""])[0].split("&&")]
     return " && ".join(step for step in steps if _SETS_UP.match(step))
 
 
 def as_run(command: str) -> tuple[str, str]:
-    """A command line as it ran: what it was set up with, and what it did."""
+    """What a command line was set up with (`preparation`), and what it did (`shown`)."""
     return preparation(command), shown(command)
 
 
@@ -331,25 +335,25 @@ _SETS_UP = pattern(r"export |source |\. |nvm |\w+=")
 
 
 def is_of_another_package(run: Run, changes: Sequence[FileOperation]) -> bool:
-    """Whether a check is of one package, and none of these changes is in its folder."""
+    """Whether a check names one package, and none of these changes is in its folder; False without changes."""
     package = _PACKAGE.search(run.command)
     return package is not None and bool(changes) and not _package(run, changes)
 
 
 def _package(run: Run, changes: Sequence[FileOperation]) -> str:
-    """The package that a check is of, or is run in, where that is the folder of one of the changes; else empty."""
+    """The package that a check names or is run in, if one of the changes is in a folder of that name; else empty."""
     found = _PACKAGE.search(run.command)
     name = found[1] if found else posixpath.basename(entered(run.command))
     return name if name and any(name in one.path.split("/")[:-1] for one in changes) else ""
 
 
-# `pnpm --filter @acme/clock test` is of the package in `packages/clock`; no package needs one of `apps`.
+# `pnpm --filter @acme/clock test` is of the package in `packages/clock`; no package depends on an app.
 _PACKAGE = pattern(r" (?:--filter|-F|-w|--workspace|workspace)[ =][\"']?(?:@[\w-]+/)?([\w-]+)[\"']?(?= )")
 _APP = pattern(r"(?:^|/)apps/([^/]+)/")
 
 
 def may_look_at(languages: Collection[str], change: FileOperation) -> bool:
-    """Whether a check of these languages (none: of whatever there is) may look at a changed file."""
+    """Whether a check of these languages (empty: of any language) may look at a changed file."""
     if not changes_code(change) or _OF_SURROUNDINGS.search(change.path):
         return False
     if languages and _OF_SERVER.search(change.path):
@@ -359,7 +363,7 @@ def may_look_at(languages: Collection[str], change: FileOperation) -> bool:
 
 
 def languages_checked(run: Run) -> tuple[str, ...]:
-    """The languages whose checkers a run starts, by its command or by what it says that it runs."""
+    """The languages whose checkers a run starts, in its command or in the commands that it echoes."""
     return _languages(f"{run.command} && {run.echoed}")
 
 
@@ -369,9 +373,10 @@ def _languages(command: str) -> tuple[str, ...]:
 
 
 def brief(command: str, chars: int) -> str:
-    """A command in about ``chars`` characters; of a check what it was of: how one test ended is not how `pytest …` did.
+    """A command in about ``chars`` characters.
 
-    Paths of a check stand by how they end, and no option without its value.
+    A check keeps what it was of, as the result of one test is not that of `pytest …`: its longest paths are cut to
+    their ends. If it is still too long, its end is left out, but not the value of its last option.
     """
     line = shown(command)
     line = line if is_read_only(line) else _HOW_SHOWN.sub("", line)
@@ -388,18 +393,20 @@ def brief(command: str, chars: int) -> str:
     return f"{' '.join(words[: len(kept) + kept[-1].startswith('-')])} {ELLIPSIS}"
 
 
-# What of its output a command line shows is none of what it does; that a search for errors found some is no "ok".
+# ` 2>&1 | tail -5`, ` | grep -i error`: what chooses the output is not what the command does, and "ok" after a search
+# for errors would be wrong where it found some.
 _HOW_SHOWN = pattern(
     r"""(?: 2>&1)?(?: \| (?:(?:head|tail)(?: -(?:n ?)?\d+)?|(?:[ef]?grep|rg)(?: -(?!\w*v)\w+)* """
     r"""(?:"[^"]*(?:error|fail)[^"]*"|'[^']*(?:error|fail)[^']*'|\w*(?:error|fail)\w*)))*(?=$| *(?:;|&&|\|\|) )""",
     re.IGNORECASE,
 )
+# The folders in front of a name: `tests/tides/` of `tests/tides/test_low.py`.
 _ABOVE = pattern(r"^(?!-)[^'\"]*\w(?:/|::)(?=\w)")
 
 
 # Where compilers and linters find an error: file, line and column.
 COMPILER_PLACE = pattern(r"\.\w+(?::\d+:\d+\b|\(\d+,\d+\): )")
-# From where a word begins: any other beginning in it would be tried up to its end, and in vain.
+# `gauge.ts:12:7`, from the beginning of a word: from within, each try would run to the end of the word in vain.
 PLACED_FILE = pattern(r"(?<![^\s:])(?:\./)?([^\s:]+?\.\w+)(?=:\d+:|\(\d+,\d+\): )")
 
 
@@ -409,13 +416,13 @@ def places_in(text: str) -> list[str]:
 
 
 def is_about(path: str, line: str) -> bool:
-    """Whether a line of a compiler is about a file; it may name it from the folder of its package."""
+    """Whether the place in a line of a compiler is in a file; the line may name it from the folder of its package."""
     found = PLACED_FILE.search(line)
     return found is not None and (f"/{path}".endswith(f"/{found[1]}") or f"/{found[1]}".endswith(f"/{path}"))
 
 
 def places_line(text: str, paths: Collection[str], *, is_in: bool) -> str:
-    """The error line of an output with the places in these files, or those elsewhere; empty without both of them."""
+    """The error line of the places in these files (``is_in``) or in others; empty unless there are places in both."""
     places = places_in(text)
     kept = [line for line in places if any(is_about(path, line) for path in paths) is is_in]
     return error_line("\n".join(kept)) if 0 < len(kept) < len(places) else ""
@@ -423,7 +430,7 @@ def places_line(text: str, paths: Collection[str], *, is_in: bool) -> str:
 
 @lru_cache(maxsize=1 << 12)
 def programs_of(command: str) -> Sequence[str]:
-    """The programs of a command line in order, those with subcommands with theirs; what only shows or enters aside."""
+    """The programs of a command line in order, with their subcommands; not those that only show or enter a folder."""
     found: list[str] = []
     for segment in map(without_runner, segments(unquoted(command))):
         words = [word for word in segment.split() if not word.startswith("-")]
@@ -438,10 +445,10 @@ _AROUND = frozenset("cd q echo grep head tail cat sleep export source".split())
 
 
 def done_instead(command: str, failed: str, stated: str, chars: int) -> str:
-    """A command that did what another had failed at, in about ``chars`` characters, which show how it differs.
+    """A command that did what ``failed`` had not, in about ``chars`` characters, which show how the two differ.
 
-    ``stated``: how the one that failed is stated. Of a chain, the part that calls the program which failed, after what
-    brought its version.
+    ``stated``: the text by which ``failed`` is shown. Another preparation comes first, in up to twice ``chars``. Of a
+    long chain, only the part that calls the program of ``failed`` is given.
     """
     if (steps := preparation(command)) and steps != preparation(failed):
         return f"{head(steps, 2 * chars)} && {brief(command, chars)}"
@@ -454,26 +461,26 @@ def done_instead(command: str, failed: str, stated: str, chars: int) -> str:
     is_part = not line.startswith(way.removesuffix(ELLIPSIS).rstrip())
     if way != stated and (is_part or same + _LED_CHARS <= chars):
         return way
-    # Where the command is the same, what stands before it made the difference, or what comes after it.
+    # Where both begin alike, start shortly before the place at which they differ.
     start = line.rfind(" ", 0, same - _LED_CHARS) + 1 if same > _LED_CHARS else 0
     return f"{ELLIPSIS} {opening(line[start:], chars)}" if start else opening(line, chars)
 
 
-# What is shown of a command before the place where it begins to differ.
+# Characters that are shown of a command before the place where it begins to differ.
 _LED_CHARS = 24
 
 
-# Each is compared with each, and with every change.
+# A limit, as each check is compared with each, and with every change.
 MOST_CHECKS = 12
 
 
 def standing_checks(
     runs: Sequence[Run], changes: Sequence[FileOperation], before: Sequence[tuple[Run, tuple[FileOperation, ...]]]
 ) -> list[tuple[Run, tuple[FileOperation, ...]]]:
-    """The newest passing run of each check, newest first, with the changes after it of what it covers.
+    """The newest passing run of each check, newest first, with the later changes of what it covers.
 
-    A check that failed since is not listed, nor what later runs contain of it, nor one of chosen tests only, nor one
-    that was not run for many checks: others took its place.
+    ``before``: those known at the beginning. A check that failed since is not listed, nor what later checks contain of
+    it, nor one of selected tests unless it is the newest, nor one older than `MOST_CHECKS` others: these replaced it.
     """
     found: list[tuple[Run, tuple[FileOperation, ...]]] = []
     later: list[Run] = []
@@ -492,7 +499,10 @@ def standing_checks(
 
 
 def _not_run_again(run: Run, later: Sequence[Run]) -> str:
-    """The checks of a run, by its own commands or by those that it says it runs, that no later run contains."""
+    """The checks of a run that no later run contains, as a chain; empty if there are none.
+
+    By its own commands or by those that it echoes, whichever leave fewer.
+    """
     ran = [command for one in later for command in (one.key, one.echoed) if command]
     parts_of = map(chain_parts, (run.key, run.echoed))
     chains = [[part for part in parts if is_check(part) and not is_read_only(part)] for parts in parts_of]
@@ -504,8 +514,9 @@ def _not_run_again(run: Run, later: Sequence[Run]) -> str:
 def tests_not_run(
     operations: Sequence[FileOperation], files: Iterable[FileState], runs: Sequence[Run]
 ) -> dict[str, int]:
-    """The files of tests that were written, each with its record, where no test was run since the first of them;
-    without those that a command ran as scripts.
+    """The test files that were written, each with its record, if no tests were run since the first of them.
+
+    Files that a command ran as scripts, and files that are gone, are left out. Empty if tests were run.
     """
     changed = (one for one in operations if one.action in WRITING and not is_throwaway(one.path))
     written = [one for one in changed if TEST_FILE.search(one.path)]
@@ -516,13 +527,14 @@ def tests_not_run(
     since = [run.command for run in runs if run.event > first and not run.is_read_only]
     if any(map(_RUNS_TESTS.search, since)):
         return {}
-    # Where the folder that a line enters is not known, the end of a path tells.
+    # By the end of a path, as the folder that a line enters may be unknown.
     run = {name for command in since for name in _SCRIPT.findall(command)}
     run |= {path for command in since for path, _, _ in scripts_run(command)}
     left = (one for one in reversed(written) if one.path in there)
     return {one.path: one.record for one in left if not f"/{one.path}".endswith(tuple(f"/{name}" for name in run))}
 
 
+# `python3 -u tests/test_tides.py`
 _SCRIPT = pattern(r"\b(?:python[\d.]*|node|bun|ruby|bash|sh)(?: -\w+)* ((?![-/~])[\w./-]+\.\w+)")
 _RUNS_TESTS = pattern(
     r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|cypress|rspec|phpunit|ctest|bats)\b|\btest(?::[\w:-]+)?(?= |$)"

@@ -1,7 +1,9 @@
-"""Choice: the statements that tell most of what the rest of the summary does not, for a budget; lists as a whole.
+"""Choice: picks, within a token budget, the statements that add most to what the rest of the summary shows.
 
-Weighted coverage by lazy greedy choice: what one statement tells, another need not, so a stale gain is an upper bound
-(Minoux 1978; gain divided by a power of the cost for budgets: Lin & Bilmes 2010).
+Weighted coverage by lazy greedy choice: a fact that a chosen statement covers is worth nothing in another one, so a
+gain computed earlier is an upper bound (Minoux 1978), except that a statement becomes cheaper once its item is open.
+For a budget, the gain is divided by a power of the cost (Lin & Bilmes 2010). `whole_lists` merges short lists and
+blocks of code into one statement each beforehand.
 """
 
 from __future__ import annotations
@@ -26,41 +28,43 @@ from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm, 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
 
-# A statement of so few characters between two that are chosen is taken with them.
+# A statement of at most this many characters that stands between two chosen ones is taken with them.
 BRIDGE_CHARS = 48
-# A statement of up to this length that turns against the one before it is taken with that.
+# A statement of at most this many characters that turns against the one before it ("But …") is taken with that one.
 CONTRAST_CHARS = 240
-# Lines of code of a message that take no more are quoted together.
+# The lines of a block of code are quoted together if they have at most this many characters, separators included.
 WHOLE_CODE_CHARS = 220
-# What a name that is sure to be used again is worth, in units of a word that stands twice in ten messages: in work on
-# files, and in a conversation, whose words tell more than its names.
+# Worth of a name that is certain to be used again, in work on files and in a conversation, whose words tell more than
+# its names. For comparison: a word that occurs twice, in two of ten messages, is worth 2.4 (see `Worth`).
 ATOM_VALUE, ATOM_VALUE_OF_CHAT = 24.0, 6.0
+# A word counts this much more if at least half of the messages that have it use it as a name.
 NAME_FACTOR = 1.5
-# That a call did or answered something, whatever its words.
+# Worth of the fact that a call did or answered something, whatever its words.
 CALL_VALUE = 30.0
+# The gain of a statement is divided by its cost to this power.
 COST_POWER = 0.75
-# A statement opens an item (list mark, records) unless its event has one already.
+# Tokens that a statement costs for opening an item (list mark, records); its event may have one open already.
 ITEM_TOKENS = 6
 OUTPUT_WORD_FACTOR = 0.5
-# Lines of one answer: this many at first, and this many where tokens are left over; more read as a heap of pieces.
+# Most lines taken of one answer: at first, and where tokens are left over. More would read as a heap of pieces.
 MIN_OUTPUTS, MAX_OUTPUTS = 3, 10
-# What a statement that names the focus is worth for that alone, and the share of the budget such statements may take.
+# Worth added to a statement for naming the focus, and the share of the budget that such statements may take.
 FOCUS_VALUE, FOCUS_RATIO = 100.0, 0.6
-# The newest text from this length on is quoted whole where it takes no more of the budget than this share.
+# The newest spoken text of at least this many characters that takes at most this share of the budget is quoted whole.
 WHOLE_CHARS, WHOLE_RATIO = 600, 0.3
-# What groups that come first may take of the budget.
+# Share of the budget that all groups of ``first`` may take together.
 FIRST_RATIO = 0.3
-# Names that are less likely to be used again are worth nothing.
+# A name whose chance of being used again is lower is worth nothing.
 MIN_ATOM_CHANCE = 0.02
 _MIN_WEIGHT = 0.1
 _LINES = (StatementForm.OUTPUT, StatementForm.LOOKED)
 _SHOWN = (*_LINES, StatementForm.OBJECT)
-# A word, or the row of a name in the table; of an object, its form with these.
+# A word, the row of a name in the table, or a negative number for a call; in an object, paired with the object's form.
 Fact = Hashable
 
 
 class Worth:
-    """What facts are worth: words used often, in few messages; names by how likely they are used again."""
+    """The worth of facts: of words that are used often but in few messages, of names by their chance of further use."""
 
     def __init__(self, scores: Scores) -> None:
         self._table = scores.table
@@ -75,10 +79,11 @@ class Worth:
         self._values = [value * chance if chance >= MIN_ATOM_CHANCE else 0.0 for chance in scores.rows]
 
     def facts(self, text: str, form: StatementForm = StatementForm.SENTENCE) -> dict[Fact, float]:
-        """The facts of a text with their worth, in order; names of the table stand for themselves.
+        """The worth of each fact in a text, in order: its words, then the table rows of its names.
 
-        In a tool's output, words of a message count less: they may be there by chance. An object shows which values
-        belong together: its facts are not covered by a statement about it elsewhere.
+        Facts that are worth nothing are left out. Words in a tool's output count less: they may be there by chance. The
+        facts of an object are distinct from the same facts elsewhere, since an object shows which values belong
+        together: a statement about it does not cover them.
         """
         worth, values = self._words.get, self._values
         factor = OUTPUT_WORD_FACTOR if form in _SHOWN else 1.0
@@ -96,25 +101,22 @@ class Worth:
 
 
 class Choice:
-    """A choice among candidates, for one budget after another; what no budget changes is worked out once.
+    """A choice among candidates for one budget after another; what does not depend on the budget is computed once.
 
-    ``is_exhausted``: a larger budget would have given nothing more than the last one did.
-    ``shown``: what the rest of the summary says. Candidates that name the ``focus`` (names in lower case) come first,
-    until they have taken `FOCUS_RATIO` of the budget. Each group of ``first`` is taken in its order, until it has its
-    share of `FIRST_RATIO` of the budget. Lines of what was only looked at take ``looked_tokens`` at most:
-    they can be read again.
+    Candidates are referred to by number, their position in ``candidates``. Costs are estimated in characters, each
+    taken as a quarter of a token, and counted exactly only when a candidate is taken.
     """
 
     def __init__(
         self,
         candidates: Sequence[Statement],
-        shown: Iterable[str],
+        shown: Iterable[str],  # what the rest of the summary says
         worth: Worth,
         count: Callable[[str], int],
         *,
-        focus: frozenset[str] = frozenset(),
-        first: Iterable[tuple[Sequence[Statement], float]] = (),
-        looked_tokens: float = inf,
+        focus: frozenset[str] = frozenset(),  # in lower case; what names one comes first, up to FOCUS_RATIO
+        first: Iterable[tuple[Sequence[Statement], float]] = (),  # groups to take first, with shares of FIRST_RATIO
+        looked_tokens: float = inf,  # most for lines of what was only looked at: they can be read again
     ) -> None:
         texts = tuple(shown)
         self.shown = "\n".join(text.replace("\n", " ") for text in texts)
@@ -130,7 +132,7 @@ class Choice:
             if one.place < 0:
                 self.fresh[number][-1 - number] = CALL_VALUE
         self.values = [sum(facts.values()) for facts in self.fresh]
-        # What is opened once, an item or a lead in an event, by number; a lead with its text.
+        # A number for everything that is opened once: an item (event and label), and each line of a lead in an event.
         self.numbers: dict[Hashable, int] = {}
         numbers = self.numbers
         self.items = [numbers.setdefault((origin(one), one.label), len(numbers)) for one in candidates]
@@ -140,6 +142,7 @@ class Choice:
             else ()
             for one in candidates
         ]
+        # By event, every line of a lead that some candidate of it stands under.
         self.led: dict[int, set[str]] = {}
         for one in candidates:
             if one.lead:
@@ -147,7 +150,7 @@ class Choice:
         # A character of a script without spaces takes about as many tokens as three others.
         self.chars = [int(len(one.text) * (1 + 2 * language.dense_share(one.text))) for one in candidates]
         self.focused = frozenset(i for i, one in enumerate(candidates) if focus and names(one.text, focus))
-        # The item of a line of output, of which only some are taken.
+        # By candidate, the item whose number of lines is limited, or -1 where no limit applies.
         self.bounded = [
             self.items[i] if one.form in _SHOWN and i not in self.focused else -1 for i, one in enumerate(candidates)
         ]
@@ -158,7 +161,7 @@ class Choice:
         self.bridges = _bridges(candidates)
         self.openings = _openings(candidates)
         self.opened_quarters = [len(one.label) + 4 * ITEM_TOKENS for one in candidates]
-        self.is_exhausted = False
+        self.is_exhausted = False  # whether a larger budget would have given nothing more than the last one did
         gain = _Round(choice=self, left=0, focus_left=1.0).gain
         # What was only looked at can be looked at again: it comes after everything else.
         heaped = (i for i, is_looked in enumerate(self.is_looked) if not is_looked)
@@ -166,7 +169,7 @@ class Choice:
         heapify(self.heap)
 
     def choose(self, budget_tokens: int) -> list[Statement]:
-        """The candidates that tell most beyond what is shown within the budget, in the order of the transcript.
+        """The candidates that add most to what is shown, within the budget, in the order of the transcript.
 
         Guarantees: the texts with their leads, and ``ITEM_TOKENS`` for every event (and label) opened, stay within
         ``budget_tokens`` by ``count``; the same input gives the same choice.
@@ -182,25 +185,25 @@ class Choice:
 
 
 class _Round:
-    """A choice under way: what is taken, what that covers, the tokens left; ``is_short``: something did not fit."""
+    """One run of a choice, for one budget: what is taken, which facts that covers, and the tokens left."""
 
     def __init__(self, *, choice: Choice, left: int, focus_left: float) -> None:
         self.choice, self.left, self.focus_left = choice, left, focus_left
         self.fresh, self.values = choice.fresh.copy(), choice.values.copy()
-        # How many were taken when a candidate was weighed last: until another is, it weighs the same.
+        # How many candidates were taken when each was last weighed: while that number stands, its gain is exact.
         self.weighed = [0] * len(self.fresh)
         self.covered: set[Fact] = set()
         self.opened: set[int] = set()
-        self.outputs: Counter[int] = Counter()
+        self.outputs: Counter[int] = Counter()  # by item, how many lines of output are taken
         self.looked_left = choice.looked_tokens
-        self.full: set[int] = set()
+        self.full: set[int] = set()  # the items that have as many lines of output as they may
         self.taken: dict[int, None] = {}
-        # Of each label the lines that are taken, without their numbers, each with its event.
+        # By label and text without numbers, the event of the first line of output that was taken with these.
         self.printed: dict[tuple[str, str], int] = {}
-        self.is_short = False
+        self.is_short = False  # whether something did not fit
 
     def quote_newest(self, most_tokens: int) -> None:
-        """Takes all of the newest long text that was spoken and costs no more than this: reasons stand in its whole."""
+        """Takes the whole newest long text that was spoken and costs at most this: reasons stand anywhere in it."""
         candidates, count = self.choice.candidates, self.choice.count
         spoken = [i for i, one in enumerate(candidates) if one.event >= 0 and one.form not in _SHOWN and not one.label]
         for _, group in groupby(sorted(spoken, key=lambda i: (-candidates[i].event, i)), lambda i: candidates[i].event):
@@ -213,7 +216,10 @@ class _Round:
                 return
 
     def take_first(self, tokens: int) -> None:
-        """Takes of each group that comes first what fits in its share of these tokens, in order, or else the first."""
+        """Takes the statements of each group in ``first``, in order, until its share of these tokens is used up.
+
+        The first statement of a group may exceed that share, but not what is left of the tokens.
+        """
         end = self.left - min(tokens, self.left)
         for group, ratio in self.choice.first:
             least = max(end, self.left - int(tokens * ratio))
@@ -224,7 +230,7 @@ class _Round:
                 self._enter(number, 0)
 
     def take(self, heap: list[tuple[float, int]], max_outputs: int) -> None:
-        """Takes what tells most until nothing fits or tells anything, at most this many lines of one answer."""
+        """Takes what has the largest gain until nothing fits or adds any; at most this many lines of one answer."""
         bounded = self.choice.bounded
         self.full = {item for item, number in self.outputs.items() if number >= max_outputs}
         while heap:
@@ -236,7 +242,7 @@ class _Round:
                 continue
             if not self._fits(number):
                 self.is_short = True
-                continue  # what is left only shrinks
+                continue  # nor will it later: the tokens left only shrink
             gain = -bound if self.weighed[number] == len(self.taken) else self.gain(number)
             if heap and -gain > heap[0][0]:
                 heappush(heap, (-gain, number))
@@ -244,9 +250,10 @@ class _Round:
                 self._enter(number, max_outputs)
 
     def fill(self) -> None:
-        """Takes what else was spoken where tokens are left, then lines of output, the newest first.
+        """Fills the tokens left with what was spoken, then with lines of output, the newest first, whatever their gain.
 
-        Known words may make a new sentence. What was only looked at is taken for what it tells, unless all of it fits.
+        A sentence of known words may still be new. Of what was only looked at, lines are taken only where all of it
+        fits, and none that are code and define nothing.
         """
         if self.left <= ITEM_TOKENS:
             return
@@ -267,17 +274,20 @@ class _Round:
                 self._enter(number, 0)
 
     def _is_printed_again(self, number: int) -> bool:
-        """Whether another run of the same printed a line that is taken and differs in its numbers alone."""
+        """Whether a taken line, printed by another run under the same label, differs from this one in numbers alone."""
         one = self.choice.candidates[number]
         event = self.printed.get((one.label, _without_numbers(one)), one.event) if one.form in _LINES else one.event
         return event != one.event
 
     def _has_room(self, number: int) -> bool:
-        """Whether lines of what was only looked at have not taken what they may."""
+        """Whether tokens for what was only looked at are left, if a candidate is of that; true for every other one."""
         return not self.choice.is_looked[number] or self.looked_left > 0
 
     def rest(self) -> list[tuple[float, int]]:
-        """A heap of the candidates that are not taken, whether or not they fit: most are never counted."""
+        """A heap of the candidates that are not taken, by gain; empty where no tokens are left.
+
+        Those that do not fit are in it too: `take` never gets to most of them, so their tokens need not be counted.
+        """
         if self.left <= ITEM_TOKENS:
             return []
         rest = [i for i in range(len(self.fresh)) if i not in self.taken]
@@ -287,13 +297,13 @@ class _Round:
         return heap
 
     def _fits(self, number: int) -> bool:
-        """Whether the tokens of a candidate are fewer than are left; no text has more than bytes."""
+        """Whether the text of a candidate has fewer tokens than are left; it never has more tokens than bytes."""
         text = self.choice.candidates[number].text
         most = len(text) if text.isascii() else 4 * len(text)
         return most < self.left or self.choice.count(text) < self.left
 
     def gain(self, number: int) -> float:
-        """What a candidate tells that nothing taken does, for its length."""
+        """The worth of the facts that a candidate adds to what is taken, divided by a power of its estimated cost."""
         choice, facts, value, weight = self.choice, self.fresh[number], self.values[number], self.choice.weights[number]
         if not self.covered.isdisjoint(facts):
             facts = self.fresh[number] = _without(facts, self.covered)
@@ -311,7 +321,7 @@ class _Round:
         return weight * value / (_COST[quarters] if quarters < len(_COST) else _cost(quarters))
 
     def _enter(self, number: int, max_outputs: int) -> None:
-        """Takes a candidate where it fits."""
+        """Takes a candidate with its leads and its opening if all of that fits, then the bridges that it completes."""
         choice, candidate = self.choice, self.choice.candidates[number]
         item = choice.items[number]
         leads = [(lead, line) for lead, line in choice.leads[number] if lead not in self.opened]
@@ -334,7 +344,7 @@ class _Round:
             self.outputs[item] += 1
             if self.outputs[item] >= max_outputs:
                 self.full.add(item)
-        # What an entry of a list says leads the entries below it.
+        # The text of an entry leads the entries below it, which then need no lead of their own.
         for line in choice.led.get(origin(candidate), ()):
             if lead_of(candidate.text).startswith(line):
                 self.opened.add(choice.numbers[origin(candidate), line, True])
@@ -346,7 +356,7 @@ class _Round:
                 self._enter(short, max_outputs)
 
     def _missing(self, number: int) -> Sequence[int]:
-        """What opens the heading that a candidate stands under, where that is not taken."""
+        """The opening that a candidate needs (see `_openings`), as long as it is not taken; else nothing."""
         opening = self.choice.openings.get(number, -1)
         return (opening,) if opening >= 0 and opening not in self.taken else ()
 
@@ -355,8 +365,11 @@ class _Round:
 
 
 def _openings(candidates: Sequence[Statement]) -> dict[int, int]:
-    """For sentences under a heading the first of them, and for entries with a number the first of their list, where
-    that is short: what it is all about, a writer says first."""
+    """The candidate that must be taken along with another one, by the number of that: the opening of its section.
+
+    For a sentence under a heading that is the first sentence there, for a numbered entry the entry 1 of its list: what
+    all of it is about, a writer says first. Openings longer than `MAX_OPENING_CHARS` are left out.
+    """
     found: dict[int, int] = {}
     first: dict[Hashable, int] = {}
     for i, one in enumerate(candidates):
@@ -377,10 +390,10 @@ MAX_OPENING_CHARS = 240
 
 
 def _bridges(candidates: Sequence[Statement]) -> dict[int, list[tuple[int, set[int]]]]:
-    """The short statements that stand alone between two others, by either of these, each with both; and those that
-    turn against the one before them, by that.
+    """The statements to take along, by the number of a candidate, each with all that must be taken before it is.
 
-    Where these are taken, it is too: an ellipsis in its place would cost half as much and hide a "no".
+    A short statement between two others is taken once both of them are: an ellipsis in its place would cost half as
+    much and hide a "no". A statement that turns against the one before it is taken with that one.
     """
     spoken = [i for i, one in enumerate(candidates) if one.form not in _SHOWN and one.place >= 0]
     places = {i: (origin(candidates[i]), candidates[i].label) for i in spoken}
@@ -402,7 +415,7 @@ _CONTRASTS = re.compile(r"(?:But|However|Yet|Instead|Except|Unfortunately)\b|但
 
 
 def _without_numbers(one: Statement) -> str:
-    """A text; of a line of output without its numbers: steps of a count differ in these alone."""
+    """The text of a statement; of a line of output with each number as ``0``: steps of a count differ only there."""
     return _NUMBER.sub("0", one.text) if one.form in _LINES else one.text
 
 
@@ -410,7 +423,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 def _cost(quarters: int) -> float:
-    """What this many quarters of a token weigh."""
+    """What a gain is divided by where a candidate costs this many quarters of a token; 4 tokens are the least."""
     return float(max(4.0, quarters / 4) ** COST_POWER)
 
 
@@ -424,7 +437,7 @@ def _without(facts: dict[Fact, float], covered: set[Fact]) -> dict[Fact, float]:
 
 
 def origin(one: Statement) -> int:
-    """What is equal for the statements of one event: its position, or below -1 for one of an earlier round."""
+    """A key that is equal for all statements of one event: its position, or below -1 for one of an earlier round."""
     return one.event if one.event >= 0 else -2 - one.at_tokens
 
 
@@ -437,17 +450,17 @@ def names(text: str, focus: frozenset[str]) -> bool:
 
 
 def order(statement: Statement) -> tuple[bool, int, int, int, str]:
-    """The order of the transcript; remembered ones first, by where they stood."""
+    """The key that sorts statements as in the transcript; those of earlier rounds come first, by where they stood."""
     is_new = statement.event >= 0
     return is_new, statement.event, 0 if is_new else statement.at_tokens, statement.place, statement.text
 
 
-# A list that takes no larger share of the room is quoted whole or not at all.
+# A list that takes at most this share of the room is quoted whole or not at all.
 WHOLE_LIST_RATIO = 1 / 3
 
 
 def _whole_code(spoken: Iterable[Statement]) -> Iterator[Statement]:
-    """The statements, the lines of a short block of code as one: a line out of it may show the opposite."""
+    """The statements, with the lines of a short block of code merged into one: a single line may show the opposite."""
     for key, group in groupby(spoken, key=lambda one: (one.event, one.lead, one.form is StatementForm.CODE)):
         lines = list(group)
         if key[-1] and len(lines) > 1 and _length(lines) <= WHOLE_CODE_CHARS:
@@ -459,11 +472,16 @@ def _whole_code(spoken: Iterable[Statement]) -> Iterator[Statement]:
 
 
 def whole_lists(spoken: Iterable[Statement], analysis: Analysis, chars: int) -> Iterator[Statement]:
-    """The statements; a list, or at least an entry with what stands below it, as one where it takes no large share."""
+    """The statements, with every list merged into one that takes at most `WHOLE_LIST_RATIO` of ``chars`` characters.
+
+    A list may lose fields for that (see `thinned`). Where it is too long even so, each of its entries is merged with
+    what stands below it, if that is short enough.
+    """
     most, meant = chars * WHOLE_LIST_RATIO, Meant(analysis)
 
     def is_entry(one: Statement) -> bool:
-        # What became of an entry is stated of it alone, and of what an older summary says is open each may be done.
+        # An entry of a message that was taken back may have a mark of its own, and each of the entries that an older
+        # summary lists as open may be done.
         is_apart = one.event in analysis.taken_back or TELLS_WHAT_IS_OPEN.search(one.lead)
         return one.form is StatementForm.ITEM and not is_apart
 
@@ -490,15 +508,17 @@ def whole_lists(spoken: Iterable[Statement], analysis: Analysis, chars: int) -> 
                 yield from [_as_one(weighed)] if are_entries and _length(part) <= most else weighed
 
 
+# `Low tide: 06:12`, `- Height: 1.4 m`
 _FIELD = re.compile(r"\W*([^\W\d][^:\n]{1,40}): +\S")
 
 
 def thinned(
     pieces: Sequence[Statement], analysis: Analysis, fits: Callable[[Sequence[Statement]], bool]
 ) -> Sequence[Statement]:
-    """The statements without those fields of all entries that tell least, as many as it takes; none where all do not.
+    """The statements without the fields that tell least, as many as it takes to fit; empty where that is not enough.
 
-    A field is what stands before a colon more than once: of every flight its number, its times, its price.
+    A field is a key before a colon that several entries have: of every flight its number, its times, its price. It is
+    left out of all entries or of none, and at least one field stays.
     """
     if fits(pieces):
         return pieces
@@ -518,7 +538,7 @@ def thinned(
     bare_forms = (_NAME, _AMOUNT) if len(amounts) == 1 else (_NAME,)
     for number in range(len(ranked)):
         left = _without_fields(pieces, [own in ranked[:number] for own in fields])
-        # A value that says what it is needs no key; of two amounts none does.
+        # A value that shows what it is needs no key; where two fields are amounts, neither shows that.
         bare = [_bare(one, bare_forms) if _field(one) in ranked else one for one in left]
         for tried in (left, bare):
             if fits(tried):
@@ -534,7 +554,7 @@ def _field(one: Statement) -> str:
 def _without_fields(pieces: Sequence[Statement], are_out: Sequence[bool]) -> list[Statement]:
     """The statements that are not out, with an ellipsis at the end of an entry that loses its last ones.
 
-    Between two statements, their places tell that something is left out.
+    A gap between two statements needs no mark here: their places show it.
     """
     entries = {one.place: one.lead for one in pieces}
     left = list(compress(pieces, map(not_, are_out)))
@@ -544,13 +564,14 @@ def _without_fields(pieces: Sequence[Statement], are_out: Sequence[bool]) -> lis
 
 
 def _bare(one: Statement, forms: Iterable[re.Pattern[str]]) -> Statement:
-    """A field by its value, with its key where that alone says what it is."""
+    """A field without its key where its value has one of these forms, which show what it is; else as it is."""
     value = one.text.partition(": ")[2]
     return (
         one._replace(text=value) if any(form.fullmatch(value.removesuffix(f" {ELLIPSIS}")) for form in forms) else one
     )
 
 
+# `$1,240.50`; `GT-4417`
 _AMOUNT, _NAME = re.compile(r"\s*[$€£¥]\s?[\d.,]+"), re.compile(r"#?(?=\S*[A-Z])(?=\S*\d)[\w-]{4,}")
 
 
@@ -562,7 +583,7 @@ _ENDS = (".", "!", "?", '"', ")")
 
 
 def _as_one(entries: Sequence[Statement]) -> Statement:
-    """Entries of a list as one statement under what leads the first."""
+    """Entries of a list merged into one statement, which stands under the lead of the first."""
     text = entries[0].text
     for before, one in pairwise(entries):
         is_below = one.lead.endswith(lead_of(before.text))

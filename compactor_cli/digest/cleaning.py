@@ -1,4 +1,4 @@
-"""Cleaning: texts without what clients and tools put around them and between their lines."""
+"""Cleaning: texts without what clients and tools add around them and between their lines."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ from compactor_cli.formats.client_signs import (
     SPOKEN_LABEL,
 )
 
-# A line of JSON longer than this says more than one thing; what it is broken into is about so long.
+# A longer line of JSON is broken, since it states more than one thing.
 _LONG_CHARS = 240
-_STATEMENT_CHARS = 160
+_STATEMENT_CHARS = 160  # the members of such a line are joined up to this length
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])|\x00")
-# SWE-agent's file viewer: a head, then every line after its number.
+# The head of a file viewer, after which every line begins with its number:
+# `[File: /srv/tides.py (80 lines total)]`, `(40 more lines above)`.
 _WINDOW = re.compile(r"^\[File: [^\n]* \(\d+ lines total\)\]\n(?:\(\d+ more lines above\)\n)?(?=\d+:)", re.MULTILINE)
-# From the line break on: that is searched for much faster than the beginning of a line.
+# A line's number, with the line break before it, since searching for that is much faster than for ``^``: `   12→`.
 _GUTTER = re.compile(r"\n[ \t]*(\d+)(?:→|\t| \| ?)")
+# A whole text of lines that begin with `12:` or `12.`.
 _NUMBERED = re.compile(r"\d+[:.](?: [^\n]*)?(?:\n\d+[:.](?: [^\n]*)?)*\n*\Z")
 
 
@@ -48,7 +50,7 @@ def without_block(text: str, tag: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Without terminal control sequences, with ``\\n`` line ends."""
+    """``text`` without terminal control sequences, and with every line ended by ``\\n``."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\x1b" in text or "\x00" in text:
@@ -57,7 +59,7 @@ def plain(text: str) -> str:
 
 
 def straightened(text: str) -> str:
-    """With the apostrophe of a keyboard between letters (`don't`), as the words that are looked for are written."""
+    """``text`` with straight apostrophes between letters (`don't`), as the patterns of the package expect them."""
     return _APOSTROPHE.sub("'", text) if "\u2019" in text else text
 
 
@@ -68,7 +70,7 @@ _PROMPT = re.compile(r"\s*(?:\(Open file: [^\n]*\)\n)?\(Current directory: [^\n]
 
 
 def without_prompt(text: str) -> str:
-    """Without the frame of an output: a prompt after it, what an editor says of an edit, tags, how it was run."""
+    """``text`` without the frame of a tool's output: how it was run, tags, an editor's remarks, a prompt at its end."""
     text = COMMAND_REPORT.sub(r"\1\2\3", text).lstrip("\n") if text.startswith("Command: ") else text
     text = OUTPUT_FRAME.sub(r"\1", text) if text.endswith("</output>") else text
     text = FILE_FRAME.sub(r"\1", text) if text.startswith("<path>") else text
@@ -81,10 +83,11 @@ _PROMPT_CHARS = 400
 
 
 def without_gutters(text: str, *, surely: bool) -> str:
-    """Without numbers in front of lines (``   12→``, ``12<tab>``, ``12 | ``; ``12:`` below the head of a viewed file).
+    """``text`` without the line numbers that a viewer puts before lines; ``surely`` if it is the content of a file.
 
-    All lines of a file that was ``surely`` read may begin with ``12:`` or ``12.``. A tab is a gutter only where numbers
-    follow one another or ``surely`` says so, a bar only where it does: a table's first column may be numbers too.
+    ``   12→`` is always taken off, and ``12:`` below the head of a viewed file. ``12<tab>`` is taken off if ``surely``
+    or if the first two numbers are consecutive; ``12 | `` only if ``surely``, and so are ``12:`` and ``12.`` if all
+    lines begin with them. The caution is for tables whose first column holds numbers.
     """
     if " lines total)]" in text and (head := _WINDOW.search(text)):
         return text[: head.end()] + re.sub(r"^\d+:", "", text[head.end() :], flags=re.MULTILINE)
@@ -104,9 +107,9 @@ def without_gutters(text: str, *, surely: bool) -> str:
 
 
 def unfolded(text: str) -> str:
-    """Long lines of JSON broken between their objects and members, so that a line is a statement.
+    """``text`` with long lines of JSON broken between objects and members, so that each line is one statement.
 
-    Only line breaks are added.
+    Guarantee: only line breaks are added.
     """
     lines = text.split("\n")
     if max(map(len, lines)) <= _LONG_CHARS:
@@ -132,9 +135,9 @@ def _unfolded_line(line: str) -> str:
 
 
 def _object_ends(pieces: Sequence[str]) -> dict[int, int]:
-    """Of each object that is no longer than a line may be, the positions of its first piece and of its last."""
+    """The positions of the first and the last piece of each object that fits on a line."""
     ends: dict[int, int] = {}
-    begun: list[tuple[int, int, int]] = []  # position, depth and characters before it, of objects that go on
+    begun: list[tuple[int, int, int]] = []  # objects still open: position, depth and characters before each
     depth = chars = 0
     for at, piece in enumerate(pieces):
         if piece.lstrip().startswith("{"):
@@ -149,12 +152,16 @@ def _object_ends(pieces: Sequence[str]) -> dict[int, int]:
     return ends
 
 
+# The empty place before each value or member, at which a line may be broken.
 _MEMBERS = re.compile(r"(?<=[\[,{])(?=\s*[{\"])")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def spoken_words(text: str) -> str:
-    """The words of the model, an object with one text as that text; empty for what its client wrote in its name."""
+    """The model's own words in its message; empty if the client wrote the message in its name.
+
+    A JSON object whose only value is a text becomes that text.
+    """
     text = SPOKEN_LABEL.sub("", text.strip())
     text = AROUND_SPOKEN.sub("", text).strip() if any(map(text.__contains__, _AROUND_PARTS)) else text
     if ledger := LEDGER.match(text):
@@ -171,7 +178,7 @@ _AROUND_PARTS = ("Warning: ", "!#!#", "Next speaker", "No agent selected", "foll
 
 
 def _ledger_words(text: str) -> str:
-    """What is missing, what went in circles, and what is to be done, of a ledger; empty for any other object."""
+    """A ledger's reasons (what is missing, what went in circles) and its next instruction; empty for other JSON."""
     with suppress(ValueError, AttributeError):
         entries = json.loads(text)
         missing, circles, asked = (entries[key] for key in LEDGER_ENTRIES)
@@ -181,7 +188,7 @@ def _ledger_words(text: str) -> str:
 
 
 def summary_words(text: str) -> str:
-    """Another client's summary without its opening sentence and without the thoughts before it."""
+    """A client's summary without its opening sentence, the thoughts before it and instructions that it quotes."""
     text = without_block(text, "analysis")
     if text.lstrip().startswith(CONTINUED):
         text = text.lstrip().partition("\n")[2]
@@ -190,9 +197,9 @@ def summary_words(text: str) -> str:
 
 
 def without_removed(text: str) -> str:
-    """Of a patch the lines as they are then, of differences those that are added; any other text as it is.
+    """A patch with its lines as they are afterwards, and a diff with its added lines only; other texts unchanged.
 
-    What differences show around a change was there before and is none of it.
+    The context lines of a diff are dropped too, since the change did not write them.
     """
     patch = text.partition("*** Begin Patch\n")[2]
     if patch:
@@ -210,7 +217,7 @@ def without_removed(text: str) -> str:
     return "\n".join(found)
 
 
-# What a line of differences begins with; an empty one may have lost its blank.
+# The first characters of the lines in a diff; the empty one is for context lines that lost their blank.
 _SIGNS = ("+", "-", " ", "\\", "")
 
 

@@ -39,25 +39,20 @@ class CommandOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run of a command. ``key`` is the same for runs that do the same; ``code`` is -1 where it is not shown.
-
-    ``echoed``: the commands that a task runner names as those that it runs, as a chain.
-    ``line`` is the first line that says what went wrong, or what a test, build or commit that went well reports,
-    of the ``output``, which is empty where the user turned it down or stopped it (``is_refused``).
-    """
+    """One run of a command."""
 
     command: str
-    key: str
-    event: int
+    key: str  # the same for runs that do the same (see `command_key`)
+    event: int  # position of the call in the events
     record: int
-    result_record: int
+    result_record: int  # the record of the call where there is no result
     outcome: CommandOutcome
-    code: int = -1
-    line: str = ""
+    code: int = -1  # -1 where it is not shown
+    line: str = ""  # of the output: the error if it failed, else what a test, build or commit reports
     is_read_only: bool = False
-    echoed: str = ""
-    output: str = ""
-    is_refused: bool = False
+    echoed: str = ""  # the commands that a task runner prints as those that it runs, as a chain
+    output: str = ""  # empty where the run is refused
+    is_refused: bool = False  # the user turned it down or stopped it
 
     @property
     def acts_outside(self) -> bool:
@@ -66,14 +61,15 @@ class Run:
 
     @property
     def asks_a_server(self) -> bool:
-        """Whether it sends something to a server, as is done again and again with other numbers and texts."""
+        """Whether it calls a server, which is done again and again with other numbers and texts."""
         return self.key.startswith("gh api ")
 
 
 def acting_part(command: str) -> str:
-    """Of a chain of commands, from the first to the last that changed the world, where these stand whole.
+    """The part of a chain from the first to the last command that changes the world, or all of it if none does.
 
-    Messages of commits, which their results tell, and bodies are left out.
+    A command with a here-document, or with a text that contains ` && `, does not count. Commit messages, which their
+    results show, and long bodies of requests are elided.
     """
     parts = _BODY.sub(rf"\1{ELLIPSIS}", _MESSAGE.sub(rf"\1 {ELLIPSIS}", command)).split(" && ")
     whole = [part.count('"') % 2 == part.count("'") % 2 == 0 and "<<" not in part for part in parts]
@@ -86,6 +82,7 @@ def acting_line(command: str) -> str:
     return shown(acting_part(command))
 
 
+# `git commit -m "Read the tide"`, `--body "…"`
 _MESSAGE = pattern(
     rf"""(\b{GIT}commit\b[^|;&\n"']*? -[a-z]*m|--body) """
     r"""(?:"\$\(cat <<.*?\n\s*\)"|"(?:[^"\\]|\\.)*"|'[^']*')""",
@@ -96,11 +93,12 @@ _BODY = pattern(rf"""({_FIELD} body=)(?:"(?:[^"\\]|\\.){{30,}}"|'[^']{{30,}}')""
 
 
 def sent_words(command: str) -> str:
-    """What a command sends to others in words: a comment, a request to merge, the message of a commit; or nothing."""
+    """The words that a command sends to others: a comment, a request to merge, a commit message; or an empty string."""
     sent = _SENT.search(command)
     return _SIGNATURE.sub("", _ESCAPED.sub(r"\1", sent[sent.lastindex or 0])).strip() if sent else ""
 
 
+# `gh pr comment 12 --body "Read the gauge"`, `git commit -F - <<'EOF'`, `gh api … -f body='…'`
 _SENT = pattern(
     rf"""\b(?:gh|{GIT}commit)\b[^|;&]{{0,2000}}? """
     rf"""(?:(?:{_FIELD} body=|(?:-b|--body)[ =]|-\w*m )"""
@@ -110,7 +108,7 @@ _SENT = pattern(
     re.DOTALL,
 )
 _ESCAPED = re.compile(r"\\([`\"$\\])")
-# Whose it is, and a text that another program reads from elsewhere.
+# Lines that say who wrote it, and one that only substitutes a text from elsewhere: `$(cat notes.md)`.
 _SIGNATURE = pattern(
     r"^(?:Co-authored-by|Signed-off-by): .*$|^\W*Generated with .*$|^\$\([^\n]*\)$", re.MULTILINE | re.IGNORECASE
 )
@@ -129,7 +127,7 @@ _CHANGES_WORLD = pattern(
 
 @lru_cache(maxsize=1024)
 def _acts(command: str) -> bool:
-    """Whether a command of a chain changes the world; a search for `npm publish` does not."""
+    """Whether a command of a chain changes the world; a search for the words `npm publish` does not."""
     return may_act_outside(command) and any(
         may_act_outside(one) and not is_read_only(one) for one in command.split(" && ")
     )
@@ -137,13 +135,13 @@ def _acts(command: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def may_act_outside(command: str) -> bool:
-    """Whether a command names what changes something outside the files of the work; it may only search for it."""
+    """Whether a command has words that change something outside the files of the work; it may only search for them."""
     return _CHANGES_WORLD.search(command) is not None
 
 
-# What `git stash` is to do, and what makes it put changes away.
+# `git stash pop` and its subcommand; those that put changes away.
 STASHES, PUTS_AWAY = pattern(rf"\b{GIT}stash\b(?: (?!-)(\w+))?"), ("", "push", "save")
-# Commands that change nothing and only show: listed last.
+# Commands that change nothing and only show.
 _LOOKING = frozenset(
     "cat ls grep rg egrep fgrep find head tail sed awk wc echo pwd which tree stat file diff less more nl sort uniq cut"
     " base64 tr tac rev seq fold paste comm cmp du df id uname hostname realpath readlink md5sum sha1sum sha256sum test"
@@ -160,47 +158,48 @@ _EDGE_CHARS = 400
 _MOST_SHOWN_CHARS = 220
 _IS_PLACE = pattern(r"\s*--> \S+:\d+")
 _MAX_BRIEF_LINES, _MAX_BRIEF_CHARS = 3, 160
-# A here-document that is written into a file, with commands after it: running what was written is what counts.
+# `cat > gauge.py <<'EOF' … EOF` with commands after it: these, which use what was written, are what counts.
 _WRITING = pattern(
     r"\A(?:\s*(?:cd [^\s;&|]+ *(?:&&|;) *)?(?:\w+=\S+[ \t]*\n)*cat *>{1,2} *\S+ *<<-? *(['\"]?)(\w+)\1[^\n]*\n"
     r"(?:.*\n)*?[ \t]*\2[ \t]*\n(?=\s*\S)){1,4}"
 )
-# Lines that only say where, or how, the next ones run, and make room for them.
+# Lines that only prepare for the next ones: `cd tides`, `set -e`, `PORT=80`, `rm -rf out`, `# comment`.
 _ENTERING = pattern(
     r"(?:(?:echo|printf) [^>|;&]*|cd \S+|set -\S+(?: \S+)?|(?:export )?\w+=(?:\$\([^)]*\)|\S*)"
     r"|(?:rm|mkdir) [^;&|]*(?:\|\| true\b)?|#.*|\\|)"
 )
-# Steps before a command that only enter a folder or make a version of what runs it at hand.
+# Steps before a command that enter a folder, set variables or load the version of a runtime: `cd web && nvm use 20 &&`.
 LEADING = pattern(
     r"\A\s*(?:cd [^&;|\n]+&&\s*)?"
     r"(?:(?:(?:(?:export )?\w+=(?:'[^'\n]*'|\"[^\"\n]*\"|[^\s&|;\"'$]*)(?=\s*&&)|export \w+=\S*"
     r"|\[ -\w [^\]&;|\n]+\]|\. \S*/nvm\.sh\S*|nvm use[^&;|\n]*)\s*&&"
     r"|set [-+]\w+;|source \S+;)\s*)*"
-    # What is staged for a commit, the commit shows.
+    # The commit itself shows what is staged for it.
     r"(?:git add [^&|;\n]+&&\s*(?=git commit\b))?"
 )
-# The whole of a run, wherever it stands.
+# What counts a whole run, anywhere in a line: `12 passed`, `0 errors`.
 _COUNT = pattern(
     r"\b\d+ (?:passed|tests? passed|passing|tests? ok)|^All tests passed\b|\b(?:0|[Nn]o) (?:issues|errors|problems)\b"
     r"|^ ?0 fail$|^ ?\d+ pass$"
     # `dotnet test`, in any language: failed, passed, skipped, in all.
     r"|^\w+! +- \w+: +0, \w+: +[1-9]\d*, \w+: +\d+, \w+: +\d+, "
 )
-# What a check or a build that went well reports, and what other commands do.
+# What a check or a build that went well reports.
 _RESULT = pattern(
     rf"{_COUNT.pattern}|^ok\s+\S|^PASS\b|BUILD SUCC|^OK \(|^All checks passed|Success: |^test result: ok"
     r"|compiled successfully|^✓ built in "
 )
-# How git tells of a commit: its branch, hash and subject.
+# How git reports a commit: `[tides 1a2b3c4] Read the gauge`.
 COMMIT_LINE = pattern(
     r"^\[(?P<branch>[\w./-]+)(?: \(root-commit\))? (?P<hash>[0-9a-f]{7,40})\](?P<subject>.*)", re.MULTILINE
 )
+# What any command that went well reports: `2 files changed`, `Switched to branch 'tides'`.
 _REPORT = pattern(
     rf"{_RESULT.pattern}|{COMMIT_LINE.pattern}|\b\d+ files? changed|Successfully"
     r"|->\s+\S+(?: \([\w ]+\))?$|/pull/\d+|/issues/\d+|^Switched to |^Your branch is |^branch '[^']+' set up"
     r"|^(?:Deleted|Created) |^HEAD is now at |^Checked \d+ files? in \S+ (?:No fixes|Fixed \d)|^\d+ fix(?:es)? made in "
 )
-# Parts, in lower case, of which each of these lines has one (see `may_have`).
+# In lower case: every line that `_RESULT` or `_REPORT` matches has one of these parts (see `may_have`).
 _REPORT_PARTS = (
     "pass|ok|issues|errors|problems|succ|[|changed|->|/pull/|switched|your branch|branch '|deleted|created|head is"
     "|0 fail|no fixes|fixed |built in|made in|! "
@@ -214,12 +213,12 @@ _RAN_NOTHING = pattern(
 _FAILURE = pattern(
     r"\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|npm (?:ERR!|error\b)|make: \*\*\*|Traceback \(|error\[[\w-]+\]: )"
     r"|\s*ERR_(?!PNPM_RECURSIVE)[A-Z_]+\b|error: could not compile\b"
-    # Of pytest, where it came to no test.
+    # pytest: a test in the verbose form, and errors before any test.
     r"|\S+::\S+ FAILED\b|_+ ERROR collecting |\W*[1-9]\d* errors? in [\d.]+s\b"
     r"|\s*(?:Found )?[1-9]\d* (?:fail|errors?\.)$|[1-9]\d* issues? found\b"
     r"|\W*[1-9]\d* failed, \d+ passed|.*\b\d+ passed\b.*\b[1-9]\d* failed\b|\w+! +- \w+: +[1-9]\d*, \w+: +\d+, "
     r"|\[xUnit\.net .*\[FAIL\]$"
-    # What a step says that could not begin, whatever the next one of a line came to.
+    # A step could not begin, however the next ones of the line ended.
     r"|error: (?:[Ff]ailed to (?:spawn|push|open|read|parse|download|build)|cannot |[Cc]ould not |pathspec )"
     r"|\S+: (?:line )?\d+: .*(?:unbound variable|command not found|not found|syntax error|No such file)"
 )
@@ -232,10 +231,10 @@ def runs(events: Sequence[Event]) -> tuple[Run, ...]:
         _run(event, number, results.get(number))
         for number, event in enumerate(events)
         if event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND
-        # What is no letter is a key that was pressed.
+        # Input without a letter or digit is a key that was pressed.
         if any(map(str.isalnum, command_of(event.arguments))) and not editor_step(event)
     )
-    # What a task runs is named once; of most outputs only the end is shown.
+    # Most outputs show only the end: what one run echoes at its beginning holds for all of its key.
     echoed = {run.key: run.echoed for run in found if run.echoed}
     return tuple(replace(run, echoed=echoed[run.key]) if run.key in echoed else run for run in found)
 
@@ -275,13 +274,13 @@ _HTTP_ERROR = pattern(r"\bHTTP(?:/[\d.]+)?[ :=]+[45]\d\d\b|\"status(?:Code)?\": 
 
 
 def _ends(events: Sequence[Event]) -> dict[int, Event]:
-    """The result of each call that has one; of what was put in the background the one that shows its end, if any."""
+    """The result of each call that has one, by position; for work in the background, the one that shows its end."""
     results, started = results_of(events), dict[str, int]()
     for number, result in tuple(results.items()):
         call = events[number]
         is_read_only = call.name in ATTACHMENTS.look_tools
         if call.tool is ToolKind.COMMAND and (key := started_id(result.text)):
-            # A look at what goes on leaves it the command that began it.
+            # A look at running work does not take the place of the command that began it.
             started[key] = started.get(key, number) if is_read_only else number
             del results[number]
         elif is_read_only and ATTACHMENTS.ended.search(result.text):
@@ -318,12 +317,12 @@ _GREP_FILTER = pattern(
 
 
 def _error_filter(command: str) -> bool:
-    """Whether only the lines of errors are shown of a command's output: its exit code is then that of the search."""
+    """Whether a command's output is searched for errors: the exit code is then that of the search."""
     return any(re.search(r"error|fail", what, re.IGNORECASE) for what in _searches(command))
 
 
 def _searches(command: str) -> list[str]:
-    """What the output of a command is searched for, with the options; not what is left out of it (`grep -v`)."""
+    """What the output of a command is searched for (`-i error`), with options, without what `grep -v` leaves out."""
     asked = (found["what"] for found in _GREP_FILTER.finditer(command))
     return [what for what in asked if not re.search(r"(?:^|\s)-\w*v", what)]
 
@@ -337,7 +336,7 @@ def is_read_only(command: str) -> bool:
     return all(_only_reads(segment.split()) for segment in segments(command))
 
 
-# What chooses between commands by a word.
+# The parts of a `case`: `case $1 in`, `start)`, `;;`, `esac`.
 _CASES = pattern(r"\bcase \S+ in\b|^\s*[^\s();&|]+\)|;;|\besac\b", re.MULTILINE)
 
 
@@ -353,7 +352,7 @@ def _only_reads(words: list[str]) -> bool:
     return words[0].lower() in _LOOKING and not (words[0] == "sed" and any(word.startswith("-i") for word in words))
 
 
-# What servers and containers are asked for.
+# What only asks a server, a container, an archive or a log: `gh pr view 12`, `docker ps`, `unzip -l tides.zip`.
 _SHOWS = pattern(
     r"(?:gh|glab) (?:api|search|(?:pr|mr|issue|run|release|repo|workflow) (?:view|list|diff|status|checks))\b"
     r"|docker (?:logs|ps|images|inspect)\b|kubectl (?:logs|get|describe)\b|unzip -\w*[lp]|zcat\b|gunzip -c|journalctl\b"
@@ -361,7 +360,7 @@ _SHOWS = pattern(
 
 
 def asks_for_help(command: str) -> bool:
-    """Whether a command only shows how it is used, or its version, where it goes well."""
+    """Whether a command asks only for help or a version (`--help`, `--version`)."""
     return re.search(r"(?:^|\s)(?:-h|--help|--version)\b", command) is not None
 
 
@@ -370,7 +369,7 @@ _BEFORE_A_COMMAND = frozenset("rtk sudo timeout time command while until do if t
 
 
 def never_ran(run: Run) -> bool:
-    """Whether the shell or a runner knew no such program, task, target or folder: that shows nothing of the work."""
+    """Whether a run failed because there is no such program, task, target or folder: that shows nothing of the work."""
     is_unknown = NEVER_RAN.search(run.line) or _NO_FOLDER.search(run.output[:_MAX_HEAD_CHARS])
     return run.outcome is CommandOutcome.FAILED and is_unknown is not None
 
@@ -380,7 +379,7 @@ NEVER_RAN = pattern(
     r"|No rule to make target|[Uu]n(?:known|recognized) (?:sub)?command"
     r"|\(eval\):\d+: (?:permission denied|no such file)|[Cc]an(?:'t|not) find a (?:root directory|config)"
 )
-# Above the packages that could not be set up for that.
+# Go prints it above the packages whose setup failed for that.
 _NO_FOLDER, _MAX_HEAD_CHARS = pattern(r"^stat \S+: directory not found$", re.MULTILINE), 400
 
 
@@ -413,7 +412,7 @@ _STOPPED = pattern(
 
 
 def _ran_nothing(text: str) -> bool:
-    """Whether runners of tests say that they had none to run, and of nothing else how it went."""
+    """Whether test runners report that they had nothing to run, and the output shows no other result."""
     if not (may_have(text, _NOTHING_PARTS) and _RAN_NOTHING.search(text)):
         return False
     rest = (line.strip() for line in text.split("\n") if not (_RAN_NOTHING.search(line) or exit_code().search(line)))
@@ -422,7 +421,7 @@ def _ran_nothing(text: str) -> bool:
 
 
 def code_is_of_another(command: str) -> bool:
-    """Whether a command ends with one that only shows (`| tail`, `|| true`, `; echo`): the exit code is that one's."""
+    """Whether the exit code is that of a step that only shows (`| tail`, `|| true`, `; echo`), not of the work."""
     plain = unquoted(command).strip()
     *before, last = re.split(r"(&&|\|\||;|\n)", plain)
     pipe = last.split("|")
@@ -436,17 +435,17 @@ def code_is_of_another(command: str) -> bool:
 def _outcome_by_output(command: str, text: str) -> CommandOutcome:
     """How a command ended whose exit code is not shown: by what it reports, else unknown.
 
-    A head that is full, and a search for some lines, hold not all failures. A build without output found nothing wrong.
+    A full head, and a search for some lines, may leave failures out. A build without output found nothing wrong.
     """
     printed = text.strip("\n").split("\n")
     edges = [line.strip() for line in _edges(text) if line.strip()]
     lines = [line for line in edges if not line.startswith("$ ")]
-    # What a script runs says no more than the command itself.
+    # A line `$ tsc` echoes what a script runs: it is a part of the command, not of its report.
     scripts = [f"{line} 2>&1" for line in edges if line.startswith("$ ") and "2>&1" in command]
     says_only_errors = any(map(_SAYS_ONLY_ERRORS.search, (command, *scripts)))
     if any(map(_FAILURE.match, printed)) or (says_only_errors and any(map(PLACE.match, lines))):
         return CommandOutcome.FAILED
-    # Data is an answer.
+    # JSON is an answer.
     cut = _HEAD.search(command)
     is_whole = not (_is_full(cut, text) or _searches(command))
     is_data = re.match(r"\s*(?:\{\s*\"|\[\s*[\[{\"\d])", text) is not None
@@ -457,18 +456,18 @@ def _outcome_by_output(command: str, text: str) -> CommandOutcome:
 
 
 def shows_whole(run: Run) -> bool:
-    """Whether a run shows all that its command printed: it is not searched, and no head or tail of it is full."""
+    """Whether a run shows all that its command printed: it was not searched, nor cut by a head or tail."""
     cut = _CUT.search(run.command)
     return not (_searches(run.command) or _is_full(cut, run.output))
 
 
 def _is_full(cut: re.Match[str] | None, text: str) -> bool:
-    """Whether a head, or a tail, shows as many lines as it was asked for: there may be more."""
+    """Whether a head or tail shows as many lines as it was asked for, so that there may be more."""
     return cut is not None and text.strip("\n").count("\n") + 1 >= int(cut[1] or 10)
 
 
 def rerun(runs: Sequence[Run], events: Sequence[Event]) -> set[int]:
-    """The positions of the runs whose command was run again, to the letter, with a later result: that one counts."""
+    """The positions of the runs whose command, to the letter, has a later result, which counts instead."""
     answered = results_of(events)
     newest: dict[str, int] = {}
     for run in runs:
@@ -483,12 +482,12 @@ _SAYS_ONLY_ERRORS = pattern(r"\b(?:go (?:build|vet)|tsc|gofmt|ruff|mypy|py_compi
 
 
 def _is_error_line(line: str) -> bool:
-    """Whether a line that a search for errors found tells of one: a number other than 0, or the error itself."""
+    """Whether a line that a search for errors found reports one: a count above 0, or the error itself."""
     return int(line) > 0 if line.isdigit() else ERROR_PATTERN.search(line) is not None
 
 
 def _exit_code(result: Event) -> int:
-    """The code with which a command ended, by its record or its output; -1 where neither tells."""
+    """The exit code of a command, by its record or its output; -1 where neither shows it."""
     if result.exit_code >= 0:
         return result.exit_code
     for edge in (result.text[:_EDGE_CHARS], result.text[-_EDGE_CHARS:]):
@@ -504,20 +503,20 @@ def _edges(text: str) -> list[str]:
 
 def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
     if outcome is CommandOutcome.FAILED:
-        # How many errors there are is none of them.
+        # A search may only count the errors: that line is not an error.
         is_count = _error_filter(command) and not any(map(ERROR_PATTERN.search, text.split("\n")))
         return "" if is_count else error_line(text)
     if look:
         return ""
     lines = _edges(text)
-    # A commit tells its branch and hash in the first line, and sizes after it.
+    # The first line of a commit shows its branch and hash; the sizes after it count less.
     commit = next((line for line in lines if COMMIT_LINE.match(line)), "")
     is_known, is_world = outcome is CommandOutcome.OK, may_act_outside(command)
     patterns = (_REPORT,) if is_world else (_RESULT, _REPORT) if is_known else (_RESULT,)
     reporting = [] if commit else [line for line in reversed(lines) if may_have(line, _REPORT_PARTS)]
     telling = [line for line in reporting if not (is_notice(line) or _IS_PLACE.match(line))]
     reported = (line.strip() for pattern in patterns for line in telling if pattern.search(line))
-    # The end of a `git diff --stat` tells of what is not committed yet, or of another commit.
+    # The end of a `git diff --stat` is about uncommitted changes, or about another commit.
     counts_own = is_world and _SHOWS_SIZES.search(command) is None
     reported = (one for one in reported if counts_own or not _DIFF_SIZE.match(one))
     reports = (one for one in reported if not (one == "PASS" or _RAN_NOTHING.search(one) or one.startswith('"')))
@@ -533,12 +532,12 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
 _MOST_LISTED_CHARS = 80
 _SHOWS_SIZES = pattern(rf"\b{GIT}(?:show|diff|log)\b")
 _DIFF_SIZE = pattern(r"\d+ files? changed, ")
-# A package whose tests passed, as Go says it: one of many says little.
+# A package whose tests passed, as Go says it (`ok  tides/gauge 0.01s`): one of many says little.
 _PACKAGE = pattern(r"ok\s+\S+\s+(?:\(cached\)|[\d.]+s)")
 
 
 def _brief(text: str) -> str:
-    """An answer of very few lines, on one line: it is what the command was run for."""
+    """An answer of very few lines, on one line, as the command was run for it; empty for a longer one."""
     text = text.strip()
     if text.count("\n") > 4 * _MAX_BRIEF_LINES:
         return ""
@@ -551,15 +550,15 @@ def _brief(text: str) -> str:
 
 
 def _tells_exit_code(line: str) -> bool:
-    """Whether a line is the client's, on how the command ended."""
+    """Whether a line is the client's note on how the command ended."""
     is_in_brackets = line[:1] + line[-1:] in ("[]", "<>")
     return (exit_code().search if is_in_brackets else exit_code().fullmatch)(line.removeprefix("Process ")) is not None
 
 
 def shown(command: str) -> str:
-    """A command as one line: its first that does something, an ellipsis where more follows.
+    """A command as one line: the first line that does something, with an ellipsis where more follow.
 
-    Without a leading ``cd``, and a script that is written to be run.
+    Leading steps such as ``cd`` are left out, and so is a script that the command writes to run it.
     """
     command = LEADING.sub("", _WRITING.sub("", command), count=1).replace("\\\n", " ")
     first, more, rest = command.partition("\n")
@@ -572,7 +571,7 @@ def shown(command: str) -> str:
 
 
 def sets_up(other: Run, run: Run) -> bool:
-    """Whether a run that went well brought what another may have lacked."""
+    """Whether a run that went well installed, built, fetched or removed what another run may have failed for."""
     brings = _SETS_UP.search(other.key) or (_TAKES_IN.search(other.key) if "git push" in run.key else None)
     removed = _REMOVES.search(other.key)
     if removed and not brings:
@@ -584,7 +583,7 @@ def sets_up(other: Run, run: Run) -> bool:
 _REMOVES = pattern(r"\brm -\w*r\w* (\S*\w/\S+)")
 
 
-# What brings the commits of others, without which a push is turned down.
+# What brings the commits of others, without which the server refuses a push.
 _TAKES_IN = pattern(r"\bgit (?:pull|rebase|merge)\b")
 _SETS_UP = pattern(
     r"\b(?:npm|pnpm|yarn|bun|pip3?|uv|poetry|cargo|go|gem|bundle|composer|brew|apt(?:-get)?|mix|dotnet|gradlew?|mvn"

@@ -1,4 +1,4 @@
-"""Commits: those that the session made, and which of its files each of them holds, as far as records show it."""
+"""Commits: those that the session made, and which of its files each of them holds, as far as the records show it."""
 
 from __future__ import annotations
 
@@ -21,24 +21,18 @@ from compactor_cli.model.value import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """A commit that a run made: its branch, hash and subject as git wrote them, and where the run stands.
-
-    ``named``: the paths that were given to git for it, and those that git showed to be in it. ``takes_all``: whether
-    it holds whatever else had changed; None where it is not seen what was staged. ``size``: the number of its files,
-    0 where git did not say it. ``left_out``: paths that were taken out of what is staged again. ``amends``: where the
-    runs stand that made what it is in place of.
-    """
+    """A commit that a run made, with its branch, hash and subject as git wrote them."""
 
     branch: str
     hash: str  # empty where no record shows it
     subject: str
-    event: int
-    record: int
-    named: tuple[str, ...] = ()
-    takes_all: bool | None = None
-    size: int = 0
-    left_out: tuple[str, ...] = ()
-    amends: tuple[int, ...] = ()
+    event: int  # position of the run's call in the events; -1 where it is known from before
+    record: int  # the record of the run's result
+    named: tuple[str, ...] = ()  # the paths that git was given for it, and those that git showed to be in it
+    takes_all: bool | None = None  # whether it holds all other changes, too; None where it is not seen what was staged
+    size: int = 0  # the number of its files; 0 where git did not show it
+    left_out: tuple[str, ...] = ()  # paths that were unstaged before it
+    amends: tuple[int, ...] = ()  # positions of the runs that made the commits which it replaced
 
     @property
     def name(self) -> str:
@@ -49,9 +43,9 @@ class Commit:
 def held_by(
     states: Iterable[FileState], commits: Sequence[Commit], is_ignored: Callable[[FileState, int], bool]
 ) -> dict[str, Commit | None]:
-    """The commit that holds the last change of each file, by path; None where one may hold it, and may not.
+    """The commit that holds the last change of each file, by path; None where it is unknown whether one holds it.
 
-    A file that no commit holds is not among them. ``is_ignored``: whether git is seen to pass over it up to an event.
+    Files that no commit can hold are left out. ``is_ignored``: whether git seems to ignore a file, up to a position.
     """
     found: dict[str, Commit | None] = {}
     tracked: set[str] = set()
@@ -64,7 +58,7 @@ def held_by(
         if commit.takes_all is not False:
             others = before.keys() - named - _named(commit.left_out, paths)
             found |= dict.fromkeys(others, None)
-            # With the number of its files git names those that are new.
+            # Where git shows the number of files, it also lists the new ones.
             is_listing = commit.size > 0
             may_be_in = {
                 path
@@ -81,8 +75,8 @@ def held_by(
 
 
 def earlier_hashes(state: FileState, commits: Sequence[Commit], last: Commit | None) -> Iterator[str]:
-    """The commits that hold changes of a file before those in the ``last`` one, or before its last change where that is
-    in none; as far as they were named for it."""
+    """The names of the commits that hold earlier changes of a file: those before the commit ``last``, or before its
+    last change where that is None. Only commits for which the file, or its folder, was named are known."""
     paths = {_between_slashes(state.path): state.path}
     end = last.record if last else max(state.records, default=0)
     first = min(state.records, default=end)
@@ -92,14 +86,15 @@ def earlier_hashes(state: FileState, commits: Sequence[Commit], last: Commit | N
             yield commit.name
 
 
-# What belongs to a tool, and may be ignored.
+# `.cache/`: the folder of a tool, which git may ignore.
 _HIDDEN_FOLDER = pattern(r"(?:^|/)\.(?!git)[\w-]+/")
 
 
 def _named(names: Iterable[str], paths: Mapping[str, str]) -> set[str]:
-    """The files of these names, or in these folders; where there is none, those that it may be from another folder.
+    """The files with these names, or in these folders; for a name without any, those that it may mean when given from
+    another folder.
 
-    ``paths``: all files, by what stands between slashes.
+    ``paths``: all files, by their path between slashes (`_between_slashes`).
     """
     found: set[str] = set()
     for name in map(_between_slashes, names):
@@ -109,16 +104,15 @@ def _named(names: Iterable[str], paths: Mapping[str, str]) -> set[str]:
 
 
 def _between_slashes(path: str) -> str:
-    # The end of a path in a home folder finds it by its whole.
+    # Without its `~/`, a path is the end of its absolute form, and is found by that.
     return f"/{path.removeprefix('~/').strip('/')}/"
 
 
 def find_commits(runs: Sequence[Run], directory: str) -> list[Commit]:
-    """The commits that stand, in order: one that was amended is part of the one in its place, and some are taken back.
+    """The commits that stand at the end, in order.
 
-    Going on with a merge or a rebase commits what was staged.
-
-    ``directory``: where the session works.
+    A commit that was amended is merged into the one that replaced it, and one that a `reset` took back is left out.
+    Continuing a merge or a rebase commits what was staged. ``directory``: where the session works.
     """
     found: list[Commit] = []
     index = _Index()
@@ -128,7 +122,7 @@ def find_commits(runs: Sequence[Run], directory: str) -> list[Commit]:
         ends = [*(one.start() for one in made[1:]), len(text)]
         for step, words, is_shown in _steps(run.command, directory):
             if step == "commit":
-                # What a rebase goes on with is made again under its subject.
+                # A rebase that continues may make the last commit again, under the same subject.
                 is_again = "--continue" in words and found and made and made[0]["subject"].strip() == found[-1].subject
                 amended = found.pop() if found and made and ("--amend" in words or is_again) else None
                 index.commit(words, amended)
@@ -142,7 +136,7 @@ def find_commits(runs: Sequence[Run], directory: str) -> list[Commit]:
                     found.append(new)
                     index = _Index()
                 elif found and "--continue" in words:
-                    # The commit that a rebase goes on with holds what was resolved.
+                    # No new commit is shown: the last one is made again and holds what was resolved.
                     old = found[-1]
                     named, amends = (*old.named, *index.named), (*old.amends, old.event)
                     found[-1] = replace(old, named=named, event=run.event, record=run.result_record, amends=amends)
@@ -163,9 +157,10 @@ def find_commits(runs: Sequence[Run], directory: str) -> list[Commit]:
 
 
 def _taken_back(words: Sequence[str], commits: Sequence[Commit]) -> int:
-    """How many of the newest commits a ``reset`` takes back: as many as it counts, or those after the one it names.
+    """How many of the newest commits a ``reset`` takes back; 0 where it takes back none.
 
-    What stays staged (``--soft``) is made into one commit of all that are not in the commit or branch named.
+    As many as it counts (`HEAD~2`); or, with ``--soft`` and a name, those after the commit of that hash, and all of
+    them where no commit has it (a branch): what stays staged is then made into one commit.
     """
     if back := _BACK.search(" ".join(words)):
         return int(back[1] or 1)
@@ -177,7 +172,10 @@ def _taken_back(words: Sequence[str], commits: Sequence[Commit]) -> int:
 
 
 def _are_on_a_branch(runs: Iterable[Run], reset: Run) -> bool:
-    """Whether commits that a ``reset`` takes back stand on a branch that was made of them before and gone to later."""
+    """Whether the commits that ``reset`` takes back stay on a branch that was made before it and checked out later.
+
+    ``runs``: those from the newest of the commits on.
+    """
     commands = [(run.event, run.command) for run in runs]
     made = {name for at, command in commands if at <= reset.event for name in _BRANCH_MADE.findall(command)}
     return any(one in made for at, command in commands if at >= reset.event for one in _BRANCH_TAKEN.findall(command))
@@ -188,7 +186,10 @@ _BRANCH_TAKEN = pattern(rf"\b{GIT}(?:checkout|switch) ([^\s;&|-][^\s;&|]*)")
 
 
 def _quietly_made(words: Sequence[str], runs: Sequence[Run], number: int) -> re.Match[str] | None:
-    """A commit of which its run shows no line: by a log, in it or later, else by its message; None if unseen."""
+    """A commit whose run prints no line of it (`git commit -q`), by a log of this or a later run, else by its message.
+
+    None if the run is not quiet, failed or has no message, or if it prints an error and no log shows the commit.
+    """
     run, subject = runs[number], sent_words(runs[number].command).partition("\n")[0].strip()
     is_quiet = any(_QUIET.fullmatch(word) for word in words) or _SAYS_OK.search(run.output) is not None
     if not (is_quiet and subject) or run.outcome is CommandOutcome.FAILED:
@@ -200,15 +201,16 @@ def _quietly_made(words: Sequence[str], runs: Sequence[Run], number: int) -> re.
 
 
 _QUIET = pattern(r"-(?!-)\w*q\w*|--quiet")
-# What shortens the output of commands says no more of one that went well.
+# All that a wrapper which shortens outputs prints of a commit that was made.
 _SAYS_OK = pattern(r"^ok\b\W*\Z", re.MULTILINE)
 _UNLOGGED = pattern(r"(?P<hash>)(?P<subject>.*)")
 
 
 def after_rebases(commits: Iterable[Commit], runs: Iterable[Run]) -> Iterator[Commit]:
-    """The commits with the hashes that a log after a rebase shows for their subjects, or the next push for the newest.
+    """The commits with the hashes that they have after rebases.
 
-    One that was not pushed before is known by its subject where neither shows its hash.
+    A later log shows these by subject, and the next push that of the newest commit. A commit that was not pushed before
+    the rebase, and that neither shows, has an empty hash: it is known by its subject.
     """
     renamed: list[tuple[int, dict[str, str]]] = []
     commits = list(commits)
@@ -240,13 +242,13 @@ def after_rebases(commits: Iterable[Commit], runs: Iterable[Run]) -> Iterator[Co
 
 _REBASED = pattern(r"^Successfully rebased and updated ", re.MULTILINE)
 PUSHES = pattern(r"\bgit push\b(?!.*--dry-run)")
-# What a push says that it did: the commit that a branch is at since, and the branch.
+# `   1a2b3c4..5d6e7f8  tides -> tides`: the commit that a branch was moved to by a push, and the branch there.
 PUSHED = pattern(r"^ +[+ ]?[0-9a-f]{7,40}\.{2,3}(?P<hash>[0-9a-f]{7,40}) +\S+ -> (?P<branch>\S+)", re.MULTILINE)
 _REBASE = pattern(r"\bgit (?:rebase\b|pull\b.* (?:-r|--rebase)\b)")
 _LOGGED = pattern(r"^(?:\* )?(?P<hash>[0-9a-f]{7,40}) (?:\([^)\n]*\) )?(?P<subject>.+)$", re.MULTILINE)
 _MADE = pattern(COMMIT_LINE.pattern.replace("<branch>", "<branch>detached HEAD|"), re.MULTILINE)
 _SIZE = pattern(r"^ *(\d+) files? changed", re.MULTILINE)
-# New and deleted files of a commit, and those that were moved.
+# New, deleted and moved files of a commit: ` create mode 100644 tides.csv`, ` rename {a => b}/gauge.py (98%)`.
 _SHOWN = pattern(r"^ *(?:(?:create|delete) mode \d+ (.+)|re(?:name|write) (.*) \(\d+%\))$", re.MULTILINE)
 # `git reset HEAD~2`, `git reset HEAD^`
 _BACK = pattern(r"(?<!\S)(?:HEAD|@)(?:~(\d*)|\^)(?!\S)")
@@ -254,14 +256,14 @@ _BACK = pattern(r"(?<!\S)(?:HEAD|@)(?:~(\d*)|\^)(?!\S)")
 
 @dataclass(slots=True, kw_only=True)
 class _Index:
-    """What is staged as far as records show it: the fields of a `Commit`."""
+    """What is staged, as far as the records show it; for its fields see `Commit`."""
 
     named: list[str] = field(default_factory=list)
     takes_all: bool | None = None
     left_out: list[str] = field(default_factory=list)
 
     def stage(self, step: str, words: Sequence[str]) -> None:
-        """Reads `git add`, `rm` and `mv`, and what takes paths out again."""
+        """Read `git add`, `rm` and `mv`, and the commands that unstage paths (`reset`, `restore --staged`)."""
         paths = [word for word in words if not word.startswith("-") and word != "HEAD"]
         if step in ("reset", "restore"):
             if step == "reset" and not paths:
@@ -278,7 +280,7 @@ class _Index:
             self.takes_all = True
 
     def show(self, text: str, step: str, words: Sequence[str]) -> None:
-        """Reads what git lists as staged: that alone is."""
+        """Read what git lists as staged, if it lists any: then nothing else is staged."""
         if step == "status":
             _, _, listed = text.partition("Changes to be committed:")
             listed = re.split(r"^(?:Changes not staged|Untracked files|Unmerged paths)", listed, flags=re.MULTILINE)[0]
@@ -289,7 +291,10 @@ class _Index:
             self.named, self.takes_all = named, False
 
     def commit(self, words: Sequence[str], amended: Commit | None) -> None:
-        """Reads what a commit takes besides: all that git knows, the paths that it names, what it is in place of."""
+        """Read what a commit takes in addition: all tracked files (`-a`), or the commit that it amends.
+
+        Paths that it names replace what is staged.
+        """
         if any(re.fullmatch(r"-(?!-)\w*a\w*|--all", word) for word in words):
             self.takes_all = True
         before = ("", *words)
@@ -305,7 +310,7 @@ class _Index:
             self.takes_all = self.takes_all or amended.takes_all
 
     def committed(self, line: re.Match[str], shown: str, run: Run) -> Commit:
-        """The commit that git tells of in a line, of a log where it has no branch, and what stands below it."""
+        """The commit of a line of git or, without a branch, of a log; ``shown`` is the output below the line."""
         parts = {"branch": ""} | line.groupdict()
         size = _SIZE.search(shown)
         moved = (path for one in _SHOWN.findall(shown) for path in _both_names(one[0] or one[1]))
@@ -323,6 +328,7 @@ class _Index:
 
 
 _PLAIN = pattern(r"~?[\w./@+()\[\]-]*\w[\w./@+()\[\]-]*")
+# Options with their value in the next word: `-m`, `-am`, `--author`.
 _TAKES_VALUE = pattern(r"-\w*[mFCct]|--(?:message|file|author|date|trailer|fixup|squash)")
 _STAGED = pattern(r"^\s+(?:modified|new file|deleted|typechange|renamed|copied): +(?:.+ -> )?(\S.*)$", re.MULTILINE)
 _STAGED_SHORT = pattern(r"^[MADRC][ MD] (?:\S+ -> )?(\S+)$", re.MULTILINE)
@@ -330,7 +336,7 @@ _STAT = pattern(r"^ ?(\S+) +\| +(?:\d+|Bin)\b", re.MULTILINE)
 
 
 def _both_names(shown: str) -> Iterator[str]:
-    """A path, or both of a move: `src/{a.py => b.py}`, `a.py => b.py`."""
+    """Both paths of a move (`src/{a.py => b.py}`, `a.py => b.py`), or the one path."""
     head, names, tail = found.groups() if (found := re.fullmatch(r"(.*)\{(.* => .*)\}(.*)", shown)) else ("", shown, "")
     yield from (f"{head}{name}{tail}".replace("//", "/") for name in names.split(" => "))
 
@@ -343,7 +349,10 @@ _REDIRECTION = pattern(r"\d?>{1,2}(?:&\d|\s*[^\s&|;]+)")
 
 
 def _steps(command: str, directory: str) -> Iterator[tuple[str, list[str], bool]]:
-    """What a line does to the index, in order: each command with its words, and whether all of its output is shown."""
+    """The commands of a line that change the index or show it, in order, with their words as seen from ``directory``.
+
+    Each with whether all of its output is shown: it is not piped. A continued merge or rebase is a `commit`.
+    """
     folder = ""
     plain = _REDIRECTION.sub(" ", QUOTED.sub(_as_word, command.partition("<<")[0]))
     for segment in re.split(r"&&|\|\||[;\n]", plain):
@@ -357,23 +366,23 @@ def _steps(command: str, directory: str) -> Iterator[tuple[str, list[str], bool]
 
 
 def _from(folder: str, word: str) -> str:
-    """A path as seen from where the session works; an option, or the name of a commit, as it is."""
+    """A path in a folder as seen from where the session works; options and `HEAD…` stay as they are."""
     is_path = not word.startswith(("-", "HEAD"))
     return posixpath.normpath(posixpath.join(folder, word)) if is_path else word
 
 
 def _as_word(quoted: re.Match[str]) -> str:
-    """What stands in quotation marks, without the signs that mean something to a shell."""
+    """A quoted text as one word: without quotation marks, and with `_` for blanks and the operators of a shell."""
     return re.sub(r"[\s|;&<>]", "_", quoted[0].strip("\"'"))
 
 
 def is_push_forbidden(events: Sequence[Event]) -> bool:
-    """Whether the user, or a skill that he called, says that nothing is to be pushed."""
+    """Whether the user, or a skill that the user called, forbids pushing."""
     rules = (one.text for one in events if one.kind is EventKind.USER or (one.of_client and one.call < 0))
     return any(map(_FORBIDS_PUSH.search, rules))
 
 
-# To push by force, or to the main branch, may be forbidden where a push is wanted.
+# `don't push`, but not `don't push to main` or `never push --force`: another push may still be wanted.
 _FORBIDS_PUSH = pattern(
     r"\b(?:do not|don['’]?t|never|without) (?:commit(?:ting)? (?:or|and) )?push(?:ing)?\b"
     r"(?! (?:\w+ )?(?:to (?:main|master|`)|with|until|before|if|unless)\b| ?-| force| directly)",
@@ -382,18 +391,18 @@ _FORBIDS_PUSH = pattern(
 
 
 class MergedRequest(NamedTuple):
-    """A request to merge that was merged: its number, the commit that it became (empty where unknown), the record."""
+    """A request to merge that was merged."""
 
     number: str
-    commit: str
-    record: int
+    commit: str  # the hash of the commit that it became; empty where unknown
+    record: int  # the record that shows it merged
 
 
 def merged_requests(runs: Sequence[Run], commits: Sequence[Commit], asked: str) -> tuple[MergedRequest, ...]:
     """The requests to merge that were made or looked at here, or named in what was ``asked``, and seen to be merged.
 
-    That is what their server says, or a commit with their number in its subject; or the branch that all work from came
-    forward by all of their files.
+    That is: their server says so, a commit has their number in its subject, or a fast-forward brought all files of
+    their branch.
     """
     found: dict[str, MergedRequest] = {}
     known = set(_NAMED_REQUEST.findall(asked))
@@ -417,13 +426,16 @@ def merged_requests(runs: Sequence[Run], commits: Sequence[Commit], asked: str) 
 
 
 def _files_of_branch(commits: Sequence[Commit], run: Run) -> set[str]:
-    """The names of the files in the commits of the branch that a run asked to merge."""
+    """The names, without folders, of the files in the commits of the branch that a run asked to merge.
+
+    That is the branch of the newest commit before the run.
+    """
     before = [one for one in commits if one.event <= run.event]
     return {name.rpartition("/")[2] for one in before if one.branch == before[-1].branch for name in one.named}
 
 
 def _merged_at_server(run: Run) -> Iterator[str]:
-    """The numbers of the requests that `gh` shows to be merged."""
+    """The numbers of the requests that an output of `gh` shows as merged."""
     named = [next(filter(None, found.groups())) for found in _SHOWN_MERGED.finditer(run.output)]
     asked, states = _REQUEST_ASKED.findall(run.key), _STATE.findall(run.output)
     yield from named or (number for number, is_merged in zip(asked, states, strict=False) if is_merged)
@@ -437,11 +449,11 @@ _SHOWN_MERGED = pattern(
     r"|\"number\": ?(\d+)[^{}]*\"state\": ?\"MERGED\"|^(\d+)\t.*\tMERGED\b",
     re.MULTILINE,
 )
-# The state of a request, with what makes it one that is merged.
+# The state of a request; group 1 is empty unless it is merged.
 _STATE = pattern(r"\b(?:(MERGED)|OPEN|CLOSED)\b")
-# In a log of either form: `1a2b3c4 Read the tide (#12)`, or `    Merge pull request #12 from …`.
+# In a log of either form, hash and number: `1a2b3c4 Read the tide (#12)`, or `    Merge pull request #12 from …`.
 _MERGE_COMMIT = pattern(
     r"^(?:[^\w\n]*([0-9a-f]{7,40})\b| {4}).*?(?:\(#(?=\d+\)$)|Merge pull request #)(\d+)", re.MULTILINE
 )
-# A file and how many of its lines, in what a pull brought.
+# A file that a pull brought, with the number of changed lines: ` tides.py | 4 ++--`.
 _CAME_FORWARD = pattern(r"^ (\S+) +\| +(?:\d|Bin)", re.MULTILINE)

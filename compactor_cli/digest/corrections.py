@@ -1,6 +1,7 @@
 """Corrections: what the user takes back or doubts of earlier messages, and what the assistant itself found wrong.
 
-Of a message, that is what shares most names and words with the doubt; a message none of which does is doubted whole.
+Within a doubted message, the statements that share most names and words with the doubt are meant; where none shares
+enough, all of them are.
 """
 
 from __future__ import annotations
@@ -32,15 +33,17 @@ from compactor_cli.model.patterns import pattern
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
 
-# A longer message has other matters too: only how it begins counts.
+# A correction may be this many characters long: a longer message has other matters too, and only its beginning counts.
+# A first sentence before a question corrects from this many words on. A message of this many characters explains.
 _MAX_CORRECTION_CHARS, _MIN_CORRECTION_WORDS, _REASONED_CHARS = 400, 4, 200
-# With fewer words in common with a doubt, no statement of a message is meant before the others.
+# Where no statement of a message shares this many words with a doubt, all of them are meant.
 _MIN_SHARED = 2
-# Words that a doubt has in common with what it is about; earlier explanations that are looked at.
+# Words that a doubt must share with the message it is about; most explanations it is compared with; sentences in which
+# the assistant admits an error.
 _SHARED_WORDS, _MAX_EXPLAINED, _MAX_OWNING_SENTENCES = 3, 30, 4
-# How a message of the user begins that takes back what stands before it.
+# How a message begins that takes back what stands before it: `Wait, …`, `No, I meant the tide gauge`.
 _CORRECTION = pattern(
-    # What follows a yes limits it.
+    # "Yes, but …" is no correction: what follows the yes only limits it.
     r"(?!\W*(?:ok(?:ay)?|yes|yeah|sure)\W+but\b)\W*(?:(?:hm+|ok(?:ay)?|yes|yeah|oh|ah|so|no|sorry)[,. ]+)?"
     r"(?:wait\b|undo\b|revert\b|that(?:'s| is) (?:not|wrong|no)|not (?:that|like|what)|wrong\b"
     r"|(?:this|that|it) (?:should|must)(?: not|n'?t)\b|let'?s (?:not|pause|step back)\b"
@@ -50,19 +53,19 @@ _CORRECTION = pattern(
     r"|(?:again,? )?(?:[\w-]+ ){1,6}(?:is|was|are)(?:(?: not|n'?t) (?:correct|right|true)| wrong| incorrect)\b)",
     re.IGNORECASE,
 )
-# That it is too much.
+# The user finds something too much: `this looks too complex`, `over-engineered`.
 _IS_TOO_MUCH = pattern(
     r"\b(?:is|are|seems?|feels?|looks?)\b[^.!?\n]{0,20}\btoo (?:much|heavy|complex|complicated|early|big|verbose)\b"
     r"|\bover-?(?:engineer|complicat)\w*|\boverkill\b",
     re.IGNORECASE,
 )
-# That the user threw it away himself.
+# The user threw the work away: `I've reverted your changes`.
 _UNDID = pattern(
     r"\bI(?:'ve| have| just)? (?:undid|undone|revert(?:ed)?|rolled back|discarded|threw away|thrown away|reset|removed)"
     r" (?:\w+ )?(?:your|all of|everything|that change|those changes|these changes|the changes|it all)\b",
     re.IGNORECASE,
 )
-# How the assistant begins where it owns that the user's doubt or correction is right.
+# How a message of the assistant begins that admits the user is right: `Good catch! …`, `I misread the tide table.`
 _OWNS_TO_ERROR = pattern(
     r"\W*(?:(?:ah|oh|hm+|yes|right|sorry|good (?:catch|point|question))\b[\s,.!:-]*)*(?:now I see[^.!]*[.!:]\s*)?"
     r"(?:you'?re (?:absolutely |completely |totally |so )?right\b|(?:that'?s a )?(?:good|great|excellent) catch"
@@ -70,7 +73,7 @@ _OWNS_TO_ERROR = pattern(
     r"|I got (?:that|this|it) wrong|my mistake|that was (?:wrong|incorrect))",
     re.IGNORECASE,
 )
-# How it owns that not one statement but its whole account does not hold.
+# The assistant admits that its whole account is wrong, not just one statement: `my earlier analysis was wrong`.
 _OWNS_ACCOUNT = pattern(
     r"\bmy (?:\w+ ){0,2}(?:account|analysis|diagnosis|explanation|reasoning|story|theory|timeline|understanding)"
     r" (?:\w+ ){0,2}(?:wrong|incorrect|mistaken|flawed|off)\b"
@@ -78,7 +81,7 @@ _OWNS_ACCOUNT = pattern(
     re.IGNORECASE,
 )
 _ASKS_IF_SURE = pattern(r"\bare (?:you|we) (?:really )?sure\b", re.IGNORECASE)
-# How the user says that something does not work, or doubts that it does.
+# The user reports that something does not work, or doubts that it does: `still fails`, `the clock doesn't show`.
 _FAILURE = pattern(
     rf"{_ASKS_IF_SURE.pattern}"
     r"|\bstill (?:not?\b|fail|broken|\w+(?:n['’]?t| not)\b|get(?:ting)?\b|got\b|say|see|show|happen)"
@@ -90,11 +93,12 @@ _FAILURE = pattern(
 _IS_OTHER = pattern(
     r"\W*(?:also\b|(?:this is )?unrelated|separately|another (?:thing|topic)|by the way|btw)\b", re.IGNORECASE
 )
-# Where it has fewer words that carry meaning, it is about the newest report; words that begin alike are one word.
+# A complaint with fewer words that carry meaning is about the newest report. Words are compared by this many first
+# characters.
 _MIN_NAMING, _BEGINNING = 5, 5
-# What the user adds to an explanation does not doubt it.
+# What a message of the user has in it that may object to an explanation; one that only adds something does not doubt.
 _OBJECTS = pattern(r"\b(?:but|not?|wait|actually|hm+|wrong|instead|why|\w+n't)\b|[?\uff1f]", re.IGNORECASE)
-# What calls the work ready, or its checks passed: true until something changes.
+# Calls the work ready or its checks passed, which holds until something changes: `all tests pass`, `ready to merge`.
 GIVES_VERDICT = pattern(
     r"^(?!.*\b(?:because|given|if|when|once|until|should)\b).*\b(?:ship it|good to (?:go|merge)|lgtm"
     r"|ready (?:to|for) (?:commit|push|merge|merging|ship|submit|submission|release)|lint(?:ing)? (?:is )?clean"
@@ -102,7 +106,7 @@ GIVES_VERDICT = pattern(
     r"|(?:tests|checks)(?: now)? (?:all )?(?:pass(?:ed|ing)?|green))\b",
     re.IGNORECASE | re.DOTALL,
 )
-# How a heading or sentence of a summary says what was being done or was left to do.
+# How a heading or sentence of a summary marks what was being done or left to do: `Next steps`, `still needs a test`.
 TELLS_WHAT_IS_OPEN = pattern(
     r"\b(?:pending|currently|current (?:work|state|status|task)|next steps?|to-?dos?|remaining|in progress"
     r"|in the middle of|still (?:needs?|has|have)|(?:was|were) about to|unresolved|not yet)\b"
@@ -110,48 +114,47 @@ TELLS_WHAT_IS_OPEN = pattern(
     re.IGNORECASE,
 )
 
-# What a statement says is wrong, wanted, or so for the time being.
+# A statement of what is wrong or needed, or of how things are for now: `the harbour module still lacks a check`.
 _SAYS_WHAT_IS = pattern(
     r"\b(?:current(?:ly)?|still|yet|existing|never|missing|only|lacks?|needs?|should|problems?|issues?|bugs?|gaps?|broken"
     r"|fail(?:s|ing)?|wrong|incorrect|unused|dead|redundant|duplicate[ds]?|ignor(?:es?|ing)|skips?|cannot"
     r"|(?:does|do|is|are|ca|wo)(?: not|n['’]t))\b",
     re.IGNORECASE,
 )
-# What the message of a commit stands under: the commit holds what it says, whatever is edited since.
+# The label of statements from a commit message: the commit holds what it says, whatever is edited since.
 COMMIT_LABEL = "`git commit -m`"
 _DEFINED = pattern(r"\b(?:function|def|class|func|fn|interface|type|struct|enum)\s+(\w{4,})")
-# A name that is no word: with a capital or an underscore within it, or called.
+# A name in code rather than a word: `tideGauge`, `tide_gauge`, `gauge(`.
 _IDENTIFIER = pattern(r"\b(?:(?=\w*[a-z0-9](?:[A-Z]|_[A-Za-z0-9]))\w{4,}|(?<![\w.])\w{4,}(?=\())")
 
 
 class EditedNames(NamedTuple):
-    """The names that edits had to do with, each with where the newest stands among the events.
+    """The names that edits had to do with, each with the position of the newest such edit in the events."""
 
-    ``replaced``: those of lines that are gone; ``touched``: those of any line that an edit changed; ``undefined``:
-    those whose definition is gone; ``files``: of the files that were edited. ``deleted``: the paths of those gone.
-    """
-
-    replaced: Mapping[str, int]
-    touched: Mapping[str, int]
-    undefined: Mapping[str, int]
-    files: Mapping[str, int]
-    deleted: Mapping[str, int]
+    replaced: Mapping[str, int]  # names in lines that are gone
+    touched: Mapping[str, int]  # names in any line that an edit added or took out
+    undefined: Mapping[str, int]  # names whose definition is gone
+    files: Mapping[str, int]  # names of the edited files, without their folders
+    deleted: Mapping[str, int]  # paths of the files that are gone
 
     def names_deleted(self, text: str, event: int) -> bool:
-        """Whether a text of the event at a position names a file that was deleted after it."""
+        """Whether a text, from the event at a position, names a file that was deleted after that event."""
         gone = (path for path, at in self.deleted.items() if at > event and path in text)
         return any(re.search(rf"(?<![\w./-]){re.escape(path)}(?![\w/])", text) for path in gone)
 
 
 def edited_names(operations: Sequence[FileOperation]) -> EditedNames:
-    """The names that the edits of files that were there had to do with; a line that a later edit wrote was moved."""
+    """The names that edits of existing files had to do with, and the paths of the deleted files.
+
+    A line that the same edit or a later one wrote again was moved: it does not count as gone.
+    """
     replaced, touched, undefined, written = dict[str, int](), dict[str, int](), dict[str, int](), set[str]()
     changes = [one for one in operations if one.action is FileAction.EDIT]
     for one in reversed(changes):
-        # What is written of code in a document changes none.
+        # Code that is quoted in a document is not the code itself.
         for old, new in () if one.path.endswith(PROSE) else one.replaced:
             before, after = (set(map(str.strip, text.split("\n"))) for text in (old, new))
-            # A test that is written anew leaves the names that it uses as they are.
+            # A rewritten test does not change the names that it uses.
             left_out = "" if TEST_FILE.search(one.path) else "\n".join(before - after - written)
             written |= after
             defined = {*_DEFINED.findall(left_out)}
@@ -170,10 +173,12 @@ def edited_names(operations: Sequence[FileOperation]) -> EditedNames:
 
 
 def standing(one: Statement, analysis: Analysis) -> str:
-    """What later records make of a statement, in the fixed words of its mark; empty where they leave it as it is.
+    """The mark that later records give a statement, in fixed words; an empty string where they leave it as it is.
 
-    Edits do with one that says what is, where they had to do with half of the names in it, and with any other where
-    lines with these are gone; with one that names what is defined no more, or the place of a line in a file.
+    "Overruled" if it was taken back, "failing" with the check that refutes it, "older" for what a change of code has
+    made doubtful, "deleted later" if it names a file that is gone. "Edited later" if one of these happened after it: a
+    file was edited of which it gives a line number; a name in it lost its definition; edits had to do with at least
+    half of its names. The last is any edit of their lines for a statement of how things are, else only the removal.
     """
     words = analysis.words
     if one.place in analysis.taken_back.get(one.event, ()):
@@ -198,7 +203,7 @@ def standing(one: Statement, analysis: Analysis) -> str:
     if any(files.get(place["file"], -1) > one.event for place in _LINE_OF_FILE.finditer(one.text)):
         return words.edited_later
     names = {*_IDENTIFIER.findall(one.text)}
-    # Where it says what is to be done, the edit may be that.
+    # An edit may be just what such a statement says is to be done.
     if touched.keys().isdisjoint(names) or intends(one.text):
         return ""
     if any(analysis.edited.undefined.get(name, -1) > one.event for name in names):
@@ -209,7 +214,10 @@ def standing(one: Statement, analysis: Analysis) -> str:
 
 
 def _refuted(one: Statement, analysis: Analysis) -> str:
-    """That a check failed when it was last run which a statement calls clean by its name, and does not explain."""
+    """The mark of a statement that calls a check clean by its name, though it failed before that and still does.
+
+    An empty string where no such check is known, or where the statement gives the explanation of the failure.
+    """
     words = analysis.words
     failing = (error for error in analysis.errors if error.status is Status.FAILING and error.event < one.event)
     for error in failing if _CALLS_CLEAN.search(one.text) else ():
@@ -226,13 +234,17 @@ _CALLS_CLEAN = pattern(
 
 
 def _passed_since(event: int, analysis: Analysis) -> bool:
-    """Whether tests passed after an event."""
+    """Whether a check passed after the event at this position."""
     since = (run for run in analysis.runs if run.event > event)
     return any(run.outcome is CommandOutcome.OK and is_check(run.command) for run in since)
 
 
 def outdated_statements(analysis: Analysis) -> Callable[[Statement], bool]:
-    """Tells of a statement whether what it says was over soon: what the next edit fixed, how commits stood then."""
+    """A test for statements whose content was soon out of date.
+
+    It is true for a short remark on a fault, where an edit followed before the next message; for what is awaited of
+    work in the background, once a later report came; and for the state of commits, once a later command changed it.
+    """
     events = analysis.events
     changes = {one.event for one in analysis.operations if one.action in (FileAction.EDIT, FileAction.CREATE)}
     edited = sorted(changes | {run.event for run in analysis.runs if REPAIRS.search(run.key)})
@@ -254,15 +266,16 @@ def outdated_statements(analysis: Analysis) -> Callable[[Statement], bool]:
 
 
 _SPOKEN = (EventKind.ASSISTANT, EventKind.SUMMARY, EventKind.USER)
-# That work in the background goes on, or what is to be done with its report.
+# Says that work in the background goes on, or what is to be done after it: `still running`, `once the probe finishes`.
 _AWAITS = pattern(
     r"\bstill (?:working|running|going|out)\b|\bwaiting (?:on|for) (?!you)|\brunning (?:\w+ ){0,3}in the background\b"
     r"|\b(?:when|once|after) (?:it|they|all|both|the \w+)(?: \d+)? "
     r"(?:lands?|finish(?:es)?|reports?|returns?|completes?)\b",
     re.IGNORECASE,
 )
-# A longer message explains.
+# A longer message explains something that stays true.
 _MAX_REMARK_CHARS = 200
+# `the gauge is not defined`, `harbour.py still uses it`; not where a reason follows, as in `… is missing because …`
 _IS_AMISS = pattern(
     r"\b(?:(?:is|are) (?:\w+ )?(?:not|missing|unused|stale|wrong|broken|outdated|undefined)|(?:is|are)n't|remains?"
     r"|not (?:imported|defined|declared|exported|called|passed|handled|updated|set|there)"
@@ -270,6 +283,7 @@ _IS_AMISS = pattern(
     r"|^(?:\w+ ){1,3}(?:issues?|errors?|problems?)\W*$",
     re.IGNORECASE,
 )
+# `two uncommitted files`, `nothing was pushed`, `ahead of main by 3 commits`
 _OF_COMMITS = pattern(
     r"\b(?:uncommitted|unpushed|unmerged|no commits? (?:was |were )?made|not (?:yet )?(?:been )?(?:committed|pushed)"
     r"|nothing (?:has been |was |is )?(?:committed|pushed)|working tree(?:: | is| has| only))"
@@ -279,13 +293,13 @@ _OF_COMMITS = pattern(
 _MOVES_COMMITS = pattern(rf"\b{GIT}(?:commit|push|rebase|reset|merge|pull)\b")
 
 
-# That a check fails, as it is now.
+# Says that a check fails at present: `the build fails`, `failing tests`.
 _SAYS_FAILING = pattern(
     r"\b(?:tests?|build|lint\w*|checks?)\b[^.!?\n]{0,50}\b(?:fails|(?:is|are|keeps?|still) failing)\b"
     r"|\bfailing tests?\b",
     re.IGNORECASE,
 )
-# What is to be made, and may have been made since.
+# Says that something does not exist yet; it may have been made since.
 _NOT_YET_MADE = pattern(
     r"\b(?:do|does)(?: not|n['’]t) exist yet\b|\bnot yet (?:implemented|created|written|defined)\b", re.IGNORECASE
 )
@@ -295,11 +309,16 @@ _PROSE = (StatementForm.SENTENCE, StatementForm.ITEM, StatementForm.ROW)
 
 
 def takes_back(words: str, before: str) -> bool:
-    """Whether a message of the user takes back what stands before it; one that asks back leaves it open."""
+    """Whether a message of the user takes back what stands before it; one that only asks back leaves that open.
+
+    A short one does so anywhere if it finds something too much or undid it. Of one with a question, only the first
+    sentence counts, unless that is the question or very short. A plain no in one without a question counts too, unless
+    it answers a question at the end of ``before``.
+    """
     if len(words) <= _MAX_CORRECTION_CHARS and (_UNDID.search(words) or _IS_TOO_MUCH.search(words)):
         return True
     if any(mark in words for mark in QUESTION_MARKS):
-        # Where it asks something else after that, how it begins counts.
+        # A correction may stand before a question about something else.
         first = next(iter(sentences(words)), "")
         is_whole = len(first.split()) >= _MIN_CORRECTION_WORDS and not first.endswith(QUESTION_MARKS)
         return is_whole and _CORRECTION.match(first) is not None
@@ -310,9 +329,9 @@ def takes_back(words: str, before: str) -> bool:
 
 
 def _failed(words: str, closings: Sequence[int], events: Sequence[Event]) -> list[int]:
-    """Of the assistant's last messages of turns, the one of which the user says that it does not work.
+    """Which of the last messages of turns, in ``closings``, the user reports as not working: one position or none.
 
-    The newest, where it has words in common or the user names little, else the one with most of them.
+    The newest one if it has a word in common with the report or the report names little; else as `_meant` chooses.
     """
     if not _FAILURE.search(words) or _IS_OTHER.match(words):
         return []
@@ -323,7 +342,7 @@ def _failed(words: str, closings: Sequence[int], events: Sequence[Event]) -> lis
 
 
 def without_withdrawn(events: Sequence[Event]) -> tuple[Event, ...]:
-    """The events, without the text of each message of the user that his next one takes back whole."""
+    """The events, with the text emptied of every message of the user that the next one withdraws as a whole."""
     found, before = [*events], -1
     for number, event in enumerate(events):
         if event.kind is EventKind.USER:
@@ -334,6 +353,7 @@ def without_withdrawn(events: Sequence[Event]) -> tuple[Event, ...]:
 
 
 _MAX_WITHDRAWING_CHARS = 160
+# `Ignore my last message`, `Oops, wrong window`
 _WITHDRAWS = pattern(
     r"\b(?:ignore|disregard|forget) (?:my |the |that |this )?(?:last|previous|prior|earlier|above) (?:message|prompt)\b"
     r"|\A\W*(?:(?:oh|oops|sorry)\W+)*wrong (?:chat|window|session|thread|terminal|tab)\b",
@@ -342,12 +362,13 @@ _WITHDRAWS = pattern(
 
 
 def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
-    """What later messages take back: positions of messages of the assistant, with the places of the statements.
+    """The statements that later messages take back: their places, by the position of the assistant's message.
 
-    The user's corrections and refusals do, and the assistant itself where it owns that the user's doubt or correction
-    is right: of what it explained before, what has most words in common with it. Where the user says that something
-    does not work, that is what was reported of it. A call that was stopped without a word takes nothing back: the
-    user's next message says whether it does.
+    Three things do so. A correction or refusal of the user takes back the message before it. A message in which the
+    assistant admits that the user is right takes back, of what it explained before, what shares most words with the
+    doubt. A report of the user that something does not work takes back what was claimed of it, and the causes that
+    were found in that turn. A call that was stopped without a word takes nothing back: the user's next message shows
+    whether it does.
     """
     found: dict[int, frozenset[int]] = {}
 
@@ -361,7 +382,7 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
     for number, event in enumerate(events):
         if event.kind is EventKind.ASSISTANT:
             if event.turn != turn and _OBJECTS.search(asked) and _OWNS_TO_ERROR.match(event.text):
-                # What was wrong, it says in its own words.
+                # It repeats in its own words what was wrong.
                 owned = " ".join(sentences(event.text)[:_MAX_OWNING_SENTENCES])
                 meant = _meant(events, explained, asked)
                 found |= _accounts_owned(events, explained, meant) if _OWNS_ACCOUNT.search(owned) else {}
@@ -370,7 +391,7 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
                 explained = [*explained, number][-_MAX_EXPLAINED:]
             spoken, turn = number, event.turn
         elif event.refusal and spoken >= 0:
-            # Who wants to discuss a question or a plan that was shown takes nothing back by not taking it yet.
+            # A user who wants to discuss a question or a plan first does not thereby take anything back.
             call = short_name(events[event.call].name) if event.call >= 0 else ""
             is_plan = call.startswith("exitplan")
             if not call.startswith("ask") and (not is_plan or takes_back(event.refusal, events[spoken].text)):
@@ -391,7 +412,10 @@ def overturned(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
 
 
 def misunderstood(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
-    """What the assistant wrote after a message of which the user says that something else was meant."""
+    """All that the assistant wrote before a message in which the user says that something else was meant.
+
+    From the user's previous message on: the places of all statements, by the position of the assistant's message.
+    """
     found: dict[int, frozenset[int]] = {}
     since: list[int] = []
     for number, event in enumerate(events):
@@ -404,6 +428,7 @@ def misunderstood(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
     return found
 
 
+# `Sorry, I meant the north harbour`, `that's not what I asked`
 _MEANT_OTHERWISE = pattern(
     r"\A\W*(?:(?:no|sorry|wait|actually|oh|ah|hm+|but)\b\W*)*I mean(?:t)? (?!that\b|it\b)"
     r"|\bnot what I (?:meant|asked)\b|\bI (?:was asking|asked) (?:about|for)\b[^.?!\n]*,? not\b|\byou misunderstood\b",
@@ -412,15 +437,17 @@ _MEANT_OTHERWISE = pattern(
 
 
 def taken_out(events: Sequence[Event], operations: Iterable[FileOperation]) -> Mapping[int, frozenset[int]]:
-    """The messages after edits that a later turn takes back to the letter: positions, with the places of statements.
+    """The statements about edits that a later turn took back to the letter: places by the position of the message.
 
-    Where other files of their turn stay as it made them, those that name a file of which it takes all back.
+    Only messages after the first edit of their turn. If all files of the turn were taken back, these are all
+    statements; if only some were, the statements that name one of those files.
     """
     edits: dict[int, list[FileOperation]] = {}
     for one in operations:
         if one.action is not FileAction.READ and not one.is_in_passing:
             edits.setdefault(events[one.event].turn, []).append(one)
-    undone: dict[int, tuple[int, set[str], bool]] = {}  # the first edit of a turn, the files, whether those are all
+    # By turn: the position of its first edit, the files taken back, and whether these are all that it changed.
+    undone: dict[int, tuple[int, set[str], bool]] = {}
     for turn, own in edits.items():
         left = {one.name for one in own if one.undone_by < 0 or events[one.undone_by].turn == turn}
         if gone := {one.name for one in own} - left:
@@ -436,7 +463,10 @@ def taken_out(events: Sequence[Event], operations: Iterable[FileOperation]) -> M
 
 
 def denied(events: Sequence[Event]) -> Mapping[int, frozenset[int]]:
-    """What the assistant found to be the cause, and later in its turn says that it is not, by a word of it."""
+    """The causes that the assistant found and later in the same turn denied: places by the position of the message.
+
+    A cause is denied by a sentence such as "the problem isn't the clock" that shares a longer word with its message.
+    """
     found: dict[int, frozenset[int]] = {}
     for number, event in enumerate(events):
         denials = _DENIES.findall(event.text) if event.kind is EventKind.ASSISTANT else []
@@ -452,7 +482,7 @@ _MIN_DENIED_CHARS = 6
 
 
 def _findings_of_turn(events: Sequence[Event], closing: int) -> Iterator[tuple[int, frozenset[int]]]:
-    """What the assistant found to be the cause in a turn, by its last message: positions, with the places."""
+    """The statements of a turn that say what the cause is: places by position, from message ``closing`` backwards."""
     for at in range(closing, -1, -1):
         if events[at].turn != events[closing].turn:
             return
@@ -463,12 +493,14 @@ def _findings_of_turn(events: Sequence[Event], closing: int) -> Iterator[tuple[i
 
 
 def _doubted(text: str, words: str, may_be: Callable[[str], Any]) -> frozenset[int]:
-    """The places of the statements, of those that ``may_be`` meant, that have most in common with a doubt; all of them
-    where none has enough."""
+    """The places of the statements that a doubt is about: of those that pass ``may_be``, what shares most words.
+
+    More than half as many words as the best one shares are enough. All that pass, where none shares `_MIN_SHARED`.
+    """
     doubted = _stems(words)
     pieces = enumerate(statements_of(text))
     meant = {place: piece for place, (piece, form, _) in pieces if form is not StatementForm.CODE and may_be(piece)}
-    # A word within a name counts twice.
+    # A word that is part of a name or of code counts twice.
     shared = {
         place: len(_stems(piece) & doubted) + len(_stems(" ".join(_NAMED.findall(piece))) & doubted)
         for place, piece in meant.items()
@@ -478,7 +510,7 @@ def _doubted(text: str, words: str, may_be: Callable[[str], Any]) -> frozenset[i
 
 
 def _explains(piece: str) -> bool:
-    """Whether a statement says more than which files are meant, or what was edited, which stays so."""
+    """Whether a statement says more than which files it is about or what was edited: an edit stays a fact."""
     return _TELLS_OF_EDIT.match(piece) is None and len(_WORD.findall(_CODE_SPAN.sub("", piece))) >= _MIN_EXPLAINING
 
 
@@ -491,7 +523,7 @@ _CODE_SPAN, _WORD, _MIN_EXPLAINING = re.compile(r"`[^`\n]*`"), re.compile(r"[^\W
 
 
 def _claims(piece: str) -> bool:
-    """Whether a statement says that something works; what the user is asked to do does not."""
+    """Whether a statement says that something works or is done, and does not ask the user to do something."""
     return _CLAIMS.search(piece) is not None and _ASKS_THE_USER.match(piece) is None
 
 
@@ -500,20 +532,22 @@ _CLAIMS = pattern(
     r"\b(?:now|will|works?|ready|done|fixed|clean|correctly|properly|pass(?:es|ed)?|perfect|complete)\b|[✅✓]",
     re.IGNORECASE,
 )
-# Names, and words within marks of code.
+# Names and code in backticks: `tideGauge`, `HTTP`, and `Harbour` within a sentence.
 _NAMED = pattern(r"`[^`\n]+`|\b\w*[a-z0-9][A-Z_]\w*|\b[A-Z]{2,}\w*|(?<=[a-z,] )[A-Z]\w+")
 
 
 def _stems(text: str) -> frozenset[str]:
-    """The words that carry meaning, those within names too, without the s of a plural."""
+    """The words that carry meaning, also those within names, without the s of a plural."""
     return frozenset(word.removesuffix("s") for word in terms(apart(text)))
 
 
 def _meant(events: Sequence[Event], explained: Sequence[int], words: str) -> list[int]:
-    """Of the messages that explained something, the one that a doubt is about.
+    """The explanation that a doubt is about, as a list of its position, or an empty list.
 
-    That is one that it quotes, else the newest, if it has half as many words in common as the one with most. A long
-    message has words in common with many.
+    Candidates are the messages with a statement whose words the doubt repeats, else those that give a reason, else
+    all. The one that shares most words is chosen. Unless one is quoted, the newest is preferred if it shares at least
+    half as many, or if the doubt is long: a long message shares words with many. The chosen one must share
+    `_SHARED_WORDS`.
     """
     doubted = set(terms(words))
     read = {at: _read(events[at].text) for at in explained}
@@ -530,7 +564,10 @@ def _meant(events: Sequence[Event], explained: Sequence[int], words: str) -> lis
 def _accounts_owned(
     events: Sequence[Event], explained: Sequence[int], meant: Sequence[int]
 ) -> dict[int, frozenset[int]]:
-    """All that was explained in the message that is meant, and in others that tell the same, with half of its words."""
+    """The explaining statements of the messages that are meant, and of those that share at least half of their words.
+
+    Places by position; the latter messages give the same account.
+    """
     found: dict[int, frozenset[int]] = {}
     words = {word for at in meant for word in _read(events[at].text).words}
     for at in explained if words else ():
@@ -544,15 +581,14 @@ def _accounts_owned(
 
 
 class _Explanation(NamedTuple):
-    """A message by its words: all, those of each statement that has enough of them to be known again, whether it gives
-    a reason."""
+    """The words of a message that explains something."""
 
     words: frozenset[str]
-    quotable: tuple[Sequence[str], ...]
+    quotable: tuple[Sequence[str], ...]  # of each statement that has enough words to be recognised when quoted
     gives_reason: bool
 
 
-# The same messages, `_MAX_EXPLAINED` at most, are looked at for one doubt after another.
+# At most `_MAX_EXPLAINED` messages are compared with one doubt after another, mostly the same ones.
 @lru_cache(maxsize=2 * _MAX_EXPLAINED)
 def _read(text: str) -> _Explanation:
     pieces = (terms(piece) for piece, _, _ in statements_of(text))

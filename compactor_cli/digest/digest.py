@@ -1,7 +1,8 @@
 """The digest: a summary written without a model, every statement of it found in the transcript.
 
-Within its budget; the same for the same request. `analysis` works out what the records show, `sections` states it,
-`candidates` and `choice` fill the rest with statements, `names` adds an index. docs/digest.md has the rules in words.
+It stays within its budget, and is the same for the same request. `analysis` works out what the records show, `sections`
+states it, `candidates` and `choice` fill the rest with statements, `names` adds an index. docs/digest.md has the rules
+in words.
 """
 
 from __future__ import annotations
@@ -51,23 +52,25 @@ from compactor_cli.model.settings import HIERARCHICAL
 from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
 from compactor_cli.model.value import dataclass
 
-# Estimates of the whole by its parts differ by some percent: what is asked for is set right by what came of it.
+# The tokens of the whole differ by some percent from those of its parts: where a history fills less than this share of
+# its room, or overfills it, the number asked for is corrected by the outcome, in a few rounds.
 _FILLED = 0.97
 _MAX_ROUNDS = 3
 _MAX_TRIMS = 12
 _MIN_HISTORY_TOKENS = 24
 _MAX_REMEMBERED = 1_500
 _MIN_NAMED_TOKENS = 600
-# What the lines of turns that made something may take of the history.
+# Share of the history that the lines of turns that made something may take.
 _MADE_RATIO = 0.3
-# What lines of what was only looked at may take of the summary, and at most: they can be read again.
+# Share of the summary, and most tokens, of lines of what was only looked at: they can be read again.
 _LOOKED_RATIO, _MAX_LOOKED_TOKENS = 0.5, 4_000
 # How many times its share the index of names may take of what nothing else needs.
 _NAMES_FACTOR = 2
 # From here on, tokens that nothing else needs go to a request that was cut.
 _MIN_SPARE_TOKENS = 40
-# Of work, a list of no more than a third of this is quoted whole or not at all.
+# In work on files, a list of up to a third of these characters is quoted whole or not at all.
 _LIST_CHARS = 900
+# An item quotes a message that holds this many characters of its beginning.
 _SAME_CHARS = 16
 Sections = dict[Section, tuple[Item, ...]]
 
@@ -84,13 +87,13 @@ class Digest:
         return self.with_analysis(request)[0]
 
     def with_analysis(self, request: Request) -> tuple[Answer, Analysis]:
-        """`summarise`, and what is known of the records."""
+        """The answer of `summarise`, and the analysis that it was written from."""
         analysis = analyse(request)
         return written(request, analysis), analysis
 
 
 def written(request: Request, analysis: Analysis) -> Answer:
-    """The digest of a request that is analysed already."""
+    """The digest of a request that was analysed already."""
     writer = _Writer(request=request, analysis=analysis, token_cache=TokenCache(count=request.count))
     summary = writer.write()
     lost, retention = loss(analysis, request.render(summary))
@@ -100,7 +103,7 @@ def written(request: Request, analysis: Analysis) -> Answer:
 def facts(request: Request, analysis: Analysis) -> tuple[Answer, Sequence[Statement]]:
     """The sections that need no history, with the state, and the statements that a history would be chosen from.
 
-    For who adds to a text that somebody else wrote.
+    For a caller that adds facts to a text that was written elsewhere.
     """
     writer = _Writer(request=request, analysis=analysis, token_cache=TokenCache(count=request.count))
     summary, candidates = writer.facts()
@@ -108,9 +111,9 @@ def facts(request: Request, analysis: Analysis) -> tuple[Answer, Sequence[Statem
 
 
 def _memory(analysis: Analysis, names: Iterable[Item]) -> Memory:
-    """What the next digest is to know of these records: all that is small, not only what was shown.
+    """What the next digest is to know of these records: all that is small, not only what the summary shows.
 
-    The user's yeses are left out: what they agreed to is a decision.
+    Messages that only agree are left out: what they agreed to is a decision.
     """
     work = analysis.work
     return Memory(
@@ -132,7 +135,11 @@ def _memory(analysis: Analysis, names: Iterable[Item]) -> Memory:
 
 
 def _lasting_requests(analysis: Analysis) -> Iterator[str]:
-    """The user's messages with what came of them, without replies of a few words: nobody can read these alone."""
+    """The user's messages with what came of them.
+
+    Replies of a few words are left out, as nobody can read them alone; not where one states a lasting rule, is the
+    newest message, or led to something that was made.
+    """
     messages = [one for one in analysis.messages if one.text and not is_assent(one.text)]
     for message in messages:
         outcome = analysis.outcomes.get(message.turn)
@@ -142,6 +149,7 @@ def _lasting_requests(analysis: Analysis) -> Iterator[str]:
 
 
 def _uncommitted(state: FileState, work: WorkState) -> int:
+    """Whether a file's last change is in no commit, as `file_row` takes it."""
     has_no_commit = not (work.commits or work.by_others)
     if state.path in work.uncommitted:
         return UNCOMMITTED_BY_GIT
@@ -150,10 +158,12 @@ def _uncommitted(state: FileState, work: WorkState) -> int:
 
 @dataclass(slots=True, kw_only=True)
 class _Writer:
+    """Writes one digest: sections first, then history and names in what they leave."""
+
     request: Request
     analysis: Analysis
     token_cache: TokenCache
-    remembered: Sequence[Statement] = ()
+    remembered: Sequence[Statement] = ()  # the statements that the state keeps for the next digest
 
     def answer(self, summary: Summary) -> Answer:
         names = (item for part in summary.sections if part.section is Section.NAMES for item in part.items)
@@ -177,7 +187,7 @@ class _Writer:
         return self._summary(self._fitted(sections))
 
     def _filled(self, sections: Sections, left: int, available: int) -> Sections:
-        """The sections with history and names in what is left: asked for by estimate, then by what that was off."""
+        """The sections with history and names in the tokens ``left`` of those ``available`` without the frame."""
         share = names_tokens(available, self.analysis.scores.coding)
         index_tokens = min(share, left // 3)
         lines = {}
@@ -188,7 +198,7 @@ class _Writer:
         elif self._with_names:
             lines = made_lines(self.analysis, self._quoted(sections), int(left * _MADE_RATIO), self.token_cache)
         candidates = self._candidates(left)
-        # What was asked is not the answer: the words of a request tell nothing of what a statement says in them.
+        # A request is not its answer: a statement in the words of a request still holds something new.
         stated: Sections = {section: items for section, items in sections.items() if section is not Section.USER}
         shown = [*texts_of(stated), *(item.text for item in lines.values())]
         if self.analysis.is_dialogue:
@@ -215,9 +225,9 @@ class _Writer:
         return {**best, Section.NAMES: name_items(self.analysis, texts_of(best), most, self.token_cache)}
 
     def _with_whole_request(self, sections: Sections, tokens: int, reserved: int) -> tuple[Sections, int]:
-        """More of what was asked last, where nothing else needs the room; and the tokens of the whole.
+        """The sections with more of the newest request, where nothing else needs the room; and the tokens of the whole.
 
-        Not in a small summary: the least that is planned may be more than its target has room for.
+        Unchanged in a small summary: the least that is planned may be more than its target has room for.
         """
         stated, budget = sections.get(Section.TASK, ()), self.request.budget_tokens
         spare = budget - tokens - reserved - HEADING_TOKENS
@@ -229,7 +239,7 @@ class _Writer:
         return (longer, more) if tokens < more <= tokens + spare else (sections, tokens)
 
     def _not_carried(self, offered: Iterable[Statement], sections: Sections) -> list[Statement]:
-        """Without what other clients' summaries say that is outdated, carried whole, or quoted as the user's words."""
+        """The statements without those of summaries that are carried whole, quoted as the user's words, or outdated."""
         whole = {record for item in sections.get(Section.PREVIOUS, ()) for record in item.records}
         wanted = "\n".join(item.text for item in sections.get(Section.USER, ()))
         listed = {event.record for event in self.analysis.events if event.kind is EventKind.SUMMARY}
@@ -239,7 +249,10 @@ class _Writer:
     def _best(
         self, choice: Choice, sections: Sections, lines: dict[int, Item], room: int, limit: int
     ) -> tuple[Sections, int]:
-        """The fullest of some tries whose history takes no more than ``limit``, and its tokens; ``room`` is wanted."""
+        """The fullest of a few tries whose history takes at most ``limit`` tokens, and the tokens of the whole.
+
+        ``room``: the tokens that the history is to take.
+        """
         start = self._tokens(sections)
         best, most, asked = sections, start, room
         for _ in range(_MAX_ROUNDS):
@@ -257,7 +270,7 @@ class _Writer:
     def _candidates(self, tokens: int) -> list[Statement]:
         new = candidates_of(self.analysis, tokens)
         known = {statement.text for statement in new}
-        # The output of a command is old where it ran again.
+        # Remembered output of a command is outdated where the command ran again.
         again = {self.analysis.labels[run.event].text for run in self.analysis.runs}
         remembered = (one for one in self.analysis.remembered if one.text not in known)
         old = (one for one in remembered if one.label.partition(ENDED)[0] not in again)
@@ -277,7 +290,7 @@ class _Writer:
         return self.request.budget_tokens >= _MIN_NAMED_TOKENS and not self.analysis.is_dialogue
 
     def _quoted(self, sections: Sections) -> dict[int, Item]:
-        """What is quoted of the user's messages with what came of it, by record: a turn is opened by it."""
+        """The items that quote the user's messages with what came of them, by record: they open the turns."""
         texts = {one.record: one.text for one in self.analysis.messages}
         found: dict[int, Item] = {}
         for one in sections.get(Section.USER, ()):
@@ -288,7 +301,7 @@ class _Writer:
         return found
 
     def _to_remember(self, candidates: Sequence[Statement]) -> list[Statement]:
-        """The statements of most weight that still stand, newest first among equals, in order."""
+        """The statements of most weight that no later record questions, in order; of equal weight, the newest."""
         found = [one for one in candidates if not standing(one, self.analysis)]
         best = sorted(range(len(found)), key=lambda i: (-found[i].weight, -i))[:_MAX_REMEMBERED]
         return [found[i] for i in sorted(best)]
@@ -309,7 +322,10 @@ class _Writer:
         return self.request.count(self.request.render(self._summary(sections)))
 
     def _fitted(self, sections: Sections) -> Sections:
-        """The sections without the last items of those that are dropped first, so that the whole fits its budget."""
+        """The sections without the last items of those that are dropped first, so that the whole fits its budget.
+
+        No sections where it does not fit even so.
+        """
         kept = {section: list(items) for section, items in sections.items()}
         for _ in range(_MAX_TRIMS + 1):
             over = self._tokens(kept) - self.request.budget_tokens

@@ -1,4 +1,4 @@
-"""Edits: what a call replaces in a file by what, and the names and lines that this brings."""
+"""Edits: the old and new text of each change that a call makes to a file, and the names and lines that it brings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WRITTEN = ("content", "file_text", "contents", "text", "CodeContent")
 _OLD = ("old_string", "old_str", "oldText", "old_text", "old", "search", "TargetContent")
 _NEW = ("new_string", "new_str", "newText", "new_text", "new", "replace", "code_edit", "code", "ReplacementContent")
 _DIFFS = ("diff", "patch")
-# Blocks of what is searched for and what replaces it.
+# A block of a diff, with what is searched for and what replaces it: `<<<<<<< SEARCH`, `=======`, `>>>>>>> REPLACE`.
 _BLOCK = pattern(
     r"^(?:<{5,}|-{5,}) SEARCH>?\n(?::start_line:.*\n)?(?:-{5,}\n)?"
     r"((?:.*\n)*?)={5,}\n((?:.*\n)*?)(?:>{5,}|\+{5,}) REPLACE",
@@ -34,15 +34,15 @@ _EDITS = ("edits", "replacements", "ReplacementChunks")
 _MAX_LINE_CHARS = 110
 _MAX_LINES, MAX_SHOWN_LINES = 3, 4
 _MAX_NAMED_CHARS = 40_000
-# What these endings name is prose: no check looks at it, and its headings are no comments.
 WRITING = (FileAction.EDIT, FileAction.CREATE)
+# Files with these endings are prose: no check looks at them, and lines that begin with `#` are headings, not comments.
 PROSE = (".md", ".mdx", ".markdown", ".txt", ".rst", ".adoc")
 
 
 def changes_of(call: Event, path: str, window: str = "") -> Iterator[tuple[str, str]]:
-    """What a call replaces in a file by what; the whole text stands against nothing where the file is written.
+    """The pairs of old and new text by which a call changes a file; a file that is written whole has no old text.
 
-    ``window``: what SWE-agent's editor showed of the file before, whose lines an edit names by numbers.
+    ``window``: what SWE-agent's editor showed of the file before; an edit names the lines in it by their numbers.
     """
     if (written := written_text(call, path)) is not None:
         yield "", written
@@ -67,7 +67,7 @@ def changes_of(call: Event, path: str, window: str = "") -> Iterator[tuple[str, 
 
 
 def _replaced_lines(command: str, window: str) -> tuple[str, str]:
-    """What ``edit 3:7`` replaces: the lines of these numbers in the window, which tells how many lines are above it."""
+    """The old and new text of ``edit 3:7``: lines 3 to 7, found in a window that says how many lines are above it."""
     head, _, new = command.lstrip().partition("\n")
     first, last = (int(number) for number in re.findall(r"\d+", head)[:2])
     above = re.search(r"^\((\d+) more lines above\)\n", window, re.MULTILINE)
@@ -79,7 +79,10 @@ def _replaced_lines(command: str, window: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=1 << 8)
 def python_changes(script: str) -> tuple[tuple[str, str], ...]:
-    """What a Python script replaces by what in a text, where both stand in it: ``text.replace("a", "b")``."""
+    """The pairs of old and new text that a Python script replaces, as in ``text.replace("a", "b")``.
+
+    Both must stand in the script, as literals or as names that are assigned literals. Nothing where it does not parse.
+    """
     if ".replace(" not in script or len(script) > _MAX_NAMED_CHARS:
         return ()
     try:
@@ -103,25 +106,28 @@ def _constant(node: ast.expr, given: Mapping[str, str]) -> str | None:
 
 
 def overwrites(line: str, old: str, new: str) -> bool:
-    """Whether an edit leaves nothing of a line as it stood; a file that is written anew (no old text) has its lines."""
+    """Whether a line no longer stands after an edit as it did before.
+
+    The edit may replace the line, or a part of it. Of a file that is written anew (no old text) the new text counts.
+    """
     if not old or line in old:
         return line not in new
     part = old.strip()
     return len(part) >= _MIN_REPLACED_CHARS and part in line and new.strip() not in line
 
 
-# What is shorter, like a bracket, stands in many lines that an edit of it does not mean.
+# A shorter old text, like a bracket, is part of many lines that an edit of it does not mean.
 _MIN_REPLACED_CHARS = 4
 
 
 def written_lines(changes: Iterable[tuple[str, str]], source: str) -> tuple[str, ...]:
-    """The most telling of the new lines that read alone, as they stand in a text, in their order.
+    """The most telling of the new lines that read alone, in their order, as they stand in ``source``.
 
-    An entry of a list is without its mark.
+    `_MAX_LINES` at most; an entry of a list is without its mark.
     """
     changes = (pair for pair in changes if not is_renamed(*pair))
     new = (line.strip() for old, text in changes for line in text.split("\n") if line.strip() not in old)
-    # A mark would read as a sign of differences.
+    # A list mark would read as a sign of a diff.
     new = (_LIST_MARK.sub("", line) if line.startswith(("-", "+", "*")) else line for line in new)
     known = [line for line in dict.fromkeys(new) if 0 < len(line) <= _MAX_LINE_CHARS and line in source]
     known = [line for line in known if not is_noise(line)]
@@ -139,7 +145,7 @@ def shown_lines(older: Sequence[str], newest: Sequence[str]) -> tuple[str, ...]:
 
 
 def line_worth(line: str) -> tuple[bool, int]:
-    """How telling a written line is: code before prose and comments, the longest before others."""
+    """A sort key, highest for the most telling line: code above prose and comments, then long above short lines."""
     return not line.startswith("//") and any(mark in line for mark in "=(){};"), len(line)
 
 
@@ -147,7 +153,7 @@ _LIST_MARK = pattern(r"^[-+*] +")
 
 
 def written_text(call: Event, path: str) -> str | None:
-    """The whole text that a call gives a file, if it does."""
+    """The whole text that a call gives a file; None where it gives it none, or changes only a part."""
     if patch := patch_of(call):
         section = _patch_section(patch, path)
         if section.startswith("*** Add File"):
@@ -155,7 +161,7 @@ def written_text(call: Event, path: str) -> str | None:
         return None
     if call.tool is ToolKind.COMMAND:
         written = _CAT.finditer(command_of(call.arguments))
-        # The line may have entered a folder before.
+        # The command may have entered a folder first, and so name the file by a shorter path.
         return next((found[4] for found in written if f"/{path}".endswith(f"/{found[1].strip(_AROUND_PATH)}")), None)
     if argument(call.arguments, _OLD) or objects(call.arguments, _EDITS):
         return None
@@ -187,8 +193,8 @@ def _hunks(section: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def _definition() -> re.Pattern[str]:
-    # What defines a name in the languages of the corpus; a setting in capitals; in Markdown a heading; a test by its
-    # sentence.
+    # A definition in code, `def low_tide(`; a setting in capitals, `MAX_TIDE = 9`; in Markdown a heading; a test by its
+    # sentence, `it("opens the harbour",`.
     return re.compile(
         rf"^[ \t]*{MODIFIER}*(?P<kind>def|class|func(?:tion)?(?:\s*\([^)\n]*\))?|fn|interface|type"
         r"|struct|enum|trait|impl|module|const|CREATE TABLE)\s+\*?(?P<name>[A-Za-z_$][\w$]*)(?P<call>\()?"
@@ -199,11 +205,10 @@ def _definition() -> re.Pattern[str]:
 
 
 def added_names(changes: Iterable[tuple[str, str]], path: str = "", *, with_locals: bool = False) -> Iterator[str]:
-    """The names that changes define and that what they replace did not, as ``name`` or ``name()``; headings of prose;
-    and what is renamed, as ``old → new``. Values within a function only where a change defines nothing else, unless
-    they are asked for.
+    """The names that changes define and that the texts they replace did not, as ``name`` or ``name()``.
 
-    What begins like a heading is a comment in code.
+    Headings of prose are among them, and a rename as ``old → new``. Values within a function are included only where a
+    change defines nothing else, or ``with_locals``. In code, a line that begins like a heading is a comment.
     """
     names_headings = not path or path.endswith(PROSE)
     for old, new in changes:
@@ -220,7 +225,7 @@ def added_names(changes: Iterable[tuple[str, str]], path: str = "", *, with_loca
 
 
 def is_renamed(old: str, new: str) -> bool:
-    """Whether a change puts one name for another, and no more."""
+    """Whether a change replaces one name by another and does nothing else."""
     return _NAME.fullmatch(old) is not None and _NAME.fullmatch(new) is not None
 
 
@@ -228,31 +233,37 @@ _NAME = re.compile(r"[A-Za-z_$]\w{2,}")
 
 
 def renamed_since(operations: Sequence[FileOperation]) -> dict[str, dict[str, str]]:
-    """By file, what it calls by a name that an edit of another file put another name for since: old and new.
+    """The names that a file calls and that an edit of another file renamed since: new by old name, by path.
 
-    None of a file that was changed after that.
+    A file that was edited after the rename is left out, and so is one whose whole text since has no such call.
     """
-    # Few sessions rename anything: only for these is it worth a look at what each file calls.
+    # Few sessions rename anything, and only in these is it worth finding what each file calls.
     if not any(is_renamed(old, new) for one in operations for old, new in one.replaced):
         return {}
     called: dict[str, set[str]] = {}
     found: dict[str, dict[str, str]] = {}
     for one in operations:
-        found.pop(one.path if one.replaced else "", None)
         for old, new in one.replaced:
             if is_renamed(old, new):
                 users = (path for path, names in called.items() if old in names and path != one.path)
                 for path in users:
                     found.setdefault(path, {})[old] = new
-            called.setdefault(one.path, set()).update(_CALLED.findall(new))
-    return found
+        calls = {name for _, new in one.replaced for name in _CALLED.findall(new)}
+        if any(not old for old, _ in one.replaced):  # its whole text
+            called[one.path] = calls
+            found[one.path] = {old: new for old, new in found.get(one.path, {}).items() if old in calls}
+        elif one.replaced:
+            called.setdefault(one.path, set()).update(calls)
+            found.pop(one.path, None)
+    return {path: names for path, names in found.items() if names}
 
 
+# The name of a function that is called, not defined: `lowTide` of `lowTide(`, but not of `def lowTide(`.
 _CALLED = re.compile(r"(?<!def )(?<!func )(?<!function )\b([A-Za-z_$]\w{2,})(?=\()")
 
 
 def _defined(text: str, names_headings: bool, *, names_code: bool = True) -> Iterator[tuple[str, bool]]:
-    """The names that a text defines, each with whether it is a value within something."""
+    """The names that a text defines, each with whether it is an indented ``const``: a value within something."""
     for found in _definition().finditer(_FENCED.sub("", text) if names_headings else text):
         if (name := found["name"]) and name not in _KEYWORDS and names_code:
             is_call = bool(found["call"]) and found["kind"] not in ("class", "type", "struct", "interface")
@@ -263,14 +274,17 @@ def _defined(text: str, names_headings: bool, *, names_code: bool = True) -> Ite
             yield f'"{found["test"]}"', False
 
 
-# Code in prose: what begins with `#` there is a comment.
+# A block of code in prose: a line in it that begins with `#` is a comment and not a heading.
 _FENCED = re.compile(r"^[ \t]*```.*?^[ \t]*```", re.MULTILINE | re.DOTALL)
-# What stands after `const`, `static` or `export default` before the name: of Dart, TypeScript and JavaScript.
+# Words that are no names, though they follow `const`, `static` or `export default`: of Dart, TypeScript and JavaScript.
 _KEYWORDS = frozenset("factory class enum interface function async type constructor final static".split())
 
 
 def definitions_around(old: str, new: str, text: str) -> Iterator[str]:
-    """The definitions in a text that the changes of a part of it stand in, in order, as `added_names` writes them."""
+    """The definitions in a text that enclose the lines that change where ``old``, a part of it, becomes ``new``.
+
+    In order, written as by `added_names`; once for each run of changed lines.
+    """
     start = max(0, text.find(old))
     *above, begun = text[max(0, start - _MAX_NAMED_CHARS) : start].split("\n")
     before, after = (f"{begun}{part}".split("\n") for part in (old, new))
@@ -282,7 +296,10 @@ def definitions_around(old: str, new: str, text: str) -> Iterator[str]:
 
 
 def _changes(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
-    """Where lines were changed: from and to in both; of very many lines only where the first were."""
+    """The ranges of lines that were changed: start and end in ``before``, then in ``after``.
+
+    Of more than `_MAX_COMPARED_LINES` lines, one range from the first change to the end: a full comparison is slow.
+    """
     if max(len(before), len(after)) > _MAX_COMPARED_LINES:
         pairs = enumerate(zip(before, after, strict=False))
         same = next((at for at, (one, other) in pairs if one != other), min(len(before), len(after)))
@@ -298,44 +315,46 @@ _MAX_COMPARED_LINES = 120
 
 
 _IS_FUNCTION = pattern(r"=>|\bfunction\b")
+# An assignment that is complete on its line: `export GAUGE=north`, but not `TIDES = [`.
 _ASSIGNS = pattern(r"\s*(?:(?:export|local|readonly|declare(?: -\w)?) )?\w+=.*[^({\[:\s]\s*")
 
 
 def _enclosing(above: Sequence[str], indent: int) -> str:
-    """The last definition among lines that is set in less than a line below them; empty where there is none."""
+    """The nearest definition above a line with this indent that is indented less; an empty string without one."""
     for line in reversed(above):
         depth = len(line) - len(line.lstrip())
         if not line.strip() or depth >= indent:
             continue
-        # What is given a value on one line has nothing in it.
+        # An assignment that is complete on its line encloses nothing.
         found = None if _ASSIGNS.fullmatch(line) else next(_defined(line, names_headings=False), None)
-        # A value within something is no place to look for, unless it is a function.
+        # A value within something does not enclose the line either, unless it is a function.
         if found and (not found[1] or _IS_FUNCTION.search(line)):
             return found[0]
         if line.strip()[0] in "})]":
             break
-        # What neither opens nor closes a block is text.
+        # A line that does not open a block is text, whose indent does not count.
         indent = depth if line.rstrip().endswith(("{", "(", "[", ":")) else indent
     return ""
 
 
 def editor_step(event: Event) -> str:
-    """What a command does in SWE-agent's editor (``open``, ``create``, ``edit 3:7``), or an empty string."""
+    """The step that a command takes in SWE-agent's editor, ``open``, ``create`` or ``edit``; else an empty string."""
     found = _EDITOR.match(command_of(event.arguments).lstrip())
     return (found[1] or found[2]) if found else ""
 
 
+# `edit 3:7` with the new lines below it, `open "gauge.py" 40`, `create gauge.py`
 _EDITOR = pattern(r"(edit) \d+:\d+\s*\n|(open|create) \"?[\w./~@+-]+\"?(?: \d+)?\s*\Z")
 
 
 def viewed_file(text: str) -> str:
-    """The file that a result of SWE-agent's editor shows a part of, or an empty string."""
+    """The file of which a result of SWE-agent's editor shows a part, or an empty string."""
     found = re.search(r"^\[File: (.+) \(\d+ lines total\)\]$", text, re.MULTILINE) if " lines total)]" in text else None
     return found[1] if found else ""
 
 
 def patch_of(event: Event) -> str:
-    """The patch between ``*** Begin Patch`` and its end that a call applies, or an empty string."""
+    """The patch that a call applies, from ``*** Begin Patch`` on, or an empty string."""
     named = argument(event.arguments, ("input", "patch", "patchText", "patch_text"))
     text = named or command_of(event.arguments)
     return text[text.index("*** Begin Patch") :] if "*** Begin Patch" in text else ""
@@ -346,12 +365,12 @@ _DONE = r"(?P<done>created|wrote|written|edited|modified|updated|changed)\b"
 # "Created `a.py`", "I've updated a.py", "The review has been written to `a.md`".
 _REPORTED = pattern(
     rf"(?:^[ \t]*(?:[-*+]|\d+\.)?[ \t]*\**|\bI(?:'ve| have)? |\b(?:has|have) been ){_DONE}"
-    # "Created in `a.ts`, lines 3-8" tells where something is made.
+    # "Created in `a.ts`, lines 3-8" names the place of what was made, not a new file.
     rf"(?![ \t:*]+(?:in|at|by|from|via|when|with|on)\b)(?:[ \t:*]+[a-z]+){{0,4}}?"
     rf"[ \t:*]+{_NAMED}(?!\S*,? \(?lines? \d)",
     re.MULTILINE | re.IGNORECASE,
 )
-# A list of files under its heading, which may name one itself, up to the next heading.
+# A list of files under a heading such as "Files created:", up to the next heading; the heading's line may name a file.
 _REPORTED_LIST = pattern(
     rf"^[#* \t]*(?:new )?files? {_DONE}[:* \t]*(?P<list>.*(?:\n(?!#|\*\*[\w ]+:?\*\*:?\s*$).*)*)",
     re.MULTILINE | re.IGNORECASE,
@@ -359,12 +378,12 @@ _REPORTED_LIST = pattern(
 _ENTRY = pattern(rf"^[ \t]*(?:[-*+]|\d+\.)?[ \t]*{_NAMED}", re.MULTILINE)
 
 
-# A member of something in code, as `w.Write`: no ending of a file has a capital and a small letter.
+# A member of something in code, `clock.Wind`, and not a file: no ending has a capital and then a small letter.
 _IS_MEMBER = re.compile(r"\w+\.[A-Z]\w*[a-z]\w*")
 
 
 def reported_files(report: str, *, with_lists: bool) -> dict[str, bool]:
-    """The files that somebody reports to have written, each with whether it is new; those of lists only where asked."""
+    """The files that a report says were written, each with whether it is new; those in lists only ``with_lists``."""
     named = (found for found in _REPORTED.finditer(report) if not _IS_MEMBER.fullmatch(found["path"]))
     files = {found["path"]: _is_anew(found["done"]) for found in named}
     for found in _REPORTED_LIST.finditer(report) if with_lists else ():
@@ -378,7 +397,10 @@ def _is_anew(done: str) -> bool:
 
 
 def changed_lines(replaced: Iterable[tuple[str, str]]) -> Iterator[tuple[bool, str]]:
-    """The lines of some length that replacements write (True) and take out (False); where there is none, each whole."""
+    """The lines that replacements take out (False) and write (True), from `_MIN_CHANGED_CHARS` characters on.
+
+    For a replacement without such lines, its whole old text and its whole new text.
+    """
     for old, new in replaced:
         before, after = (Counter(line.strip() for line in text.split("\n")) for text in (old, new))
         changed = ((False, before - after), (True, after - before))
@@ -388,27 +410,30 @@ def changed_lines(replaced: Iterable[tuple[str, str]]) -> Iterator[tuple[bool, s
         yield from lines or ((False, old), (True, new))
 
 
-# A shorter line may stand in many places.
+# A shorter line may stand in many places, so it does not show that a change was taken back.
 _MIN_CHANGED_CHARS = 10
 
 
 class FixingLine(NamedTuple):
-    """A line that fixes a fault, and the name of its file; both empty where none is known."""
+    """A line that fixes a fault; both fields are empty where none is known."""
 
     line: str = ""
-    file: str = ""
+    file: str = ""  # the name of its file, without folders
 
 
 def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> FixingLine:
-    """The line that edits up to record ``end`` wrote to fix a fault: with words of it, or of few lines the longest.
+    """The line that fixes a fault, of those that ``edits`` up to record ``end`` wrote, or an empty one.
 
-    Where a test that failed was edited itself, one of it. Empty where there is none, or a later edit took it out again.
+    A line that defines what the fault misses comes first, then one with names that the fault quotes, then one that
+    shares words with it, then the longest. Among more than `_FEW_LINES` lines, the longest alone is only a guess and is
+    not given. Where the failed test itself was edited, only lines of it count. A line that a later edit took out again
+    is not given.
     """
     words, quoted = _words(fault), set(_QUOTED_NAME.findall(fault))
     tests = {name.rpartition(" > ")[2] for name in names_of_tests(fault)}
     changes = [(at, *pair) for at, one in enumerate(edits) if one.record <= end for pair in one.replaced]
     of_tests = [change for change in changes if any(test in change[1] for test in tests)]
-    # What is added next to a test that failed is no fix of it.
+    # A change that only adds something to a test file does not fix the test that failed.
     of_tests = of_tests or [change for change in changes if not (tests and change[1] and change[1] in change[2])]
     written = [
         (" ".join(raw.split()), at)
@@ -444,20 +469,20 @@ def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> FixingL
     return FixingLine(best, edit.name)
 
 
-# What a compiler does not find.
+# How a compiler reports a name that it does not find: `undefined: lowTide`, `cannot find name 'Harbour'`.
 _UNDEFINED = pattern(r"\b(?:undefined: |cannot find (?:name|symbol) '?|undeclared name: |name ')(\w+)")
 _QUOTED_NAME = re.compile(r"['`\"](\w{3,})['`\"]")
 _FEW_LINES, _FIX_CHARS = 3, range(8, 160)
 
 
 def _words(text: str) -> set[str]:
-    """The words of a text, those within names too, without paths."""
+    """The words of a text, also those within names, without paths."""
     apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", re.sub(r"[\w.-]+/[\w./:-]+", " ", text))
     return set(re.findall(r"[a-z]{4,}", apart.lower()))
 
 
 def debugging_lines(operations: Iterable[FileOperation]) -> dict[str, tuple[str, int]]:
-    """Files with a line that edits wrote to debug and that still stands, each with the first and its record."""
+    """By file, the first line that edits wrote to debug and that still stands, with the record of its edit."""
     standing: dict[str, dict[str, int]] = {}
     for one in operations:
         found = standing.setdefault(one.path, {})
@@ -471,6 +496,7 @@ def debugging_lines(operations: Iterable[FileOperation]) -> dict[str, tuple[str,
     return {path: next(iter(found.items())) for path, found in standing.items() if found}
 
 
+# `# debug output`, `// TODO: remove`, `console.log("debug …`
 _DEBUGS = pattern(
     r"(?<![#/])(?://|#|/\*)\s*(?:debug(?:ging)?(?=\W*$|:|\W? ?(?:code|line|log|only|output|print|statement))"
     r"|(?:temp(?:orary)?(?: debug\w*| log\w*)|todo:? remove)\b)"

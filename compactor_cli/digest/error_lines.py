@@ -15,7 +15,7 @@ from compactor_cli.model.patterns import pattern
 
 MOST_LINE_CHARS = 320
 _MAX_PLACES, _MAX_REASONS = 4, 3
-# What the names of failed tests may take of a line.
+# Most characters that the names of failed tests take of an error line.
 _MOST_NAMES_CHARS = 240
 # A line that says that something went wrong.
 ERROR_PATTERN = pattern(
@@ -28,7 +28,7 @@ ERROR_PATTERN = pattern(
     r"|\tfail\t|\btimed out\b|\b[1-9]\d* (?:failed|failures?|errors?|issues? found)\b|^\s*error • |错误[:\uff1a]|失败"
 )
 _NOTICE_PARTS = ("new", "available", "you ", "npm ", "notice", "deprecat", "debugger", "(node:", "warning")
-# What a tool says of itself, and of the age of what it uses.
+# A tool's notice about itself or the age of what it uses: `A newer release of tide is available`.
 _NOTICE = pattern(
     r"(?!E  |DeprecationWarning:|.*\b(?:error|success\w*|publish\w*)\b)"
     r"(?:.*\bnew(?:er)? (?:[\w.]+ ){0,3}(?:version|release)\b"
@@ -41,31 +41,32 @@ _NOTICE = pattern(
 
 
 def own_lines(text: str) -> list[str]:
-    """The lines of an output without those that the client writes around it, and what tools say of themselves."""
+    """The lines of an output without the client's own around it, notices of tools, and the prefixes of runners."""
     lines = (_RUNNER.sub("", line) for line in text.split("\n"))
     return [line for line in lines if not (AROUND_OUTPUT.match(line) or is_notice(line))]
 
 
 def is_notice(line: str) -> bool:
-    """Whether a tool says something of itself, as of a newer version."""
+    """Whether a line is a tool's notice about itself: of a newer version, a deprecation, a debugger."""
     return may_have(line, _NOTICE_PARTS) and _NOTICE.match(line) is not None
 
 
-# Runners of many packages say in front of each line what printed it: `web:check: `, `packages/web check: `.
+# The prefix by which a runner of many packages names what printed a line: `web:check: `, `packages/web check: `.
 _RUNNER = pattern(r"^@?[\w./-]+(?::| )[a-z][\w-]*(?::[a-z][\w-]*)*: (?=\S*[./])")
 
 
 def error_line(text: str) -> str:
-    """What went wrong, in one line: a traceback's end, the places that a compiler or linter names, or the last line.
+    """What went wrong, in one line of at most `MOST_LINE_CHARS` characters and an ellipsis.
 
-    Empty where nothing but an exit code is given.
+    That is failed tests with what was wrong, a traceback's end, the places that a compiler or linter names, or the last
+    line; an empty string where nothing but an exit code is given.
     """
     text = text[:200_000]
     *passed, last = _ALL_PASSED.split(text)
-    # What tests print that pass says of none that anything went wrong: a later step did.
+    # Where all tests passed and a line after them is an error, a later step failed: what the tests printed is no error.
     text = last if passed and any(map(_says_why, last.split("\n"), repeat(""))) else text
     failed = failed_tests(text)
-    # What Bun prints before may be what tests that passed provoked.
+    # What Bun prints before an unhandled error may come from tests that passed.
     text = _failing_blocks(text) if failed else text.partition(_UNHANDLED)[2] or text
     lines = [line for line in own_lines(text) if any(map(str.isalpha, line)) and not _SAYS_LITTLE.search(line)]
     lines = list(_without_warnings(lines))
@@ -82,7 +83,7 @@ def error_line(text: str) -> str:
     names = " · ".join(failed)
     places = [line for line in places if not (failed and (_RIGHT.search(line) or line.strip(" ─") in names))]
     if failed:
-        # A test prints what it did in the same form as what was wrong, which says so, or comes last.
+        # A test may print what it did in the form of a place, too: what was wrong has a word for it, or comes last.
         places = ([line for line in places if _WRONG.search(line)] or places[-1:])[-_MAX_PLACES:]
     if failed and not places:
         places = list(dict.fromkeys(_reasons(text)))[:_MAX_REASONS]
@@ -98,21 +99,21 @@ def error_line(text: str) -> str:
     return short(" · ".join((short(names, _MOST_NAMES_CHARS), *reasons)))
 
 
-# How runners of tests end that found no failure: Bun, Jest, Vitest, pytest and Cargo.
+# The last line of a test runner that found no failure: Bun, Jest, Vitest, pytest and Cargo.
 _ALL_PASSED = pattern(
     r"^ *(?:0 fail|Tests: +\d+ passed, \d+ total|Tests +\d+ passed \(\d+\)|=+ \d+ passed\b[^=\n]*=+"
     r"|test result: ok\..*)$",
     re.MULTILINE,
 )
-# A member of an object that says how many there are, or whether.
+# A line of JSON that holds a number, true, false, null or the start of a value: `"failed": 2,`.
 _COUNTS = pattern(r'\s*"[\w.-]+": ?(?:\d[\d.]*|true|false|null|[\[{])[\]},]*\s*')
-# What a program says after the error: where to read on; and a hook, that there was one.
+# A line after an error that only names where to read on (`See tide --help`), or a hook that ran (`husky - `).
 _ADVICE = pattern(
     r"\s*(?:https?://\S+$|husky - |hint: |(?:for|to) (?:more )?(?:details?|help|information|usage)\b"
     r"|(?:see|use|try|run|usage)\b)",
     re.IGNORECASE,
 )
-# Words for what is missing, as programs have them that name no error, and the signs of their own that scripts print.
+# A failure without a word for an error: what is missing (`No such gauge`), or a mark that a script prints (`✖ tide`).
 _MISSING = pattern(
     r"^\s*[⚠✖✗❌]|\bsyntax error\b|\bcould not be (?:found|opened|read|resolved)\b"
     r"|^\W*[Nn]o such \w+\b|\bis not (?:recognized|installed)\b"
@@ -120,7 +121,7 @@ _MISSING = pattern(
 
 
 def _failing_blocks(text: str) -> str:
-    """What the tests of Bun that failed printed, each up to its name; the whole text where it has no such names."""
+    """What Bun's failed tests printed, each up to its line `(fail) …`; the whole text where it has no such line."""
     blocks, block = list[str](), list[str]()
     for line in text.split("\n"):
         block.append(line)
@@ -130,14 +131,16 @@ def _failing_blocks(text: str) -> str:
     return "\n".join(blocks) or text
 
 
-# What Bun prints after what a test printed, and above the tests of a file.
+# The line that Bun prints after the output of a test (`(pass) rings at noon`), or above a file's (`clock.test.ts:`).
 _ENDS_TEST = pattern(r"\((?:pass|fail|skip|todo)\) |\S+\.(?:test|spec)\.\w+:$")
 _UNHANDLED = "# Unhandled error between tests"
 
 
 def _without_warnings(lines: Sequence[str]) -> Iterator[str]:
-    """The lines without those by which a compiler warns and says where, a program logs what it does, or a runner
-    shows the code, if there is an error among them."""
+    """The lines without a compiler's warnings and their places, log lines, and lines of code that a runner shows.
+
+    All lines where none of them begins as an error does.
+    """
     has_error = any(line.lstrip().startswith(("error:", "error[", "fatal:")) for line in lines)
     warns = False
     for line in lines:
@@ -148,12 +151,13 @@ def _without_warnings(lines: Sequence[str]) -> Iterator[str]:
         warns = is_warning
 
 
+# A log line that is not an error (`[12:30:05] reading`), or a line of code with its number (`> 12 | ring()`).
 _WARNS = pattern(r"\s*warning(?:\[\w+\])?: ")
 _AROUND = pattern(r"\s*\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d[^a-z]*\](?!\W*ERROR)|\s*(?:> *)?\d+ +(?:\d+ +)?[|│]")
 
 
 def _of_failed_tests(lines: Sequence[str]) -> list[str]:
-    """The lines of an output that Go's tests printed which failed, where it shows any."""
+    """The lines that Go's failed tests printed; where there are none, all lines but those of the runner."""
     lines_of: dict[str, list[str]] = {}
     name, failed = "", dict[str, None]()
     for line in lines:
@@ -169,12 +173,15 @@ MERGE_CONFLICT = "Merge conflict in "
 
 
 def conflicting_files(line: str) -> tuple[str, ...]:
-    """The files that the error line of a merge names; empty for any other line."""
+    """The files that the error line of a merge names, or an empty tuple for any other line."""
     return tuple(line.removeprefix(MERGE_CONFLICT).split(", ")) if line.startswith(MERGE_CONFLICT) else ()
 
 
 def conflict_region(text: str) -> str:
-    """The last region of a conflict in a text of a file, its lines as one; empty where it has none, or a long one."""
+    """The last conflict region of a file's text, as one line; an empty string where there is none, or it is long.
+
+    One with a backtick is left out, too.
+    """
     found = _REGION.findall(text)
     region = " · ".join(line.strip() for line in found[-1].split("\n") if line.strip()) if found else ""
     return region if len(region) <= _MAX_REGION_CHARS and "`" not in region else ""
@@ -183,21 +190,24 @@ def conflict_region(text: str) -> str:
 _REGION, _MAX_REGION_CHARS = pattern(r"^<{7} .*\n(?:.*\n)*?>{7} .*$", re.MULTILINE), 500
 
 
-# A frame of a stack, a test or package that passed, and what a program logs of what it does.
+# A line that explains no failure: a stack frame, a test or package that passed, a log line that is not an error.
 _SAYS_LITTLE = pattern(
     r" \+0x[0-9a-f]+$|^\s*(?:--- (?:PASS|SKIP): .*/|ok\s|[✓✔√] |npm error (?:code|path|workspace|location|command) )"
     r"|\b(?:INFO|DEBUG|TRACE)\b|\blevel=(?:info|debug)\b"
 )
 _OF_TEST = pattern(r"\s*(?:--- (PASS|FAIL|SKIP):|=== [A-Z]+) +(\S+)")
 _CONFLICT = pattern(r"^CONFLICT \([^)\n]*\): Merge conflict in (\S+)", re.MULTILINE)
-# What git says after it is the status of a clean tree.
+# Complete as an error: what git prints after it is the status of a clean tree.
 _EMPTY_PICK = pattern(r"^The previous cherry-pick is now empty\b.*", re.MULTILINE)
-# As compilers and linters name the place of an error.
+# A line that begins with a place, as compilers and linters name it: `src/tide.ts:12:3: …`, `src/tide.ts(12,3): …`.
 PLACE = pattern(r"\s*(?:at )?(?:\[[\w:.-]+\] )?[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+)?:? |\(\d+(?:,\d+)?\): )\s*\S")
 
 
 def failed_tests(text: str) -> list[str]:
-    """The tests that a runner says failed, as it names them, without the time they took, and the parts of one."""
+    """The tests that a runner lists as failed, as it names them, without the time they took.
+
+    Subtests of a failed test of Go are left out.
+    """
     found = (re.sub(r"\n +", " ", next(filter(None, names))) for names in _FAILED_TEST.findall(text))
     named = dict.fromkeys(f"FAILED {name}" if _NAMED_ALONE.match(name) else name for name in found)
     return [name for name in named if not (name.startswith("---") and "/" in name and name.partition("/")[0] in named)]
@@ -218,7 +228,7 @@ _NAMED_ALONE = re.compile(r"\S+::\S+$")
 
 
 def names_of_tests(line: str) -> list[str]:
-    """The tests that an error line names, without how a runner says that they failed."""
+    """The bare names of the tests in an error line, without the runner's marks of failure around them."""
     return [name or other for name, other in FAILED_NAME.findall(line)]
 
 
@@ -228,7 +238,10 @@ FAILED_NAME = pattern(
 
 
 def _reasons(text: str) -> Iterator[str]:
-    """What was wrong with tests and what was expected, in the order in which it is printed."""
+    """The lines that state what was wrong with tests and what was expected, in order.
+
+    A line that ends with a colon comes with the line after it.
+    """
     lines = [line.strip() for line in own_lines(text) if line.strip()]
     for line, after in zip_longest(lines, lines[1:], fillvalue=""):
         if _REASON.match(line):
@@ -244,12 +257,15 @@ _IS_POINTED_AT = pattern(r"\s*--> \S")
 _WRONG = pattern(
     r"^E  |error\b|\b(?:should|expect|want|got\b|fail|missing|mismatch|differ|unexpected|not\b|\w+n't\b)", re.IGNORECASE
 )
-# What a test prints of what is right.
+# How a test prints that something went well.
 _RIGHT = pattern(r"[✓✔]|\b(?:completed|passed) successfully\b")
 
 
 def _named_places(lines: Sequence[str]) -> Iterator[str]:
-    """The places of errors, where pytest names them with the first line of each reason (``E   KeyError``)."""
+    """The lines that begin with the place of an error, in order; nothing where there is none.
+
+    Among them are pytest's reasons, each by its first line (``E   KeyError``) after the step that led to it.
+    """
     if any(PLACE.match(line) for line in lines):
         step = ""
         for before, line, below in zip(("", *lines), lines, (*lines[1:], ""), strict=False):
@@ -264,13 +280,13 @@ def _named_places(lines: Sequence[str]) -> Iterator[str]:
                 yield f"{_RULE.sub('', line)}{why}"
 
 
-# A step on the way to an error, in the short form of pytest: the last one before it counts.
+# A step on the way to an error, in pytest's short form (`clock.py:12: in ring`): the last one before it counts.
 _IS_STEP = pattern(r"^\S+:\d+: in [\w.<>]+$")
 _RULE = pattern(r"\s*(?:FIXABLE\s*)?━+\s*$")
 
 
 def only_counts(line: str) -> bool:
-    """Whether an error line says how many failed, and not which."""
+    """Whether an error line states only how many failed, and not which."""
     return _ONLY_COUNTS.fullmatch(line) is not None
 
 
@@ -278,10 +294,10 @@ _ONLY_COUNTS = pattern(r"\W*[\w :]*\b\d+ (?:failed|failures?|errors?)\b[\w ,.()]
 
 
 def _one_of_each_file(places: Iterable[str]) -> list[str]:
-    """The places of errors, first one in each file: there is something to fix in all of them.
+    """The places of errors, reordered: the first in each file, then the second in each, and so on.
 
-    What two programs report of a file that each names from its own folder (``../app/test/a.ts``, ``test/a.ts``) counts
-    once.
+    Each file has something to fix, so none is crowded out by another. A line that two programs report of one file, each
+    from its own folder (``../app/test/a.ts``, ``test/a.ts``), counts once.
     """
     by_file: dict[str, list[str]] = {}
     reported: dict[str, str] = {}
@@ -307,9 +323,10 @@ def erring_files(text: str) -> dict[str, str]:
 
 
 def _with_next(line: str, after: str) -> list[str]:
-    """An error with the line after it: after the name of a test what was wrong, its place, or what a colon opens.
+    """An error line, with the line after it where the two belong together.
 
-    A short one with the sentence below it, which says more.
+    They do where the first is the name of a failed test or ends with a colon, where the second points at its place
+    (``--> ``), and where a sentence follows a short error: it explains more.
     """
     is_explained = len(line) <= _SHORT_CHARS and line.rstrip()[-1:].isalnum() and _SENTENCE.match(after)
     return [line, after] if is_explained or _IS_FOLLOWED.search(line) or _IS_POINTED_AT.match(after) else [line]
@@ -319,13 +336,16 @@ _SHORT_CHARS, _SENTENCE = 80, pattern(r"\s*[A-Z][a-z']+ [a-z].{20,}\.$")
 
 
 def _says_why(line: str, after: str) -> bool:
-    """Whether a line names the trouble, or the next one points at its place."""
+    """Whether a line names an error, or the next line points at the place of one (``--> ``)."""
     says = ERROR_PATTERN.search(line) or _MISSING.search(line)
     return says is not None or _IS_POINTED_AT.match(after) is not None
 
 
 def short(line: str, chars: int = MOST_LINE_CHARS) -> str:
-    """The parts that fit of a line of several, else how it begins."""
+    """The leading parts of a line (`` · `` between them) that fit into ``chars``, else its first whole words.
+
+    A cut line ends with an ellipsis; an empty string where not even one word fits.
+    """
     if len(line) <= chars:
         return line
     end = line.rfind(" · ", 0, chars)
@@ -333,37 +353,34 @@ def short(line: str, chars: int = MOST_LINE_CHARS) -> str:
     return f"{cut} {ELLIPSIS}" if cut else ""
 
 
-# A message is the same where lines above its place came or went.
+# The number of a line or column in a place: it changes where lines above come or go, and the message does not.
 AT_LINE = pattern(r":\d+")
 
 
 @lru_cache(maxsize=1024)
 def failure_parts(line: str) -> tuple[frozenset[str], tuple[str, ...]]:
-    """The tests that an error line names, and what else it says, without numbers of lines."""
+    """The tests that an error line names, and its other parts, without the numbers of lines."""
     parts = (part.strip(f" {ELLIPSIS}") for part in AT_LINE.sub("", line).split(" · "))
     messages = tuple(part for part in parts if part and not FAILED_NAME.match(part))
     return frozenset(names_of_tests(line)), messages
 
 
 class TestOutput(NamedTuple):
-    """What a run printed, without numbers of lines, the tests that it says failed, and others that passed.
+    """What a run of tests printed, and the tests in it by their results."""
 
-    ``is_named``: each test that failed has its name there, as far as their number and a time that ran out show.
-    """
-
-    text: str
+    text: str  # the output without the numbers of lines
     failing: frozenset[str]
-    passed: frozenset[str]
-    is_named: bool
+    passed: frozenset[str]  # none of them in `failing`
+    is_named: bool  # no sign of a failed test without a name: no higher count of failures, no time that ran out
 
     @property
     def is_whole(self) -> bool:
-        """Whether all tests ran, as far as it shows."""
+        """Whether all tests ran, as far as the output shows."""
         return self.is_named and not _CUT_SHORT.search(self.text)
 
 
 def read_output(output: str) -> TestOutput:
-    """What a run printed, by the results of tests in it."""
+    """The results of tests in the output of a run."""
     text = AT_LINE.sub("", output)
     failing, passed = (
         frozenset(name for names in result.findall(text) for name in names if name) for result in (_FAILS, _PASSES)

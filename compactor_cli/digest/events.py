@@ -1,4 +1,4 @@
-"""Events: a transcript as a flat run of what was written, called and answered, with cleaned texts.
+"""Events: a transcript as a flat sequence of what was written, called and answered, with cleaned texts.
 
 Everything after this module (the counter table, the sections, the measures of `compactor eval`) reads
 events and never messages, so that what is counted is what is quoted.
@@ -83,34 +83,27 @@ class EventKind(StrEnum):
 class Event:
     """One thing that happened.
 
-    ``record`` is the index of the record that shows it. ``turn`` counts the user's messages among the events
-    asked for: 0 before the first one, n from the n-th on. ``call`` is, for a RESULT, the position of its CALL
-    in the same tuple, -1 where that is unknown. ``arguments`` are cleaned as ``text`` is. Texts that a client
-    sends in the user's name (project instructions, skills, notices) are RESULTs without a call. ``refusal``: what
-    the user wrote when turning the call down or stopping it, None where that was not done. ``is_answer``: these words
-    of the user answer the message before, which a tool showed as a question. ``exit_code``: of a command, where the
-    record tells it besides the text, else -1. ``interjects``: words of the user's while the model worked;
-    ``was_waiting``: such words that were sent after its work, and do not answer what it wrote at the end of that.
-    ``of_client``: such a text in the user's name, or what the client holds itself (its skills), with its call.
-    ``is_report``: the report of work in the background, with its call, or what another agent of the team says.
+    Texts that a client sends in the user's name (project instructions, skills, notices) are RESULTs without a call.
     """
 
     kind: EventKind
-    record: int
-    text: str
-    turn: int = 0
-    tool: ToolKind = ToolKind.OTHER
-    name: str = ""
-    arguments: Mapping[str, Any] | str = field(default_factory=dict)
-    call: int = -1
+    record: int  # index of the record that shows it
+    text: str  # cleaned; see `events`
+    turn: int = 0  # the user's messages so far among the events asked for: 0 before the first, n from the n-th on
+    tool: ToolKind = ToolKind.OTHER  # of a CALL, and of the RESULT that answers it
+    name: str = ""  # of the tool, or of the agent that reports
+    arguments: Mapping[str, Any] | str = field(default_factory=dict)  # of a CALL, cleaned as ``text`` is
+    call: int = -1  # of a RESULT, the position of its CALL in the same tuple; -1: unknown, or there is none
     is_error: bool = False
+    # What the user wrote when turning the call down or stopping it, perhaps nothing; None: neither was done.
     refusal: str | None = None
-    is_answer: bool = False
-    exit_code: int = -1
-    interjects: bool = False
-    was_waiting: bool = False
+    is_answer: bool = False  # the user's answer to the message before, which a tool showed as a question
+    exit_code: int = -1  # of a command, where the record has it apart from the text; -1: it does not
+    interjects: bool = False  # the user wrote this while the model worked
+    was_waiting: bool = False  # written while the model worked, sent afterwards: no answer to the model's last words
+    # A text sent in the user's name, or a call for something that the client holds itself (its skills) or its result.
     of_client: bool = False
-    is_report: bool = False
+    is_report: bool = False  # what work in the background, or another agent of the team, reports
 
     @property
     def is_refusal(self) -> bool:
@@ -119,11 +112,11 @@ class Event:
 
     @property
     def is_of_written_code(self) -> bool:
-        """Whether it is what code came to that was written into words and run: a result without a call."""
+        """Whether it is the output of code that the agent wrote into a message and that was run: it has no call."""
         return self.kind is EventKind.RESULT and self.call < 0 and not self.of_client
 
 
-_IsAct = Callable[[ToolKind, str], bool]  # asked of the kind and the command line of a call
+_IsAct = Callable[[ToolKind, str], bool]  # called with the kind of a call's tool and its command line
 
 
 def events(
@@ -131,13 +124,15 @@ def events(
 ) -> tuple[Event, ...]:
     """The events of these records, in record order; a record without words has none.
 
-    Of what subagents did, in records that no model is shown, those calls with their results that ``is_act`` says are
-    acts; none without it. ``directories``: of the transcript, where they are known already.
-    Texts are without the working directory's prefix, ``<system-reminder>`` blocks, line-number gutters and
-    terminal control sequences; long lines of JSON in results are broken between members. A call's text is its
-    name and the texts of its arguments, a line ``key=value`` each where the tool is about neither files nor
-    commands. Left out are thinking, which clients do not send again, a demonstration, which is of another task, and
-    calls that a client never started.
+    Records that no model is shown may hold what subagents did. Of those, only the calls that ``is_act`` accepts and
+    their results become events; without ``is_act``, none do. ``directories`` are the transcript's, if already known.
+
+    Texts have no working directory prefix, ``<system-reminder>`` blocks, line-number gutters or terminal control
+    sequences; long lines of JSON in results are broken between members. The text of a call is the tool's name and
+    then the texts of its arguments, as ``key=value`` lines where the tool is about neither files nor commands.
+
+    Left out are thinking, which clients do not send again, demonstrations, which belong to another task, and calls
+    that the client never started.
     """
     directories = directories or directories_of(transcript)
     reader = _EventReader(strip=directories.strip, root=directories.root, directory=directories.working, is_act=is_act)
@@ -153,8 +148,10 @@ def events(
 
 
 def _without_never_started(found: Sequence[Event], denied: Collection[int]) -> tuple[Event, ...]:
-    """The events without the calls that a client never started, or that its rules ``denied``, and what it says of
-    them."""
+    """The events without the calls that the client never started or that its rules denied, and without their results.
+
+    ``denied`` holds the positions of calls in ``found``. Positions in `Event.call` are renumbered.
+    """
     answered = (event for event in found if event.kind is EventKind.RESULT and event.call >= 0)
     never = {event.call for event in answered if event.call in denied or NEVER_STARTED.match(event.text)}
     if not never:
@@ -167,11 +164,13 @@ def _without_never_started(found: Sequence[Event], denied: Collection[int]) -> t
 def unsaid_thoughts(
     transcript: Transcript, indices: Iterable[int], events: Sequence[Event], strip: Callable[[str], str]
 ) -> tuple[tuple[int, Event], ...]:
-    """What the assistant thought in these records and wrote nothing after, each with the place of the event before it.
+    """The thoughts that no later message of their turn puts into words, each with the position of the event before it.
 
-    Agents may call one tool after another without a word. What other thoughts came to, the messages of their turn hold;
-    while the newest turn goes on, its short ones only say what comes next: what was found amiss by then is thought.
-    What a tool to think with was given is a thought like any other. ``strip``: see `Directories`.
+    Agents may call one tool after another without a word; otherwise a turn's messages hold what its thoughts came to.
+    In the newest turn, messages of less than 200 characters do not count, as they only announce the next step. Of
+    thoughts before such a message, only the sentences that find something wrong are returned.
+
+    The argument of a tool for thinking is a thought like any other. ``strip``: see `Directories`.
     """
     records = [event.record for event in events]
     spoken = [event for event in events if event.kind is EventKind.ASSISTANT]
@@ -215,20 +214,20 @@ class _EventReader:
     strip: Callable[[str], str]
     root: Callable[[str], str]
     directory: str
-    folder: str = ""  # where the shell is, as the record says
-    value: Any = None  # the record itself
+    folder: str = ""  # the shell's directory, as the record being read names it
+    value: Any = None  # the parsed record being read
     is_act: _IsAct | None = None
     found: list[Event] = field(default_factory=list)
+    # Positions in ``found`` of the calls without a result, oldest first, by their id.
     waiting: defaultdict[str, deque[int]] = field(default_factory=lambda: defaultdict(deque))
-    # What calls that speak to the user asked (nothing where they reported), by where that stands among the events.
+    # The questions of each call that speaks to the user, none if it only reports, by the position of its first event.
     asked: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    # The calls that began work in the background, by its id.
+    # The positions of the calls that began work in the background, by the id of that work.
     begun: dict[str, int] = field(default_factory=dict)
-    # The calls that a rule of the client's denied.
-    denied: set[int] = field(default_factory=set)
+    denied: set[int] = field(default_factory=set)  # positions of the calls that a rule of the client denied
     turn: int = 0
-    acts_by_words: bool = False  # a call that was written into words has had a result
-    # What the user wrote while a call was running, which the assistant hears after that.
+    acts_by_words: bool = False  # a call written into a message has had a result
+    # Messages that the user wrote while a call was running, with their records: they are read after its result.
     held: list[tuple[int, Message]] = field(default_factory=list)
 
     def read(self, index: int, message: Message) -> None:
@@ -248,7 +247,7 @@ class _EventReader:
                 self._called(index, part)
             elif isinstance(part, ToolResult) and part.is_recorded:
                 self._answered(index, part)
-        # What a client instructs in the midst of a conversation is neither written by the user nor shown by a tool.
+        # A system message within the conversation is the client's: neither the user nor a tool wrote it.
         if message.role is Role.ASSISTANT or (message.role is Role.SYSTEM and self.turn > 0):
             return
         if not message.results and any(self.waiting):
@@ -258,13 +257,13 @@ class _EventReader:
         self._heard(index, message)
 
     def release(self) -> None:
-        """Hear what the user wrote while a call was running."""
+        """Read the messages that the user wrote while a call was running."""
         held, self.held = self.held, []
         for index, message in held:
             self._heard(index, message)
 
     def read_subagent(self, index: int, parts: Iterable[Part]) -> None:
-        """What a subagent did, as its own records show it."""
+        """Add the calls of a subagent that are acts, and their results."""
         for part in parts:
             if isinstance(part, ToolCall) and self.is_act:
                 kind = tool_kind(part.name, part.arguments)
@@ -284,9 +283,9 @@ class _EventReader:
         return straightened(self._clean(text))
 
     def _heard(self, index: int, message: Message) -> None:
-        """The user's own words; else, as a result without a call, what a client sends in his name or a tool shows.
+        """Add the user's own words, or else what a client or a tool wrote in their name, as a result without a call.
 
-        A command that the user ran himself is a call: it shows what became of the work.
+        A command that the user ran becomes a call: its output shows the state of the work.
         """
         last = self.found[-1] if self.found else None
         if self._observed(index, message, last):
@@ -295,10 +294,10 @@ class _EventReader:
         if words := self._spoken(user_text(message)):
             if last is None or last.kind is not EventKind.USER or last.record != index:
                 self.turn += 1
-                # Without ids only order tells, and a call that the user spoke after gets no answer any more.
+                # Calls without ids are paired by order, and none gets a result once the user has written.
                 self.waiting.pop("", None)
             elif words == last.text:
-                return  # an answer may stand in the call's result, and once more as a message of the user
+                return  # an answer may stand in the call's result and again in a message of the user
             event = Event(kind=EventKind.USER, record=index, text=words, turn=self.turn, interjects=message.interjects)
             self.found.append(replace(event, was_waiting=message.was_waiting))
             return
@@ -311,7 +310,7 @@ class _EventReader:
             self._add(EventKind.RESULT, index, text, of_client=message.role is not Role.TOOL)
 
     def _reported(self, index: int, text: str) -> None:
-        """What subagents in the background and other agents of a team say, which a client sends in the user's name."""
+        """Add what background subagents and other agents of a team report in a message sent in the user's name."""
         heard = partial(Event, kind=EventKind.RESULT, record=index, turn=self.turn, is_report=True)
         for key, report in background_reports(text):
             call = self.begun.get(key, -1)
@@ -321,9 +320,10 @@ class _EventReader:
             self.found.append(heard(text=self._spoken(words), name=sender, of_client=True))
 
     def _observed(self, index: int, message: Message, last: Event | None) -> bool:
-        """Whether what is sent in the user's name is what came of an action that was written into the words before it.
+        """Add the result of an action that the assistant wrote into its last message; False if the text is not one.
 
-        A call is parted from the words there. Once that was so, whatever follows such a call came of it.
+        A call in that message becomes an event of its own. After the first result that opens with a known sign, any
+        text after a message with such a call is taken for its result.
         """
         shown = OBSERVATION.match(message.text)
         is_spoken = last is not None and last.kind is EventKind.ASSISTANT and (shown or self.acts_by_words)
@@ -352,7 +352,7 @@ class _EventReader:
         folder = folder or (self.folder if kind is ToolKind.COMMAND else "")
         if folder not in ("", ".", self.directory):
             whole = _cleaned(call.arguments, lambda text: self.root(plain(text)))
-            # A path that is whole is not one in that folder.
+            # Without the working directory's prefix, a path in the command would read as one in that other folder.
             is_whole = self.directory != "" and f"{self.directory}/" in command_of(whole)
             arguments = _from_directory(whole if is_whole else arguments, kind, folder)
         self.waiting[call.id].append(len(self.found))
@@ -369,7 +369,7 @@ class _EventReader:
         )
 
     def _answered(self, index: int, result: ToolResult) -> None:
-        # By id and order: ids repeat in real files, and the oldest open call of an id is answered first.
+        # Paired by id, then order: ids repeat in real files, and the oldest open call of an id is answered first.
         waiting = self.waiting.get(result.id)
         call = waiting.popleft() if waiting else -1
         if not waiting:
@@ -379,9 +379,9 @@ class _EventReader:
             return
         tool = self.found[call].tool if call >= 0 else ToolKind.OTHER
         name = self.found[call].name if call >= 0 else result.name
-        # The client may have cut it from what it sends, and not from its file.
+        # A client may send a placeholder for an old output and still keep the output in its file.
         text = self._clean(result.pruned if result.text == PRUNED_OUTPUT else result.text)
-        if short_name(name) in REPORTING_TOOLS:  # what clients add: how to resume the subagent, and what it used
+        if short_name(name) in REPORTING_TOOLS:  # cut what clients add: how to resume it, its usage
             text = _ABOUT_REPORT.split(text, maxsplit=1)[0].rstrip()
             if begun := started_id(text):
                 self.begun[begun] = call
@@ -411,7 +411,7 @@ class _EventReader:
         )
 
     def _replied(self, index: int, call: int, result: ToolResult) -> None:
-        """What the user answered to a call that asked, each answer after its question, or to one that reported."""
+        """Add what the user replied to a call that asked or reported, each answer right after its question."""
         questions, refused = self.asked[call], refusal(result)
         if refused is not None or result.is_error:
             replies: tuple[str, ...] = (refused or "",)
@@ -421,7 +421,7 @@ class _EventReader:
         if len(replies) == len(questions) == len(self.found) - call:
             asked, self.found[call:] = self.found[call:], []
         for number, reply in enumerate(replies):
-            # The next question stands after the answer to the one before, in the turn which that began.
+            # Each answer begins a turn, and the next question belongs to it.
             self.found.extend(replace(one, turn=self.turn) for one in asked[number : number + 1])
             if words := self._spoken(reply):
                 self.turn += 1
@@ -432,16 +432,16 @@ class _EventReader:
 
 
 _ABOUT_REPORT = re.compile(r"(?:^|(?<= ))agentId: \w+ \((?:for resuming|use SendMessage\b)|^<usage>", re.MULTILINE)
-# A command to the client and what that answered, where it runs, that it was stopped: of the client, not of the work.
+# Not about the work: commands to the client with their output, its environment, and that it was interrupted.
 _OF_THE_CLIENT = re.compile(
     r"<(local-command-\w+|command-(?:name|message|args)|environment_(?:context|details))>.*?</\1>\s*"
     r"|\[Request interrupted by user[^\]\n]*\]",
     re.DOTALL,
 )
-# Stands for the id of commands that the user runs.
+# Ids of calls that have none: commands that the user typed, and actions written into a message.
 _TYPED = "\0typed"
 _WRITTEN = "\0written"
-# No tool's arguments are nested so deep; what is deeper was made to exhaust whoever walks through it.
+# No tool nests its arguments this deep; anything deeper was made to exhaust the recursion.
 _MAX_DEPTH = 64
 
 
@@ -457,13 +457,16 @@ def _cleaned(value: Any, cleaner: Callable[[str], str], depth: int = _MAX_DEPTH)
     return value
 
 
-# How a shell's arguments say where it runs.
+# The arguments of a shell or an editor that name the directory it runs in.
 _FOLDER_KEYS = (*DIRECTORY_KEYS, "directory", "dir_path")
 _PATCHED_FILE = re.compile(r"^(\*\*\* (?:(?:Add|Update|Delete) File|Move to): )(?![/~])", re.MULTILINE)
 
 
 def _from_directory(arguments: Mapping[str, Any] | str, kind: ToolKind, folder: str) -> Mapping[str, Any] | str:
-    """The arguments of a call that runs in a folder as they would be where the session works, paths and all."""
+    """The arguments of a call that runs in ``folder``, as if it ran in the working directory.
+
+    A command gets ``cd folder &&`` before it; the relative paths in the file headers of a patch get the folder.
+    """
     command = command_of(arguments)
     if kind is ToolKind.COMMAND:
         command = f"cd {folder} && {command}"
@@ -476,7 +479,7 @@ def _from_directory(arguments: Mapping[str, Any] | str, kind: ToolKind, folder: 
 
 
 def _leaves(arguments: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """What arguments hold, each with its innermost key; a list of words is one."""
+    """The values in the arguments, each with its innermost key; a list of strings counts as one value."""
     if isinstance(arguments, Mapping):
         for name, value in arguments.items():
             yield from _leaves(value, str(name))
@@ -490,8 +493,8 @@ def _leaves(arguments: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 def _call_lines(arguments: Any, kind: ToolKind) -> Iterator[str]:
     """The texts among the arguments; ``key=value`` lines where the tool is about neither files nor commands.
 
-    What a file tool or a shell calls its arguments is its schema, and its numbers, switches and modes say how it was
-    used: that carries no information on the work.
+    The names of a file tool's or a shell's arguments are its schema, and its numbers, switches and modes are how it
+    was used: neither carries information on the work.
     """
     for key, value in _leaves(arguments):
         if kind is ToolKind.OTHER:
@@ -504,5 +507,5 @@ _NOT_OF_THE_WORK = frozenset((*DIRECTORY_KEYS, *ABOUT_CALL))
 
 
 def is_service_call(event: Event) -> bool:
-    """Whether an event calls a tool that is neither the agent's own nor one of files and shell."""
+    """Whether an event calls a tool of a service: neither the agent's own nor one for files or commands."""
     return event.kind is EventKind.CALL and event.tool is ToolKind.OTHER and not is_own(event.name)

@@ -1,4 +1,8 @@
-"""Facts: what commands changed in the world, and those that work here."""
+"""Facts: what commands changed in the world, and which commands work in this project.
+
+The most telling come first: the newest changes of the world, the first of the other commands (the newest check, if
+any), older changes of the world, calls of services, then the rest.
+"""
 
 from __future__ import annotations
 
@@ -33,18 +37,18 @@ from compactor_cli.model.summary import Item
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
 
-# What calls of services may take of the section where commands were run.
+# Share of the section that calls of services may take where commands were run, too.
 _CALLS_RATIO = 0.5
 _MAX_COMMAND_CHARS = 120
 _FIRST_CHANGES = 4  # the branch among them
 
 
 def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
-    """What changed the world, newest first; then actions by other tools, look-ups, tests and other commands."""
+    """The facts that fit the budget, the most telling first; look-ups of services only where no command acted."""
     words = analysis.words
     ranked = _ranked_runs(analysis.runs)
     known = {run.key for run, _ in ranked}
-    # How a check ended is no fact of the code as it is now.
+    # How a carried check ended need not hold for code that changed.
     is_changed = analysis.code_changed_at >= 0
     carried = [
         Item(text=text)
@@ -112,7 +116,7 @@ def _branch_item(analysis: Analysis) -> Item:
 
 
 def _merged_items(analysis: Analysis) -> Iterator[Item]:
-    """What was merged of the requests that the session made or is about, in one item."""
+    """One item with the merged requests that the session made or is about; nothing where none was merged."""
     words, asked = analysis.words, "\n".join(message.text for message in analysis.messages)
     if merged := merged_requests(analysis.runs, analysis.work.commits, asked):
         named = words.comma.join(f"#{one.number} ({one.commit})" if one.commit else f"#{one.number}" for one in merged)
@@ -122,7 +126,7 @@ def _merged_items(analysis: Analysis) -> Iterator[Item]:
 def _with_commits_together(
     items: Iterable[tuple[Run, Item]], elsewhere: Mapping[int, str], words: FixedWords
 ) -> list[Item]:
-    """The items, a few commits of one branch each as one: all of their lines say the same but hash and subject."""
+    """The items, with up to `_MAX_TOGETHER` commits of a branch as one: their lines differ in hash and subject only."""
     found: list[Item] = []
     placed: dict[str, int] = {}
     for run, item in items:
@@ -138,27 +142,31 @@ def _with_commits_together(
     return found
 
 
+# A command that commits and does nothing else: `git add tide.py && git commit -m …`.
 _COMMITS_ALONE, _MAX_TOGETHER = pattern(r"(?:git add [^&|;]+ && )?git commit\b[^&|;]*", re.DOTALL), 5
 
 
 def _destination(run: Run) -> str:
-    """The branch that a push says it went to, else its command line."""
+    """The branch that a push reports to have gone to, else its command line."""
     found = PUSHED.search(run.output)
     return found["branch"] if found else acting_line(run.command)
 
 
 def _without_commit(analysis: Analysis) -> str:
-    """That no record shows a commit, where files were changed; what was done outside of the session is not known."""
+    """A note that no record shows a commit, where files were changed; else, or where there may be one, an empty string.
+
+    What was done outside the session is not known: the user's words may speak of a commit of their own.
+    """
     is_changed = any(state.changed >= 0 for state in analysis.files)
     is_committed = bool(analysis.work.commits or analysis.work.by_others or analysis.work.uncommitted)
-    # One whose result nobody has seen may be made.
+    # A commit without a result may have been made.
     pending = (run for run in analysis.runs if run.event in analysis.work.without_result)
     is_committed = is_committed or any("git commit" in run.key for run in pending)
     may_be = is_committed or any(_COMMITTED.search(message.text) for message in analysis.messages)
     return f"{analysis.words.comma}{analysis.words.no_commit}" if is_changed and not may_be else ""
 
 
-# What the user says where the commit may be his own.
+# Words of the user for a commit that may be their own: `I will commit the tides`, `my last commit`.
 _COMMITTED = pattern(
     r"\b(?:I|we)\b[^.!?\n]{0,40}\bcommit|\bcommit(?:ted|s)\b|\b(?:my|the|this|that|last|new) commit\b|提交|コミット",
     re.IGNORECASE,
@@ -166,7 +174,10 @@ _COMMITTED = pattern(
 
 
 def _is_shown_elsewhere(run: Run, stated: Mapping[int, str], branch: str) -> bool:
-    """Whether an error that is shown, or the branch, says what came of a run; ``stated``: errors by their events."""
+    """Whether a shown error, or the branch, already states what came of a run.
+
+    ``stated``: the lines of the shown errors, by position in the events.
+    """
     if run.outcome is CommandOutcome.FAILED:
         return run.event in stated or any(map(run.line.__contains__, stated.values()))
     return run.line.startswith(("Switched to branch '", "Already on '")) and bool(branch)
@@ -180,7 +191,7 @@ def _is_deleted_branch(run: Run, runs: Sequence[Run]) -> bool:
 
 
 def _ends_quietly(run: Run) -> bool:
-    """Whether git prints nothing of what it did to the index or the history: the files tell, and later commits."""
+    """Whether a run changed git's index or history and printed nothing: files and later commits show the outcome."""
     return (
         run.outcome is CommandOutcome.OK and not run.line and _MOVES_INDEX.match(acting_line(run.command)) is not None
     )
@@ -190,20 +201,24 @@ _MOVES_INDEX = pattern(r"git (?:add|commit|reset|rm|branch|restore)\b[^;&|]*\Z")
 
 
 def _removed(runs: Sequence[Run]) -> dict[str, int]:
-    """What runs removed or ended, a worker, a container, a session, by name with the position of the last that did."""
+    """The names of what runs removed or ended (a worker, a container), each with the position of the last such run."""
     gone = (run for run in runs if run.outcome is not CommandOutcome.FAILED)
     return {name: run.event for run in gone for found in _REMOVES.finditer(run.key) for name in found[1].split()}
 
 
 def _is_of_removed(run: Run, removed: Mapping[str, int]) -> bool:
-    """Whether a run that changed nothing names what was removed since."""
+    """Whether a run that changed and checked nothing names something that was removed since."""
     is_read_only = not (run.acts_outside or is_check(run.command))
     named = _NAME_OF_ONE.findall(f"{run.command}\n{run.line}")
     return is_read_only and any(removed.get(name, -1) > run.event for name in named)
 
 
 def _is_overcome(run: Run, runs: Sequence[Run]) -> bool:
-    """Whether a program that failed went well since, or what moves the work tree did by another command."""
+    """Whether a run that failed no longer matters, because a later run went well.
+
+    That is one of the same program, one that sent the same message, or, after a git command that moves the work tree,
+    any other such command. A check is never overcome this way.
+    """
     if run.outcome is not CommandOutcome.FAILED or is_check(run.command):
         return False
     if message := sent_words(run.command):
@@ -221,7 +236,7 @@ _MOVES_WORK_TREE = frozenset(f"git {command}" for command in ("switch", "checkou
 
 
 class _ShownLast(dict[str, int]):
-    """Where the last run stands whose output holds a name, -1 for none; looked for once a name."""
+    """By name, the position of the last run whose output holds it, -1 for none; each name is searched for once."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self._runs = sorted(runs, key=lambda run: -run.event)
@@ -232,37 +247,38 @@ class _ShownLast(dict[str, int]):
 
 
 def _is_past(run: Run, shown_last: Mapping[str, int]) -> bool:
-    """Whether what a run showed is no fact any more: an end, an absence, a status shown anew since."""
+    """Whether what a run showed may not hold any more: a bare exit code, an absence, a status shown again since."""
     if _ONLY_CODE.fullmatch(run.line) or _ABSENT.match(run.line):
         return True
     asked = _NAME_OF_ONE.findall(run.key) if _ASKS_STATUS.search(run.key) else []
     return bool(asked) and shown_last[asked[-1]] > run.event
 
 
-# Numbers without their meaning.
+# Prints exit codes, numbers without their meaning: `echo "rc=$?"`.
 _PRINTS_CODES = pattern(r"\becho [\"']?\w+=\$\?")
-# Of a try, that it ended.
+# A line that is an exit code and nothing else: `exit code: 1`.
 _ONLY_CODE = pattern(r"\W*(?:exit|exited|rc|status)\b[\w ]*[=: ]+\d+\W*", re.IGNORECASE)
-# That a search found nothing, which may be there since.
+# A search that found nothing, though it may find something now: `no tides found`.
 _ABSENT = pattern(
     r"\W*(?:no \w+(?: \w+){0,2} (?:found|match\w*)\b|nothing (?:found|to show)\b|0 (?:results?|match\w*)\b)", re.I
 )
 _ASKS_STATUS = pattern(r"\b(?:status|ps|ls|list|show|get|capture|logs?|wait)\b")
 
 
-# A name that was given to one thing: words joined by hyphens.
+# A name that was given to one thing, words joined by hyphens: `tide-gauge-2`.
 _NAME_OF_ONE = pattern(r"(?<![\w./-])[a-z]\w*(?:-\w+)+(?![\w./-])")
 _REMOVES = pattern(r"\b(?:remove|delete|destroy|kill|close|stop|down)((?: [\w./-]+)+)")
 _NEW_BRANCH = pattern(r"Switched to a new branch '([^']+)'")
-# What is put into a file for a try, or away: Open tells what is still put away.
+# A stash, or a script in /tmp: what is still stashed stands among the open items.
 _IN_PASSING = re.compile(r"\bgit stash\b|^(?:cat >|python3?|bash|sh|node) ?/tmp/")
 
 
 def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
-    """The newest run of each command that acts, with how many ended as it did; tests first, scripts of one use last.
+    """The newest run of each command that acts, with how many of its runs ended alike.
 
-    Of what a server was given, numbers that differ among the runs are left out. So are checks that a later run of more
-    ended as well as.
+    Checks come first, scripts of one use last, newer runs before older ones. Numbers that differ among requests to a
+    server become an ellipsis. A check is left out where a newer check that covers it had the same outcome, or any
+    outcome where its own is unknown.
     """
     by_key: dict[str, list[Run]] = {}
     for run in runs:
@@ -271,7 +287,7 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
         if not shows and (run.outcome is not CommandOutcome.UNKNOWN or run.line):
             kind = _kind(run)
             while kind in by_key and are_in_siblings(by_key[kind][-1].command, run.command):
-                kind += " "  # the same check of the next package
+                kind += " "  # the same command in the next package
             by_key.setdefault(kind, []).append(run)
 
     def rank(group: Sequence[Run]) -> tuple[bool, bool, int]:
@@ -283,7 +299,7 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
     kept: list[list[Run]] = []
     for group in groups:
         newest = group[-1]
-        # What does not show how it went says less than a later one, however that went.
+        # A run of unknown outcome shows less than a later one with any outcome.
         is_unknown = newest.outcome is CommandOutcome.UNKNOWN
         newer = (other[-1] for other in kept[:MOST_CHECKS])
         wider = (one for one in newer if one.outcome is newest.outcome or (is_unknown and one.event > newest.event))
@@ -306,16 +322,16 @@ _MAX_COMPARED_CHARS = 2_000
 
 
 def _kind(run: Run) -> str:
-    """What is the same for runs that do the same; what a server is given again and again differs in numbers."""
+    """A key that runs share which do the same; of a request to a server, its command line without the numbers."""
     if run.asks_a_server:
         return _NUMBER.sub("#", acting_line(run.command))
-    # What is searched for in its output is a part of what a command shows, and none of what a check checks.
+    # The pattern of a `grep` after it decides what a command shows, but not what a check checks.
     is_searched = not is_check(run.command) and "| grep" in run.command
     return " ".join(run.command.split()) if is_searched else run.key
 
 
 def _as_one(group: Sequence[Run]) -> Run:
-    """The newest of runs of one kind, without the numbers in which they differ."""
+    """The newest of runs of one kind; of requests to a server, with an ellipsis for each number that differs."""
     newest = group[-1]
     if len(group) == 1 or not newest.asks_a_server:
         return newest
@@ -327,6 +343,7 @@ _NUMBER = re.compile(r"(\d+)")
 
 
 def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False, folder: str = "") -> Item:
+    """A run as one item; its text is empty where it would show too little."""
     acting = acting_part(run.command)
     acting = acting if folder else plain_git(acting)
     line = brief(acting, _MAX_COMMAND_CHARS)
@@ -342,21 +359,21 @@ def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False
     outcome = words.ok if run.outcome is CommandOutcome.OK else words.failed
     often += f" {words.older}" if is_older and not run.acts_outside else ""
     detail = f"{words.colon}{run.line}" if run.line else ""
-    # That something went well says little, unless it changed the world or checked the work.
+    # Success alone carries little information, unless the run changed the world or checked the work.
     is_shown = not _TEXT_UNSEEN.search(line) and (run.acts_outside or is_check(run.command))
     is_telling = detail or is_shown or _BUILDS.search(run.command)
     text = f"`{line}`{place} → {outcome}{often}{detail}" if line and is_telling else ""
     return Item(text=text, records=records_of((run.result_record,)))
 
 
-# A program of several lines, of which a line shows nothing.
+# An inline program that was cut before it shows anything: `python3 -c " …`, `bash <<EOF …`.
 _SCRIPT_UNSEEN = re.compile(
     rf"\S+(?: -{{1,2}}\w+)* (?:-c|-e|--eval) ?[\"'] ?{ELLIPSIS}"
     rf"|(?:python3?|node|bun|deno|bash|sh|ruby|perl)(?: -\S*)*(?: \w+)* ?<<-? ?[\"']?\w+[\"']? {ELLIPSIS}"
 )
 # A message whose text is not shown: `gh api graphql -f query=' …`.
 _TEXT_UNSEEN = re.compile(rf"=[\"'] ?{ELLIPSIS}\Z")
-# What runs, and on which port, is so until the next start.
+# A command about running processes or ports, which holds until the next start: `lsof -i :80`.
 _OF_PROCESSES = pattern(r"\(?(?:sleep \S+ *(?:&&|;) *)?(?:kill|pkill|killall|lsof|pgrep|ps|nc)\b")
 _BUILDS = pattern(r"\b(?:npm|pnpm|yarn|bun|cargo|go|make|mvn|gradlew?|dotnet)\b[^|;&\n]*\bbuild\b|\btsc\b")
 

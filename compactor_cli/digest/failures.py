@@ -1,8 +1,8 @@
-"""Errors with the status that a record shows: fixed and by what, failing when last seen, changed since and not run.
+"""Errors with the status that the records show: fixed and by what, failing when last seen, changed since and not run.
 
 A failing run is fixed by a later passing run of the same command or of one that contains it (the whole suite contains
-one test), or by one that fails of something else. The fix is what was done before the first run without it, or another
-way to the same end. Slips of exploration (a search without a hit) and calls that the user turned down are no errors.
+one test), or by one that fails for another reason. The fix is what was done before the first run without the error, or
+another way to the same end. Slips (a search without a hit) and calls that the user turned down are not errors.
 """
 
 from __future__ import annotations
@@ -70,16 +70,17 @@ from compactor_cli.digest.tools import FileAction
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
-# Another way to the same end comes soon, or it is another matter.
+# In runs; a success further on has nothing to do with the failure.
 _MAX_STEPS_TO_OTHER_WAY = 3
-# Runs that are looked through for one that passes: time stays linear in very long sessions.
+# Runs that are searched for one that passes: time stays linear in very long sessions.
 _MAX_LATER = 300
-_MAX_BEFORE = 20  # runs that are compared with one after them
-# An error of this many events ago is still what the work is about.
+_MAX_BEFORE = 20  # earlier runs that are compared with a failed one
+# An error of the last 40 events (a wrong call: of the last 4) still concerns the work.
 _RECENT_EVENTS, _RECENT_SLIP_EVENTS = 40, 4
-# What is written about an error follows it closely.
+# The message that explains an error comes within this many events after it.
 _MAX_EXPLAINING = 6
 
+# Wrong calls of tools, and searches without a hit: `No matches found`, `unknown flag`.
 _SLIPS = pattern(
     r"<tool_use_error>|Command aborted|[Ff]ile does not exist|File has not been read yet|EISDIR"
     r"|Found \d+ matches of the string|String to replace not found"
@@ -102,36 +103,27 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorRecord:
-    """An error line of a command or tool, the record that shows it, and its status at the end.
-
-    ``fixes``: the files changed between its last sight and the run that did not show it any more, or since then
-    where nothing ran; ``tried``: others, after whose change it failed again. ``other_way``: the command that did it
-    after this one failed.
-    ``files``: those in which its run named errors and that were not changed since.
-    ``between``: what was installed, built or made between it and the run that passed, where no edit was.
-    ``records``: of error, change, run. ``explained``: what the assistant wrote of one that was let be.
-    ``is_in_part``: its tests passed later, and the run was not repeated as a whole.
-    """
+    """An error line of a command, the records that show it, and its status at the end."""
 
     line: str
     command: str
-    event: int
+    event: int  # position of the call in the events
     status: Status
-    fixes: tuple[str, ...] = ()
-    tried: tuple[str, ...] = ()
-    other_way: str = ""
-    records: tuple[int, ...] = ()
-    explained: str = ""
-    fixing: FixingLine = FixingLine()
-    between: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    is_in_part: bool = False
+    fixes: tuple[str, ...] = ()  # files changed between its last sight and the run without it, or since if nothing ran
+    tried: tuple[str, ...] = ()  # other files, after whose change it failed again
+    other_way: str = ""  # the command that did the same after this one failed
+    records: tuple[int, ...] = ()  # of the error, the last change and the run, as far as there are any
+    explained: str = ""  # the sentence by which the assistant let it be
+    fixing: FixingLine = FixingLine()  # the line that fixed it
+    between: tuple[str, ...] = ()  # set up before the run that passed, where no edit was: installed, built, entered
+    files: tuple[str, ...] = ()  # in which its run named errors, and that were not changed since
+    is_in_part: bool = False  # its tests passed later, and the run was not repeated as a whole
 
 
 def is_open(error: ErrorRecord, number_of_events: int) -> bool:
-    """Whether an error is still to be dealt with: of a check of the work, or of what was done last.
+    """Whether an error is still to be dealt with: a failed check, handover or merge, or a recent one left unexplained.
 
-    A command that failed on the way to something else, and was let go, is none.
+    Not open is another command that failed on the way and was let go, nor a check or handover that could not start.
     """
     if error.status in (Status.FIXED, Status.RUN_AGAIN):
         return False
@@ -141,14 +133,14 @@ def is_open(error: ErrorRecord, number_of_events: int) -> bool:
     return counts or (error.event >= number_of_events - recent and not error.explained)
 
 
-# A program was called by what it does not know: nothing is broken, and the next call is another.
+# `No such option: --tides`: the call was wrong and nothing is broken; the next call is another.
 _MISCALLED = pattern(
     r"\b[Uu]n(?:known|recognized|expected) (?:(?:sub)?command|argument|option)|\b[Nn]o such (?:command|option)"
 )
 
 
 def is_outward(command: str) -> bool:
-    """Whether a command hands the work to others: where it failed and was not run again, they do not have it."""
+    """Whether a command hands the work over (commit, push, release): others lack the work if it fails for good."""
     return _OUTWARD.search(unquoted(command)) is not None
 
 
@@ -159,14 +151,14 @@ _OUTWARD = pattern(
 
 
 def is_shown(error: ErrorRecord, number_of_events: int) -> bool:
-    """Whether an error stands among those that are open or fixed."""
+    """Whether an error is listed, among the fixed or the open ones."""
     return error.status is Status.FIXED or is_open(error, number_of_events)
 
 
 def find_errors(
     events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]
 ) -> tuple[ErrorRecord, ...]:
-    """Every error of a command that does something, in order; what calls of services came to stands in Facts."""
+    """The errors of commands that do more than look, in order; results of calls to services are in Facts instead."""
     acting = [run for run in runs if not run.is_read_only]
     changes = [one for one in operations if not (one.action is FileAction.READ or one.is_try)]
     tries = [one for one in operations if one.is_try and one.action is not FileAction.READ]
@@ -191,7 +183,7 @@ def find_errors(
                 newest |= partly
                 first_seen |= dict.fromkeys(names.difference(first_seen), run.event)
                 newest |= _failed_handover(run, later, read)
-                continue  # its last sight decides
+                continue  # a later run shows it again, and decides
             since = _may_fix(run, changes)
             between = after(run, looked_at(languages_checked(run))) if since else ()
             between = between or [one for one in since if not one.path.endswith(PROSE) or one.name in run.output]
@@ -205,7 +197,7 @@ def find_errors(
             found = replace(found, line=line, tried=tuple(others))
             if is_fixed:
                 if not (found.fixes or found.other_way):
-                    # What was put right was the script that failed.
+                    # The fix may be in a throwaway script that the command runs.
                     own = (one for one in after(run, tries) if one.name in run.command)
                     scripts = dict.fromkeys(one.path for one in own if one.record < found.records[-1])
                     found = replace(found, fixes=tuple(scripts))
@@ -216,7 +208,7 @@ def find_errors(
             newest |= partly
             is_past = _is_tried_again(run, later, is_edited=bool(since))
             if not (is_past or any(_fails_otherwise(run, one, read) for one in without)):
-                # What a test prints in this form may be what it logged.
+                # In the output of tests, such lines may be logs.
                 named = () if failed_tests(run.output) else erring_files(run.output).items()
                 files = tuple(file for file, line in named if not any(is_about(path, line) for path in found.fixes))
                 newest[run.key, run.line] = replace(found, explained=_explained(events, run, explaining), files=files)
@@ -224,13 +216,14 @@ def find_errors(
 
 
 def _fixing(error: ErrorRecord, edits: Sequence[FileOperation]) -> FixingLine:
-    """The line that fixed an error; of many errors that several edits fixed, one line would stand for all."""
+    """The line that fixed an error; empty for a mere count of errors that several edits fixed: none stands for all."""
     is_one = len(edits) == 1 or not only_counts(error.line)
     return fixing_line(error.line, edits, error.records[-1]) if is_one else FixingLine()
 
 
 def _failed_handover(run: Run, later: Sequence[Run], read: _Reader) -> dict[tuple[str, str], ErrorRecord]:
-    """A failure that shows again elsewhere, of what was to be handed to others: done since, or not tried again."""
+    """The record of a failed handover whose error a later run shows again, by its key and line; empty for any other
+    run, and for a handover that was tried again and never succeeded."""
     again = [other for other in later if _runs(other, run)]
     done = [other for other in again if other.outcome is CommandOutcome.OK]
     if not is_outward(run.command) or (again and not done):
@@ -242,7 +235,7 @@ _TAKES_AWAY = (FileAction.DELETE, FileAction.MOVE)
 
 
 def _as_last_seen(newest: Mapping[tuple[str, str], ErrorRecord]) -> tuple[ErrorRecord, ...]:
-    """The errors in order; of a check that fails again and names no test, what it says last is what is left."""
+    """The errors in order; of the unfixed ones of one command that name no test, only the newest is left."""
     unnamed = {
         place: one for place, one in newest.items() if one.status is not Status.FIXED and not names_of_tests(one.line)
     }
@@ -254,8 +247,8 @@ def _as_last_seen(newest: Mapping[tuple[str, str], ErrorRecord]) -> tuple[ErrorR
 
 
 def _is_past(run: Run, later: Sequence[Run], gone: Sequence[FileOperation]) -> bool:
-    """Whether nothing is left of a failure: a merge was given up, or it was of a script for one use, of one that is
-    ``gone``, or of what was missed on the way."""
+    """Whether a failure no longer matters: its merge was aborted, its script was for one use or is ``gone`` since, or
+    a later run got past the path that it missed."""
     is_given_up = conflicting_files(run.line) and any("--abort" in other.key for other in later)
     of_one_use = later and OF_ONE_USE.search(run.command)
     is_gone = any(one.event > run.event and one.path in run.command for one in gone)
@@ -263,17 +256,18 @@ def _is_past(run: Run, later: Sequence[Run], gone: Sequence[FileOperation]) -> b
 
 
 def _got_past_it(run: Run, later: Sequence[Run]) -> bool:
-    """Whether a run missed a file on its way, and a later one neither did nor passed: what that one says counts."""
+    """Whether a command with other steps around it failed on a missing path, and a later run of it got past that and
+    still does not pass: the error of the later run counts."""
     failing = (one for one in later if one.outcome is not CommandOutcome.OK)
     came = (one for one in failing if one.output.strip() and run.line not in one.output)
     return run.key != run.command and _MISSED.search(run.line) is not None and any(_runs(one, run) for one in came)
 
 
 def _may_fix(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation]:
-    """The changes after a run that failed, without those that cannot have to do with it.
+    """The changes after a failed run, without those that cannot have fixed it.
 
-    No edit of the work brings a program that is not there, or what git was called for; a task stands in a manifest, and
-    a file that a shell misses is brought by its name.
+    No edit installs a missing program, or fixes a failed call of git unless the error names the file. Only a manifest
+    brings a missing task, and only a file of the same name a missing path.
     """
     is_of_git = run.line.startswith("fatal: ") and not any(one.name in run.line for one in changes)
     since = () if is_of_git or _NO_PROGRAM.search(run.line) else after(run, changes)
@@ -284,11 +278,15 @@ def _may_fix(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperati
 
 
 _NO_PROGRAM = pattern(r"command not found|\b[Ff]ailed to spawn\b|\b[Uu]nsupported (?:environment|engine)\b")
+# `bash: line 1: data/tides.csv: No such file or directory`
 _MISSED = pattern(r"^(?:[\w./()-]+: )*(?:line \d+: )?(?P<path>[\w./~-]+): (?:No such file or directory|not found)$")
 
 
 def _without_printed(line: str, run: Run, others: Sequence[Run]) -> str:
-    """An error line without what other runs of the same print that pass, if more is left: tests provoke errors too."""
+    """An error line without the parts that passing runs of the command print, too; unchanged if none is left.
+
+    Tests that pass may provoke errors.
+    """
     outputs = [one.output for one in others if one.outcome is CommandOutcome.OK and _runs(one, run)]
     parts = [(part, part.strip(f" {ELLIPSIS}")) for part in line.split(" · ")]
     own = [(part, bare) for part, bare in parts if not any(bare in output for output in outputs)]
@@ -296,7 +294,7 @@ def _without_printed(line: str, run: Run, others: Sequence[Run]) -> str:
 
 
 def _in_detail(run: Run, later: Sequence[Run], since: Sequence[FileOperation]) -> str:
-    """The error line of a run; of one that only counts, that of the next look at the same before anything changed."""
+    """The error line of a run; if it only counts, that of the next such run that names places before any change."""
     end = since[0].event if since else inf
     looks = takewhile(lambda one: one.event < end, later) if only_counts(run.line) else ()
     failed = (one for one in looks if one.outcome is not CommandOutcome.OK and places_in(one.output))
@@ -304,7 +302,7 @@ def _in_detail(run: Run, later: Sequence[Run], since: Sequence[FileOperation]) -
     return next(shown, run.line)
 
 
-# What the assistant says of an error that is none of the work's, or needs nothing.
+# `this failure is pre-existing`, `it is harmless`: the error is not of the work, or needs nothing.
 _EXPLAINS = pattern(
     r"\b(?:pre-?existing|unrelated|not (?:related|caused)|(?:is|are|was|were|be|fail(?:s|ed)? as) expected|flaky"
     r"|known (?:issue|failure)|(?:that|this|it)(?:'s| is) (?:fine|ok(?:ay)?|harmless|normal)"
@@ -314,14 +312,17 @@ _EXPLAINS = pattern(
 
 
 def _explaining(events: Sequence[Event]) -> list[tuple[int, list[str]]]:
-    """The messages of the assistant that let errors be, by where they stand, each with the sentences that do."""
+    """The messages in which the assistant lets errors be, by position, with the sentences that do so for certain."""
     spoken = ((n, one.text) for n, one in enumerate(events) if one.kind is EventKind.ASSISTANT)
     found = ((number, sentences(text)) for number, text in spoken if _EXPLAINS.search(text))
     return [(n, [one for one in spoken if _EXPLAINS.search(one) and not GUESS.search(one)]) for n, spoken in found]
 
 
 def _explained(events: Sequence[Event], run: Run, explaining: Sequence[tuple[int, list[str]]]) -> str:
-    """What the assistant wrote of an error next, or later by the name of its command, where that lets it be."""
+    """The sentence by which the assistant lets an error be, or an empty string.
+
+    In the next message, or in any later one if the sentence names the program or quotes the error.
+    """
     near = range(run.event + 1, min(run.event + _MAX_EXPLAINING, len(events)))
     following = next((number for number in near if events[number].kind is EventKind.ASSISTANT), -1)
     names = programs_of(run.command)
@@ -333,7 +334,7 @@ def _explained(events: Sequence[Event], run: Run, explaining: Sequence[tuple[int
 
 
 def _names(sentence: str, programs: Collection[str], line: str) -> bool:
-    """Whether a sentence names a program, or quotes what stands in an error line."""
+    """Whether a sentence names one of the programs, or quotes a part of the error line."""
     return any(name in sentence for name in programs) or any(name in line for name in _QUOTED.findall(sentence))
 
 
@@ -344,22 +345,22 @@ GUESS = pattern(
 )
 
 
-# Reads what a run printed; each once, as runs are compared with many others.
+# `read_output` with a cache, as each run is compared with many others.
 _Reader = Callable[[str], TestOutput]
 
 
 def fails_alike(run: Run, other: Run) -> bool:
-    """Whether two runs fail of the same test, or with the same message."""
+    """Whether two runs fail in the same test or, where the first names none, with the same message."""
     (tests, messages), (other_tests, others) = failure_parts(run.line), failure_parts(other.line)
     return not tests.isdisjoint(other_tests) or not (tests or set(messages).isdisjoint(others))
 
 
 def _is_gone(run: Run, other: Run, read: _Reader) -> bool:
-    """Whether a later run shows a failure no more: it or its tests passed, something else failed, a merge ended."""
+    """Whether a later run shows that a failure is gone: the command passed, it fails otherwise, or a merge ended."""
     if conflicting_files(run.line) and other.outcome is CommandOutcome.OK and CONCLUDES.search(other.key):
         return True
     if other.outcome is CommandOutcome.UNKNOWN:
-        # The same part of what it prints would show the failure again.
+        # The same command shows the same part of its output, with the failure if it is still there.
         is_shown = other.command == run.command and not is_check(run.command) and code_is_of_another(run.command)
         text = read(other.output).text if is_shown else ""
         return bool(text) and not any(one in text for one in failure_parts(run.line)[1])
@@ -376,14 +377,14 @@ def _is_gone(run: Run, other: Run, read: _Reader) -> bool:
 
 
 def _fails_otherwise(run: Run, other: Run, read: _Reader) -> bool:
-    """Whether a later run that would show a failure again fails of something else: that is what is open."""
+    """Whether a later run that would show a failure again fails otherwise: only the new failure is open."""
     shows_all = bool(places_in(run.output)) or not code_is_of_another(other.command)
     return other.outcome is CommandOutcome.FAILED and shows_all and _is_gone(run, other, read)
 
 
 def _is_tried_again(run: Run, later: Sequence[Run], *, is_edited: bool) -> bool:
-    """Whether what was to be handed to others failed again, of whatever: the last try says what is open, after edits or
-    where it is the same to the letter."""
+    """Whether a handover failed again later, for whatever reason: the last try says what is open. A try ends with the
+    same command to the letter or, after edits, calls the same programs."""
     if not is_outward(run.command):
         return False
     programs, words = set(programs_of(acting_part(run.command))), _from_outward(run.command)
@@ -401,9 +402,9 @@ def _from_outward(command: str) -> str:
 
 
 def _runs(other: Run, run: Run) -> bool:
-    """Whether a run, or what it says that it runs, is of a command or contains it, and not in a folder next to it.
+    """Whether ``other``, or a command that it echoes, runs ``run`` again or contains it, and not in a sibling folder.
 
-    Where a chain ends with tests and shows none of their results, what stands before them failed.
+    Where a chain ends with `go test` and shows none of its results, only the checks before that must be contained.
     """
     whole, (*before, last) = f"{other.key} && {other.echoed}", run.key.split(" && ")
     is_before = bool(before) and _GO_TEST.match(last) and not _GO_RESULT.search(run.output)
@@ -415,10 +416,10 @@ _GO_TEST, _GO_RESULT = pattern(r"go test\b"), pattern(r"^(?:ok|FAIL|---|\?|panic
 
 
 def _from_gone(run: Run, later: Sequence[Run], read: _Reader) -> Sequence[Run] | None:
-    """The later runs from the first without a failure; None where one ends with it, or shows a part of it again."""
+    """The later runs from the first without a failure on; None where one shows it, or a part of it, again."""
     own, messages, line = read(run.output), failure_parts(run.line)[1], AT_LINE.sub("", run.line)
     tests = left = own.failing
-    # A test that panics of something else got further.
+    # A test that panicked and now fails with another line got further.
     is_gone, has_panicked = False, "panic: " in line
     found: Sequence[Run] = ()
     for place, other in enumerate(later):
@@ -438,7 +439,7 @@ def _from_gone(run: Run, later: Sequence[Run], read: _Reader) -> Sequence[Run] |
 
 
 def _passed_in(run: Run, tests: Collection[str], read: _Reader) -> frozenset[str]:
-    """Those of some tests that a run shows to pass: by their result, or as it went well and chose them."""
+    """Those of ``tests`` that passed in a run: by their results, or because it succeeded and its command chose them."""
     chosen = _CHOSEN_TESTS.findall(run.command) if run.outcome is CommandOutcome.OK else []
     exact = {name for nodes, _ in chosen for name in nodes.split("::")}
     begins = tuple(name for _, pattern in chosen for name in re.findall(r"\w+", pattern))
@@ -447,7 +448,7 @@ def _passed_in(run: Run, tests: Collection[str], read: _Reader) -> frozenset[str
 
 
 def _is_about(run: Run, change: FileOperation) -> bool:
-    """Whether a change may have to do with a failure: of what a compiler found, it is in a file or has a word of it."""
+    """Whether a change may concern a failure; if a compiler named places, it is to a file or a word in those lines."""
     found = () if failure_parts(run.line)[0] else places_in(run.output)
     if not found or change.name in _MANIFESTS or any(change.name in line for line in found):
         return True
@@ -456,11 +457,11 @@ def _is_about(run: Run, change: FileOperation) -> bool:
 
 
 _WORD = pattern(r"[^\W\d]\w{2,}")
-_MANIFESTS = ("package.json", "pyproject.toml", "requirements.txt", "go.mod", "Cargo.toml")  # what is installed
+_MANIFESTS = ("package.json", "pyproject.toml", "requirements.txt", "go.mod", "Cargo.toml")  # of packages and tasks
 
 
 def _is_of_another_test(run: Run, change: FileOperation) -> bool:
-    """Whether a file of tests was changed, and others failed; helpers of tests have another name."""
+    """Whether a change is to a test file and touches none of the failed tests; helpers of tests have other names."""
     tests = failure_parts(run.line)[0]
     if not tests or not TEST_FILE.search(change.name) or change.name in run.output:
         return False
@@ -474,11 +475,11 @@ def _judged(
     between: Sequence[FileOperation],
     read: _Reader,
 ) -> ErrorRecord:
-    """The error of a run by the runs after it; ``between``: the changes after it, those that it looks at if any."""
+    """The error of a run, by what came after; ``from_gone``: see `_from_gone`; ``between``: what may have fixed it."""
     without = [other for number, other in enumerate(from_gone) if not number or _is_gone(run, other, read)]
     passed = next((other for other in without if other.outcome is not CommandOutcome.FAILED), None)
     first = next((other for other in without if between and between[0].event < other.event), None)
-    # Where none passed, one that ran all tests and shows all that they printed.
+    # If none passed, the first one after a change will do, if it ran all tests and shows all that they printed.
     is_whole = first and read(first.output).failing and read(first.output).is_whole
     if first and (passed or (is_whole and not code_is_of_another(first.command))):
         passed = min(first, passed or first, key=lambda one: one.event)
@@ -491,14 +492,14 @@ def _judged(
     else:
         between = [one for one in between if not _is_of_another_test(run, one)]
     if conflicts := conflicting_files(run.line):
-        # A file that merged by itself may be edited for something else.
+        # An edit of a file without conflicts may be for something else.
         between = [one for one in between if any(path.endswith(one.name) for path in conflicts)]
-    # No edit of the work fixes what is done elsewhere, unless its error names the file: a hook of a commit does.
+    # No edit fixes what fails elsewhere, unless the error names the file, as that of a commit hook does.
     is_elsewhere = may_act_outside(run.command) or _ASKS_ELSEWHERE.search(run.key) is not None
     is_elsewhere = is_elsewhere and not any(one.name in run.line for one in between)
     fixes = () if is_elsewhere else tuple(dict.fromkeys(one.target or one.path for one in between))
     if passed and len(fixes) > _MAX_FIXES and (places := places_in(run.output)):
-        # Of much that was edited in between, a compiler names what its errors are about.
+        # Of many edited files, those count that the compiler names.
         fixes = tuple(path for path in fixes if any(is_about(path, line) for line in places))
     records = [run.result_record, *(one.record for one in between[-1:]), *([passed.result_record] if passed else [])]
     status = Status.FIXED if passed else Status.CHANGED_SINCE if fixes else Status.FAILING
@@ -506,7 +507,7 @@ def _judged(
     again = (read(one.output).text for one in unknown if between and one.event > between[0].event)
     if not passed and any(not any(map(text.__contains__, failure_parts(run.line)[1])) for text in again):
         status = Status.RUN_AGAIN
-    # An edit of the file that the error names is what there was to do about it, not another command.
+    # If the file that the error names was edited, that was the remedy, and not another command.
     is_edited = is_check(run.command) or any(path.rpartition("/")[2] in run.line for path in fixes)
     other = None if fixes and (passed or is_edited) else passed or _other_way(run, later)
     is_prepared = passed and preparation(passed.command) != preparation(run.command)
@@ -529,7 +530,7 @@ def _judged(
     )
 
 
-# What only others change.
+# Commands whose answer only others change: `npm view tides`.
 _ASKS_ELSEWHERE = pattern(
     r"^(?:npm (?:view|info|show)|pip (?:index|download)|gh (?:run|pr|issue|release)|curl|docker pull)\b"
 )
@@ -537,9 +538,9 @@ _MAX_BETWEEN, _MAX_FIXES = 2, 3
 
 
 def _partly(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) -> dict[tuple[str, str], ErrorRecord]:
-    """What a build found in files that were edited then, and that no later one, which failed too, names any more.
+    """One fixed error for what a build found in files that were edited since and that no later failing build names.
 
-    The places by file and kind, under a key that no whole has.
+    Its line holds the file and kind of each place; its key ends with `(in part)`, unlike that of any run. Else empty.
     """
     again = [one for one in later if one.outcome is CommandOutcome.FAILED and contains(one.key, run.key)]
     named = {found[1] for one in again for found in PLACED_FILE.finditer(one.output)}
@@ -565,21 +566,21 @@ _MAX_PLACE_CHARS, _MAX_GONE = 60, 4
 
 
 def fails_later(run: Run, errors: Sequence[ErrorRecord], number_of_events: int) -> bool:
-    """Whether a later run fails that contains a run, or whose failing test its command names."""
+    """Whether a later run with an open error contains this run, or fails in a test that this run's command names."""
     later = [one for one in errors if one.event > run.event and is_open(one, number_of_events)]
     return any(
         contains(one.command, run.key) or any(map(run.command.__contains__, names_of_tests(one.line))) for one in later
     )
 
 
-# By name, or by how the name begins.
+# A test by name (`test_tides.py::test_low`) or by how names begin (`-run TestTide`, `-k low`).
 _CHOSEN_TESTS = pattern(r"::([^\s\"'\[]+)|\s--?(?:run|k|t)[ =]+[\"']?([^\s\"']+)")
 
 
 def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
-    """The next command of the same program that went well, where it comes soon.
+    """The next successful command of the same program and task, if it is one of the next few runs; else None.
 
-    Of what was to be handed to others, as a commit or a push, any later one: what stood around it is no way to that.
+    For a handover (a commit, a push) it may come any time later, and only the programs of its acting part count.
     """
     hands_on, is_unknown = is_outward(run.command), NEVER_RAN.search(run.line) is not None
     first = next(iter(programs_of(acting_part(run.command) if hands_on else run.command)), "")
@@ -587,11 +588,11 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
     if is_unknown:
         first = first.partition(" run ")[0]  # the task may have another name
     for other in later[: None if hands_on else _MAX_STEPS_TO_OTHER_WAY]:
-        # A part of what failed, run alone, is no other way to the whole; and the whole is itself.
+        # Neither the failed command itself nor a part of it is another way to the whole.
         if asks_for_help(other.command) or contains(run.key, other.key) or other.outcome is not CommandOutcome.OK:
             continue
         if is_unknown and run.key.endswith(f" {other.key}"):
-            return other  # without what ran it
+            return other  # the same without the missing runner
         is_same = is_unknown or task_of(first, other.command) == task
         if first and is_same and any(f"{one} ".startswith(f"{first} ") for one in programs_of(other.command)):
             return other

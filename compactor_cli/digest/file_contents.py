@@ -1,4 +1,4 @@
-"""What files hold, by replay of the edits; and what the scripts among them, which the session wrote and ran, did."""
+"""What files hold, by a replay of the edits, and what scripts that the session wrote and ran changed."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from compactor_cli.digest.tools import PATH_KEYS, FileAction, ToolKind, argument
 from compactor_cli.model.value import dataclass
 
 _MAX_PARTS = 6
-# Changes of a file that are looked through for one that took a line out: time stays linear in very long sessions.
+# Later changes of a file that are searched for one that took a line out: time stays linear in very long sessions.
 _MAX_LATER_CHANGES = 200
 
 
 @dataclass(slots=True, kw_only=True)
 class Content:
-    """What is known of a file. ``text`` is None where it was never seen whole; ``parts`` are the newest changes."""
+    """What is known of a file."""
 
-    text: str | None = None
-    parts: list[str] = field(default_factory=list)
-    records: list[int] = field(default_factory=list)
+    text: str | None = None  # None: never seen whole, deleted, or changed by an edit that does not fit what was seen
+    parts: list[str] = field(default_factory=list)  # the newest changes since it was written whole, newest last
+    records: list[int] = field(default_factory=list)  # of the operations on it since it was written whole
 
     @property
     def written(self) -> str:
@@ -38,7 +38,10 @@ class Content:
 
 
 def overwritten(events: Sequence[Event], operations: Iterable[FileOperation]) -> Callable[[int, str], bool]:
-    """Whether a line that the event at a position shows of a file was changed there by that call or a later one."""
+    """A function of the position of an event and a line that it shows of a file: whether the line was changed.
+
+    What changed it there is the call of that event or a later one.
+    """
     changes: dict[str, list[tuple[int, str, str]]] = {}
     for one in operations:
         if one.action is FileAction.DELETE:
@@ -57,7 +60,7 @@ def overwritten(events: Sequence[Event], operations: Iterable[FileOperation]) ->
         first = bisect_left(found, number, key=itemgetter(0))
         return found[first : first + _MAX_LATER_CHANGES]
 
-    # A search shows the number of a line before it: `12:` of one that it found, `13-` of one next to it.
+    # A search shows a line after its number: `12:` where it found the line, `13-` where the line is next to one.
     bare = partial(re.compile(r"^\d+[:-]\s*").sub, "")
 
     def is_gone(number: int, line: str) -> bool:
@@ -80,7 +83,7 @@ def contents(operations: Iterable[FileOperation], paths: Iterable[str]) -> dict[
 
 
 def replay_text(content: Content, operation: FileOperation) -> None:
-    """Brings what is known of a file up to date with an operation on it."""
+    """Brings ``content`` up to date with an operation on its file."""
     content.records.append(operation.record)
     if operation.action is FileAction.DELETE:
         content.text, content.parts = None, []
@@ -96,7 +99,7 @@ def replay_text(content: Content, operation: FileOperation) -> None:
 
 
 def _changed_part(old: str, new: str) -> str:
-    """Of a long new text the lines that the old one has not."""
+    """The new text of an edit; of a long one, only the lines that the old text does not have."""
     lines = new.split("\n")
     if len(lines) <= _MAX_WHOLE_LINES:
         return new
@@ -110,10 +113,10 @@ _MAX_WHOLE_LINES = 12
 def with_scripts(
     operations: Sequence[FileOperation], events: Sequence[Event], directory: str = ""
 ) -> tuple[FileOperation, ...]:
-    """All operations with those of the scripts that the session wrote and ran.
+    """All operations, with the edits made by the scripts that the session wrote and ran.
 
-    A script that only tries something is marked: one that the session wrote where it works and ran from there, that the
-    user never named, while it changed files that were there.
+    The operations on a script that only tries something are marked ``is_try``: the session created it, a command ran it
+    in its own folder, the user never named it, and files that the session did not create were edited, too.
     """
     results, by_event = results_of(events), dict[int, list[FileOperation]]()
     for one in operations:
@@ -126,7 +129,7 @@ def with_scripts(
             reader.note(one)
         done = [*reader.ran(event, number)] if event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND else []
         if done and result and not (result.is_refusal or failed_with_code(result)):
-            # Of a command line that holds the script it is only known which file that writes.
+            # For a command line that writes the script and runs it, only the path that the script edits is known.
             written = {one.path for one in done}
             own = [one for one in own if one.action is not FileAction.EDIT or one.path not in written] + done
         found += own
@@ -138,12 +141,14 @@ def with_scripts(
 
 @dataclass(slots=True, kw_only=True)
 class _Scripts:
+    """The files that the session created, and what they change when they are run as scripts."""
+
     above: str  # the directory that paths are without
-    created: dict[str, Content] = field(default_factory=dict)
+    created: dict[str, Content] = field(default_factory=dict)  # by path
     run: set[str] = field(default_factory=set)  # scripts that a command ran in their folder
 
     def ran(self, event: Event, number: int) -> Iterator[FileOperation]:
-        """What the scripts that a command runs write."""
+        """The edits made by the Python scripts of the session that a command runs."""
         for whole_path, name, place in scripts_run(command_of(event.arguments)):
             path = whole_path.removeprefix(self.above)
             if "/" not in name.removeprefix("./"):
@@ -164,7 +169,7 @@ class _Scripts:
                 )
 
     def note(self, one: FileOperation) -> None:
-        """Keeps what a file holds that the session created: it may be run."""
+        """Keeps the content of a file that the session created: it may be a script that is run later."""
         if one.action is FileAction.CREATE and not one.is_rewrite:
             self.created[one.path] = Content()
         if one.path in self.created:

@@ -1,4 +1,4 @@
-"""The section of files: each with what happened to it, and the last known contents of those worked on last."""
+"""The section of files: what happened to each file, and the last known contents of those worked on last."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from compactor_cli.model.summary import Item
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
 
-# Share of the section that files which were only read may always have, where there is room for a few lines.
+# Share of the section that is reserved for files that were only read, from a budget of `_TIGHT_TOKENS` on.
 _READ_RATIO = 0.3
 _TIGHT_TOKENS = 100
 _PATHS_PER_LINE = 8
-# How many names and lines of its edits a file is shown with, as there is room: first a little of every file.
+# How many names and how many lines of its edits a file is shown with, in rounds: first a little of every file.
 _DETAILS = ((2, 0), (5, 0), (5, 1), (5, MAX_SHOWN_LINES))
 _MIN_CONTENT_TOKENS = 30
 
@@ -33,21 +33,22 @@ def file_items(
     token_cache: TokenCache,
     words: FixedWords,
 ) -> tuple[Item, ...]:
-    """Changed files one by one, newest first; then scripts for a try and files only read, several on a line.
+    """The changed files, one item each, newest first; then scripts for a try and files only read, several in an item.
 
-    Where there is no room for a line each, changed files are named together too.
+    Where there is no room for an item each, changed files share items too. An item that says how many are left out
+    follows them if some are.
     """
     tries = [state for state in states if state.is_try and not state.is_deleted]
     acted_on = [state for state in states if state.is_changed or state.commit]
     changed = [state for state in acted_on if not state.is_try]
-    # What is thrown away stands here only where there is nothing else.
+    # Temporary files are shown only if nothing else was changed.
     changed = [state for state in changed if not is_throwaway(state.path)] or changed
     looked_at = [state for state in states if not (state.is_changed or state.commit)]
     read = [state for state in looked_at if not (is_throwaway(state.path) or is_of_skill(state.path))]
     ratio = _READ_RATIO if budget_tokens >= _TIGHT_TOKENS else 0.0
     reserve = min(int(budget_tokens * ratio), sum(token_cache.text(state.path) + 2 for state in read) + 12)
     lines = _changed_items(changed, budget_tokens - reserve, token_cache, words)
-    if _left_out(changed, lines):  # no file that was only read before one that was changed
+    if _left_out(changed, lines):  # changed files take precedence over those that were only read
         lines = _changed_items(changed, budget_tokens, token_cache, words)
     if lines and (number := _left_out(changed, lines)):
         lines = (*lines, Item(text=f"{ELLIPSIS} {number} {words.more}"))
@@ -58,7 +59,7 @@ def file_items(
 
 
 def _left_out(states: Iterable[FileState], items: Iterable[Item]) -> int:
-    """How many of these files no item names."""
+    """The number of these files whose path is in no item."""
     shown = "\n".join(item.text for item in items)
     return sum(state.path not in shown for state in states)
 
@@ -102,7 +103,7 @@ def _changed_items(
 def _by_fate(
     states: Sequence[FileState], budget_tokens: int, token_cache: TokenCache, words: FixedWords
 ) -> tuple[Item, ...]:
-    """Paths together by what became of them: created, edited, of each commit, deleted, or moved to one place."""
+    """Items of paths that share a fate: created or edited, by commit; moved to one place; deleted."""
     groups: dict[str, list[FileState]] = {}
     for state in states:
         commit = f"{words.comma}{words.committed} {state.commit}" if state.commit else ""
@@ -120,7 +121,7 @@ def _by_fate(
 def _with_more(
     items: Sequence[Item], full: Sequence[Item], budget_tokens: int, token_cache: TokenCache
 ) -> tuple[Item, ...]:
-    """The items, the newest of them in full as far as it fits."""
+    """The items, each replaced by its full version as long as the budget allows, in order (newest first)."""
     items = list(items)
     left = budget_tokens - sum(token_cache.item(item) for item in items)
     for place, item in enumerate(full):
@@ -132,7 +133,7 @@ def _with_more(
 
 
 def _item(state: FileState, words: FixedWords, names: int = 0, lines: int = 0) -> Item:
-    """A file with what became of it, and this many of the names and lines that its newest edits brought or changed."""
+    """A file with its fate, and at most this many names and lines that its newest edits added or changed."""
     newest = list(state.added)[-names:] if names else []
     more = f" {ELLIPSIS} +{len(state.added) - len(newest)}" if len(state.added) > len(newest) else ""
     parts = [f"+ {', '.join(newest)}{more}"] if newest else []
@@ -141,14 +142,14 @@ def _item(state: FileState, words: FixedWords, names: int = 0, lines: int = 0) -
     if names and (within := [name for name in state.within if name not in state.removed]):
         parts.append(f"{words.within} {', '.join(within[-names:])}")
     added = f"{words.colon}{' · '.join(parts)}" if parts else ""
-    # What a commit holds is stated by its subject.
+    # The subject of a commit already states what is in it.
     is_shown = not (state.commit or state.is_deleted or is_throwaway(state.path))
     if not parts and names > _DETAILS[0][0]:
-        lines = max(lines, 1)  # what has no names is shown by a line
+        lines = max(lines, 1)  # a file without names to show gets a line instead
     most = sorted(state.lines, key=line_worth)[-lines:] if lines and is_shown else []
     line = " · ".join(f"`{one}`" for one in state.lines if one in most)
     line = f"{words.colon if not added else ' · '}{line}" if line else ""
-    # What another name was moved to is given there.
+    # The target of a move may have no status: what happened is stated under its old path.
     status = state_text(state, words)
     text = f"{state.path} — {status}{added}{line}" if status or added else state.path
     return Item(text=text, records=records_of(state.records[-1:]))
@@ -157,7 +158,7 @@ def _item(state: FileState, words: FixedWords, names: int = 0, lines: int = 0) -
 def _lists(
     label: str, states: Sequence[FileState], budget_tokens: int, token_cache: TokenCache, words: FixedWords
 ) -> tuple[Item, ...]:
-    """Paths together, a few on a line, as many as fit."""
+    """Items of at most `_PATHS_PER_LINE` paths each, as many paths as fit; a path that does not fit is passed over."""
     items: list[Item] = []
     left = budget_tokens
     remaining = iter(states)
@@ -177,7 +178,7 @@ def _list_item(label: str, states: Sequence[FileState], words: FixedWords) -> It
 
 
 def content_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
-    """The last known contents of the files worked on last: whole where they are short, else changes and signatures."""
+    """The last known contents of the files changed last: whole where they are short, else changes and signatures."""
     words = analysis.words
     there = [state for state in analysis.files if state.is_changed and not (state.is_deleted or state.moved_to)]
     states = there[: analysis.restore_files]
@@ -198,7 +199,7 @@ def content_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
 
 
 def _parts(path: str, content: Content, tokens: int, token_cache: TokenCache, words: FixedWords) -> Item | None:
-    """As many lines of the newest changes, then signatures, as fit."""
+    """A part of a file that fits: lines of its newest changes, then its signatures. None where not even a line does."""
     changed = "\n".join(reversed(content.parts))
     signatures = (found[0] for found in _SIGNATURE.finditer(content.text or ""))
     known = chain(changed.split("\n"), (line for line in dict.fromkeys(signatures) if line not in changed))
@@ -215,12 +216,13 @@ def _parts(path: str, content: Content, tokens: int, token_cache: TokenCache, wo
     return item if len(taken) > 1 and token_cache.item(item) <= tokens else None
 
 
+# `    async def low_tide(self):`, `## Harbours`
 _SIGNATURE = re.compile(rf"^ {{0,4}}{MODIFIER}*(?:{DEFINERS}|module|package)\b.*$|^#{{1,3}} .*$", re.MULTILINE)
 
 
 def _content(path: str, content: Content, text: str, label: str, words: FixedWords) -> Item:
     body = text.rstrip("\n")
-    # A template's list would take these lines for items of its own.
+    # The template would otherwise take list entries in the content for items of its own.
     if any(line.lstrip().startswith("- ") for line in body.split("\n")):
         body = "\n".join(f"| {line}" for line in body.split("\n"))
     return Item(text=f"{path} — {label}{words.colon.rstrip()}\n{body}".rstrip(), records=records_of(content.records))

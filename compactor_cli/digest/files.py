@@ -45,41 +45,32 @@ from compactor_cli.model.value import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOperation:
-    """One action on one file by the call ``event``. ``target``: where a MOVE went.
-
-    ``is_rewrite``: whether the file that a CREATE writes is known to have been there.
-    ``added``: names it defines, ``within``: of the definitions that it changes. ``lines``: the most telling of those
-    that it wrote, with which it ``replaced`` what.
-    ``is_try``: the file is a script that was only run to try something.
-    ``undone_by``: the position of the edit that took back the last of it, to the letter; ``undoes``: the number of
-    edits of which it does. ``only_undoes``: whether it changes nothing else.
-    ``is_reported``: a subagent says so, in how many edits it does not say.
-    """
+    """One action of a call on one file."""
 
     action: FileAction
     path: str
-    event: int
+    event: int  # position of the call in the events
     record: int
-    target: str = ""
-    added: tuple[str, ...] = ()
-    within: tuple[str, ...] = ()
-    lines: tuple[str, ...] = ()
-    replaced: tuple[tuple[str, str], ...] = ()
-    is_rewrite: bool = False
-    is_try: bool = False
-    undone_by: int = -1
-    undoes: int = 0
-    only_undoes: bool = False
-    is_reported: bool = False
+    target: str = ""  # where a MOVE went
+    added: tuple[str, ...] = ()  # names that it defines
+    within: tuple[str, ...] = ()  # the definitions that it changes something in
+    lines: tuple[str, ...] = ()  # the most telling of the lines that it wrote
+    replaced: tuple[tuple[str, str], ...] = ()  # pairs of old and new text; of a whole file, ("", its text)
+    is_rewrite: bool = False  # whether the file that a CREATE writes is known to have existed
+    is_try: bool = False  # whether the file is a script that was only run to try something
+    undone_by: int = -1  # position of the edit that took back the last of it, to the letter
+    undoes: int = 0  # the number of edits of which it takes back the last
+    only_undoes: bool = False  # whether it does nothing else than take back earlier edits
+    is_reported: bool = False  # whether only a subagent's report shows it; in how many edits, that does not say
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether nothing is left of it: it takes an earlier edit back, or a later one took it back."""
+        """Whether nothing is left of it: it only takes earlier edits back, or later ones took it back."""
         return self.only_undoes or self.undone_by >= 0
 
     @property
     def is_in_passing(self) -> bool:
-        """Whether nothing of it is meant to stay."""
+        """Whether the file is not meant to stay."""
         return self.is_try or is_throwaway(self.target or self.path)
 
     @property
@@ -90,37 +81,30 @@ class FileOperation:
 
 @dataclass(slots=True, kw_only=True)
 class FileState:
-    """What is known about a path. ``last`` is the position of the last action, ``changed`` of the last change.
-
-    ``added``: names that its edits define, ``removed``: of functions that they took out, ``within``: of the definitions
-    that they change. ``lines``: those that they wrote and that still stand, newest last.
-    ``edits``: those of which there is a record; ``is_edited_by_subagent``: one was reported besides.
-    ``commit``: the hash of the commit that holds the last change; ``commit_before``: where none does, of the newest
-    that was made of it before.
-    """
+    """What is known about a path."""
 
     path: str
     is_created: bool = False
-    edits: int = 0
-    is_edited_by_subagent: bool = False
+    edits: int = 0  # those of which there is a record
+    is_edited_by_subagent: bool = False  # whether a subagent reported an edit, which ``edits`` does not count
     reads: int = 0
     is_deleted: bool = False
     moved_to: str = ""
     records: list[int] = field(default_factory=list)
-    last: int = -1
-    changed: int = -1
-    added: dict[str, None] = field(default_factory=dict)
-    removed: dict[str, None] = field(default_factory=dict)
-    within: dict[str, None] = field(default_factory=dict)
-    lines: tuple[str, ...] = ()
-    commit: str = ""
-    commit_before: str = ""
+    last: int = -1  # position of the last action in the events
+    changed: int = -1  # position of the last action that was not a READ
+    added: dict[str, None] = field(default_factory=dict)  # names that its edits define
+    removed: dict[str, None] = field(default_factory=dict)  # functions that its edits took out
+    within: dict[str, None] = field(default_factory=dict)  # definitions that its edits change something in
+    lines: tuple[str, ...] = ()  # lines that its edits wrote and that still stand, newest last
+    commit: str = ""  # hash of the commit that holds the last change
+    commit_before: str = ""  # if none holds it: hash of the newest commit of the file before
     is_reverted: bool = False
-    is_try: bool = False
+    is_try: bool = False  # whether it is a script that was only run to try something
 
     @property
     def least_edits(self) -> int:
-        """How many edits are known of."""
+        """The number of edits that surely happened: those on record, or one if only a subagent reported any."""
         return max(self.edits, int(self.is_edited_by_subagent))
 
     @property
@@ -130,13 +114,13 @@ class FileState:
 
 
 def file_operations(events: Sequence[Event], directory: str = "") -> tuple[FileOperation, ...]:
-    """Every action on a file, in order. Calls whose result is an error, or that the user turned down, did nothing.
+    """Every action on a file, in order; calls that the user turned down or that ended in an error are left out.
 
-    Paths below ``directory``, where the session works, are as seen from there. What a subagent reports to have written
-    counts where no record of its own shows it.
+    Paths below ``directory``, where the session works, are relative to it. A change that a subagent reports counts only
+    where none of its own records shows the file.
     """
     results = results_of(events)
-    # Where results are recorded, a call at the end without one may not have run.
+    # If results are recorded at all, a call at the very end that has none may not have run.
     pending = range(len(events) - _PENDING_EVENTS if results else len(events), len(events))
     windows: dict[str, str] = {}
     texts: dict[str, _Views] = {}
@@ -162,14 +146,14 @@ def file_operations(events: Sequence[Event], directory: str = "") -> tuple[FileO
 
 
 def _by_file(operations: Iterable[FileOperation]) -> Iterator[FileOperation]:
-    """The operations, one that deletes, moves or reverts a folder as one on each file known below it."""
+    """The operations; deleting, moving or reverting a folder becomes one operation for each file known below it."""
     there: dict[str, None] = {}
     for one in operations:
         folder = f"{one.path.removesuffix('/')}/"
         below = [] if one.path in there or one.action not in _ON_FOLDERS else _below(folder, there)
         target = f"{one.target.removesuffix('/')}/" if one.target else ""
         if target and below and _below(target, there):
-            target += folder[:-1].rpartition("/")[2] + "/"  # it is there: it takes the folder in
+            target += folder[:-1].rpartition("/")[2] + "/"  # an existing folder takes the moved one in
         steps = [replace(one, path=path, target=target + path[len(folder) :] if target else "") for path in below]
         for step in steps or [one]:
             yield step
@@ -187,14 +171,15 @@ def _below(folder: str, paths: Iterable[str]) -> list[str]:
 
 
 def _with_undone(operations: Iterable[FileOperation]) -> tuple[FileOperation, ...]:
-    """The operations, with each edit of which later ones take back every line, in whatever pieces, all marked.
+    """The operations, with edits that later ones took back line by line, and the edits that did so, marked as such.
 
-    An edit that writes something else as well takes nothing back.
+    The lines of one edit may be taken back by several others, in any pieces. An edit that also writes something new
+    takes nothing back.
     """
     found = [*operations]
-    standing: dict[tuple[str, bool, str], list[int]] = {}  # by path and changed line, the edits that stand with it
-    left: dict[int, int] = {}  # how many changed lines of an edit were not taken back
-    taken_from: dict[int, list[int]] = {}  # the edits that one takes lines back of, a place for each line
+    standing: dict[tuple[str, bool, str], list[int]] = {}  # by path, kind of change and line: places of the edits
+    left: dict[int, int] = {}  # by place of an edit, how many of its changed lines are not taken back
+    taken_from: dict[int, list[int]] = {}  # by place of an edit, whose lines it takes back, one place for each line
     for place, one in enumerate(found):
         lines = [*changed_lines(one.replaced)] if one.action is FileAction.EDIT else []
         before = [(one.path, not is_new, line) for is_new, line in lines]
@@ -218,7 +203,7 @@ def _with_undone(operations: Iterable[FileOperation]) -> tuple[FileOperation, ..
 
 
 def _with_rewrites(operations: Iterable[FileOperation]) -> Iterator[FileOperation]:
-    """The operations, each creation of a file that another call worked on, or the same deletes, marked as a rewrite."""
+    """The operations, with a CREATE marked as a rewrite if its file was worked on before or its own call deletes it."""
     there, deleted = set[str](), dict[str, int]()
     for one in operations:
         is_there = one.is_rewrite or one.path in there or deleted.get(one.path) == one.event
@@ -232,15 +217,15 @@ def _with_rewrites(operations: Iterable[FileOperation]) -> Iterator[FileOperatio
 
 @dataclass(slots=True)
 class _Views:
-    """The newest texts of a file; ``original``: those read before the session changed it."""
+    """The newest texts of a file, as calls read and wrote it."""
 
     texts: list[str] = field(default_factory=list)
-    original: list[str] = field(default_factory=list)
-    is_original: bool = True
+    original: list[str] = field(default_factory=list)  # those read before the session changed the file
+    is_original: bool = True  # whether it is unchanged so far
 
 
 def _placed(one: FileOperation, known: dict[str, _Views], result: Event | None) -> FileOperation:
-    """An operation with the definitions that it changes, by what is ``known`` of its file, which it adds to."""
+    """An operation with the definitions that it changes, found in the ``known`` texts of its file; updates these."""
     views = known.setdefault(one.path, _Views())
     texts = views.texts
     if views.is_original:
@@ -269,12 +254,12 @@ def _placed(one: FileOperation, known: dict[str, _Views], result: Event | None) 
     return one
 
 
-# Of a file that is read over and over the newest views are enough.
+# Of a file that is read over and over, this many of the newest views are enough.
 _MAX_TEXTS = 8
 
 
 def attempted(event: Event, directory: str = "") -> list[FileOperation]:
-    """The changes that a call would make, whatever came of it."""
+    """The changes that a call would make to files, whether or not it succeeded."""
     tried = _operations(event, 0, None, "", "") if event.kind is EventKind.CALL else ()
     return [_seen_from(directory, one) for one in tried if one.action is not FileAction.READ and _is_path(one.path)]
 
@@ -287,9 +272,10 @@ def _seen_from(directory: str, one: FileOperation) -> FileOperation:
 
 
 def _reported(event: Event, number: int, call: Event, known: Sequence[str]) -> Iterator[FileOperation]:
-    """What a subagent reports to have done to files. Who reviews lists the files that somebody else changed.
+    """The changes to files that a subagent reports; of a review only those in sentences.
 
-    A path as seen from a folder of its own is given as that of ``known`` ones in the same folder.
+    The lists of files in a review are of what somebody else changed. Where a path is relative to another folder, the
+    prefix that ``known`` paths have before that folder is added.
     """
     is_review = _REVIEWS.search(call.text[:_ABOUT_CHARS]) is not None
     reported = {} if event.is_error else reported_files(event.text, with_lists=not is_review)
@@ -309,19 +295,19 @@ def _as_known(path: str, known: Sequence[str]) -> str:
 
 
 def is_subagent(call: Event) -> bool:
-    """Whether a call sets somebody to work who may change files."""
+    """Whether a call starts a subagent, which may change files."""
     return call.kind is EventKind.CALL and short_name(call.name) in _SUBAGENTS
 
 
-# Tools that answer with the report of somebody who may have changed files.
+# Tools that return a subagent's report.
 _SUBAGENTS = REPORTING_TOOLS - {"webfetch", "fetch", "taskoutput"}
 _REVIEWS, _ABOUT_CHARS = re.compile(r"review|audit", re.IGNORECASE), 200
-# What a tool says of a file that was there before it wrote the whole of it.
+# How a tool reports that it wrote over an existing file: `The file gauge.py has been updated`.
 _WROTE_OVER = re.compile(r"\b(?:has been|was|successfully) (?:updated|overwritten)\b|\boverwrote\b", re.IGNORECASE)
 
 
 def _is_path(path: str) -> bool:
-    """Whether a path is of a file of the work; a lock of git's (`.git/index.lock`) is none."""
+    """Whether a path can be a file of the work: not too long, on one line, and not a lock file of git."""
     is_one = 0 < len(path) <= _MAX_PATH_CHARS and "\n" not in path and path.lower() not in _NOT_PATHS
     return is_one and not (path.endswith(".lock") and "/.git/" in f"/{path}")
 
@@ -331,10 +317,10 @@ _FAILED = re.compile(r"\bfailed(?::| to\b)", re.IGNORECASE)
 
 
 def is_undone(event: Event, result: Event) -> bool:
-    """Whether a call did nothing to files: refused, an error, or an edit whose result begins with one.
+    """Whether a call did nothing to files: it was refused or an error, or the result of an edit begins with one.
 
-    A chain of commands of which the last failed did what stands before that. A script did nothing where all that it
-    says is that it did not find what it was to replace.
+    Of a chain of commands whose last one failed, the commands before it took effect. A script did nothing if all that
+    it prints is that it did not find what it was to replace.
     """
     if (
         event.tool is ToolKind.COMMAND
@@ -353,13 +339,17 @@ def is_undone(event: Event, result: Event) -> bool:
     return refused
 
 
+# `pattern 'low tide' not found`
 _NOT_REPLACED = pattern(
     r"\s*[^\n]{0,80}\b(?:not found|no match(?:es)?|could(?: not|n't) find)\b[^\n]{0,80}\s*", re.IGNORECASE
 )
 
 
 def _operations(event: Event, number: int, result: Event | None, shown: str, window: str) -> Iterator[FileOperation]:
-    """What a call does; ``shown``: the file that an editor shows in its result, ``window``: what it showed before."""
+    """What a call does to files.
+
+    ``shown``: the file that its result shows in an editor; ``window``: what an earlier result showed of that file.
+    """
     done = partial(FileOperation, event=number, record=event.record)
     source = command_of(event.arguments) if event.tool is ToolKind.COMMAND else event.text
 
@@ -371,7 +361,7 @@ def _operations(event: Event, number: int, result: Event | None, shown: str, win
         )
 
     if event.tool is ToolKind.COMMAND and (step := editor_step(event)):
-        # The file is the one that the result shows: an edit does not name it.
+        # The edit does not name its file; the result shows it.
         yield changed(shown) if step == "edit" else done(action=_EDITOR_ACTIONS[step], path=shown)
     elif event.tool is ToolKind.COMMAND and _CAT.fullmatch(source):
         yield from (
@@ -382,7 +372,7 @@ def _operations(event: Event, number: int, result: Event | None, shown: str, win
         steps = list(shell_operations(source, failed=failed_with_code(result))) if is_entered else []
         written_paths = {path for action, path, *_ in steps if action in WRITING and not is_throwaway(path)}
         for action, path, target in steps:
-            # Of several files it is not known which the texts are of.
+            # Where several files are written, it is not known which of them a text belongs to.
             is_known = len(written_paths) == 1 or written_text(event, path) is not None
             of_it = changed(path) if action in WRITING and is_known else done(action=action, path=path)
             yield replace(of_it, action=action, target=target if action is FileAction.MOVE else "")
@@ -407,19 +397,19 @@ def _operations(event: Event, number: int, result: Event | None, shown: str, win
 
 
 def _whole(result: Event | None) -> tuple[tuple[str, str], ...]:
-    """What a reading of a whole file showed, as what the file was written with; nothing where it may not be all."""
+    """The text that reading a whole file showed, in the form of a change; empty where it may not be all of the file."""
     if result is None or result.is_error or result.text.count("\n") > _MAX_READ_LINES:
         return ()
     return () if any(map(result.text.lower().__contains__, _CUT_SHORT)) else (("", result.text),)
 
 
-# A file, and nothing else, as a command shows it.
+# A command that shows one file and does nothing else: `cd tides && cat -n gauge.py`.
 _CAT = re.compile(r"\s*(?:cd [^\s&;|]+ && )?cat (?:-n )?[^\s&;|<>$*?-][^\s&;|<>$*?]*\s*")
-# Where a tool shows a part of a file, or says something instead of it.
+# What a tool writes when it shows only a part of a file, or a notice instead of it.
 _CUT_SHORT = (
     "truncated|omitted|elided|more lines|too large|too long|clipped|unchanged since|cleared]|contents are empty"
 ).split("|")
-_MAX_READ_LINES = 1_990  # of a longer file tools show the first 2,000 lines
+_MAX_READ_LINES = 1_990  # tools show at most the first 2,000 lines of a file
 _EDITOR_ACTIONS = {"open": FileAction.READ, "create": FileAction.CREATE}
 _PATCHED = re.compile(r"^\*\*\* (Add File|Update File|Delete File|Move to): (.+)$", re.MULTILINE)
 _PATCH_ACTIONS = {
@@ -431,24 +421,24 @@ _PATCH_ACTIONS = {
 
 
 def patched_files(patch: str) -> Iterator[tuple[FileAction, str]]:
-    """What a patch does, and to which path, in order; a MOVE names where the file before it goes."""
+    """The actions of a patch with their paths, in order; the path of a MOVE is where the file named before it goes."""
     return ((_PATCH_ACTIONS[kind], path.strip()) for kind, path in _PATCHED.findall(patch))
 
 
 def replay(operations: Iterable[FileOperation], carried: Iterable[FileState] = ()) -> tuple[FileState, ...]:
-    """The state of every path after all operations, the one changed last first, files only read at the end.
+    """The state of every path after all operations: the last changed one first, files that were only read at the end.
 
-    ``carried``: states known from an earlier summary, in the order they were worked on.
+    ``carried``: states known from an earlier summary, in the order in which they were worked on.
     """
     states = {state.path: state for state in carried}
     for operation in operations:
         state = states.setdefault(operation.path, FileState(path=operation.path))
         _apply(state, operation)
-        # The whole path of what went into a folder stands in no record.
+        # Where the target is a folder, no record shows the whole path of the moved file.
         if operation.action is FileAction.MOVE and operation.target and not operation.target.endswith("/"):
             target = states.setdefault(operation.target, FileState(path=operation.target))
             if target.last >= 0 and not target.is_deleted:
-                target.edits += 1  # what was there is written over
+                target.edits += 1  # the existing file is written over
             else:
                 target.edits, target.is_created = target.edits + state.edits, state.is_created
                 target.is_edited_by_subagent |= state.is_edited_by_subagent
@@ -466,7 +456,7 @@ def _apply(state: FileState, operation: FileOperation) -> None:
         state.reads += 1
         if not state.is_changed:
             state.records.append(operation.record)
-        for _, text in operation.replaced:  # what somebody took out since is not there any more
+        for _, text in operation.replaced:  # what the text lacks by now, somebody took out
             state.lines = tuple(line for line in state.lines if line in text)
             state.added = {name: None for name in state.added if name.removesuffix("()") in text}
         return
@@ -474,7 +464,7 @@ def _apply(state: FileState, operation: FileOperation) -> None:
     state.is_try = operation.is_try
     state.records.append(operation.record)
     if operation.action is FileAction.CREATE:
-        # Writing a file that was read or edited before replaces it.
+        # A CREATE of a file that was read or edited before is an edit.
         is_known = operation.is_rewrite or state.reads or state.least_edits or state.is_created
         was_there = state.reads > 0 or (state.least_edits > 0 and not state.is_created)
         is_new = not is_known or (state.is_deleted and not (operation.is_rewrite or was_there))
@@ -509,25 +499,26 @@ def _apply(state: FileState, operation: FileOperation) -> None:
     if state.is_reverted:
         state.lines, state.added, state.removed, state.within = (), {}, {}, {}
     if operation.action is FileAction.DELETE and state.moved_to:
-        return  # `git rm --cached` after `mv`
+        return  # `git rm --cached` after `mv`: the file was moved
     state.is_deleted = operation.action is FileAction.DELETE
     state.moved_to = operation.target if operation.action is FileAction.MOVE else ""
 
 
-# What a shell prints of a line whose `cd` failed, with which the others were not run.
+# What a shell prints when the leading `cd` of a line failed, so that the rest was not run.
 _NOT_ENTERED = pattern(r"(?:Exit code \d+\s+)?[^\n]{0,40}\bcd:[^\n]{0,200}[Nn]o such file or directory")
 
 
 def is_of_skill(path: str) -> bool:
-    """Whether a file outside of the work tells the agent how to work."""
+    """Whether a path is a file of a skill: instructions for the agent, outside of the working directory."""
     return ATTACHMENTS.skill_file.fullmatch(path) is not None
 
 
 def is_throwaway(path: str) -> bool:
-    """Whether a path lies where nothing is meant to stay, on Windows too."""
+    """Whether a path lies in a folder such as ``/tmp``, where nothing is meant to stay; on Windows too."""
     return _THROWAWAY.match(path) is not None
 
 
+# `/tmp/gauge.py`, `/dev/null`, `C:\Users\harbour\AppData\Local\Temp\gauge.py`
 _THROWAWAY = pattern(r"/(?:tmp|var|private/tmp|dev)/|(?:(?:/mnt)?/[A-Za-z]|[A-Za-z]:)[\\/](?:.+[\\/])?Temp[\\/]")
 
 
@@ -536,7 +527,7 @@ _CREATING = frozenset({"write", "writefile", "writetofile", "createfile", "creat
 
 
 def is_search(call: Event) -> bool:
-    """Whether a call lists files or searches in them, by a tool of its own."""
+    """Whether the tool of a call lists files or searches in them."""
     return short_name(call.name) in _SEARCHING
 
 

@@ -1,4 +1,4 @@
-"""History: turn by turn, what was asked and the statements that explain what came of it; others' summaries."""
+"""History: turn by turn, what was asked and the statements that explain the outcome; other clients' summaries."""
 
 from __future__ import annotations
 
@@ -48,20 +48,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestTurn:
-    """What was asked, and how it ended. ``first``, ``last``: positions of its events.
-
-    ``closing``: position of the last message of the assistant, -1 where it has none.
-    """
+    """One turn: what the user asked, and the events up to the user's next message."""
 
     number: int
-    asked: str
-    first: int
-    last: int
-    closing: int
+    asked: str  # the user's words on one line, without quotations and prefaces
+    first: int  # position of its first event
+    last: int  # position of its last event
+    closing: int  # position of the assistant's last message, -1 without one
 
 
 def turns_of(events: Sequence[Event]) -> tuple[DigestTurn, ...]:
-    """The turns in order; turn 0 is what comes before the first message, if anything does."""
+    """The turns in order; turn 0 holds the events before the user's first message, if there are any."""
     found: list[DigestTurn] = []
     for turn, numbers in groupby(range(len(events)), key=lambda number: events[number].turn):
         own = list(numbers)
@@ -73,7 +70,7 @@ def turns_of(events: Sequence[Event]) -> tuple[DigestTurn, ...]:
 
 
 def finals(turns: Sequence[DigestTurn]) -> frozenset[int]:
-    """The positions of the messages that end a turn."""
+    """The positions of the assistant's messages that end a turn."""
     return frozenset(turn.closing for turn in turns if turn.closing >= 0)
 
 
@@ -87,16 +84,16 @@ def line_of(turn: DigestTurn, events: Sequence[Event], chars: int, changed: Sequ
 
 
 def shared_line(turns: Sequence[DigestTurn], events: Sequence[Event], chars: int) -> str:
-    """One line for turns of one topic: what was asked in each, and what came of the last."""
+    """One line for several turns of one topic: what was asked in each, then the outcome of the last one."""
     names = " · ".join(f'"{asked}"' for turn in turns if (asked := opening(turn.asked, NAME_CHARS)))
     outcome = line_of(replace(turns[-1], asked=""), events, max(40, chars - len(names)))
     return f"{names} → {outcome}" if names and outcome else names
 
 
 _LINE_CHARS = 240
-# A line of a turn takes about this many tokens; this many turns of one topic share one at most.
+# Estimated tokens of a turn's line; most turns of one topic that share a line.
 _LINE_TOKENS, _TURNS_PER_LINE = 40, 6
-# By hierarchy, every turn has a line, and all of them at most this share of the summary.
+# In a hierarchical summary every turn has a line, and all lines together take at most this share of it.
 HIERARCHY_RATIO = 0.5
 
 
@@ -108,11 +105,12 @@ def history_items(
     *,
     with_names: bool = True,
 ) -> tuple[Item, ...]:
-    """The statements under their turn, each event or output one item; a turn without any has its line only.
+    """The statements under their turns, those of one event or output as one item; a turn without any has its line only.
 
-    ``lines``: items that open turns whether or not a statement of theirs was chosen, by the turn's number.
-    ``quoted``: what another section would quote of the user's messages, by record: here where the turn has a line.
-    ``with_names``: whether the other turns are opened by what was asked, which small summaries quote elsewhere.
+    ``lines``: by turn number, items that open a turn whether or not a statement of it was chosen.
+    ``quoted``: by record, the items with which another section would quote the user's messages; a turn is opened by
+    its own.
+    ``with_names``: whether other turns with statements open with what was asked; small summaries quote that elsewhere.
     """
     items: list[Item] = []
     by_turn: dict[int, list[Statement]] = {}
@@ -134,7 +132,7 @@ def history_items(
 
 
 def _without_answer(line: Item, statements: Iterable[Statement], words: FixedWords) -> Item:
-    """The line of a turn without how it was answered, where one of the statements below it says that."""
+    """The line of a turn, without the answer in it if one of the statements below contains how that begins."""
     asked, replied, answer = line.text.partition(f" → {words.replied}{words.colon}")
     is_below = replied and any(answer[:_SAME_ANSWER_CHARS] in one.text for one in statements)
     return replace(line, text=f"{asked} → {words.replied}") if is_below else line
@@ -146,9 +144,9 @@ _SAME_ANSWER_CHARS = 30
 def made_lines(
     analysis: Analysis, quoted: Collection[int], budget_tokens: int, token_cache: TokenCache
 ) -> dict[int, Item]:
-    """The lines of the newest turns that made something (a commit, an address), by turn, as many as fit.
+    """By turn number, the lines of the newest turns that made something (a commit, an address), as many as fit.
 
-    Left out is what is ``quoted`` (records) elsewhere with what came of it.
+    Left out are the newest request and turns whose record is in ``quoted``: another section shows their outcome.
     """
     messages = {message.turn: message for message in analysis.messages if not message.stopped}
     newest = newest_request(analysis)
@@ -165,9 +163,12 @@ def made_lines(
 def _opening_line(
     turn: DigestTurn, message: UserMessage | None, quoted: Item | None, analysis: Analysis
 ) -> Item | None:
-    """What was asked in a turn, with what came of it; a yes by what it replies to. None where nothing was."""
+    """What was asked in a turn, with its outcome; None where nothing was asked.
+
+    A short answer to a question is shown with that question.
+    """
     words = analysis.words
-    # A question back is no answer.
+    # A message that asks something back does not answer the question.
     is_answer = message and (message.is_short or is_assent(message.text)) and not asks(message.text)
     if message and is_answer and message.replies_to.endswith(QUESTION_MARKS):
         asked = with_question(message, opening(turn.asked or message.text, NAME_CHARS), words)
@@ -187,12 +188,15 @@ def _opening_line(
 
 
 def asked_line(quoted: Item, words: FixedWords) -> str:
-    """What a turn is opened by, where the user's words are quoted."""
+    """The line that opens a turn whose words are quoted: the quotation with a label before it."""
     return f"{words.request}{words.colon}{quoted.text}"
 
 
 def _exchange(statements: Sequence[Statement], depth: int, analysis: Analysis) -> list[Item]:
-    """One item: the user's words, quoted, and what was done, shown and answered after them, in order."""
+    """One item for a turn of a dialogue: the user's words, quoted, then what was done, shown and answered, in order.
+
+    An empty list where there are no statements.
+    """
     words = analysis.words
     groups = [
         list(pieces) for _, pieces in groupby(statements, key=lambda one: (one.event, one.label == words.thought))
@@ -212,9 +216,9 @@ def _exchange(statements: Sequence[Statement], depth: int, analysis: Analysis) -
 
 
 def remembered_items(taken: Sequence[Statement], analysis: Analysis) -> tuple[Item, ...]:
-    """Statements of records that are gone, under the labels they had, then those of other clients' summaries.
+    """Statements whose records are gone, under the labels they had, then those of other clients' summaries.
 
-    Verdicts have a mark where code changed since.
+    A verdict of the former is marked as older where code changed since.
     """
     is_changed = analysis.code_changed_at >= 0
     remembered = [
@@ -233,7 +237,10 @@ def _is_of_summary(one: Statement, analysis: Analysis) -> bool:
 
 
 def turn_lines(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> dict[int, Item]:
-    """A line for every turn; where not all fit, the oldest share one with the turns of their topic."""
+    """A line for every turn, by turn number; where not all fit, old turns of one topic share a line.
+
+    Lines that still do not fit are left out, the oldest first.
+    """
     turns = analysis.turns
     single = min(len(turns), max(1, budget_tokens // (2 * _LINE_TOKENS)))
     if len(turns) * _LINE_TOKENS <= budget_tokens:
@@ -260,7 +267,7 @@ def turn_lines(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
 
 
 def _by_topic(turns: Sequence[DigestTurn]) -> list[Sequence[DigestTurn]]:
-    """Turns in groups of one topic, of this many at most."""
+    """The turns in groups of one topic each, of at most `_TURNS_PER_LINE` turns."""
     return [
         turns[start : min(start + _TURNS_PER_LINE, topic.stop)]
         for topic in topics([terms(turn.asked) for turn in turns])
@@ -268,24 +275,21 @@ def _by_topic(turns: Sequence[DigestTurn]) -> list[Sequence[DigestTurn]]:
     ]
 
 
-_LINES = (StatementForm.OUTPUT, StatementForm.LOOKED)
-
-
 def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | None) -> list[Item]:
-    """One item for the neighbouring statements of a message, one for each label of output.
+    """One item for the statements of each message, and one for each label of output.
 
-    What several runs of one command printed stands in one item for each, with how it ended.
+    Where several runs of one command are shown, or one that failed, each has its own item with how it ended.
     """
     groups: dict[tuple[int, str], list[Statement]] = {}
     ended: set[tuple[int, str]] = set()
     statements = tuple(statements)
     runs = _runs_apart(statements, analysis) if analysis else {}
     for statement in statements:
-        # What was read and what was written never make one quotation.
+        # Lines that were read and lines that were written never share an item.
         is_written = analysis is not None and analysis.events[statement.event].kind is EventKind.CALL
         apart = {StatementForm.OUTPUT: -1, StatementForm.LOOKED: -2 - is_written}
         key = (apart.get(statement.form, origin(statement)), statement.label)
-        # What was thought of a run did not end as it did.
+        # Only what a run printed gets its outcome: a thought about it, under another label, does not.
         if statement.event in runs and statement.label.startswith("`"):
             key = (runs[statement.event], statement.label)
             ended.add(key)
@@ -301,7 +305,7 @@ def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | N
 
 
 def _seen(group: Sequence[Statement], analysis: Analysis | None) -> str:
-    """That lines of a file were only read, where they are: others are those that an edit wrote."""
+    """A prefix for lines of a file that were only read, if they are that; else an empty string."""
     if analysis is None or any(one.form is not StatementForm.LOOKED for one in group):
         return ""
     is_read = analysis.events[group[0].event].tool is ToolKind.READ and analysis.labels[group[0].event].is_file
@@ -309,12 +313,14 @@ def _seen(group: Sequence[Statement], analysis: Analysis | None) -> str:
 
 
 def _runs_apart(statements: Iterable[Statement], analysis: Analysis) -> dict[int, int]:
-    """Of commands that these statements show several runs of, or one that failed, where each call stands, by the event
-    of a statement."""
+    """By the position of a statement's event, the position of the call that it belongs to.
+
+    Only for commands of which the statements show several runs, or a run that failed.
+    """
     shown: dict[str, dict[int, int]] = {}
     for one in (one for one in statements if one.event >= 0 and one.label.startswith("`")):
         event = analysis.events[one.event]
-        # What a command sent is none of what it printed.
+        # The input of a command is not part of its output.
         if event.kind is not EventKind.CALL or one.form is StatementForm.OUTPUT:
             shown.setdefault(one.label, {})[one.event] = event.call if event.call >= 0 else one.event
     failed = CommandOutcome.FAILED
@@ -326,34 +332,35 @@ def _runs_apart(statements: Iterable[Statement], analysis: Analysis) -> dict[int
     }
 
 
-# Between a command and how it ended.
+# Separates a command from how it ended.
 ENDED = " → "
 
 
 def _ending(call: int, analysis: Analysis) -> str:
-    """How the run at a call ended, after an arrow; empty where it only looked, or does not show it."""
+    """How the run of a call ended, after an arrow; an empty string where it only looked or its end is not known."""
     words = {CommandOutcome.OK: analysis.words.ok, CommandOutcome.FAILED: analysis.words.failed}
     word = words.get(analysis.ended.get(call, CommandOutcome.UNKNOWN), "")
     return f"{ENDED}{word}" if word else ""
 
 
 class Mark(NamedTuple):
-    """What stands before a statement and after it."""
+    """What is written before a statement and after it; each may be an empty string."""
 
     before: str = ""
     after: str = ""
 
 
 def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mapping[tuple[int, int], Mark]:
-    """What became of statements, in brackets, by event and place; before the first (place -1) where most share it.
+    """What became of statements, in brackets, by event and place.
 
-    An ellipsis stands where a list is shown without its first or its last entries.
+    Where most statements of a message share a mark, it stands at place -1 and not with each of them. An ellipsis marks
+    a list that is shown without its first or its last entries.
     """
     marks = dict[tuple[int, int], Mark]()
     for group in groups:
         event = group[0].event
         own = {one.place: mark for one in group if (mark := _mark(one, analysis))}
-        # Where most is marked alike, so is what stands between.
+        # A mark that most statements have is taken to hold for those between them too.
         times = Counter(own.values())
         common = next((mark for mark in times if times[mark] > min(_MAX_ALIKE, max(1, len(group) // 2))), "")
         if common:
@@ -366,13 +373,16 @@ def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mappi
 
 
 def cut_lists(group: Sequence[Statement]) -> Iterator[tuple[int, Mark]]:
-    """The first and last entry that are shown of each list of a message, where it has others before or after them."""
+    """Ellipses for the lists of a message: at the first and last shown entry, if others stand before or after it.
+
+    Each with the place of the statement that it goes with.
+    """
     shown: dict[str, list[int]] = {}
     for at, one in enumerate(group):
         shown.setdefault(one.lead, []).append(at)
     for places in shown.values():
         first, last = group[places[0]], group[places[-1]]
-        # A gap after the entry that it stands below is shown as one.
+        # Right below its parent entry, or right after what stands below the entry before, the gap is shown already.
         above = group[places[0] - 1] if places[0] else None
         if not (first.opens or (above and (_is_below(above, first) or _follows(above, first)))):
             yield first.place, Mark(before=f"{ELLIPSIS} ")
@@ -383,21 +393,21 @@ def cut_lists(group: Sequence[Statement]) -> Iterator[tuple[int, Mark]]:
 
 
 def _follows(below: Statement, one: Statement) -> bool:
-    """Whether an entry of a list comes right after the last thing that stands under the one before it."""
+    """Whether ``one`` comes right after ``below``, which stands under the entry of the list before ``one``."""
     return below.lead.startswith(f"{one.lead}\n") and one.place <= below.place + below.span
 
 
 def _is_below(above: Statement, one: Statement) -> bool:
-    """Whether a statement stands under another, as what that is about."""
+    """Whether ``one`` stands under ``above``, as an entry under the line that introduces it."""
     return one.lead.rpartition("\n")[2] == lead_of(above.text)
 
 
-# Where more statements of a message are marked alike, the mark stands once, before all of them.
+# If more statements of a message than this share a mark, it is written once, before all of them.
 _MAX_ALIKE = 2
 
 
 def _mark(one: Statement, analysis: Analysis) -> str:
-    """What later records make of a statement; what they leave of another's summary stands as it is."""
+    """The mark that later records give a statement (see `standing`); none for a statement of another summary."""
     is_of_summary = one.event >= 0 and analysis.events[one.event].kind is EventKind.SUMMARY
     return "" if is_of_summary else standing(one, analysis)
 
@@ -413,15 +423,15 @@ _STOPS = f".{FULL_STOPS}"
 
 
 def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], Mark]) -> str:
-    """The statements of a message under their leads; a new heading, and each entry under one, opens a line.
+    """The statements of a message as one text; one under other leads than that before starts a line with new leads.
 
-    An ellipsis stands for what is left out between two.
+    An ellipsis stands for what is left out between two statements.
     """
     lines: list[str] = []
     above: list[str] = []
     shown: set[str] = set()
     before: Statement | None = None
-    # A message that is in doubt as a whole has its mark once, before it.
+    # A mark that holds for the whole message is written once, before it.
     doubted = marks.get((group[0].event, -1), Mark()).before if group else ""
     for statement in group:
         entry = statement.form is not StatementForm.SENTENCE
@@ -436,7 +446,7 @@ def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], Mar
         else:
             is_listed = entry and before.form is not StatementForm.SENTENCE
             gap = statement.event != before.event or statement.place > before.place + before.span
-            # What ends with a word is no sentence that the next one goes on from.
+            # Text that ends with a word is no full sentence, so the next one must not run on from it.
             is_apart = is_listed or (before.form is statement.form and lines[-1][-1:].isalnum())
             lines[-1] += f" {ELLIPSIS} {piece}" if gap else f" · {piece}" if is_apart else f" {piece}"
         above, before = leads, statement
@@ -444,7 +454,7 @@ def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], Mar
     return doubted + "\n".join(lines)
 
 
-# Markdown headings, numbered or bold lines that end with a colon, opening tags: as the clients head theirs.
+# The headings of clients' summaries: `## Tides`, `2. **Open questions:**`, `**Harbours**:`, `<open_tasks>`.
 _HEADING = re.compile(
     r"^(?:#{1,6} +\S.*|\d{1,2}\. +(?:\*\*)?[^.\n]{2,60}:(?:\*\*)?|\*\*[^*\n]{2,60}\*\*:?"
     r"|<[a-z_]+(?: [^>]*)?>)[ \t]*$",
@@ -452,8 +462,8 @@ _HEADING = re.compile(
 )
 
 
-# What a summary that is not carried whole says first, by its headings: what is open, what was asked, what was demanded,
-# what is known or decided, what went wrong; and how much of the room each may take.
+# Of a summary that is not carried whole, the sections that come first: what is open, what was asked, what was demanded,
+# what is known or decided, what went wrong. Each has a pattern of its headings and the share of the room it may take.
 _MAIN_HEADINGS = tuple(
     (pattern(rf"\b(?:{heads})", re.IGNORECASE), ratio)
     for heads, ratio in (
@@ -467,7 +477,7 @@ _MAIN_HEADINGS = tuple(
 
 
 def main_statements(offered: Sequence[Statement], analysis: Analysis) -> list[tuple[list[Statement], float]]:
-    """The statements under the main headings of the newest of other clients' summaries, each with its share."""
+    """The statements under the main headings of the newest summary by another client, each group with its share."""
     theirs = [one for one in offered if one.event >= 0 and _is_of_summary(one, analysis)]
     newest = max((one.event for one in theirs), default=-1)
     by_heading: dict[int, list[Statement]] = {}
@@ -480,9 +490,10 @@ def main_statements(offered: Sequence[Statement], analysis: Analysis) -> list[tu
 
 
 def is_outdated(one: Statement, analysis: Analysis) -> bool:
-    """Whether a statement of another client's summary says what was open or written, of what was worked on since.
+    """Whether a statement of another client's summary is about what was open or written then and has changed since.
 
-    Where code changed since, that is all of it but what names things that nobody named again.
+    That nothing is open holds until the user's next message. Code is outdated once its file is edited. Other statements
+    of what is open or broken are outdated once code changed, unless they name things that nobody has named again.
     """
     if one.event < 0 or not _is_of_summary(one, analysis):
         return False
@@ -500,17 +511,22 @@ _MAY_BE_DONE = pattern(rf"{TELLS_WHAT_IS_OPEN.pattern}|\bcurrent\b|\bbugs?\b", r
 
 
 def _is_named_since(one: Statement, analysis: Analysis) -> bool:
-    """Whether a later event names something that a statement names, or it names nothing."""
+    """Whether a later event names something that a statement names; also true if the statement names nothing."""
     table = analysis.scores.table
-    named = (atom.text for atom in find_atoms(one.text) if "." in atom.text or "/" not in atom.text[1:])
+    named = (atom.text for atom in find_atoms(one.text) if _IS_NAME.search(atom.text))
     last = [table.columns["last"][row] for name in named if (row := table.atoms.get(name)) is not None]
     return not last or max(last) > one.at_tokens
 
 
-def whole_summaries(analysis: Analysis, quoted: str, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
-    """Other clients' summaries that fit whole, newest preferred, an item for each of their parts.
+# A path with an ending, a branch, or no path at all: two plain words with a slash between them name nothing.
+_IS_NAME = pattern(r"\A/?[^/]*\Z|[.-]")
 
-    Lines that are ``quoted`` elsewhere are left out. What a part says was under way is old where code changed since.
+
+def whole_summaries(analysis: Analysis, quoted: str, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
+    """Other clients' summaries that fit whole, the newest preferred, as an item for each of their parts.
+
+    Lines that are ``quoted`` elsewhere are left out. A part on what was under way is marked as older where code changed
+    since.
     """
     items: list[Item] = []
     left = budget_tokens
@@ -530,7 +546,10 @@ def whole_summaries(analysis: Analysis, quoted: str, budget_tokens: int, token_c
 
 
 def _part_item(lines: Iterable[str], event: Event, quoted: str, older: str) -> Item:
-    """A part without XML tags; the name of an opening tag stays as a heading, where not all below it is ``quoted``."""
+    """A part of a summary without XML tags; the name of an opening tag becomes a heading.
+
+    The item is empty where everything below the heading is ``quoted`` elsewhere.
+    """
     named = (_TAG_LINE.sub(lambda tag: "" if tag[1] else f"{tag[2].replace('_', ' ')}:", line) for line in lines)
     shown_lines = [shown for line in named if (shown := listed(plain_line(line)))]
     left = [line for line in shown_lines if len(line) < _MIN_QUOTED_CHARS or line not in quoted]
@@ -542,4 +561,5 @@ def _part_item(lines: Iterable[str], event: Event, quoted: str, older: str) -> I
 
 
 _MIN_QUOTED_CHARS = 12
+# `<open_tasks>`, `</open_tasks>`
 _TAG_LINE = re.compile(r"\A\s*<(/?)([a-z_]+)(?: [^>]*)?>\s*\Z")

@@ -9,7 +9,7 @@ from itertools import chain
 
 from compactor_cli.model.patterns import pattern
 
-# A vote counts one message; longer pastes (logs, code) carry no information about the language of the one who pastes.
+# Characters of a message that count for its language: longer texts are pastes (logs, code), in any language.
 _VOTING_CHARS = 2_000
 LANGUAGES = ("en", "zh", "ja")
 
@@ -25,7 +25,7 @@ class _Word:
 
 
 class FixedWords:
-    """The fixed words of one language, by its place in `LANGUAGES`."""
+    """The fixed words of one language, by its index in `LANGUAGES`."""
 
     def __init__(self, column: int) -> None:
         self.column = column
@@ -138,7 +138,7 @@ def words_of(language: str) -> FixedWords:
     return _TABLE.get(language.partition("-")[0].lower(), _TABLE["en"])
 
 
-# Words that people cannot do without and other languages do not have, without those that programs are written in.
+# The commonest words of each language that most of the others do not have, without most of those in source code.
 _COMMON = {
     "en": "the and is of to it that this with you please not have are was what there can",
     "de": "der das und ist nicht bitte den dem ein eine einen mit auf wird auch noch wie ich wir für sind",
@@ -157,9 +157,10 @@ _LETTERS = pattern(
 
 
 def _vote(text: str) -> str:
-    """The language of one message: a character of a script without spaces weighs as much as a word of another.
+    """The language of one message, or an empty string where it has no words.
 
-    Latin words decide only among themselves, as names of code are Latin.
+    A character of a script without spaces weighs as much as a word of another. Names of code are Latin: Latin words
+    decide only where they outnumber all else, or where there is at most one of all else.
     """
     counts = [0] * 6
     latin: list[str] = []
@@ -176,7 +177,7 @@ def _vote(text: str) -> str:
 
 
 def _latin(words: Iterable[str]) -> str:
-    """Which of the languages with Latin letters: the one whose common words are most; English where none leads."""
+    """The language with Latin letters whose common words are most among these words; English where none leads."""
     times = Counter(words)
     counts = {language: sum(times[word] for word in common.split()) for language, common in _COMMON.items()}
     best = max(counts, key=counts.__getitem__)
@@ -206,15 +207,15 @@ STOP_WORDS = frozenset(
     " self return def class import none true false null const function var string str int type elif else try"
     " except async await public static void".split()
 )
-# Letters in lower case, digits and underscores as they are, blanks for all else.
+# Translates bytes: letters to lower case, digits and underscores as they are, blanks for all else.
 _IN_WORDS = bytes(ord(chr(code).lower()) if chr(code).isalnum() or code == ord("_") else 32 for code in range(128))
 _IN_WORDS += bytes(128)
 
 
 _WORD = pattern(rf"[{_DENSE}]|[^\W{_DENSE}]+")
 _DENSE_RUN = pattern(rf"[{_DENSE}]+")
-# A capital letter that opens neither a line nor a sentence, or a digit outside of words: the search is for
-# these first.
+# A capitalised word that opens neither a line nor a sentence (`Harbour`), or a number outside of words (`12.5`). The
+# pattern searches for the capital letter or the digit first, which is fast.
 _CAPITAL, _NUMBER = r"(?<=[A-Z])(?<!^.)(?<![.!?:]\s.)[a-z]+\b", rf"(?<=\d)(?:[\d,.:/-]*\d)?(?![^\W{_DENSE}])"
 _NAME = pattern(rf"[A-Z\d](?<![^\W{_DENSE}].)(?:{_CAPITAL}|{_NUMBER})", re.MULTILINE)
 
@@ -225,21 +226,21 @@ def words(text: str) -> list[str]:
 
 
 def _has_ascii_words(text: str) -> bool:
-    """Whether only marks, such as dashes, arrows and check marks, are not ASCII: no word and no part of one."""
+    """Whether all words of a text are ASCII; marks such as dashes, arrows and check marks need not be."""
     return text.isascii() or _LETTER.search(text) is None
 
 
-# A search for what is not ASCII takes a tenth of the time of one for letters.
+# A character that is not ASCII, then whether it is a letter: a tenth of the time of a search for such letters.
 _LETTER = pattern(rf"[^\0-\x7f](?<=[\w{_DENSE}])")
 
 
 def _ascii_words(text: str) -> list[str]:
-    """As a pattern would find them, in a third of the time."""
+    """The words of a text that `_has_ascii_words`, as a pattern would find them, in a third of the time."""
     return text.encode("ascii", "replace").translate(_IN_WORDS).decode().split()
 
 
 def apart(text: str) -> str:
-    """With a blank between the words within names: ``runTests``, ``run_tests``, ``HTTPServer``."""
+    """The text with a blank between the words within names: ``runTests``, ``run_tests``, ``HTTPServer``."""
     return _SEAM.sub(" ", text)
 
 
@@ -272,7 +273,7 @@ def names(text: str) -> set[str]:
 
 
 def dense_share(text: str) -> float:
-    """The share of characters, blanks aside, of scripts without spaces."""
+    """The share (0 to 1) of a text's characters, blanks aside, that are of scripts without spaces."""
     if text.isascii():
         return 0.0
     dense = sum(map(len, _DENSE_RUN.findall(text)))
@@ -280,13 +281,13 @@ def dense_share(text: str) -> float:
 
 
 def is_nearly(text: str, other: str) -> bool:
-    """Whether two messages are one, in which few words were put right."""
+    """Whether two messages are the same one with few words corrected."""
     words, others = set(text.split()), set(other.split())
     return len(others) >= _MIN_SAME_WORDS and 4 * len(words ^ others) <= len(words | others)
 
 
 def extends(text: str, other: str) -> bool:
-    """Whether a message says nearly all that another says, and more."""
+    """Whether a message holds nearly all words of another, and has at least a quarter more words."""
     words, others = set(text.split()), set(other.split())
     is_longer = 4 * len(words) >= 5 * len(others)
     return is_longer and len(others) >= _MIN_SAME_WORDS and 5 * len(others - words) <= len(others)
@@ -295,15 +296,16 @@ def extends(text: str, other: str) -> bool:
 _MIN_SAME_WORDS = 8
 
 
-# So much of a word tells it from others, whatever its ending.
+# Characters at the beginning of a word that distinguish it from others, whatever its ending.
 _BEGINNING = 5
 _MOST_REMEMBERED = 1 << 16
-# That it begins with a letter or a digit is seen before any of the ways in which it may go on is tried.
+# A word within a name (`read`, `Tide`, `HTTP`) or a number of three digits or more. The lookahead rejects any other
+# character before the alternatives are tried.
 _WORD_PART = re.compile(r"(?=[^\W_])(?:[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d{3,}|[^\W\d_]{2,})")
 
 
 class _Beginnings(dict[str, str]):
-    """How a word begins, empty where it carries no meaning; worked out once for the transcripts of a batch."""
+    """By word, how it begins, in lower case; empty where it carries no meaning. Shared by all transcripts."""
 
     def __missing__(self, word: str) -> str:
         if len(self) >= _MOST_REMEMBERED:
@@ -314,12 +316,12 @@ class _Beginnings(dict[str, str]):
 
 
 _beginnings = _Beginnings()
-# Letters and digits as they are, blanks for all else.
+# Translates bytes: ASCII letters and digits as they are, blanks for all else.
 _IN_NAMES = bytes(code if code < 128 and chr(code).isalnum() else 32 for code in range(256))
 
 
 class _InRuns(dict[bytes, tuple[str, ...]]):
-    """How the words of a run of letters and digits begin: most runs of a transcript come again."""
+    """By run of ASCII letters and digits, how its words begin; kept, since most runs of a transcript come again."""
 
     def __missing__(self, run: bytes) -> tuple[str, ...]:
         if len(self) >= _MOST_REMEMBERED:
@@ -332,7 +334,7 @@ _in_runs = _InRuns()
 
 
 def word_beginnings(text: str) -> Iterator[str]:
-    """How the words of a text begin, those within names too."""
+    """How the words of a text begin, those within names too; an empty string for each that carries no meaning."""
     if text.isascii():
         return chain.from_iterable(map(_in_runs.__getitem__, text.encode().translate(_IN_NAMES).split()))
     return map(_beginnings.__getitem__, _WORD_PART.findall(text))

@@ -1,4 +1,4 @@
-"""Loss: what the covered records hold that a text does not, by kind, and the share that it kept."""
+"""Loss: what the covered records hold and a text does not, by kind, and the share that the text retains."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _MOST_NUMBERS = 200
 def loss(
     analysis: Analysis, text: str
 ) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], tuple[tuple[str, float], ...]]:
-    """What is not in the summary's text, and the retained share (0 to 1), by kind (if there is any)."""
+    """By kind, the things that are not in the summary's text, and the share (0 to 1) of all its things that are.
+
+    A kind without things, or without missing ones, is left out; at most `MOST_NAMED` missing things are named.
+    """
     lost: list[tuple[str, tuple[str, ...]]] = []
     kept: list[tuple[str, float]] = []
     there = squeezed(text)
@@ -42,11 +45,12 @@ def loss(
 
 
 def squeezed(text: str) -> str:
-    """Line breaks and indentation are the template's, not the text's."""
+    """The text with a blank for every run of whitespace: line breaks and indentation are the template's."""
     return " ".join(text.split())
 
 
 def _things(analysis: Analysis) -> Mapping[str, tuple[str, ...]]:
+    """What is looked for in a summary, by kind, the likeliest to be missed first."""
     names, scores = list(analysis.table.atoms), analysis.scores.rows
     numbers = [row for row, kind in enumerate(analysis.table.columns["kinds"]) if kind == _NUMBER]
     likely = nsmallest(_MOST_NUMBERS, numbers, key=lambda row: -scores[row])
@@ -77,7 +81,7 @@ _RULE = re.compile(
 
 
 def rules_in(text: str) -> list[str]:
-    """The sentences of a message that ask for something to hold."""
+    """The sentences of a message that state what must, should or must not be done."""
     return [sentence for sentence in sentences(text[:20_000]) if len(sentence) <= 400 and _RULE.search(sentence)]
 
 
@@ -91,18 +95,16 @@ _MOST_NAMES = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
-    """Something that is no longer there. ``score``: how likely it is needed, 0 to 1; ``record``: of the transcript,
-    counted from 0, where it was last named or shown; -1: only an earlier summary knew of it.
-    """
+    """Something that is no longer there."""
 
     kind: str
     text: str
-    score: float
-    record: int
+    score: float  # how likely it is needed, 0 to 1
+    record: int  # where it was last named or shown, counted from 0; -1: only an earlier summary knew of it
 
 
 def dropped(analysis: Analysis, later: str) -> tuple[Dropped, ...]:
-    """The things of the analysed records that ``later`` does not say, each once, the most likely needed first."""
+    """The things of the analysed records that the text ``later`` does not hold, each once, most likely needed first."""
     there = squeezed(later)
     missing: dict[str, Dropped] = {}
     for thing in _droppable(analysis):
@@ -115,7 +117,7 @@ def dropped(analysis: Analysis, later: str) -> tuple[Dropped, ...]:
 
 
 def _droppable(analysis: Analysis) -> Iterator[Dropped]:
-    """What may be missed, with the score that it has whatever names it holds."""
+    """The things that may be missed, each with the score that it has whatever names it holds."""
     for message in reversed(analysis.messages):
         for rule in rules_in(message.text):
             yield Dropped(kind="user rule", text=rule, score=_STANDING, record=message.record)
@@ -137,7 +139,7 @@ def _droppable(analysis: Analysis) -> Iterator[Dropped]:
 
 
 def _names(analysis: Analysis) -> Iterator[Dropped]:
-    """The names and numbers that are most likely used again; paths are known as files, or were only looked at."""
+    """The names and numbers most likely to be used again; not paths: they are known as files or were only looked at."""
     kinds, atoms = analysis.table.columns["kinds"], analysis.table.atoms
     tools = {event.name for event in analysis.events}
     ranked = (name for name in analysis.scores.top(len(atoms)) if name not in tools)

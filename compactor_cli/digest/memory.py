@@ -32,52 +32,47 @@ from compactor_cli.model.summary import Section, SectionItems
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.streams import zstd
 
-# What is carried of each kind, newest kept: a state stays small however often it is renewed.
+# Most values and characters carried of each kind, newest kept: a state stays small however often it is renewed.
 _MAX_ITEMS = 400
 _MAX_CHARS = 100_000
-# What a line of a file or an output is worth, of a summary's text, against a message.
+# Weight of a carried line of a file or an output (one with a label), relative to a carried sentence.
 _CARRIED_FACTOR = 0.5
 
 
-# What is carried of a file, in this order, and whether its last change is in no commit: 1 where none was seen to be
-# made, 2 where git was used.
+# The values of a `FileRow`, in this order. One more follows: 0, or whether the file's last change is in no commit: 1
+# where no commit was seen at all, `UNCOMMITTED_BY_GIT` where git commands were seen that show it.
 _CARRIED = ("path", "is_created", "edits", "reads", "is_deleted", "moved_to", "commit")
 FileRow = tuple[Any, ...]
 UNCOMMITTED_BY_GIT = 2
 
 
 def file_row(state: FileState, uncommitted: int = 0) -> FileRow:
-    """What is carried of a file."""
+    """The row that carries a file; ``uncommitted`` is 0, 1 or `UNCOMMITTED_BY_GIT` (see `_CARRIED`)."""
     return (*(getattr(state, name) for name in _CARRIED), uncommitted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Carried statements by kind, oldest first.
+    """Carried statements by kind, oldest first."""
 
-    ``todos``: state, text and key. ``lines``: statements that no other kind holds, each with the label it stood under.
-    ``running``: the id of work in the background, and what it is to do. ``checks``: commands that passed, each with the
-    files changed since. ``unpushed``: branch, hash and subject. ``names``: the index, each name with its file.
-    """
-
-    users: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()  # the user's messages with what came of them
     files: tuple[FileRow, ...] = ()
-    todos: tuple[tuple[str, str, str], ...] = ()
-    plan: str = ""
-    commands: tuple[str, ...] = ()
+    todos: tuple[tuple[str, str, str], ...] = ()  # state, text and key
+    plan: str = ""  # the last plan written as text
+    commands: tuple[str, ...] = ()  # each acting command with its last outcome
     errors: tuple[str, ...] = ()
     decisions: tuple[str, ...] = ()
-    lines: tuple[tuple[str, str], ...] = ()
-    skills: tuple[str, ...] = ()
-    running: tuple[tuple[str, str], ...] = ()
+    lines: tuple[tuple[str, str], ...] = ()  # label (or empty) and text of each statement that no other kind holds
+    skills: tuple[str, ...] = ()  # names of the loaded skills
+    running: tuple[tuple[str, str], ...] = ()  # id of each work in the background, and what it is to do
     branch: str = ""
-    checks: tuple[tuple[str, ...], ...] = ()
-    unpushed: tuple[tuple[str, str, str], ...] = ()
-    stashed: tuple[str, ...] = ()
-    names: tuple[tuple[str, str], ...] = ()
+    checks: tuple[tuple[str, ...], ...] = ()  # each command that passed, then the files changed since
+    unpushed: tuple[tuple[str, str, str], ...] = ()  # branch, hash and subject of each commit
+    stashed: tuple[str, ...] = ()  # paths that `git stash` put away
+    names: tuple[tuple[str, str], ...] = ()  # the index: each name with its file, or an empty string
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values, bounded."""
+        """The fields as JSON values, each kind within the bounds of a state."""
         return {
             field.name: value if isinstance(value := getattr(self, field.name), str) else _bounded(value)
             for field in fields(self)
@@ -85,13 +80,13 @@ class Memory:
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> Memory:
-        """What `to_json` gave; kinds that are missing are empty."""
+        """The memory that `to_json` wrote; kinds that are missing are empty."""
         known = {field.name for field in fields(Memory)} & set(values)
         return Memory(**{name: _tuples(values[name]) for name in known})
 
     def file_states(self) -> tuple[FileState, ...]:
         """The carried files, as states without records."""
-        # What no commit held was changed before all that is new.
+        # An uncommitted change was made before every new event: position 0.
         return tuple(
             FileState(**dict(zip(_CARRIED, row[:-1], strict=True)), changed=0 if row[-1] else -1) for row in self.files
         )
@@ -111,7 +106,7 @@ class Memory:
         )
 
     def statements(self) -> tuple[Statement, ...]:
-        """The carried lines, as statements of records that are gone, in their order."""
+        """The carried lines in their order, as statements without a record."""
         forms = ((StatementForm.OUTPUT if label else StatementForm.SENTENCE, label, line) for label, line in self.lines)
         return tuple(
             Statement(line, -1, 0, form, "", label, at_tokens=number, weight=_CARRIED_FACTOR if label else 1.0)
@@ -138,13 +133,14 @@ def _tuples(value: Any) -> Any:
 
 
 def _bounded(values: Sequence[Any]) -> list[Any]:
-    """The newest values within the bounds of a state."""
+    """The newest values that fit the bounds of a state, in their order."""
     newest_first = values[: -_MAX_ITEMS - 1 : -1]
     chars = accumulate(len(str(value)) for value in newest_first)
     fitting = takewhile(lambda pair: pair[1] <= _MAX_CHARS, zip(newest_first, chars, strict=True))
     return [value for value, _ in fitting][::-1]
 
 
+# The record numbers after an item: ` [12]`, ` [3-7]`, ` [3,5]`.
 _TAG = re.compile(r" \[\d+(?:[,-]\d+)*\]$", re.MULTILINE)
 _WORDS = tuple(map(words_of, LANGUAGES))
 _OK = tuple(f" → {words.ok}" for words in _WORDS)
@@ -152,28 +148,30 @@ _BRANCHES = tuple(f"{words.branch} " for words in _WORDS)
 
 
 def _any(label: str) -> str:
-    """A fixed word in each language, as a pattern has it."""
+    """A regular expression for a fixed word in any of the languages."""
     return "|".join(re.escape(getattr(words, label)) for words in _WORDS)
 
 
+# The end of a request that may not hold any more: ` → nothing done since`, " → `make gauges` failed".
 _PASSING = re.compile(rf"(?: → (?:{_any('pending')})[^→]*|(?: →|,) `[^`\n]+` (?:{_any('ok')}|{_any('failed')}))\Z")
-# What the user gave as the reason of a stop.
+# A stop with the reason that the user gave: `Stopped by the user: set the clocks → "the tide comes first"`.
 _REASON = re.compile(
     rf"\A((?:{_any('stopped')}): .*?) → \"(.*)\"(?: \((?:{_any('resumed')}|{_any('later_approved')})\))?", re.DOTALL
 )
 _STOP = re.compile(rf"\A(?:{_any('stopped')}): .*", re.DOTALL)
+# A check that passed before later edits: "Passed before the newest edits of src/tide.py: `make gauges`".
 _STALE = re.compile(rf"\A(?:{_any('stale')}) (.*?): (`.*`)\Z", re.DOTALL)
 _IN_COMMIT = re.compile(rf"git commit|(?:{_any('committed')}) ")
 _QUOTED, _COMMIT = re.compile(r"`([^`\n]+)`"), re.compile(r"\b([0-9a-f]{7,40}) \"([^\"]*)\"")
 
 
 def lasting_part(text: str) -> str:
-    """A request with what came of it, without what may be otherwise by now: how a check ended, what is not begun."""
+    """A request and what came of it, without an end that may not hold any more: a check's outcome, nothing done."""
     return _PASSING.sub("", text)
 
 
 def read_text(text: str, read: Callable[[str], tuple[SectionItems, ...]]) -> Memory:
-    """The memory that a summary's text shows: its sections as ``read`` finds them, else its lines."""
+    """The memory recovered from a summary's text: from the sections that ``read`` finds in it, else from its lines."""
     tagged = {part.section: [item.text for item in part.items if item.text] for part in read(text)}
     found = {section: [_TAG.sub("", text) for text in texts] for section, texts in tagged.items()}
     if not found:
@@ -184,7 +182,7 @@ def read_text(text: str, read: Callable[[str], tuple[SectionItems, ...]]) -> Mem
 
     opened, facts, task = texts(Section.PLAN), texts(Section.COMMANDS), texts(Section.TASK)
     branches = [text.partition(" ")[2] for text in facts if text.startswith(_BRANCHES)]
-    # Of what is open, the lines that tell of an error: it is fixed later, or still is.
+    # An open item with one of these marks is an error that still failed: it is carried with the errors.
     marks = [f"— {mark}" for words in _WORDS for mark in (words.failing, words.changed)]
     is_new = not (
         _after(facts, "by_others") or any(_IN_COMMIT.search(text) for text in (*texts(Section.FILES), *facts))
@@ -209,7 +207,7 @@ def read_text(text: str, read: Callable[[str], tuple[SectionItems, ...]]) -> Mem
 
 
 def _todos(opened: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    """The steps of a plan, with their states."""
+    """The steps of a plan among the open items, as (state, text, empty key)."""
     for text, (label, state) in product(opened, _STATES.items()):
         for rest in _after([text], label):
             yield from ((state.value, step, "") for step in (rest.split("; ") if state is State.DONE else [rest]))
@@ -219,7 +217,7 @@ _STATES = {"doing": State.DOING, "open": State.OPEN, "done": State.DONE}
 
 
 def _users(tagged: Mapping[Section, Sequence[str]]) -> Iterator[str]:
-    """The user's messages in their order, each with what came of it; yeses left out."""
+    """The user's messages in their order, each with what came of it; those that only agree are left out."""
     spoken = (_STOP.sub("", _REASON.sub(r"\2 (\1)", text)) for text in tagged.get(Section.USER, ()))
     task, history = (tagged.get(section, ()) for section in (Section.TASK, Section.HISTORY))
     earlier = sorted((*spoken, *_after(history, "request"), *_after(task, "earlier")), key=_first_record)
@@ -229,7 +227,7 @@ def _users(tagged: Mapping[Section, Sequence[str]]) -> Iterator[str]:
 
 
 def _checks(opened: Iterable[str], facts: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    """The checks that passed last, each with the files changed since."""
+    """The checks that passed when last run, as (command, paths of the files changed since …)."""
     older = [(found[1], _QUOTED.findall(found[2])) for text in opened if (found := _STALE.match(text))]
     yield from ((command, *_unlisted(paths)) for paths, commands in older for command in commands)
     known = {command_key(command) for _, commands in older for command in commands}
@@ -244,25 +242,31 @@ def _is_ok(text: str) -> bool:
 
 
 def _unlisted(text: str) -> list[str]:
-    """The names of a list that may have its folder once: `cli/{run.py, read/main.py → done/main.py …}`."""
+    """The paths of a list that may name its folder once: `cli/{run.py, read/main.py → done/main.py …}`.
+
+    Of a moved file, the old path.
+    """
     folder, _, names = text.rpartition("{")
     return [f"{folder}{name.partition(' → ')[0]}" for name in names.rstrip(f"}} {ELLIPSIS}").split(", ")]
 
 
 def _first_record(text: str) -> int:
-    """The number of the first record that an item names, 0 without one."""
+    """The first record number in an item's tag, or 0 without a tag."""
     found = _TAG.search(text)
     return int(re.findall(r"\d+", found[0])[0]) if found else 0
 
 
 def _after(texts: Iterable[str], label: str) -> list[str]:
-    """What stands after a fixed word, in any language."""
+    """The texts that begin with a fixed word and a colon, in any language, each without these."""
     labels = tuple(f"{getattr(words, label)}{words.colon}" for words in _WORDS)
     return [text.partition(": ")[2] for text in texts if text.startswith(labels)]
 
 
 def _lines(text: str) -> list[tuple[str, str]]:
-    """The lines of an item, each with the item's label: a command, a file, a tool before a colon."""
+    """The lines of an item, blank ones left out, each with the item's label.
+
+    The label is a command, a file or a tool before a colon in the first line, or an empty string.
+    """
     first, *rest = text.split("\n")
     label, colon, after = first.partition(": ")
     if rest and first.endswith(":"):
@@ -275,7 +279,11 @@ def _lines(text: str) -> list[tuple[str, str]]:
 
 
 def _file_rows(lines: Iterable[str], uncommitted: Sequence[str], *, is_none_committed: bool) -> Iterator[FileRow]:
-    """The files that the lines of their section name; where the ``uncommitted`` ones are cut, all without a commit."""
+    """A row for every file that the lines of the files section name.
+
+    ``uncommitted``: lists of paths; where one was cut, every changed file without a commit counts as listed.
+    ``is_none_committed``: no commit was seen.
+    """
     listed = {path for text in uncommitted for path in _unlisted(text)}
     is_cut = any(ELLIPSIS in text for text in uncommitted)
     for state in chain.from_iterable(map(_files, lines)):
@@ -285,7 +293,7 @@ def _file_rows(lines: Iterable[str], uncommitted: Sequence[str], *, is_none_comm
 
 
 def _files(line: str) -> list[FileState]:
-    """The files that a line of the section of files names."""
+    """The files that a line of the files section names, or an empty list."""
     path, dash, facts = line.partition(" — ")
     for words in _WORDS:
         if dash and (state := _file(path, facts, words)):
@@ -298,7 +306,7 @@ def _files(line: str) -> list[FileState]:
 
 
 def _file(path: str, facts: str, words: FixedWords) -> FileState | None:
-    """A file of which these facts are stated; None where some words are none of a file."""
+    """The state of a file by the facts stated of it, or None where one of them is not a fact about a file."""
     state = FileState(path=path)
     counts = {words.edited: "edits", words.read: "reads"}
     flags = {words.created: "is_created", words.deleted: "is_deleted", words.reverted: "is_reverted"}
@@ -317,9 +325,10 @@ def _file(path: str, facts: str, words: FixedWords) -> FileState | None:
     return state
 
 
+# What a state holds at most: the atoms likeliest to be used again, the words spoken most often.
 MAX_ATOMS = 50_000
 MAX_TERMS = 20_000
-# A frame that unpacks to more than this was not written here.
+# Compressed data that unpacks to more bytes than this was not written by `serialise`.
 _MAX_BYTES = 64 << 20
 # Higher levels take three times as long for a tenth less.
 _LEVEL = 3
@@ -328,15 +337,15 @@ _MAGIC = b"compact-state/3\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestState:
-    """What a digest knows of records that are gone. ``extra``: what the sections remember, JSON values by name."""
+    """What a digest knows of records that are gone."""
 
     table: Table
     statements: tuple[Statement, ...] = ()
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)  # what the sections remember, JSON values by name
 
 
 def serialise(scores: Scores, statements: Sequence[Statement] = (), extra: Mapping[str, Any] | None = None) -> bytes:
-    """The state as bytes; the same state gives the same bytes."""
+    """The state as bytes, at most `MAX_ATOMS` atoms and `MAX_TERMS` words; the same state gives the same bytes."""
     table = scores.table
     chances, names = scores.rows, list(table.atoms)
     rows = sorted(nlargest(MAX_ATOMS, range(len(chances)), key=lambda row: (chances[row], row)))
@@ -355,7 +364,7 @@ def serialise(scores: Scores, statements: Sequence[Statement] = (), extra: Mappi
 
 
 def parse(data: bytes) -> DigestState | None:
-    """The state of `serialise`; None for bytes that are none (damaged, or of another version)."""
+    """The state that `serialise` wrote, or None for any other bytes (damaged, or of another version)."""
     reader = zstd().ZstdDecompressor()
     try:
         raw: bytes = reader.decompress(data, _MAX_BYTES)

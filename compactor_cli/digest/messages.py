@@ -1,4 +1,4 @@
-"""The user's messages: their words without what was pasted, what they reply to, ask, and turned down."""
+"""The user's messages: their own words without pasted text, and what each replies to, asks for or turns down."""
 
 from __future__ import annotations
 
@@ -20,53 +20,46 @@ from compactor_cli.digest.tools import FileAction, ToolKind, argument, command_o
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
-# A message of fewer words is a reply: it is read with what it replies to. Where a conversation has no calls, most
-# messages are short and hold the names and numbers that matter.
+# A message of fewer words is short: it is read with the message that it replies to. In a conversation without calls
+# the limit is lower, since most of its messages are short and hold the names and numbers that matter.
 SHORT_WORDS, SHORT_WORDS_OF_CHAT = 8, 4
 _CHARS_PER_WORD = 8
-# A longer message says itself what it is about.
+# A longer message says what it is about without the question that it answers.
 MAX_REPLY_CHARS = 80
 _MAX_CALL_CHARS = 100
-# A longer message has other matters too.
+# A longer message has other subjects too: `lasting` does not judge it.
 _MAX_LASTING_CHARS = 1_200
-# A request of fewer words needs those before it.
+# A request of fewer words cannot be understood without the message before it.
 _MIN_WORDS = 3
+# A command to the client: `/review src`.
 _COMMAND_ALONE = pattern(r"/\S*(?:\s+\S+){0,2}\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserMessage:
-    """One message of the user: its words, its record, its turn, and whether it is a few words only.
-
-    ``replies_to``: the assistant's message just before a short one; ``asked``: the record of that. ``is_refusal``: they
-    turned a call down or stopped it; ``stopped``: that call, where a record has it (the words may be empty then), and
-    where it stands among the events; ``resumed``: the record of a later call that made the same or another change, or
-    of the user's yes to a later plan, where the call showed one (``is_plan``).
-    ``after_stop``: the calls that were stopped without a word just before it, by where they stand.
-    ``points_at``: the entries of an earlier list that it names by their number. ``is_answer``: a tool had
-    asked for these words; ``is_listed``: a client's summary lists them, and not what came of them.
-    """
+    """One message of the user, or a refusal of a call: the text may then be empty."""
 
     text: str
     record: int
     turn: int
     is_short: bool = False
-    replies_to: str = ""
-    asked: int = -1
-    is_refusal: bool = False
-    stopped: str = ""
-    call: int = -1
+    replies_to: str = ""  # the question, or the last words, of the assistant's message just before that it answers
+    asked: int = -1  # the record of the assistant's message just before; -1: something else was
+    is_refusal: bool = False  # it turned a call down or stopped it
+    stopped: str = ""  # that call in words; empty where no record has it
+    call: int = -1  # the position of that call in the events
+    # The record of a later call that made the change after all, or that showed a plan which was accepted; -1: none did.
     resumed: int = -1
-    is_plan: bool = False
-    after_stop: tuple[tuple[int, str], ...] = ()
-    points_at: str = ""
-    interrupts: bool = False
-    is_answer: bool = False
-    is_listed: bool = False
+    is_plan: bool = False  # the call that it stopped showed a plan
+    after_stop: tuple[tuple[int, str], ...] = ()  # calls stopped without a word just before it: position and words
+    points_at: str = ""  # the entries of an earlier list that it names by their number
+    interrupts: bool = False  # it came while the agent was at work
+    is_answer: bool = False  # it answers a question that a tool asked
+    is_listed: bool = False  # known only from the list in a client's summary, which does not say what came of it
 
     @property
     def stands_alone(self) -> bool:
-        """Whether it asks for something by itself: no answer, no remark, nothing in passing."""
+        """Whether it can be read alone: no stop, interruption, answer, or addition to another one."""
         is_whole = len(self.text.split()) >= _MIN_WORDS and ASKS_FOR.search(self.text) is not None
         is_reply = self.is_short and (self.replies_to.endswith(QUESTION_MARKS) or not is_whole)
         is_reply |= not is_whole and _LEANS.match(self.text) is not None
@@ -75,19 +68,19 @@ class UserMessage:
 
     @property
     def requests(self) -> tuple[str, ...]:
-        """Its sentences that ask for something, without the please that one begins with."""
+        """Its sentences that ask for something, without a leading "please"."""
         return tuple(PLEASE.sub("", one) for one in sentences(self.text) if ASKS_FOR.search(one))
 
 
 def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tuple[UserMessage, ...]:
-    """The user's messages, in order, refusals of calls included; of equal messages the newest."""
+    """The user's messages and refusals of calls, in order; of equal ones, or one sent again extended, the newest."""
     found: dict[str, UserMessage] = {}
     before: Event | None = None
     is_at_work = False
-    unanswered = ""  # the key of the message just before
-    unserved, is_begun = "", False  # and where no message or edit came since; whether anything was looked up
+    unanswered = ""  # the key in ``found`` of the message just before; empty once another event followed it
+    unserved, is_begun = "", False  # as above, but emptied only by the assistant's words or an edit; any call since
     spoken: list[str] = []
-    silent: dict[str, tuple[int, str]] = {}  # the calls stopped just before without a word, by key
+    silent: dict[str, tuple[int, str]] = {}  # the calls stopped just before without a word, by their key in ``found``
     for event in events:
         if event.kind is EventKind.ASSISTANT:
             spoken = [*spoken, event.text][-MAX_LOOKED_BACK:]
@@ -118,7 +111,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
                 replies_to = _replied_to(message, before) if may_reply else ""
                 message = replace(message, replies_to=replies_to, asked=before.record)
             if unanswered and text.startswith(unanswered.strip()[:-1]):
-                found.pop(unanswered, None)  # it is typed anew
+                found.pop(unanswered, None)  # it was typed again
             if not is_refusal and (extends(text, unserved) or (is_begun and is_nearly(text, unserved))):
                 found.pop(unserved, None)
             found.pop(f"{text}\n{stopped}", None)
@@ -126,7 +119,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
             if stopped and not text:
                 silent[f"\n{stopped}"] = event.call, stopped
             elif not is_refusal:
-                for key in silent:  # the next message is the reason
+                for key in silent:  # this message is the reason for the stop
                     found.pop(key, None)
                 silent = {}
             unanswered = f"{text}\n"
@@ -142,14 +135,15 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
 
 
 def _replied_to(message: UserMessage, before: Event) -> str:
-    """What a message answers of the assistant's message before it."""
+    """The question or the last words of the assistant's message that a message answers, or an empty string."""
     question = last_question(before.text) or (last_words(before.text) if message.is_short else "")
     return question_of_options(before.text, question) if message.points_at and question else question
 
 
-# "and on Windows too"
+# How a message begins that adds to the one before it: `and on the east pier too`.
 _LEANS = pattern(r"\W*(?:and|also|but|plus)\b", re.IGNORECASE)
 PLEASE = pattern(r"\A\W*please\b\W*", re.IGNORECASE)
+# `ok great, thanks!`, `that's all`
 _REMARK = pattern(
     r"\W*(?:(?:oh|ah|no|ok(?:ay)?|(?:that(?:'s| is) )?(?:great|perfect|cool|nice|awesome)|got it|all good)\b[\s,.!]*)*"
     r"(?:(?:thanks?|thank you|thx|w?h?oops|my bad|sorry|never ?mind|nvm|(?:good)?bye|see you|good ?night|cheers)\b"
@@ -159,13 +153,14 @@ _REMARK = pattern(
 
 
 def is_remark(text: str) -> bool:
-    """Whether a message thanks, excuses itself or takes leave, and asks nothing, or only whether the agent goes on."""
+    """Whether a message only thanks, apologises or says goodbye, or only asks whether the agent is still at work."""
     if _REMARK.match(text) is None:
         return _NUDGE.fullmatch(text) is not None
     asked = (one[found.end() :] if (found := _REMARK.match(one)) else one for one in sentences(text))
     return not any(map(ASKS_FOR.search, asked))
 
 
+# `hey, are you still there?`
 _NUDGE = pattern(
     r"\W*(?:(?:hey|hello|hi|so|ok)\W+)*(?:(?:are )?you (?:still )?(?:good|ok|there|stuck|working|done)(?: there| yet)?"
     r"|still (?:there|working|running)|hello|ping)\W*",
@@ -175,19 +170,24 @@ _ADDRESS = pattern(r"https?://\S+")
 
 
 def is_short(text: str, short_words: int = SHORT_WORDS) -> bool:
-    """Whether a text has fewer words (Chinese and Japanese: as many characters), what only points aside."""
+    """Whether a text without its URLs has fewer than ``short_words`` words.
+
+    It must also have fewer than ``8 * short_words`` characters, for Chinese and Japanese, which have no blanks; a text
+    wholly in these scripts counts with twice its length.
+    """
     text = _ADDRESS.sub("", text)
     weight = len(text) * (1 + dense_share(text))
     return len(text.split()) < short_words and weight < _CHARS_PER_WORD * short_words
 
 
-# How a sentence begins that asks for something, and what makes a rule of one.
+# Verbs that open a request.
 _VERBS = (
     "add|fix|make|write|implement|create|change|update|remove|delete|rename|move|use|run|check|test|find|look|explain"
     "|investigate|show|tell|review|refactor|replace|keep|build|generate|convert|analy[sz]e|summari[sz]e|commit|push"
     "|deploy|install|verify|compare|try|give|set|put|extract|merge|split|document|improve|handle|support|list|help"
     "|address|ensure|make sure|avoid|stop|leave|start|continue|go|read|return|print|answer|do"
 )
+# `Then check the tide table.`, `could you rename it`, `which one?`
 ASKS_FOR = pattern(
     rf"^\W*(?:\d+[.)]\s*)?(?:(?:and|then|also|so|but|now|ok(?:ay)?|first|next|finally)[, ]+)*(?:(?:{_VERBS})\b"
     r"|please\b|(?:can|could|would|will) (?:you|we)\b|let'?s\b|i(?:'d| would) like\b|i (?:want|need)\b"
@@ -195,6 +195,7 @@ ASKS_FOR = pattern(
     r"|请|帮我|ください",
     re.IGNORECASE,
 )
+# `NEVER reset the gauge`, `The clock must always run.`
 _RULE = pattern(
     r"\b(?:NEVER|MUST(?:N'T)?|[Dd](?:O|o) NOT|DON'T|ALWAYS)\b"
     r"|^\W*(?:[Nn]ever|[Dd]o not|[Dd]on't|[Aa]lways|[Mm]ust not)\b"
@@ -208,12 +209,12 @@ def is_rule(sentence: str) -> bool:
 
 
 def forbids(sentence: str) -> bool:
-    """Whether a rule says what must not be done."""
+    """Whether a rule prohibits something, rather than demanding it."""
     return _FORBIDS.search(sentence) is not None
 
 
 _FORBIDS = pattern(r"\b(?:never|not|don'?t|mustn'?t|no|without)\b|不|禁止|しない", re.IGNORECASE)
-# What counts for all work to come, and what objects to the work under way.
+# A limit on all work to come: `from now on, only round up`.
 _LIMIT = pattern(
     r"\b(?:only|never|always|don'?t|do not|anything else|nothing else|prefer|from (?:now|here) on|going forward"
     r"|(?:each|every) time|whenever|(?:I|we)(?:['’]ll| will) keep)\b"
@@ -221,6 +222,7 @@ _LIMIT = pattern(
     re.IGNORECASE,
 )
 LEADS = r"\A\W*(?:(?:so+|ok(?:ay)?|hm+|and|but|oh|ah|yes|yeah)\b\W*)*"
+# An objection to the work under way: `no, revert that`, `too many clocks`.
 _OBJECTION = pattern(
     rf"{LEADS}(?:no|wait|why|stop|actually|wrong)\b"
     r"|\b(?:instead|rather|revert|undo|actually|not (?:what|like|that|worth)|wtf|should(?:n'?t| not)|I think(?! so)"
@@ -230,7 +232,7 @@ _OBJECTION = pattern(
 
 
 def lasting(text: str) -> int:
-    """How far the words of a message reach: 2 for all work to come (a limit), 1 beyond the step (an objection), 0."""
+    """How far a message reaches: ``ALL_WORK`` if it sets a limit, 1 if it objects, 0 if it does neither or is long."""
     if len(text) > _MAX_LASTING_CHARS:
         return 0
     return ALL_WORK if _LIMIT.search(text) else 1 if _OBJECTION.search(text) else 0
@@ -239,26 +241,29 @@ def lasting(text: str) -> int:
 ALL_WORK = 2
 
 
-# A line with this many names of members is data, and so are this many lines of one each, or of brackets, in a row.
+# A line with this many JSON member names is data; so is a run of this many lines with one member or a bracket each.
 _MEMBERS_OF_DATA, _LINES_OF_DATA = 3, 6
 _DATA_LINE = pattern(r'\s*(?:"[^"]*"\s*(?::|,?$)|[\[\]{}]+,?$)')
-# What somebody says before an object, in the line in which it begins.
+# The words before an object that begins on the same line: `the gauge sends {"level": 3`.
 _BEFORE_DATA = pattern(r'(\w[^{}"]*\s[^{}"]*?)\s*\{"')
-# A line that is nothing but where a picture lies, as a terminal writes one that was dropped on it.
+# A line with nothing but the path of a picture, as a terminal writes for a dropped file: `'/tmp/pier.png'`.
 _PICTURE = pattern(r"\W*(?:~|[A-Z]:)?[/\\].*\.(?:png|jpe?g|gif|webp|bmp|heic)\W*", re.IGNORECASE)
-# From this length and number of lines on, a message that does not list requests was pasted for the most part.
+# A message of at least this many characters and line breaks, and with fewer headings and list entries than the third
+# number, was mostly pasted.
 _PASTED_CHARS, _PASTED_LINES, _MIN_STRUCTURE = 1_500, 12, 6
 _STRUCTURE = pattern(r"^[ \t]*(?:#{1,6} |[-*•] |\d+[.)] )", re.MULTILINE)
-# What is quoted of it: how it begins, the first errors, and how it ends, if that is a sentence.
+# What is quoted of it: the first characters, the first errors, and the last line if it is a sentence this short.
 _OPENING_CHARS, _MAX_ERRORS, _ENDING_CHARS = 400, 3, 300
 
 
 def own_words(text: str, *, is_first: bool = False) -> str:
-    """A long message as it begins and ends, with the first errors in it; what stands between was pasted. Of a terminal
-    that was pasted the commands, the errors, and what is written below it.
+    """The text of a message without what was pasted into it.
 
-    Guarantee: a plan (headings, lists), a message of less than 1,500 characters or 12 lines, and the first one stay as
-    they are.
+    A long message is cut to its beginning, the first errors in it and its last line. A pasted terminal session, of any
+    length, is cut to its commands, its first errors and the sentences around its output.
+
+    Guarantee: unless it begins with a shell prompt, a message stays as it is if it is a plan (headings, lists), has
+    fewer than 1,500 characters or 12 line breaks, or is the first one.
     """
     if PROMPT.match(text):
         return _without_output(text)
@@ -281,7 +286,7 @@ def own_words(text: str, *, is_first: bool = False) -> str:
 
 
 def _without_output(text: str) -> str:
-    """What was pasted from a terminal, with an ellipsis for what commands printed besides the first errors."""
+    """A pasted terminal session with an ellipsis for each stretch of output, except for the first errors in it."""
     shown: list[str] = []
     is_command, errors = False, 0
     for line in filter(str.strip, text.split("\n")):
@@ -295,19 +300,19 @@ def _without_output(text: str) -> str:
     return "\n".join(shown)
 
 
-# How a shell asks for a command; an agent asks with the same sign for words.
+# A shell's prompt: `$ make`, `❯ ls`, `ada@pier:~$ `. Agents prompt for words with the same signs: `❯ can you check`.
 _WORDS_TO_AGENT = r"(?! *(?:[A-Z][\w']* (?=[a-z])|(?:can|could|please|the|now|so|ok(?:ay)?|we|let'?s|why|how|what)\b))"
 PROMPT = pattern(rf"\s*(?:[❯➜»]{_WORDS_TO_AGENT}|[$%#] (?=[a-z./~])|[\w.-]+@[\w.-]+[: ][^\n]{{0,60}}[$#%] )")
 
 
 def without_quotes(text: str) -> str:
-    """The lines of a message that quote nobody (`> …`), where there are others."""
+    """A message without its quoted lines (`> …`); unchanged if it has no other lines."""
     own = "\n".join(line for line in text.split("\n") if not line.startswith(">"))
     return own if own.strip() else text
 
 
 def without_screens(text: str) -> str:
-    """A text, of whose paragraphs those that were copied from a screen go as far as the first line of it."""
+    """A text in which every paragraph copied from a screen is cut after the first line of the screen."""
     return "\n\n".join(map(_without_screen, text.split("\n\n")))
 
 
@@ -319,14 +324,14 @@ def _without_screen(paragraph: str) -> str:
     return " ".join([*map(str.strip, lines[: filled[0] + 1]), ELLIPSIS]) if is_screen else paragraph
 
 
-# So many lines that are filled up with blanks to one width are no words that somebody types.
+# Nobody types this many lines that are padded with blanks to one width: they were copied from a screen.
 _LINES_OF_SCREEN = 4
 
 
 def is_pasted(text: str) -> bool:
-    """Whether a text is from a terminal, or of several lines and an output that shows an error.
+    """Whether a text was pasted: a terminal session, or at least three lines of output with an error among them.
 
-    It neither begins nor ends with a line that somebody says.
+    A session must not end, and an output neither begin nor end, with a line in the user's own words.
     """
     lines = [line for line in text.split("\n") if line.strip()]
     if lines and PROMPT.match(lines[0]):
@@ -336,18 +341,20 @@ def is_pasted(text: str) -> bool:
 
 
 _LINES_OF_OUTPUT = 3
+# Signs that a person wrote the line: `why is it slow`, `the tide is late?`.
 _SPEECH = pattern(
     r"[?？]\W*$|\b(?:I|we|you|let'?s|can|please|this|that|it|why|how|what|when|but|yes|ok|also)\b|[^\x00-\x7f]{4}",
     re.IGNORECASE,
 )
 
 
-# What a runner of tests writes of those that run and pass.
+# A test runner's line for a test that starts or passes: `=== RUN TestTide`, `tests/test_pier.py::test_open PASSED`.
 _PASSING = pattern(r"^(?:=== (?:RUN|PAUSE|CONT|NAME)\b|\s*--- PASS:|.* PASSED\b).*\n", re.MULTILINE)
 _SENTENCE = pattern(r"\w[\w',]*(?: [\w`'\",/.-]+){2,}.*[.?!\w]\s*$")
 
 
-# How somebody begins who tells an agent what it is, or what it is given, before the request; and what heads that.
+# What comes before a request: the agent's role or its material, and then perhaps a heading of the request itself.
+# `You are a careful harbour clerk. `, `I've uploaded a repository. `; `## Task description`.
 _PREFACE = pattern(
     r"\s*(?:you are\b|you're an?\b|act as\b|your (?:role|job) is\b|we(?:'re| are) (?:currently )?(?:solving|working)\b"
     r"|I(?:'ve| have) uploaded\b|<\w+>\n)[^.!?]*(?:[.!?:]+(?=\s)|\n)",
@@ -361,7 +368,7 @@ _MAX_PREFACE_CHARS = 1_500
 
 
 def without_preface(text: str) -> str:
-    """A request without what it says before that of the agent and its role; the text where nothing else is in it."""
+    """A request without the sentences before it on the agent's role and material; unchanged if nothing else is left."""
     if not _PREFACE.match(text):
         return text
     headed = _HEADS_REQUEST.search(text, 0, _MAX_PREFACE_CHARS)
@@ -372,7 +379,7 @@ def without_preface(text: str) -> str:
 
 
 def without_data(text: str) -> str:
-    """A text with an ellipsis for the lines of data that were pasted into it, and without paths of pictures."""
+    """A text with an ellipsis for pasted lines of data, and without lines that only hold the path of a picture."""
     lines: list[str] = []
     for may_be, found in groupby(text.split("\n"), key=lambda line: _DATA_LINE.match(line) is not None):
         run = [line for line in found if not _PICTURE.fullmatch(line)]
@@ -388,7 +395,7 @@ def without_data(text: str) -> str:
 
 
 def _is_error(line: str) -> bool:
-    """Whether a line says in what would be quoted of it that something went wrong."""
+    """Whether the part of a line that would be quoted shows an error."""
     return ERROR_PATTERN.search(line[:_OPENING_CHARS]) is not None
 
 
@@ -399,11 +406,10 @@ def stops_in_force(
     runs: Sequence[Run],
     directory: str = "",
 ) -> tuple[UserMessage, ...]:
-    """The messages without the stops that are over, and those that have words with the record that shows it.
+    """The messages with ``resumed`` set for each stop that is over; without words, such a stop is left out.
 
-    A stop of a change is over when the file is changed by a later call, of a command when it runs later, of a call of a
-    service when that is called again with most of what it was given, of a plan when one is shown later and not refused:
-    the user consented to that.
+    The stop of a change is over when a later call changes the file, of a command when it succeeds later, of a service's
+    call when a later one with at least half of its arguments succeeds, of a plan when a later plan is not refused.
     """
     results = (one for one in reversed(events) if one.kind is EventKind.RESULT and one.call >= 0)
     taken = (one.call for one in results if not (one.is_refusal or one.is_error) and _shows_plan(events[one.call]))
@@ -412,7 +418,7 @@ def stops_in_force(
     for one in operations:
         if one.action is not FileAction.READ:
             made.setdefault((_is_removal(one), one.target or one.path), []).append(one)
-    # A commit is the same with another message, if it is of the same files.
+    # A commit counts as the same command with another message, if it is of the same files.
     parts = ((run, acting_part(run.command)) for run in runs)
     keys = {run.event: part if "git commit" in part else run.key for run, part in parts}
     ran: dict[str, list[Run]] = {}
@@ -426,7 +432,7 @@ def stops_in_force(
             served.setdefault(events[number].name, []).append((number, _given_to(events[number]), result.record))
 
     def resumed(call: int, reason: str = "") -> int:
-        """The record of what shows that the change of a call, or its command, was made after it; -1 where none does."""
+        """The record of a later call that did what the stopped ``call`` was to do; -1 if none did."""
         if call >= 0 and _shows_plan(events[call]):
             return events[plan].record if plan > call else -1
         if call >= 0 and is_service_call(events[call]):
@@ -435,7 +441,7 @@ def stops_in_force(
             return next((record for _, other, record in again if 2 * len(given & other) >= len(given)), -1)
         files = _staged(command_of(events[call].arguments)) if call in keys else frozenset()
         runs_since = (one for one in ran.get(keys.get(call, ""), ()) if one.event > call)
-        # One of all that changed may leave out what was not wanted.
+        # A commit that names no files may leave out what the user did not want: it ends only a stop without a reason.
         staged = ((one, _staged(one.command)) for one in runs_since)
         run = next((one for one, given in staged if files <= given or not (given or reason)), None)
         tried = attempted(events[call], directory) if call >= 0 else ()
@@ -454,7 +460,7 @@ def stops_in_force(
 
 
 def _made_later(stopped: FileOperation, call: int, changes: Iterable[FileOperation]) -> FileOperation | None:
-    """Of the changes of a file after a call that was stopped, the one that wrote most of what it would have."""
+    """The change after a stopped call that wrote the most lines of the stopped change; None if there is no change."""
     wanted = _new_lines(stopped)
     later = (one for one in changes if one.event > call)
     return max(later, key=lambda one: (len(wanted & _new_lines(one)), one.event), default=None)
@@ -465,7 +471,7 @@ def _new_lines(change: FileOperation) -> set[str]:
 
 
 def _staged(command: str) -> frozenset[str]:
-    """The files that a command line gives to ``git add``; none where it gives all that changed."""
+    """The files that a command line names for ``git add``; none where it adds everything (``.`` or an option)."""
     given = (word for words in _ADDS.findall(command) for word in words.split())
     return frozenset(word for word in given if word != "." and not word.startswith("-"))
 
@@ -474,13 +480,13 @@ _ADDS = re.compile(r"\bgit add ([^&|;\n]*)")
 
 
 def _shows_plan(call: Event) -> bool:
-    """Whether a call shows a plan to the user: not one that only keeps a list of tasks."""
+    """Whether a call shows a plan to the user, rather than only updating a list of tasks."""
     is_plan = short_name(call.name).startswith("exitplan") or argument(call.arguments, ("plan",)).strip()
     return call.tool is ToolKind.PLAN and bool(is_plan)
 
 
 def _given_to(call: Event) -> frozenset[str]:
-    """What a call of a service was given."""
+    """The values of the arguments in a call of a service."""
     return frozenset(value for _, value in parameters(call.arguments))
 
 

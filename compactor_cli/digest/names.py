@@ -1,4 +1,4 @@
-"""Names: what will probably be used again and stands nowhere else in the summary, as one index by file."""
+"""Names: one index, by file, of the names that will probably be used again and stand nowhere else in the summary."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _FILE_TOOLS = (ToolKind.EDIT, ToolKind.READ)
 
 
 class Label(NamedTuple):
-    """What the lines of an event stand under; empty for a message."""
+    """What the lines of an event stand under."""
 
-    text: str
-    is_file: bool = False
+    text: str  # the file, command or tool; empty for a message
+    is_file: bool = False  # whether `text` is the path of a file
 
 
 class Labels(dict[int, Label]):
-    """The labels of a run of events by position, each worked out once."""
+    """The label of each event by its position, worked out when it is first looked up."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class Labels(dict[int, Label]):
         path = _path(call, event) if call.kind is EventKind.CALL else ""
         text = event.name if call.kind is not EventKind.CALL else path or _tool_label(call)
         if is_answer and not path and _NOTHING.match(event.text):
-            # Where nothing was found says more than that it was not.
+            # The label of a search that found nothing names where it looked, which the answer does not.
             where = argument(call.arguments, _SCOPE_KEYS)
             text += f" ({where})" if where else ""
         label = self[number] = Label(text, is_file=bool(path))
@@ -74,7 +74,7 @@ _SCOPE_KEYS = ("glob", "include", "type", "path")
 
 
 def short_names(paths: Iterable[str]) -> dict[str, str]:
-    """The shortest ending of each path, in whole parts, that no other of these paths has."""
+    """The shortest ending of each path, in whole parts, that no other of these paths has; else the whole path."""
     parts = {path: path.split("/") for path in paths}
     endings = Counter("/".join(names[at:]) for names in parts.values() for at in range(len(names)))
     found: dict[str, str] = {}
@@ -85,7 +85,10 @@ def short_names(paths: Iterable[str]) -> dict[str, str]:
 
 
 def _path(call: Event, event: Event) -> str:
-    """The file that a call is about, the one that an editor shows in its answer, or the only one a command shows."""
+    """The file that a call reads or edits, that an editor shows in its answer, or that a command only reads.
+
+    An empty string where there is none, or where a command does more.
+    """
     if call.tool in _FILE_TOOLS:
         patched = {path for _, path in patched_files(patch_of(call))}
         path = "" if argument(call.arguments, _LOOKUP_KEYS[:1]) else argument(call.arguments, PATH_KEYS)
@@ -112,7 +115,7 @@ def _tool_label(call: Event) -> str:
 
 
 def asked_for(call: Event) -> str:
-    """The short arguments of a call, where it has none the end of an address, or how the shortest begins."""
+    """The short arguments of a call; where it has none, the end of an address, or the beginning of the shortest one."""
     given = [value for _, value in parameters(call.arguments) if value and "\n" not in value]
     brief = ", ".join(value for value in given if len(value) <= MAX_VALUE_CHARS)
     address = next((value for value in given if "://" in value), "")
@@ -124,10 +127,11 @@ MAX_VALUE_CHARS = 48
 
 
 def call_words(call: Event, max_chars: int, mark: str = "", *, with_last: bool = False) -> str:
-    """A call by what it does: its command in at most ``max_chars``, a ``mark`` on either side, else its name and file.
+    """A call in a few words: its command between two ``mark``, a search with its pattern, else its name and file.
 
-    The name and the file are whole, however long; of what reads a part of the file, which part. Of a search what it
-    looks for. ``with_last``: of a chain of commands that is cut its last one too, which may send what the others made.
+    The command and the pattern are cut to ``max_chars``; the name and the file are whole, however long, with the part
+    of the file that is read. ``with_last``: a chain of commands that is cut ends with its last one, which may send what
+    the others made.
     """
     command = command_of(call.arguments) if call.tool is ToolKind.COMMAND else ""
     if line := shown(command):
@@ -144,7 +148,7 @@ def call_words(call: Event, max_chars: int, mark: str = "", *, with_last: bool =
 
 
 def _last_of(command: str) -> str:
-    """The last command of a chain on one line, where it is short, as it goes on from the others."""
+    """The last command of a chain on one line with its `` && ``, or an empty string where it is not short."""
     before, joint, last = command.strip().rpartition(" && ")
     return f"{joint}{last}" if before and "\n" not in command.strip() and len(last) <= _MAX_LAST_CHARS else ""
 
@@ -156,6 +160,7 @@ _PART_KEYS = ("offset", "limit", "start_line", "end_line", "view_range", "line_r
 
 # A name takes at least about this many tokens with its comma.
 _NAME_TOKENS = 3
+# A name that is less likely to be used again is left out.
 _MIN_CHANCE = 0.03
 _NUMBERS = frozenset(KINDS.index(kind) for kind in (AtomKind.NUM, AtomKind.DATE, AtomKind.FLAG))
 # A side of a diff, a piece of a pattern that replaces, a place that a search found, and a point of a drawing:
@@ -166,7 +171,11 @@ _PIECE = re.compile(r"\w/|/\w?$|\S+/\w$|\S+\.\w+[-:]\d+[-:]?$|\d{2,}[A-Z]\d{2,}$
 def name_items(
     analysis: Analysis, shown: Iterable[str], budget_tokens: int, token_cache: TokenCache
 ) -> tuple[Item, ...]:
-    """One item: ``file: name, name · file: name``, the names that are most likely used again for their tokens."""
+    """One item, ``file: name, name · file: name``, or none where no name fits the budget.
+
+    Its names are those most likely to be used again for the tokens that they take. Left out is what stands in the texts
+    ``shown``, in the kept records or in plans.
+    """
     number = budget_tokens // _NAME_TOKENS
     if number < 1:
         return ()
@@ -180,7 +189,7 @@ def name_items(
     chance = analysis.scores.of
     wanted.sort(key=lambda name: -chance(name) / sqrt(token_cache.text(f", {name}")))
     files = _files_of(analysis, wanted)
-    # The more names, the more tokens: the place is found in a few counts.
+    # More names take more tokens: a binary search finds the most that fit in a few counts.
     most = bisect_left(
         range(1, len(wanted) + 1),
         True,
@@ -190,7 +199,7 @@ def name_items(
 
 
 def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
-    """The names most likely to be used again of those that are not known, this many at most."""
+    """At most ``number`` names that are not ``known``, those most likely to be used again, the likeliest first."""
     atoms, rows, kinds = list(analysis.table.atoms), analysis.scores.rows, analysis.table.columns["kinds"]
     calls = analysis.table.columns["calls"]
     likely = {row for row, chance in enumerate(rows) if chance >= _MIN_CHANCE}
@@ -205,7 +214,7 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
         atoms[row]
         for row in sorted(sorted(likely), key=rows.__getitem__, reverse=True)
         if kinds[row] not in _NUMBERS and atoms[row] not in known and not _PIECE.match(atoms[row])
-        # Two words with a slash between them are a path where a call named them.
+        # Two words with a slash between them are a path only where a call named them.
         if calls[row] or "." in atoms[row] or "/" not in atoms[row]
     )
     named = list(islice((name for name in found if any(map(str.isalpha, name))), 2 * number))
@@ -214,7 +223,7 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
 
 
 def _not_done(analysis: Analysis) -> frozenset[str]:
-    """The lines of calls that the user turned down, of what was only searched for, and of a client's own texts."""
+    """The lines whose newest event is a call that the user turned down, a search, or a client's own text."""
     events, refused = analysis.events, {event.call for event in analysis.events if event.is_refusal}
     calls = {at for at, event in enumerate(events) if event.kind is EventKind.CALL}
     left_out = {at for at in calls if at in refused or (events[at].tool is ToolKind.READ and is_search(events[at]))}
@@ -224,7 +233,11 @@ def _not_done(analysis: Analysis) -> frozenset[str]:
 
 
 def _wordy(analysis: Analysis, rows: set[int]) -> set[int]:
-    """Those of these rows that are words with a slash between them: no command has them, and no line as one thing."""
+    """Those of these rows that are words joined by slashes, not paths.
+
+    A path stands in a command, alone on a line, in quotation marks, or in a longer path; with two slashes or more, in
+    any call or answer.
+    """
     table, events = analysis.table, analysis.events
     names, columns = list(table.atoms), table.columns
     wordy = {
@@ -247,13 +260,13 @@ def _wordy(analysis: Analysis, rows: set[int]) -> set[int]:
     return set(wordy)
 
 
-# In quotation marks, or a part of a longer path.
+# What stands on both sides of a path: quotation marks, or a slash of a longer path on one of them.
 _AS_ONE = (*((mark, mark) for mark in "\"'`"), ("/", ""), ("", "/"))
 _WORDS = re.compile(r"[^\W\d_]+(?:/[^\W\d_]+)+")
 
 
 def _options(call: Event) -> Iterator[str]:
-    """The settings among its arguments: single words, and no ids."""
+    """The settings among a call's arguments: values of one word that are not ids, paths, commands or patterns."""
     for key, value in call.arguments.items() if isinstance(call.arguments, Mapping) else ():
         if isinstance(value, str) and value.isidentifier() and not (key in _NO_OPTIONS or key.lower().endswith("id")):
             yield value
@@ -263,7 +276,7 @@ _NO_OPTIONS = frozenset((*PATH_KEYS, *COMMAND_KEYS, *_LOOKUP_KEYS, "glob", "old_
 
 
 def _taken_out(analysis: Analysis, names: Sequence[str]) -> set[str]:
-    """Those of these names that edits took out of their files, and that stand in no other output."""
+    """Those of these names that edits took out of their files, and that stand in no other file or output."""
     table, labels = analysis.table, analysis.labels
     rows = {row: name for name in names if table.columns["kinds"][row := table.atoms[name]] not in FILE_KINDS}
     is_gone = analysis.is_gone
@@ -285,7 +298,7 @@ def _taken_out(analysis: Analysis, names: Sequence[str]) -> set[str]:
 
 
 def _only_in(lines: Lines, passing: Collection[str], rows: set[int]) -> set[int]:
-    """Those of these rows that stand in these lines, and nowhere else."""
+    """Those of these rows that stand in the lines ``passing``, and in no others."""
     found = rows.intersection(row for text in passing for row in lines.atoms[lines.numbers[text]])
     for text, atoms in zip(lines.numbers, lines.atoms, strict=True) if found else ():
         if not found.isdisjoint(atoms) and text not in passing:
@@ -294,7 +307,7 @@ def _only_in(lines: Lines, passing: Collection[str], rows: set[int]) -> set[int]
 
 
 def _long_listings(lines: Lines) -> frozenset[str]:
-    """The lines that are a path and nothing else, of answers with many of them."""
+    """The lines that are a path and nothing else, in events with more than `_MAX_LISTED` of them."""
     wordless = ((text, last) for text, last in zip(lines.numbers, lines.last, strict=True) if " " not in text)
     paths = [(text, last) for text, last in wordless if PATH_ALONE.fullmatch(text)]
     times = Counter(last for _, last in paths)
@@ -306,7 +319,11 @@ PATH_ALONE, _MAX_LISTED = re.compile(r"[\w@+-]*[./][\w./@+-]*"), 60
 
 
 def _files_of(analysis: Analysis, names: Iterable[str]) -> dict[str, str]:
-    """The file that each name stands in: of the newest event about a file that holds it, and that still stands."""
+    """The file of each name, as a short name; names without one, and those that are in its path, are left out.
+
+    It is the file of the newest event that shows the name in a line that still stands, else the one that an earlier
+    summary gave for the name.
+    """
     table, labels = analysis.table, analysis.labels
     is_gone = analysis.is_gone
     missing = {table.atoms[name]: name for name in names}
@@ -329,13 +346,16 @@ def _files_of(analysis: Analysis, names: Iterable[str]) -> dict[str, str]:
 
 
 def named_in(text: str) -> dict[str, str]:
-    """The names that an index lists, each with its file; nothing for those of no file."""
+    """The names that an index lists, each with its file, or with an empty string where it has none."""
     groups = (group.rpartition(": ") for group in text.split(" · "))
     return {name: path for path, _, names in groups for name in names.split(", ") if name}
 
 
 def _text(names: Iterable[str], files: Mapping[str, str]) -> str:
-    """The names by file in the order of the first of each, then those of no file; a file that heads some once."""
+    """The index: names by file, files in the order of their first names, then the names without a file.
+
+    A name without a file that heads a group itself is not repeated.
+    """
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(files.get(name, ""), []).append(name)

@@ -1,4 +1,4 @@
-"""Noise: which sentences and lines tell an agent nothing, and which lines of code define or import something."""
+"""Noise: which sentences and lines carry no information, and which lines of code define or import something."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 from compactor_cli.formats.client_signs import AROUND_OUTPUT, exit_code
 
 _MIN_CHARS = 6
-# A word of this many characters is data, and so are this many marks in a row.
+# A run of this many characters without a blank may be data, and this many punctuation marks in a row are noise.
 _RUN_CHARS = 80
 _MAX_MARKS = 12
 _MAX_NARRATION_CHARS, _MAX_PASSING_CHARS, _EXIT_CHARS = 300, 140, 18
@@ -17,7 +17,7 @@ _MAX_COURTESY_CHARS = 200
 # An announcement from this length on may say how a thing is to be done.
 _MIN_HOW_CHARS = 60
 
-# What opens a sentence without a word on the work.
+# Fillers that open a sentence: `Okay, now `, `Good catch! `, `Step 2: `.
 _OPENS = (
     r"(?:[◆▶►▸→] )?"
     r"(?:(?:ok(?:ay)?|good|great|perfect|now|so|alright|excellent|first|next|then|also|done|right|sure|wait|hm+|actually"
@@ -26,12 +26,12 @@ _OPENS = (
 )
 
 
-# "Fix adds a migration": what a verb follows is what was made.
+# In `Fix adds a migration` a verb follows: "fix" is then the thing that was made, and announces nothing.
 _NO_NOUN = (
     r"(?! (?:adds?|removes?|moves?|shows?|works?|exists?|succeed(?:s|ed)|fail(?:s|ed)|pass(?:es|ed)|return(?:s|ed)"
     r"|is|was|are|were|has|had)\b)"
 )
-# "After the merge, push a tag": the agent would say that it does.
+# `After the merge, push a tag` instructs the user: of its own steps the agent would write "I'll push".
 _TO_THE_USER = (
     r"(?!(?:after|before|once)\b[^.!?,]{0,90}, (?:updat|add|check|run|fix|apply|write|commit|push|tag|merg)e?\b)"
 )
@@ -39,7 +39,7 @@ _TO_THE_USER = (
 
 @cache
 def _narration() -> re.Pattern[str]:
-    # What the agent says it is about to do: the calls that follow say it better.
+    # Announcements of what the agent is about to do, which its next calls show better: `Now let me check the gauge.`
     aim = (
         r"(?:(?:now that|to (?:start|begin|do|achieve|confirm|ensure|verify|check|test)|before|after|while)"
         r"\b[^.!?,]{0,90}, )?"
@@ -55,7 +55,7 @@ def _narration() -> re.Pattern[str]:
         r"|time to|going to|(?:updat(?:e|ing)|add(?:ing)?|check(?:ing)?|run(?:ning)?|look(?:ing)?|read(?:ing)?"
         rf"|fix(?:ing)?|appl(?:y|ying)|implement(?:ing)?|writ(?:e|ing)|commit(?:ting)?|push(?:ing)?|fetch(?:ing)?){_NO_NOUN}"
         r"|spawning|launching|dispatching|starting"
-        # "The remaining items are out of scope" and "One more gap surfaced" announce nothing.
+        # `The next step:` announces; `The remaining items are out of scope` and `One more gap surfaced` do not.
         r"|(?:the (?:next|last|remaining)|one (?:more|remaining|last))"
         r"(?! [^.!?:]{2,120}\b(?:are|were|was|fail(?:s|ed)?|surfaced|comes?|came|needs?)\b))"
         r"\b(?:[^.!?]|\.(?=\w)){0,240}[.:!]*(?: let me(?:[^.]|\.(?=\w))*[.:]?)?$"
@@ -68,7 +68,7 @@ def _narration() -> re.Pattern[str]:
 
 @cache
 def _passing() -> re.Pattern[str]:
-    # What was checked or written, and how that went; what is left of a row of steps.
+    # The outcome of a step, or how far the steps are: `All tests pass now.`, `The server is still starting`.
     subject = r"(?:tests?|checks?|lint\w*|build|suite|ci|compil\w+|everything|all|both|tree)"
     outcome = (
         r"(?:pass(?:e[sd]|ing)?|fail(?:s|ed|ing|ures?)?|clean|green|success\w*|compil(?:es?|ed)|errors?|issues?"
@@ -88,7 +88,7 @@ def _passing() -> re.Pattern[str]:
     )
 
 
-# A part of every courtesy in lower case, and those that are the whole of a sentence.
+# Every match of ``_COURTESY`` has one of these parts, in lower case.
 _COURTESY_PARTS = (
     *("feel free", "let me know", "if you need", " can i ", " may i ", "anything else", "welcome", "thank"),
     *("happy to help", "glad to", "here to help", "apologi", "appreciate", "have a ", "i understand your", "please "),
@@ -104,6 +104,7 @@ _COURTESY = re.compile(
     r"|请随时|很高兴|还有什么|不客气",
     re.IGNORECASE,
 )
+# Sentences that are nothing else: `Good catch!`, `You're absolutely right.`
 _ONLY_COURTESY = re.compile(
     r"(?:(?:ah|oh|yes|sorry|you'?re (?:absolutely |completely |totally |so )?right(?: to (?:question|doubt|ask)"
     r"(?: (?:that|this|it))?)?|now I see(?: the [\w ]{0,24})?|found it|(?:good|great|nice|excellent)"
@@ -114,7 +115,7 @@ _ONLY_COURTESY = re.compile(
 
 
 def is_narration(text: str) -> bool:
-    """Whether a sentence only announces the next call, or is a courtesy."""
+    """Whether a sentence is a courtesy, or only announces the next call and gives neither a purpose nor a method."""
     if len(text) > _MAX_NARRATION_CHARS:
         return False
     text = text.replace("’", "'")
@@ -126,7 +127,7 @@ def is_narration(text: str) -> bool:
 
 
 def intends(text: str) -> bool:
-    """Whether a sentence says what is to be done next, and may be why."""
+    """Whether a sentence says what is to be done next, with or without a reason."""
     text = text.replace("’", "'")
     return _INTENDS.search(text) is not None or _narration().match(text[:_MAX_NARRATION_CHARS]) is not None
 
@@ -139,7 +140,7 @@ _INTENDS = re.compile(
 
 
 def settles(text: str) -> bool:
-    """Whether a sentence that says what is to be done also says what is not, or before that what is so."""
+    """Whether a sentence also says what stays undone, or has 60 characters or more before its intention."""
     intended = _INTENDS.search(text.replace("’", "'"))
     return _CONTRAST.search(text) is not None or (intended is not None and intended.start() >= _MIN_STATED_CHARS)
 
@@ -148,15 +149,16 @@ _MIN_STATED_CHARS = 60
 
 
 def only_intends(sentence: str) -> bool:
-    """Whether a sentence says what is to be done, and nothing that is so."""
+    """Whether a sentence says what is to be done and states no fact."""
     return intends(sentence) and not settles(sentence)
 
 
 def only_announces(sentence: str) -> bool:
-    """Whether a sentence says what is to be done, and neither how it is to be nor why."""
+    """Whether a sentence says what is to be done, but neither how nor why."""
     return only_intends(sentence) and _SAYS_HOW.search(sentence) is None
 
 
+# `: use the old gauge`, `without a clock`, `by rounding up`; not `by running`, which every step is.
 _SAYS_HOW = re.compile(
     r": \S|\b(?:because|since|so that|instead|rather than|keep(?:s|ing)?|only|without|must|never|to avoid"
     r"|by (?!runn|check|read|look|verif|test|search|launch|start)\w+ing)\b",
@@ -165,22 +167,22 @@ _SAYS_HOW = re.compile(
 
 
 def is_passing(text: str) -> bool:
-    """Whether a sentence only says how a step of the work went: true until the next one, and shown by its call.
+    """Whether a sentence only says how a step of the work went, which its call shows and the next step may change.
 
-    One with a number says more.
+    A sentence with a number says more and is kept, as is one with a purpose.
     """
     is_short = len(text) <= _MAX_PASSING_CHARS and _DIGIT.search(text) is None
     return is_short and _passing().match(text) is not None and not _PURPOSE.search(text)
 
 
 _DIGIT = re.compile(r"\d")
-# What is not done, or is as it was.
+# What is left undone or unchanged: `leaving the clock alone`, `for now`.
 _CONTRAST = re.compile(
     r"\b(?:instead of|rather than|for now|skip(?:ping)?|leav(?:e|ing)|keep(?:ing)?|fall(?:ing)? back|treat(?:ing)?"
     r"|unrelated|only the|not (?:mine|part of))\b",
     re.IGNORECASE,
 )
-# What an announcement says of why, or for what, stays.
+# The purpose or reason in an announcement, for which it is kept: `Let me round up, because the gauge drifts.`
 _PURPOSE = re.compile(
     rf"{_CONTRAST.pattern}|\b(?:because|since|so that"
     r"|to (?:handle|avoid|prevent|keep|support|ensure|match|allow|preserve|stop))\b"
@@ -190,7 +192,7 @@ _PURPOSE = re.compile(
 
 
 def is_courtesy(text: str) -> bool:
-    """Whether a sentence is a courtesy: thanks, an offer of help, a yes. A long one says something besides."""
+    """Whether a sentence is a courtesy: thanks, an offer of help, an assent. Long sentences say more and are not."""
     if len(text) > _MAX_COURTESY_CHARS:
         return False
     text = text.replace("’", "'")
@@ -200,29 +202,30 @@ def is_courtesy(text: str) -> bool:
 
 
 def may_have(text: str, parts: Iterable[str]) -> bool:
-    """Whether a text has one of these parts (in lower case) in any case.
+    """Whether a text contains one of these lower-case parts, in upper or lower case.
 
-    Asked before a pattern of which every match has one of the parts: that is found much faster.
+    A fast check before a slow pattern whose every match contains one of the parts.
     """
     return any(map(text.lower().__contains__, parts))
 
 
-# A run of 80 and more without a blank that is neither a path nor an address: encoded or minified data.
+# Encoded data: 80 or more characters as in base64 without a blank, or eight escaped bytes (`\x1f\x8b…`).
 _ENCODED = re.compile(rf"[A-Za-z0-9+/=_-]{{{_RUN_CHARS},}}|(?:\\x[0-9a-f]{{2}}){{8}}")
-# The path of a drawing (SVG): numbers in a row with nothing but letters and signs between them.
+# The path of an SVG drawing: twelve or more numbers with only letters and signs between them, `M3.2,7.5L-4.1,9`.
 _MIN_POINTS = 6
 _DRAWING = re.compile(rf"(?:[A-Za-z]?[ ,]?-?\d*\.?\d+){{{2 * _MIN_POINTS},}}")
-# The navigation of a page: links with little between them, as its first characters show.
+# The navigation of a page: at least three Markdown links with little text between them in its first characters.
 _LINK, _MIN_LINKS, _LINKS_CHARS = re.compile(r"\[[^\]\n]*\]\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)"), 3, 2_000
 _MARKS_IN_A_ROW = re.compile(rf"(?:[^\s\w]\s*){{{_MAX_MARKS}}}")
-# The same of ASCII, without blanks: a letter is "a", a digit "0", a mark "#".
+# For ASCII the same check runs on the shape of a text without blanks: letters as "a", digits "0", "_" as itself, other
+# marks "#".
 _BLANKS = bytes(code for code in range(128) if chr(code).isspace())
 _SHAPES = bytes(97 if chr(c).isalpha() else 48 if chr(c).isdigit() else 95 if c == 95 else 35 for c in range(256))
 _MARKS_SHAPE = b"#" * _MAX_MARKS
 
 
 def finds_nothing(sentence: str) -> bool:
-    """Whether a sentence of a report says that what was asked for is not in what was looked at."""
+    """Whether a sentence of a report says that what was asked for could not be found or is not in the source."""
     return _FINDS_NOTHING.search(sentence) is not None
 
 
@@ -235,18 +238,18 @@ _FINDS_NOTHING = re.compile(
 )
 
 
-# Bytes of a file, as `xxd` and `hexdump` show them.
+# Bytes of a file, as `xxd` shows them: `00000010: 7469 6465 2074`.
 _HEX_DUMP = re.compile(r"[0-9a-f]{8}: (?:[0-9a-f]{2,4} ){2,}")
-# A line of an object in JSON, over several lines.
+# A line with one member of a JSON object: `"level": 3,`.
 JSON_MEMBER = re.compile(r'\s*(?:• )?"[\w-]+": ?(?:".*",?|[\[{]|[\w.-]+,?)\s*$')
 
 
 def is_noise(text: str) -> bool:
-    """Whether a text carries no information to a reader: brackets, rules, what tools add, encoded data."""
+    """Whether a text carries no information: brackets, rules, lines that tools add, encoded data, drawings, links."""
     if len(text) < _MIN_CHARS or (text.endswith("()") and " " not in text) or AROUND_OUTPUT.match(text):
         return True
     if len(text) < _EXIT_CHARS and exit_code().fullmatch(text):
-        return True  # the outcome of the command says so
+        return True  # the outcome of the command shows the exit code
     if text[8:10] == ": " and _HEX_DUMP.match(text):
         return True
     is_ascii, shape = text.isascii(), text.encode("ascii", "ignore").translate(_SHAPES, _BLANKS)
@@ -275,7 +278,8 @@ _PROGRESS_STARTS = tuple(
     "=== RUN |ok |✓ |✔ |√ |Compiling |Checking |Adding |Download|Collecting |Unpacking |Using cached "
     "|Requirement already |Get:|Setting up |Receiving objects:|Resolving deltas:|remote: ".split("|")
 )
-# go, cargo, pytest, unittest, TAP, and the check marks of mocha, jest and vitest; then cargo, pip, apt and git.
+# Passed tests of go, cargo, pytest, unittest, TAP, and the check marks of mocha, jest and vitest; lines of logs; then
+# steps of cargo, pip, apt and git.
 _PROGRESS = re.compile(
     r"^\s*(?:--- PASS: |=== RUN |test .* \.\.\. ok$|ok (?:\d+ | *\t\S+\t)|[✓✔√] |PASS(?:ED)? )"
     r"|\bPASSED(?: +\[ *\d+%\])?$|\.\.\. ok$|^\s*\d{4}[/-]\d\d[/-]\d\d\S* \S* ?(?:INFO|DEBUG|TRACE)\b"
@@ -286,49 +290,50 @@ _PROGRESS = re.compile(
 
 
 def progress_among(texts: Iterable[str]) -> frozenset[str]:
-    """The lines of output that are entries of one test that passed, or of one step of a build or a download."""
-    begins = (*_PROGRESS_STARTS, "20")  # the year of a log's line
+    """The lines of output that report one passed test, one step of a build or download, or an entry of a log."""
+    begins = (*_PROGRESS_STARTS, "20")  # the year that opens an entry of a log
     may_be = [text for text in texts if "PASS" in text or text.endswith(" ok") or text.startswith(begins)]
     return frozenset(filter(_PROGRESS.search, may_be))
 
 
+# `import gauge`, `from tides import high`, `#include`, and `"harbour/tide"` in a list of imports.
 _IMPORT = re.compile(
     r"(?:import\b|from \S+ import\b|\} from ['\"]|#include\b|(?:pub )?use [\w:]|using [\w.]+;|export \*"
     r"|const .* = require\(|(?:\w+ )?\"[\w.]+(?:/[\w.-]+)+\"$)"
 )
 
 
-# What may stand before a word that defines something, and these words in most languages.
+# Modifiers that may precede a keyword of a definition, and these keywords in most languages.
 MODIFIER = r"(?:export |default |public |private |protected |static |async |pub |abstract |final )"
 DEFINERS = "def|class|func|fn|function|interface|type|struct|enum|trait|impl"
 _SIGNATURE = re.compile(rf"^(?:{MODIFIER}|@)*(?:{DEFINERS}|const|CREATE|ALTER)\b" r"|^(?:#|//|--|\"\"\"|\*) ")
 
 
 def is_signature(text: str) -> bool:
-    """Whether a line of a file says what something is: a definition, or a comment."""
+    """Whether a line of a file is a definition or a comment."""
     return _SIGNATURE.match(text) is not None
 
 
 def is_amid_code(text: str) -> bool:
-    """Whether a line of a file is code and defines nothing: nobody can read it alone."""
+    """Whether a line of a file is code that defines nothing, and so means little without the lines around it."""
     if _ENTRY.match(text) or _LOCAL.match(text):
         return True
     return not (_CODE_MARKS.isdisjoint(text) or is_signature(text))
 
 
 _CODE_MARKS = frozenset("=(){};[]<>")
-# An entry of a literal (`createdAt: row.created_at,`), and a value with a name of its own inside of a function.
+# An entry of a literal (`createdAt: row.created_at,`), and a local value (`const level = read(gauge)`).
 _ENTRY = re.compile(r"[A-Za-z_$][\w$.]*(?:\??:\s+\S.*)?,$|[A-Za-z_$][\w$]*(?:\?: \w[\w.<>\[\]]*|:)$")
 _LOCAL = re.compile(r"const (?:[a-z]\w*|[\[{][^=]*) = (?!(?:async )?(?:\(|function\b|\w+ =>))")
 
 
 def is_import(text: str) -> bool:
-    """Whether a line of a file brings another in; a path in quotation marks is one of a list of such lines."""
+    """Whether a line of a file imports something; a quoted path is an entry in a list of imports."""
     return _IMPORT.match(text) is not None
 
 
 def is_scrap(text: str) -> bool:
-    """Whether a line of code or output reads as a piece of something larger, or as what every file begins with."""
+    """Whether a line of code or output is an import, or begins or ends like a piece of something larger."""
     if is_import(text):
         return True
     return (

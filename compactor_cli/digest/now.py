@@ -1,4 +1,4 @@
-"""Now: the last request, what came of it, and whom the work waits for."""
+"""Now: the newest request, what came of it, where the work stands, and whom it waits for."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ _MAX_TASK_TOKENS = 900
 _MAX_REPLIED_CHARS = 240
 _MAX_QUESTIONS, _MAX_STANDING, _MIN_FRAMING_WORDS = 4, 3, 3
 _MAX_QUESTION_CHARS = 400
-_MAX_CALL_CHARS, _MAX_FOUND_CHARS = 160, 60  # of a call, and of what a search found, which stands with it
-# Of a dialogue, the assistant's last message stands among what happened, unless it is a question that waits.
+_MAX_CALL_CHARS, _MAX_FOUND_CHARS = 160, 60  # of a call; of what a search found, to be shown with it
+# The request's share of the section; more in a dialogue, where the history shows the last message unless it asks.
 _REQUEST_RATIO, _REQUEST_RATIO_OF_CHAT = 0.55, 0.85
 _MAX_THOUGHT_CHARS, _MIN_EXPLAINING_CHARS = 240, 160
 _MAX_STEPS = 4
-# A short remark stands for the state where it is the newest; an older one has to tell more.
+# The characters that make the newest message tell the state, an earlier one, and one after which something was done.
 _MIN_TELLING_CHARS, _MIN_EARLIER_CHARS, _MIN_STATE_CHARS = 60, 160, 30
 _MAX_OPTION_CHARS = 110
 # With less room for it, a request is quoted without what came of it.
@@ -61,13 +61,13 @@ _MIN_OUTCOME_TOKENS = 80
 
 
 def now_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
-    """The newest request (with an earlier one where it is a few words), the last message, the steps since."""
+    """The newest request (with earlier ones if it leans on them), the last message, and the steps since."""
     budget_tokens = min(budget_tokens, _MAX_TASK_TOKENS)
     asked_tokens = request_tokens(budget_tokens, analysis)
     requests = list(_requests(analysis, asked_tokens, token_cache))
     left = budget_tokens - sum(map(token_cache.item, requests))
     standing = list(_status_items(analysis, left, token_cache))
-    # What the state leaves is the requests'.
+    # What the state leaves of the budget goes to the requests.
     spare = budget_tokens - sum(map(token_cache.item, standing))
     if spare > asked_tokens and any(ELLIPSIS in item.text for item in requests):
         requests = list(_requests(analysis, spare, token_cache))
@@ -77,21 +77,21 @@ def now_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
 
 
 def _without_words(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> Iterator[Item]:
-    """What tells of the request where the user wrote nothing in what is summarised."""
+    """At most one item that shows the request if the user wrote nothing in the part that is summarised."""
     words = analysis.words
-    # It stands whole before the summary: how it begins says which it is.
+    # The request is kept whole before the summary: its beginning shows which one it is.
     start = min((event.record for event in analysis.events), default=-1)
     for event in [one for one in analysis.kept if one.kind is EventKind.USER and one.record < start][-1:]:
         text = f"{words.request}{words.colon}{opening(without_preface(event.text), _MAX_OPTION_CHARS)}"
-        yield Item(text=text)  # its record is none of those that the summary stands for
+        yield Item(text=text)  # without its record, which the summary does not replace
         return
-    # A member of a team works for the others, whose notices of their own state are objects.
+    # A member of a team works for the others; their messages count, but not notices of their state, which are objects.
     heard = (one for one in reversed(analysis.events) if one.is_report and one.call < 0 and one.text[:1] != "{")
     if asked := next(heard, None):
         text = condensed(asked.text, budget_tokens, token_cache, partial(_chosen_pieces, analysis, token_cache))
         yield Item(text=f"{words.request} ({asked.name}){words.colon}{text}", records=(asked.record,))
         return
-    # Where nobody's words are recorded, what the assistant set out to do is all that tells of the request.
+    # Where no request is recorded, only what the assistant set out to do shows what it was.
     set_out = next((one for one in analysis.events if one.kind in (EventKind.ASSISTANT, EventKind.SUMMARY)), None)
     begun = opening(set_out.text, _MAX_OPTION_CHARS) if set_out and set_out.kind is EventKind.ASSISTANT else ""
     if set_out and is_narration(begun):
@@ -99,11 +99,12 @@ def _without_words(analysis: Analysis, budget_tokens: int, token_cache: TokenCac
 
 
 def request_tokens(budget_tokens: int, analysis: Analysis) -> int:
-    """What the newest request may take of the section's tokens."""
+    """The part of the section's tokens that the newest request may take."""
     return int(budget_tokens * (_REQUEST_RATIO_OF_CHAT if analysis.is_dialogue else _REQUEST_RATIO))
 
 
 def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> Iterator[Item]:
+    """The newest request, the plan approved since, what it replies to, and earlier requests that it leans on."""
     words = analysis.words
     newest = newest_request(analysis)
     if newest is None:
@@ -116,7 +117,7 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
     label = words.asked_before if _is_past(newest, analysis) else words.request
     standing = standing_requests(newest, analysis)
     if standing and newest.interrupts and _NOTES.match(newest.text):
-        # What was only added while the agent worked belongs to what it worked on.
+        # A note added while the agent worked belongs to the request that it worked on.
         yield _quoted(label, standing[0], budget_tokens * 2 // 3, analysis, token_cache)
         yield _quoted(words.added, newest, budget_tokens // 3, analysis, token_cache)
         return
@@ -127,13 +128,13 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
     reply = ""
     before = next((event.text for event in reversed(analysis.events) if event.record == newest.asked), "")
     if newest.points_at:
-        # The entry that it names, and not what else the list holds.
+        # Only the entries that it names are shown, not the rest of the list.
         asked = f" {ELLIPSIS} {newest.replies_to}" if newest.replies_to.endswith(QUESTION_MARKS) else ""
         room = budget_tokens - token_cache.item(first) - token_cache.item(replying(asked))
         entries = _entries(newest, before, room, analysis, token_cache)
         reply = entries if newest.replies_to in entries else f"{entries}{asked}"
     elif replied := _replied_to(newest, before, analysis):
-        # What a few words agree to, or a few words ask for, stands in the whole of what was proposed.
+        # What a short reply agrees to, or a short question is about, is only clear from the whole of what was proposed.
         says_little = analysis.is_dialogue or newest.is_short or len(replied) < _MIN_TELLING_CHARS
         taken = token_cache.item(first) + token_cache.item(replying(""))
         room = budget_tokens - taken if analysis.is_dialogue else budget_tokens // 2
@@ -149,19 +150,19 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
 
 
 def _entries(newest: UserMessage, before: str, budget_tokens: int, analysis: Analysis, token_cache: TokenCache) -> str:
-    """The entries of a list that the newest message points at, each with what stands under it, where it fits."""
+    """The list entries that the newest message points at, with the text under each if that fits and adds enough."""
     whole = parts_pointed_at(newest.text, before)
     gist = _gist(whole, budget_tokens, analysis, token_cache, is_answered=True) if whole else ""
     has_more = len(gist) > len(newest.points_at) + _MIN_TELLING_CHARS
     return gist if has_more else newest.points_at
 
 
-# How somebody begins who tells an agent at work something that it may need.
+# The start of a note to an agent at work: `FYI, the gauge is offline`.
 _NOTES = re.compile(r"\W*(?:note|fyi|btw|by the way|hint|heads[ -]up|for (?:info|reference|context))\b", re.IGNORECASE)
 
 
 def _approved_since(newest: UserMessage, analysis: Analysis) -> Item | None:
-    """How a plan begins that the user approved after the newest request: that is what the work goes on with."""
+    """The beginning of the newest plan that the user approved after the newest request and that the work follows."""
     plans = (one for one in reversed(analysis.decisions) if one.is_approved and one.records[0] > newest.record)
     plan = next(plans, None)
     if plan is None:
@@ -171,7 +172,7 @@ def _approved_since(newest: UserMessage, analysis: Analysis) -> Item | None:
 
 
 def _is_past(newest: UserMessage, analysis: Analysis) -> bool:
-    """Whether the user says more than a yes or thanks in the records that stay after the summary, unless he answers."""
+    """Whether a later, kept message of the user is more than a yes, thanks or a remark; never in a dialogue."""
     if analysis.is_dialogue:
         return False
     later = (one.text for one in analysis.kept if one.kind is EventKind.USER and one.record > newest.record)
@@ -179,7 +180,7 @@ def _is_past(newest: UserMessage, analysis: Analysis) -> bool:
 
 
 def _replied_to(newest: UserMessage, before: str, analysis: Analysis) -> str:
-    """What of the words ``before`` it the newest message answers, where it says too little alone; else empty."""
+    """The part of the text ``before`` that the newest message answers, if it is unclear alone; or an empty string."""
     agrees = begins_with_assent(newest.text)
     question = newest.replies_to or (last_proposal(before) if agrees else "")
     if analysis.is_dialogue and _leans(newest.text):
@@ -193,7 +194,7 @@ def _replied_to(newest: UserMessage, before: str, analysis: Analysis) -> str:
 
 
 def _leans(text: str) -> bool:
-    """Whether a message begins with a few words that answer, or points at an earlier message."""
+    """Whether a message begins with a sentence of a few words, as an answer does, or points back (`book that one`)."""
     first = next(iter(sentences(text)), "")
     return len(first.split()) <= _MAX_ANSWER_WORDS or _POINTS_BACK.search(text) is not None
 
@@ -208,7 +209,7 @@ _POINTS_BACK = re.compile(
 
 
 def _doubted(newest: UserMessage, analysis: Analysis) -> str:
-    """The statements that the newest message doubts of the one it answers."""
+    """The statements of the message it answers that the newest message doubts; or an empty string."""
     for at, places in analysis.taken_back.items():
         if analysis.events[at].record == newest.asked:
             pieces = enumerate(piece for piece, _, _ in statements_of(analysis.events[at].text))
@@ -218,10 +219,12 @@ def _doubted(newest: UserMessage, analysis: Analysis) -> str:
 
 
 def standing_requests(newest: UserMessage, analysis: Analysis) -> list[UserMessage]:
-    """What a newest message that is no request by itself goes back to, the newest first; none where it is one.
+    """The earlier messages that the newest message leans on, newest first; none if it is a request by itself.
 
-    Of work that is the message just before, and the one before that where it leans too, except for yeses, thanks and
-    answers that are settled: what is older was dealt with. In a dialogue it may be older.
+    Outside of dialogues, these are at most two of the last `_MAX_STANDING` messages, down to a request by itself: what
+    is older was dealt with. Messages of fewer than `_MIN_FRAMING_WORDS` words, and answers that are already decisions,
+    are passed over; there are none if the newest message points at entries of a list, which are shown. In a dialogue,
+    it is the newest request by itself, however old.
     """
     found: list[UserMessage] = []
     if newest.points_at and not analysis.is_dialogue:
@@ -240,14 +243,18 @@ def standing_requests(newest: UserMessage, analysis: Analysis) -> list[UserMessa
 
 
 def _stands_alone(message: UserMessage, analysis: Analysis) -> bool:
-    """Whether a message is a request by itself; in a dialogue, where every answer has some length, no yes is."""
+    """Whether a message is a request by itself.
+
+    In a dialogue, where an answer may be long, at least one of its requests must also not begin with a yes.
+    """
     answers = analysis.is_dialogue and all(map(begins_with_assent, message.requests))
     return message.stands_alone and not answers
 
 
 def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Analysis, token_cache: TokenCache) -> Item:
+    """A message under a label, as much of it as fits, with the calls it stopped and, given room, what came of it."""
     words = analysis.words
-    # What was edited stands among the steps and the files; where there is little room, so does the rest.
+    # With little room, what came of it is left to the steps and the files.
     has_room = budget_tokens >= _MIN_OUTCOME_TOKENS
     taken = 10 if has_room else token_cache.item(Item(text=f"{label}{words.colon}"))
     room = max(12, budget_tokens - taken)
@@ -258,23 +265,23 @@ def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Anal
 
 
 def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> Iterator[Item]:
-    """The assistant's last message (its end, if it asks), the steps since, calls nobody answered."""
+    """The assistant's last message (its end, if it asks), what it announced, the steps since, calls without result."""
     words = analysis.words
     newest, (last, is_since) = newest_request(analysis), _last_telling(analysis)
     steps, acts, is_cut = _steps_since(analysis, last)
     if analysis.is_dialogue:
-        steps = []  # Facts has them, with what came of them
+        steps = []  # Facts shows them, with what came of them
     is_waiting = last is not None and analysis.events[-1].record <= last.record and last_question(last.text) != ""
     state = ""
     if last:
         room = int(budget_tokens * (0.6 if steps else 0.85))
         state = _gist(last.text, room, analysis, token_cache, is_answered=is_waiting, acts=acts)
-    # A few words that something was done after are past, and so is a remark that much was; an explanation is not.
+    # A few words are out of date once anything was done since, a remark once much was; an explanation is not.
     least = _MIN_EXPLAINING_CHARS if acts > _MAX_STEPS else _MIN_STATE_CHARS if acts else 1
-    # What was to be done in a step that was closed since is done.
+    # If a step of the plan was closed since, what the message was about is done.
     is_closed = last is not None and any(one.record > last.record for one in analysis.plan.of(State.DONE))
     if last and is_since and len(state) >= least and not (acts and is_closed):
-        # A message from before something was done is no state any more.
+        # If something was done or asked for since, the message shows an earlier state.
         asks_still = is_waiting and not _is_answered_in_kept(last.record, analysis)
         is_gone = acts or (newest and _is_past(newest, analysis))
         label = words.earlier_state if is_gone else words.waiting if asks_still else words.stood
@@ -282,7 +289,7 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     if plan := announcement(analysis.events, _asked_record(analysis)):
         yield Item(text=f"{words.announced}{words.colon}{words.quoted(plan[1])}", records=(plan[0],))
         steps = [(record, text) for record, text in steps if text.strip('"') not in plan[1]]
-    # What the state quotes is no step after it. Where they do not all fit, the newest say where work stopped.
+    # What the state quotes is not repeated as a step. If not all steps fit, the newest show where work stopped.
     steps = [(record, text) for record, text in steps if text.strip('"') not in state]
     left = budget_tokens - token_cache.text(state)
     shown_steps = (_since_item(steps[at:], words, is_cut=is_cut or at > 0) for at in range(len(steps)))
@@ -295,20 +302,21 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
             stopped = f"{words.stopped}{words.colon}{_call_words(analysis.events[stop.call])}"
             yield Item(text=f"{words.waiting} ({stopped})", records=(stop.record,))
     if newest and (analysis.is_dialogue or newest.replies_to):
-        return  # what it replies to stands with it, or is chosen with what happened
+        return  # the message it replies to is shown with it, or in the history
     is_new = newest and _stands_alone(newest, analysis) and not newest.text.endswith(QUESTION_MARKS)
     if last and state and not (is_since or is_new):
-        # The request may answer it: it is no state that came of the request.
+        # The request may answer this message, which was written before it.
         yield Item(text=f"{words.replying}{words.colon}{state}", records=(last.record,))
 
 
 def _gist(
     text: str, budget_tokens: int, analysis: Analysis, token_cache: TokenCache, *, is_answered: bool, acts: int = 0
 ) -> str:
-    """A message whole where it fits; else its end, if it is answered or waits for that; else what holds most of it.
+    """A message in full if it fits; else its end if it ``is_answered`` (or waits for that); else its best statements.
 
-    What a question is about stands before it. Where the work went on, it was the assistant's to itself. Left out is
-    a list of as many intentions as there were ``acts`` since, and what it turned away from itself.
+    The end has the question with what it is about. In the last case the work went on, so that the question is left out;
+    in a dialogue, the result is then empty. Left out are also a list of intentions, unless it is longer than the number
+    of ``acts`` since, and outside of answered messages and dialogues what the message itself later turns away from.
     """
     found = [*statements_of(text)]
     stated = [piece for piece, _, _ in found]
@@ -341,13 +349,14 @@ def _gist(
         most = thinned(pieces, analysis, lambda left: token_cache.text(_shown(left)) <= budget_tokens)
         return _shown(most or _ends(pieces, budget_tokens, analysis, token_cache))
     if analysis.is_dialogue:
-        return ""  # it is chosen with what happened, as the other messages
+        return ""  # the history shows it, as the other messages
     question = last_question(text)
     spoken = [one for one in pieces if one.form is not StatementForm.CODE and one.text not in question]
     return _shown(_chosen_pieces(analysis, token_cache, spoken, "", budget_tokens))
 
 
 def _shown(pieces: Sequence[Statement]) -> str:
+    """The statements as running text on one line, with the marks of lists that were cut."""
     marks = {(pieces[0].event, place): mark for place, mark in cut_lists(pieces)} if pieces else {}
     return running_text(pieces, marks).replace("\n", " ")
 
@@ -355,9 +364,9 @@ def _shown(pieces: Sequence[Statement]) -> str:
 def _ends(
     pieces: Sequence[Statement], budget_tokens: int, analysis: Analysis, token_cache: TokenCache
 ) -> list[Statement]:
-    """The last statements of a message, in a dialogue after the first sentence: what is proposed, and the question.
+    """The last statements of a message (what is proposed, and the question); in a dialogue after its first sentence.
 
-    The last entries of a numbered list without its first ones are none.
+    They do not begin with the last entries of a numbered list, except where nothing else would be left.
     """
     last = _last_pieces(pieces, budget_tokens, token_cache)
     if not analysis.is_dialogue:
@@ -371,7 +380,7 @@ def _ends(
 
 
 def _without_part(pieces: list[Statement]) -> list[Statement]:
-    """The statements without the last entries of a numbered list that they begin with."""
+    """The statements without the entries they begin with, if these are of a numbered list whose first are missing."""
 
     def number(one: Statement) -> int:
         lines = (*one.lead.split("\n"), one.text)
@@ -384,7 +393,7 @@ _NUMBER = re.compile(r"(\d{1,3})[.)]\s")
 
 
 def _last_pieces(pieces: Sequence[Statement], budget_tokens: int, token_cache: TokenCache) -> list[Statement]:
-    """The last statements of a message, as many as fit: of a list all entries, shortened if need be, or none."""
+    """The last statements of a message, as many as fit; a list is taken whole, its entries shortened if need be."""
     taken: list[Statement] = []
     for (is_prose, _), group in reversed([(key, [*own]) for key, own in groupby(pieces, key=_block)]):
         shorter = [one._replace(text=opening(one.text, _MAX_OPTION_CHARS)) for one in group]
@@ -398,7 +407,7 @@ def _last_pieces(pieces: Sequence[Statement], budget_tokens: int, token_cache: T
 
 
 def _block(piece: Statement) -> tuple[bool, str]:
-    """What a statement has in common with the others of its paragraphs, or its list, under one heading."""
+    """What the statements of a block share: whether they are sentences or not, and the heading they stand under."""
     return piece.form is StatementForm.SENTENCE, piece.lead.partition("\n")[0]
 
 
@@ -409,9 +418,10 @@ def _chosen_pieces(
 
 
 def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:
-    """The assistant's newest message of more than a few words, and whether it is later than the newest request.
+    """The assistant's message that tells the state, and whether it is later than the user's newest words.
 
-    Where none is later, the newest before the request.
+    That is the newest message since then that does more than announce or, where that is a short remark, a longer one
+    before it. Without a message since then, it is the newest before; None if those since only announce, or without any.
     """
     spoken = [event for event in analysis.events if event.kind is EventKind.ASSISTANT]
     asked = _asked_record(analysis)
@@ -431,7 +441,7 @@ def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:
 
 
 def _asked_record(analysis: Analysis) -> int:
-    """The record of the user's newest words, those at a call that they refused included."""
+    """The record of the user's newest words, including those at a refused call; -1 if there are none."""
     spoken = (event.record for event in analysis.events if event.kind is EventKind.USER)
     return max((*spoken, *(message.record for message in analysis.messages)), default=-1)
 
@@ -445,16 +455,17 @@ def _since_item(steps: Sequence[tuple[int, str]], words: FixedWords, *, is_cut: 
 def _steps_since(analysis: Analysis, last: Event | None) -> tuple[list[tuple[int, str]], int, bool]:
     """The newest calls, remarks and thoughts after the last message and after the request: where work stopped.
 
-    Each with its record. What only looked is left out first, and what was announced before something was done. And how
-    many acted among them: edits, and commands that do not only look; whether others are left out that do not only look.
+    As (record, text), oldest first. Of more than `_MAX_STEPS`, those that only look are left out first. Announcements
+    after which something was done are no steps. Also the number of calls that acted (edits, and commands that do more
+    than look), and whether a step was left out that did more than look.
     """
     words, since = analysis.words, max(last.record if last else -1, _asked_record(analysis))
     spoken = [event for event in analysis.events if event.kind is EventKind.ASSISTANT]
-    # The call of a record stands after its words.
+    # The calls of a record come after its text.
     is_after = last is not None and last.record == since
     calls = [(number, one) for number, one in enumerate(analysis.events) if one.kind is EventKind.CALL]
     calls = [(number, one) for number, one in calls if one.record > since or (is_after and one.record == since)]
-    # Each with its record, and whether it only looked.
+    # By text: the record, and whether the step only looked.
     done, acts, acted = dict[str, tuple[int, bool]](), 0, -1
     for text, record, is_act in _steps(calls, analysis):
         done.pop(text, None)
@@ -481,7 +492,7 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[list[tuple[int
 
 
 def _steps(calls: Iterable[tuple[int, Event]], analysis: Analysis) -> Iterator[tuple[str, int, bool | None]]:
-    """What calls did, each with its record and whether it acted, None of a report; one without a result is no step."""
+    """What calls did, with the record and whether it acted; no plans, and no calls without a result."""
     words, results, runs = analysis.words, results_of(analysis.events), {run.record: run for run in analysis.runs}
     endings = {CommandOutcome.OK: words.ok, CommandOutcome.FAILED: words.failed}
     edited = {one.event: one.within for one in analysis.operations if one.within}
@@ -504,7 +515,7 @@ def _steps(calls: Iterable[tuple[int, Event]], analysis: Analysis) -> Iterator[t
             if argument(call.arguments, ("pattern",)) and result and 0 < len(result.text.strip()) <= _MAX_FOUND_CHARS:
                 ended = words.quoted(one_line(result.text))
             if run and run.asks_a_server:
-                # One step for many that differ in what they sent.
+                # Without ids, many requests to a server that differ only in them are one step.
                 text = f"`{opening(_ID.sub(ELLIPSIS, acting_line(run.command)), _MAX_CALL_CHARS)}`"
             yield f"{text} → {ended}" if ended else text, call.record, is_act
 
@@ -513,7 +524,7 @@ _ID = re.compile(r"\b\d{5,}\b")
 
 
 def _end_of(text: str, chars: int) -> str:
-    """The last sentences of a text, whole where one fits: what a thought or a question comes to."""
+    """The last whole sentences of a text that fit, else its last words: what a thought comes to."""
     taken: list[str] = []
     for piece in reversed(sentences(text)):
         if sum(map(len, taken)) + len(piece) > chars:
@@ -523,17 +534,22 @@ def _end_of(text: str, chars: int) -> str:
 
 
 def _stated(event: Event, announces: bool, is_quoted: bool) -> list[str]:
-    """What a message tells beyond what is quoted, and what it announces, where nothing was done since."""
+    """The sentences of a message to show as a step, without courtesies.
+
+    If ``announces`` (nothing was done since), all others; else those that neither announce nor tell in passing how a
+    step went. Of a message that ``is_quoted``, only what it announces after the last of those.
+    """
     pieces = [one for one in sentences(event.text) if not is_courtesy(one)]
     stated = [one for one in pieces if not (is_narration(one) or is_passing(one))]
     if is_quoted:
-        # What is announced before the last statement is no step since, and how a check went before it neither.
+        # Neither an announcement before the last statement nor how a check went is a step since.
         after = pieces[pieces.index(stated[-1]) + 1 :] if announces and stated else []
         return [one for one in after if not is_passing(one)]
     return pieces if announces else stated
 
 
 def _call_words(call: Event, *, with_last: bool = False) -> str:
+    """A call in a few words; of a service's call the name and all values that were given."""
     given = [value for _, value in parameters(call.arguments) if value not in ("", "null")]
     if call.tool is ToolKind.OTHER and given:
         return opening(f"{call.name}({', '.join(given)})", _MAX_CALL_CHARS)
@@ -541,7 +557,7 @@ def _call_words(call: Event, *, with_last: bool = False) -> str:
 
 
 def _is_answered_in_kept(record: int, analysis: Analysis) -> bool:
-    """Whether records that stay after the summary show more of the conversation after this one."""
+    """Whether the kept records hold a message of the user or the assistant that is later than this record."""
     return any(event.kind in _SPEAKERS and event.record > record for event in analysis.kept)
 
 
@@ -550,13 +566,13 @@ def question_items(
 ) -> tuple[Item, ...]:
     """The assistant's last questions, if no message after them, kept records included, may be the answer.
 
-    Left out is what one of the items ``shown`` quotes.
+    Questions that one of the items ``shown`` quotes are left out.
     """
     spoken = (number for number, event in enumerate(analysis.events) if event.kind in _SPEAKERS)
     at = max(spoken, default=-1)
     if at < 0 or (last := analysis.events[at]).kind is EventKind.USER:
         return ()  # Now quotes what the user asks
-    # Who goes on working has asked nobody else.
+    # An assistant that goes on working is not waiting for an answer.
     if any(event.kind is EventKind.CALL and not is_own(event.name) for event in analysis.events[at + 1 :]):
         return ()
     # Words at a call that was refused may be the answer, too.

@@ -1,4 +1,4 @@
-"""Objects: what services answered, each object by what it is known by and what somebody speaks of or goes on with."""
+"""Objects: what services answered, each object by the members that identify it or that somebody speaks of or uses."""
 
 from __future__ import annotations
 
@@ -20,23 +20,26 @@ _MAX_FLOAT_CHARS = 10
 _MAX_LINES = 200
 _MAX_BRIEF = 6
 _MAX_OBJECT_CHARS, MAX_LIST_CHARS = 240, 400
-# A smaller number stands in a text by chance.
+# A number below this may stand in a text by chance.
 _SMALL = 100
-# What a row of a longer list is worth that nobody speaks of.
+# Weight of a row of a longer list that nobody speaks of, relative to the row spoken of most.
 UNSAID_FACTOR = 0.4
 
-# Keys of what an object is known by: they head what is within it, and are enough of one that nobody speaks of. Of
-# one that somebody means, those of what it costs and how it differs from others stand first, too.
+# Keys of the members that identify an object: they head the objects within it, and are enough of an object that nobody
+# speaks of. Of one that somebody means, members with a `TELLING_KEY` (ids, numbers, costs, reasons) come first, too.
 _HEAD_KEY = re.compile(r"(?:^|_)(?:name|title|status)$")
 TELLING_KEY = re.compile(rf"{_HEAD_KEY.pattern}|(?:^|_)(?:ids?|number|amount|total|price|cost|refund|reason)$")
 STATE_KEY = re.compile(r"(?:^|_)(?:status|message|state)$|^(?!user|customer)\w+_id$")
-# A name that was given to something new, in any language: letters and digits.
+# An id that was given to something new, letters and digits in any language: `#T4071`, `tide-04`.
 ID, OWNER_KEY = re.compile(r"#?(?=.*\d)(?=.*[A-Za-z])[\w-]{4,24}"), re.compile(r"user|customer|owner")
 ID_KEY = re.compile(r"(?:^|_)(?:id|number)$")
 
 
 def fitting(parts: Iterable[str], chars: int) -> list[str]:
-    """The parts that fit, the shortest ones first, in order; an ellipsis where one is left out, or is empty."""
+    """As many parts as fit into ``chars``, the shortest taken first, in order.
+
+    An ellipsis comes last where a part is left out or empty.
+    """
     found = list(parts)
     taken: set[int] = set()
     for place in sorted(filter(found.__getitem__, range(len(found))), key=lambda place: len(found[place])):
@@ -46,17 +49,18 @@ def fitting(parts: Iterable[str], chars: int) -> list[str]:
     return [part for place, part in enumerate(found) if place in taken] + [ELLIPSIS] * (len(taken) < len(found))
 
 
-# An object of an answer: what it stands under, the key it has there, and its own members, a list of scalars, or a line.
+# An object of an answer: what it stands under, its key there, and its own members, a list of scalars, or a line.
 _Node = tuple[str, str, Any]
 
 
 def nodes_of(
     text: str, newer: Mapping[str, int], found: dict[str, int] | None = None, given: str = ""
 ) -> Iterator[_Node]:
-    """The objects of a JSON answer, the lines of any other; without those of the records that a ``newer`` one shows.
+    """The objects of a JSON answer, or the lines of any other, in order.
 
-    ``found`` takes the records of this answer: by its id, how many members each has. Objects within another stand under
-    what that one is known by, unless it is ``given``.
+    ``newer``: how many members newer answers show of an object, by id; one with no more members is left out with all
+    within it. ``found`` takes the same numbers for this answer. Objects within another stand under the members that
+    identify that one, except for values that stand in ``given``.
     """
     body = text.strip()
     if body[:1] in "{[":
@@ -73,6 +77,7 @@ def nodes_of(
 def _inner(
     value: Any, name: str, above: str, newer: Mapping[str, int], found: dict[str, int], given: str
 ) -> Iterator[_Node]:
+    """The objects in a value under the key ``name``, which stands under ``above``; the rest as in `nodes_of`."""
     if isinstance(value, dict):
         key, first = next(iter(value.items()), ("", None))
         if isinstance(first, str) and ID_KEY.search(key):
@@ -95,23 +100,27 @@ def _inner(
 
 
 def _together(value: Any) -> str:
-    """What the objects of a list in a list are called, which are one thing: the legs of a journey."""
+    """The first members of the objects of a list in a list, joined: they are one thing, as the legs of a journey.
+
+    An empty string for any other value.
+    """
     if not (isinstance(value, list) and len(value) > 1 and all(isinstance(item, dict) and item for item in value)):
         return ""
     return " + ".join(str(first) for item in value if _is_scalar(first := next(iter(item.values()))))
 
 
 class Mentions:
-    """What somebody speaks of or uses, after the summary too: what an answer says of that is needed."""
+    """What the messages speak of or calls use, in the kept records too: members of answers about that are needed."""
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis
         self._later = frozenset(chain.from_iterable(raw_terms(event.text) for event in analysis.kept if event.text))
 
     def __contains__(self, member: tuple[str, Any]) -> bool:
-        """Whether user or assistant say a value, or a call has it.
+        """Whether the user or the assistant names the value of a (key, value) pair, or a call has it.
 
-        Of what is so or not, whether they name the key; of a small number, whether both.
+        Of a yes-or-no value they have to name the key, of a small number both. Of a list or an object one of its
+        entries is enough.
         """
         key, value = member
         if isinstance(value, Mapping):
@@ -128,14 +137,14 @@ class Mentions:
         return self.says(f"{key.replace('_', ' ')} {text}" if is_small else text)
 
     def says(self, text: str) -> bool:
-        """Whether all words of a text stand in the messages."""
+        """Whether a text has words and all of them stand in the messages, kept ones included."""
         found, times = raw_terms(text), self.analysis.table.spoken.times
         return bool(found) and all(times.get(word) or word in self._later for word in found)
 
 
-# What something that was not meant is worth against what was.
+# Weight of a thing that nobody means, where somebody means another one of its kind.
 UNMEANT_FACTOR = 0.3
-# What somebody gave to one thing of many: letters with digits, or many digits.
+# An id in a text, letters with digits or many digits: `T4071`, `tide-04`, `80123456`.
 _GIVEN_ID = re.compile(r"(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{4,24}|\d{5,24}")
 
 
@@ -145,14 +154,14 @@ def ids_of(text: str) -> frozenset[str]:
 
 
 class Meant:
-    """Which ids somebody goes on with, in the records that stay after the summary too.
+    """The ids that somebody goes on with in a dialogue, in the kept records too.
 
-    The user means what he names or points at, a call that acts what it is called with.
+    The user means the ids that he names or points at, an acting call those that it is called with.
     """
 
     def __init__(self, analysis: Analysis) -> None:
-        self._used: dict[str, int] = {}
-        self._named: dict[str, int] = {}
+        self._used: dict[str, int] = {}  # the last record in which the user or an acting call means each id
+        self._named: dict[str, int] = {}  # the same, the assistant's messages included
         pointed = {message.record: message.points_at for message in analysis.messages}
         for event in chain(analysis.events, analysis.kept) if analysis.is_dialogue else ():
             acts = is_service_call(event) and not is_lookup(event.name)
@@ -163,7 +172,11 @@ class Meant:
                 self._used.update(dict.fromkeys(found, event.record) if is_used else {})
 
     def weights(self, texts: Sequence[str], record: int) -> list[float]:
-        """What each of several things is worth: less than 1 where after a record others of them are meant."""
+        """The weight of each of several things, each given as a text.
+
+        It is `UNMEANT_FACTOR` where, after this record, ids of others are meant and none of its own, else 1. Ids that
+        all of them share do not count.
+        """
         if not self._used:
             return [1.0] * len(texts)
         found = [ids_of(text) for text in texts]
@@ -171,9 +184,10 @@ class Meant:
         return self._weights((ids - common, record) for ids in found)
 
     def looked_up(self, calls: Iterable[Event]) -> dict[int, float]:
-        """What each of several look-ups by one tool is worth, by the record of its call.
+        """The weight of each of several look-ups by one tool, by the record of its call; those without ids left out.
 
-        It is less than 1 where nobody speaks any more of what it was called with, and of that of others somebody does.
+        It is `UNMEANT_FACTOR` where nobody, after the call, names an id that it was called with, while that is done for
+        another of the calls; else 1.
         """
         asked = [
             (call.record, frozenset().union(*(ids_of(v) for _, v in parameters(call.arguments)))) for call in calls
@@ -188,18 +202,18 @@ class Meant:
 
 
 class _Row(NamedTuple):
-    """What is shown of an object, or of the rows of a short list, and the rest."""
+    """What is shown of an object, or of all rows of a short list."""
 
-    place: int
-    used: str
-    other: str = ""
-    span: int = 1
-    siblings: int = 0
-    weight: float = 1.0
+    place: int  # position of the object, or of the list's first row, among the nodes
+    used: str  # the members that identify it or that somebody speaks of; of a short list all rows
+    other: str = ""  # its other members
+    span: int = 1  # as in `Statement`: more than 1 for a list as a whole
+    siblings: int = 0  # how many rows its list has, itself included; 0 outside of a list
+    weight: float = 1.0  # relative to other objects
 
 
 def _lists(nodes: Sequence[_Node]) -> Iterable[list[int]]:
-    """The places of the nodes, those of the rows of one list together."""
+    """The positions of the nodes in groups: objects with the same keys under the same lead are rows of one list."""
     found: dict[tuple[str, Hashable], list[int]] = {}
     for place, (lead, _, value) in enumerate(nodes):
         found.setdefault((lead, frozenset(value) if isinstance(value, dict) else place), []).append(place)
@@ -209,9 +223,9 @@ def _lists(nodes: Sequence[_Node]) -> Iterable[list[int]]:
 def rows_of(
     nodes: Sequence[_Node], mentions: Mentions, given: str, chars: int, weigh: Callable[[Sequence[str]], list[float]]
 ) -> Iterator[_Row]:
-    """What is shown of an answer: a short list whole, of a longer one each row by what describes it.
+    """What is shown of an answer: a list of at most ``chars`` whole, of a longer one each row by what describes it.
 
-    ``weigh``: what the rows are worth by whether they are meant.
+    ``weigh``: gives the weights of the rows of a list by whether they are meant (see `Meant.weights`).
     """
     for places in _lists(nodes):
         if len(places) == 1:
@@ -236,7 +250,10 @@ def _spoken_of(row: Mapping[str, Any], mentions: Mentions) -> frozenset[Hashable
 
 
 def _whole(nodes: Sequence[_Node], places: Sequence[int], analysis: Analysis) -> str:
-    """The rows of a list that stand next to each other as one text, with their keys at the first; empty for others."""
+    """The rows of a list as one text, with their keys in the first row only.
+
+    An empty string where the rows do not stand next to each other.
+    """
     if places[-1] - places[0] >= len(places):
         return ""
     texts = list[str]()
@@ -249,9 +266,9 @@ def _whole(nodes: Sequence[_Node], places: Sequence[int], analysis: Analysis) ->
 
 
 def _shown(name: str, value: Any, mentions: Mentions, given: str) -> tuple[str, str]:
-    """An object by what it is known by and what somebody speaks of or uses, then its other members.
+    """Two texts: an object by the members that identify it or that somebody speaks of or uses, and its other members.
 
-    What is ``given`` is left out. A list, of scalars or of objects by their names, is shown whole.
+    Values that stand in ``given`` are left out. A list, of scalars or of objects by their names, is one of the texts.
     """
     if entries := _entries(value, given):
         text = _counted(entries, MAX_LIST_CHARS, mentions.analysis.words)
@@ -262,11 +279,11 @@ def _shown(name: str, value: Any, mentions: Mentions, given: str) -> tuple[str, 
     if isinstance(value, dict):
         kept = ((key, _without(item, given)) for key, item in value.items() if not _is_in(item, given))
         members = [(key, item) for key, item in kept if item != {}]
-        # Of what has a name that nobody speaks of the name tells enough.
+        # Where nobody speaks of an object's name, the name tells enough.
         is_meant = all(member in mentions for member in members if member[0] in ("name", "title"))
         for key, item in sorted(members, key=lambda member: not _is_head(member[0], is_first=member is members[0])):
             is_telling = (TELLING_KEY if is_meant else _HEAD_KEY).search(key) or (key, item) in mentions
-            # Of numbers by name (prices, seats) those that are spoken of.
+            # Of numbers by name (prices, seats), only those whose names are spoken of come first.
             are_numbers = isinstance(item, Mapping) and all(type(one) in (int, float) for one in item.values())
             if are_numbers and (named := {one: item[one] for one in item if mentions.says(one.replace("_", " "))}):
                 used.append(member_text(key, named))
@@ -280,7 +297,10 @@ def _shown(name: str, value: Any, mentions: Mentions, given: str) -> tuple[str, 
 
 
 def _entries(value: Any, given: str) -> list[str]:
-    """The entries of a list of scalars, or of objects by their names: a key of words stands with the first of them."""
+    """The entries of a list of scalars or of objects by their names, as texts; an empty list for any other value.
+
+    The key of a value that is a text stands only in the first entry that has it.
+    """
     if isinstance(value, dict) and all(isinstance(one, Mapping) for one in value.values()):
         texts, known = list[str](), set[str]()
         for name, own in value.items():
@@ -294,12 +314,12 @@ def _entries(value: Any, given: str) -> list[str]:
 
 
 def _without(value: Any, given: str) -> Any:
-    """A member without what a text says of it, where it is an object itself."""
+    """A value as it is; an object without the members whose values stand in ``given``."""
     return {key: one for key, one in value.items() if not _is_in(one, given)} if isinstance(value, Mapping) else value
 
 
 def _is_in(value: Any, text: str) -> bool:
-    """Whether a text says a value."""
+    """Whether a string or a number stands in a text, a number not as a part of another one or of a word."""
     if type(value) in (int, float):
         return re.search(rf"(?<![\w.]){re.escape(str(value))}(?![\w.])", text) is not None
     return isinstance(value, str) and value in text
@@ -331,7 +351,10 @@ def _is_brief(value: Any) -> bool:
 
 
 def member_text(key: str, value: Any, analysis: Analysis | None = None) -> str:
-    """A member of an object: its value alone where that tells by itself what it is; nothing for an empty one."""
+    """A member of an object as ``key value``, or its value alone where that explains itself.
+
+    An empty string for an empty value.
+    """
     if isinstance(value, Mapping):
         own = (member_text(name, item, analysis) for name, item in value.items() if not _is_in(item, key))
         return f"{key} {' '.join(filter(None, own))}".strip()
@@ -342,7 +365,7 @@ def member_text(key: str, value: Any, analysis: Analysis | None = None) -> str:
     return text if is_plain else f"{key} {text}".strip()
 
 
-# Letters next to digits or other letters of a name; a bare number, date or short word needs its key.
+# A value that explains itself: `berth 4`, `#B204`, `Harbour`, `delayed`. A bare number, date or short word does not.
 _SPEAKS = re.compile(r"[A-Za-z]{2}.*[\d_@ ]|\d.*[A-Za-z]{2}|^#?[A-Z]\d{3}|^[A-Z][a-z]+$|^[a-z]{6,}|[^\x00-\x7f]{2}")
 
 

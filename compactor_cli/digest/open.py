@@ -42,39 +42,32 @@ _NAME_CHARS = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundWork:
-    """Something that runs in the background: its id, what it is to do, and the record that started it (-1: carried).
-
-    ``command``: the command line that it was started with, where it was one.
-    """
+    """Something that runs in the background."""
 
     id: str
-    about: str
-    command: str = ""
-    record: int = -1
+    about: str  # what it is to do
+    command: str = ""  # the command line that started it, if one did
+    record: int = -1  # record that started it, or that reports its failure; -1: carried over from an earlier summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attached:
-    """Skills by name with the record that loaded them (-1: carried), and the work not seen to end, oldest first.
+    """Skills in use, work in the background, and whether the agent may only plan."""
 
-    ``failed``: the work that ended so and was not begun again, each with the record that says it. ``planning``: the
-    record by which the agent entered the mode in which it plans, where it is in it.
-    """
-
-    skills: tuple[tuple[str, int], ...] = ()
-    running: tuple[BackgroundWork, ...] = ()
-    failed: tuple[BackgroundWork, ...] = ()
-    planning: int = -1
+    skills: tuple[tuple[str, int], ...] = ()  # name, and record that loaded it (-1: carried over)
+    running: tuple[BackgroundWork, ...] = ()  # work not seen to end, oldest first
+    failed: tuple[BackgroundWork, ...] = ()  # work that failed and was not started again
+    planning: int = -1  # record in which the agent entered the mode to plan only; -1: it is not in that mode
 
 
 @dataclass(slots=True)
 class _AttachmentReader:
     skills: dict[str, int] = field(default_factory=dict)
-    running: dict[str, BackgroundWork] = field(default_factory=dict)
+    running: dict[str, BackgroundWork] = field(default_factory=dict)  # by id
     failed: dict[str, BackgroundWork] = field(default_factory=dict)  # by what it was to do
-    waited: set[str] = field(default_factory=set)  # what ran only to wait for something
+    waited: set[str] = field(default_factory=set)  # ids of work that only waited for something
     planning: int = -1
-    modes: Mapping[int, bool] = field(default_factory=dict)
+    modes: Mapping[int, bool] = field(default_factory=dict)  # see `attached`
 
     def read(self, events: Sequence[Event], event: Event) -> None:
         if event.kind is EventKind.USER and event.record in self.modes:
@@ -92,7 +85,7 @@ class _AttachmentReader:
                 if work and status == "failed":
                     self.failed[work.about] = replace(work, record=event.record)
         elif event.kind is EventKind.USER:
-            # What only waited was waited for by an answer that was given.
+            # Work that only waits is over once the user writes again: the answer that waited for it was given.
             self.waited |= {key for key, work in self.running.items() if _WAITS.search(work.about)}
             self.running = {key: work for key, work in self.running.items() if key not in self.waited}
 
@@ -106,7 +99,10 @@ class _AttachmentReader:
             self.skills[known] = self.skills.pop(known, record)
 
     def _end(self, ends: Sequence[str]) -> None:
-        """Leaves out what these parts of a command ended; a port or a number does not tell which one: a server."""
+        """Drop the running work that these parts of a command ended: what they name.
+
+        A port or the number of a process names none: `kill` is then taken to end all servers.
+        """
         words = _WORD.findall(" ".join(ends))
         works = {key: f"{work.about} {work.command}" for key, work in self.running.items()}
         ended = {key for key, text in works.items() if any(word in text for word in words)}
@@ -120,23 +116,23 @@ class _AttachmentReader:
         if is_done and call.name in ATTACHMENTS.plan_tools:
             self.planning = call.record if call.name == ATTACHMENTS.plan_tools[0] else -1
         elif is_done and call.tool is ToolKind.EDIT and not _argument(call, "file_path").endswith(PROSE):
-            self.planning = -1  # who edits anything else than a plan has left it by another way
+            self.planning = -1  # an edit of anything but prose shows that the mode was left in another way
         elif is_done and (ends := _ENDS.findall(command)):
             self._end(ends)
         if is_done and "git commit" in command:
-            self.failed.clear()  # the work that needed it was ended in another way
+            self.failed.clear()  # what needed that work was finished without it
         if call.name == ATTACHMENTS.skill_tool and is_done:
             self._load(_argument(call, "skill") or _argument(call, "command"), call.record)
         elif call.of_client and (name := skill_read(call.tool, call.arguments)):
             self._load(name, call.record)
-        if command:  # of one that was run again, the later run counts
+        if command:  # a command that is run again replaces its earlier run
             self.running = {key: work for key, work in self.running.items() if work.command != command}
-        # A command that takes long is put there by the client itself.
+        # A client may move a command that takes long to the background by itself.
         may_be = call.tool is ToolKind.COMMAND or short_name(call.name) in REPORTING_TOOLS
         may_be |= _argument(call, ATTACHMENTS.background_argument) == "True"
         if may_be and (key := started_id(event.text)):
             about = _argument(call, "description") or head(one_line(command_of(call.arguments)), _NAME_CHARS)
-            # A look starts nothing, at what goes on or at anything else.
+            # A call that only looks, at running work or at anything else, starts nothing.
             only_looks = call.tool is ToolKind.COMMAND and (
                 is_read_only(command) or _ASKS.fullmatch(command) is not None
             )
@@ -151,8 +147,9 @@ class _AttachmentReader:
 
 # The part of a command that ends processes, with what finds them: `lsof -ti :3000 | xargs kill -9`.
 _ENDS = pattern(r"(?:^|(?<=[;&\n]))(?:[^;&\n]*\|)?\s*(?:sudo )?(?:xargs (?:-\S+ )*)?(?:kill|pkill|killall) [^;&\n]*")
+# A word of such a part that may name what it ends.
 _WORD = pattern(r"(?!null\b|ports?\b|kill|pkill|xargs|lsof|grep|sudo)[A-Za-z0-9][\w.-]{3,}")
-# What asks a program for what it knows has nothing to bring about.
+# A command that only asks a program for what it knows: `tidectl gauge status`.
 _ASKS = pattern(r"\s*[\w./-]+ (?:[\w-]+ )?(?:list|show|status|info|view|describe|logs?)\b[^;&|]*")
 _SERVES = pattern(r"\b(?:serv(?:e|er|es|ing)|dev|start|listen\w*)\b", re.IGNORECASE)
 _WAITS = pattern(r"(?:^|^\S+ |&& )(?:wait|sleep|watch)\b", re.IGNORECASE)
@@ -170,9 +167,10 @@ def attached(
     carried: Attached | None = None,
     modes: Mapping[int, bool] | None = None,
 ) -> Attached:
-    """What is attached after these events and was not seen to end in those that are ``later``, or in ``notices``.
+    """What is attached after ``events``, without work that the ``later`` events or the ``notices`` show to have ended.
 
-    ``modes``: whether the agent may only plan, by the records of the user that say so.
+    ``carried``: what an earlier summary says is attached. ``modes``: whether the agent may only plan, by the record of
+    the user that says so.
     """
     before = carried or Attached()
     running = {work.id: replace(work, record=-1) for work in before.running}
@@ -190,7 +188,7 @@ def attached(
 
 
 def running_items(found: Attached, room_tokens: int, token_cache: TokenCache, words: FixedWords) -> tuple[Item, ...]:
-    """A line for the mode in which the agent only plans, and for each running work, as many as there is room for."""
+    """A line for the mode to plan only, and one for each running and each failed work, as many as there is room for."""
     mode = [Item(text=words.planning, records=records_of([found.planning]))] if found.planning >= 0 else []
     lines = (
         Item(
@@ -205,16 +203,16 @@ def running_items(found: Attached, room_tokens: int, token_cache: TokenCache, wo
 
 
 def skill_items(found: Attached, room_tokens: int, token_cache: TokenCache, words: FixedWords) -> tuple[Item, ...]:
-    """One line for the skills, where there is room for it."""
+    """One line for all skills, if there are any and there is room for it."""
     names = ", ".join(name for name, _ in found.skills)
     line = Item(text=f"{words.skills}{words.colon}{names}", records=records_of(record for _, record in found.skills))
     return chosen([line] if names else [], room_tokens, token_cache)
 
 
 _MAX_PATHS = 4
-# From here on there is room for twice as many.
+# From this many tokens on, a line names twice as many paths.
 _ROOM_TOKENS = 400
-# Checks of the same age, lines of such, and the newest of the edits after them that are listed.
+# The most checks, commits or lines of checks that are listed, and the most files edited after a check.
 _MAX_STALE, _MAX_STALE_PATHS = 3, 2
 _MAX_ENTRY_CHARS, _MAX_COMMAND_CHARS, _MIN_LINE_CHARS = 120, 90, 60
 
@@ -222,9 +220,9 @@ _MAX_ENTRY_CHARS, _MAX_COMMAND_CHARS, _MIN_LINE_CHARS = 120, 90, 60
 def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
     """What is not finished: what failed last, to-dos, other errors, edits not committed or tested; then steps done."""
     undone, done = plan_items(analysis.plan, budget_tokens, token_cache, analysis.words)
-    # In few tokens the beginning of an error is worth more than none.
+    # With few tokens, an error is cut rather than left out.
     newest, older = _failing_items(analysis, max(_MIN_LINE_CHARS, 2 * (budget_tokens - _MIN_LINE_CHARS)))
-    # A few steps that are left out are not missed; many would make the list read as the whole.
+    # From `_MIN_HIDDEN` hidden steps on, their number is shown: without it, the list would read as complete.
     steps = 0 if analysis.plan.is_past else sum(todo.state is not State.DONE for todo in analysis.plan.todos)
     more = Item(text=f"{ELLIPSIS} {steps} {analysis.words.more}")
     room = budget_tokens - (token_cache.item(more) if steps - len(undone) >= _MIN_HIDDEN else 0)
@@ -249,10 +247,11 @@ def open_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
 
 
 def _failing_items(analysis: Analysis, most_chars: int) -> tuple[list[Item], list[Item]]:
-    """What failed and was not fixed, the newest first: what did since the newest request, and what did before.
+    """The open errors, newest first: the newest one if it is of the newest turn, else none; and all others.
 
-    The first of these stands before the steps that it keeps from being done. An error that a newer one shows is stated
-    again of what was to be handed to others: they do not have it.
+    The first part is listed before the steps that it blocks. Left out are errors that only count failures where another
+    error of their command names them, and errors that the line of a newer one contains, except those of a command that
+    hands work to others, who do not have it yet: these are shortened.
     """
     errors = [error for error in reversed(analysis.errors) if is_open(error, len(analysis.events))]
     named = {_brief(error) for error in errors if not only_counts(error.line)}
@@ -273,14 +272,14 @@ _MIN_HIDDEN = 3
 
 
 def _unfinished(analysis: Analysis, paths: int) -> Iterator[Item]:
-    """What was done in part; ``paths``: how many files a line names."""
+    """Lines for work not committed, pushed, tested or run again; ``paths``: the most files that a line names."""
     words, work = analysis.words, analysis.work
     lines: list[tuple[str, str, Iterable[int]]] = []
     in_part = {error.command: error.records for error in analysis.errors if error.is_in_part}
     for command, records in [*in_part.items()][-1:]:
         lines.append((words.unrepeated, f"`{brief(command, _MAX_COMMAND_CHARS)}`", records))
     for what, files in _by_origin(analysis).items():
-        # One more takes no more room than to say that there is one.
+        # One file more takes no more room than the note that there is one.
         most = len(files) if len(files) == paths + 1 else paths
         changed = [*files.values()]
         listed = f"{_listed(changed, most)}{_rest_by_folder(changed[most:])}"
@@ -306,7 +305,7 @@ def _unfinished(analysis: Analysis, paths: int) -> Iterator[Item]:
         newest = (f'{commit.hash} "{commit.subject}"'.strip() for commit in work.unpushed[-_MAX_STALE:])
         lines.append((words.unpushed, words.comma.join((*more, *newest)), (work.unpushed[-1].record,)))
     if work.stashed:
-        # Why: what the user asked just before, unless Now quotes that.
+        # The reason for it: what the user asked just before, unless Now quotes that.
         before = [one for one in analysis.messages if 0 <= one.record < work.stash_record and one.text]
         asked = [one.text for one in before[-1:] if one is not newest_request(analysis)]
         why = (words.quoted(opening(text, _MAX_ENTRY_CHARS)) for text in asked)
@@ -325,12 +324,12 @@ def _unfinished(analysis: Analysis, paths: int) -> Iterator[Item]:
 
 
 def _by_origin(analysis: Analysis) -> dict[str, dict[str, str]]:
-    """The files in no commit, each with how it is shown, by whose changes they are, in fixed words."""
+    """The files in no commit and how each is shown, by the label that says who changed them."""
     words, work = analysis.words, analysis.work
     moved = {state.path: f" → {state.moved_to}" for state in analysis.files if state.moved_to}
     new = dict.fromkeys(work.found_new & work.found_changed, f" ({words.new_to_git})")
     edited = {end for state in analysis.files if state.is_changed for end in ends_of(state.path)}
-    # What a subagent edited no record may show.
+    # No record may show the edits of a subagent: where one worked, any file may be its work.
     unedited = words.uncommitted if any(map(is_subagent, analysis.events)) else words.unedited
     found: dict[str, dict[str, str]] = {words.uncommitted: {}, unedited: {}, words.found_changed: {}}
     for path in work.uncommitted:
@@ -341,15 +340,15 @@ def _by_origin(analysis: Analysis) -> dict[str, dict[str, str]]:
 
 
 def _runs_it(key: str) -> Callable[[str], bool]:
-    """Tells of another command whether it runs one, a part of it, or a form of its task (`lint:fix`, `test:ci`)."""
+    """A predicate of commands: whether one runs the command ``key``, or a form of its task (`lint:fix`, `test:ci`)."""
     task = re.compile(rf"\b{re.escape(key.partition(':')[0])}(?![\w-])")
     return lambda other: contains(other, key) or task.search(other) is not None
 
 
 def _asked_and_not_run(analysis: Analysis) -> tuple[list[str], tuple[int, ...]] | None:
-    """What the newest request that says how to verify the work names for that and no call shows since, and its record.
+    """The checks named by the newest request that names any, without those run since, and the record of the request.
 
-    None where all was, or nothing was edited yet. What stands before the summary is asked, too.
+    None if all were run or nothing was edited since. A request before the summarised part counts too, without a record.
     """
     start = min((event.record for event in analysis.events), default=-1)
     kept = (one for one in analysis.kept if one.kind is EventKind.USER and one.record < start)
@@ -371,7 +370,7 @@ def _asked_and_not_run(analysis: Analysis) -> tuple[list[str], tuple[int, ...]] 
     return None
 
 
-# A tool by which an agent tries something as a user would.
+# A tool with which an agent tries something as a user would.
 _TRIES = pattern(r"browser|chrome|playwright|puppeteer|computer|screenshot", re.IGNORECASE)
 _TRIES_LOCALLY = pattern(r"\blocalhost\b|\b127\.0\.0\.1\b")
 
@@ -380,7 +379,7 @@ _MAX_LINE_CHARS = 60
 
 
 def _carried_errors(analysis: Analysis) -> Iterator[Item]:
-    """The errors of an earlier summary that nobody saw fixed, of checks that were not run again since."""
+    """The errors that an earlier summary lists as not fixed and whose command was not run again since."""
     words = analysis.words
     for text in reversed(analysis.memory.errors):
         command = command_key(text.partition("`: ")[0].strip("`"))
@@ -391,7 +390,7 @@ def _carried_errors(analysis: Analysis) -> Iterator[Item]:
 
 
 def _offer(analysis: Analysis) -> Iterator[Item]:
-    """The newest offer that the user only asked more about, neither taken nor turned down, with no edit since."""
+    """The newest offer, if the user only asked about it, neither took nor declined it, and nothing was edited since."""
     events, words = analysis.events, analysis.words
     changed = max((one.event for one in analysis.operations if one.action is not FileAction.READ), default=-1)
     for before, turn in reversed([*pairwise(analysis.turns)]):
@@ -422,7 +421,7 @@ _MIN_NAMING = 4
 
 
 def _listed(names: Sequence[str], number: int) -> str:
-    """So many of some names, a folder that all of these lie in once: `cli/{run.py, read/main.py}`."""
+    """The first ``number`` names, the folder that all of them are in written once: `cli/{run.py, read/main.py}`."""
     taken = names[:number]
     above = zip(*(name.split("/")[:-1] for name in taken), strict=False) if len(taken) > 1 else ()
     folder = "".join(f"{parts[0]}/" for parts in takewhile(lambda parts: len({*parts}) == 1, above))
@@ -431,7 +430,7 @@ def _listed(names: Sequence[str], number: int) -> str:
 
 
 def _rest_by_folder(names: Sequence[str]) -> str:
-    """How many more there are, and in which folders most of them lie: ` +9: src/tide 6, tests 2 …`."""
+    """The number of further names, and the folders that hold most of them (` +9: src/tide 6, tests 2 …`); or empty."""
     if not names:
         return ""
     folders = Counter("/".join(name.split("/")[:2][: name.count("/")]) or "." for name in names)
@@ -447,7 +446,7 @@ _MESSAGE_UNSEEN = f"git commit -m {ELLIPSIS}"
 
 
 def _brief(error: ErrorRecord) -> str:
-    # Any part of a chain may be what git gave up at.
+    # Git may have failed with this line at any part of a chain of commands.
     command = shown(error.command) if error.line.startswith("fatal: ") else acting_part(error.command)
     return brief(command, _MAX_COMMAND_CHARS)
 
@@ -455,10 +454,10 @@ def _brief(error: ErrorRecord) -> str:
 def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
     words, command = analysis.words, _brief(error)
     if error.status is not Status.FIXED and _ONLY_FAILED.fullmatch(error.line):
-        # What failed may stand in the part of the output that was not shown.
+        # The line does not say what failed: a filter of the output, which the whole command shows, may have hidden it.
         command = opening(shown(error.command), _MAX_COMMAND_CHARS)
     if error.status is not Status.FIXED and command.endswith(_MESSAGE_UNSEEN):
-        # What is to be committed again has that name.
+        # The subject tells what is to be committed again.
         subject = opening(sent_words(error.command).partition("\n")[0], _MAX_COMMAND_CHARS)
         command = f'{command.removesuffix(ELLIPSIS)}"{subject}"' if subject else command
     where = f"`{command}`{words.colon}" if command and f"{command}:" not in error.line else ""
@@ -509,7 +508,7 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
 
 
 def _taken_whole(error: ErrorRecord, analysis: Analysis) -> dict[str, str]:
-    """Of the files in conflict those that were taken from one side and not edited since, each with how."""
+    """The files in conflict that were taken whole from one side and not edited since, each with the git command."""
     conflicts, sides = conflicting_files(error.line), dict[str, tuple[str, int]]()
     for run in analysis.runs if conflicts else ():
         if run.event > error.event and (found := _TAKES_SIDE.search(run.command)):
@@ -519,12 +518,12 @@ def _taken_whole(error: ErrorRecord, analysis: Analysis) -> dict[str, str]:
 
 
 _TAKES_SIDE = pattern(rf"\b({GIT}checkout --(?:ours|theirs))((?: [\w./@+-]+)+)")
-# What was wrong stands in another line, or nowhere: once it is fixed, that it failed is worth no line.
+# An error line that says only that something failed, and is not worth a line once fixed: `FAIL tides [build failed]`.
 _ONLY_FAILED = pattern(r"FAIL(?:ED)?(?:\s+\S+)?(?:\s+\[\w+ failed\])?")
 
 
 def fixed_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
-    """Errors that were fixed, with what fixed them, those with an edit first; and what was found to be wrong."""
+    """Causes that were found and errors that were fixed, in turns, with what fixed them; errors with an edit first."""
     words = analysis.words
     fixed = [one for one in analysis.errors if one.status is Status.FIXED and not _ONLY_FAILED.fullmatch(one.line)]
     # What fails again is open, whatever passed in between.
@@ -533,7 +532,7 @@ def fixed_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache)
     newest = {error.line: error for error in fixed}
     ranked = sorted(newest.values(), key=lambda error: (not error.fixes, not error.other_way, -error.event))
     known = {error.line for error in analysis.errors}
-    # What came after an earlier summary may have been done about it.
+    # What an earlier summary lists as not fixed may have been fixed since.
     then = (words.failing, words.changed, words.unresolved)
     carried = (
         Item(text=text) for text in reversed(analysis.memory.errors) if not any(one in text for one in (*then, *known))
@@ -549,7 +548,7 @@ def fixed_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache)
 
 
 def _is_wanted(error: ErrorRecord, events: Sequence[Event]) -> bool:
-    """Whether a failure was wanted: that of a test which is written before what it tests."""
+    """Whether a message next to a failure says that it is wanted, as with a test that is written before the code."""
     near = events[max(0, error.event - 2) : error.event + 3]
     return any(one.kind is EventKind.ASSISTANT and _WANTS_FAILURE.search(one.text) for one in near)
 
@@ -570,19 +569,19 @@ def _cause_item(cause: Cause, analysis: Analysis) -> Item:
 
 
 def _line_of_fix(fixing: FixingLine, paths: Sequence[str], words: FixedWords) -> str:
-    """The line that fixes something, after the name of its file where that is one of several."""
+    """The line of code that fixes something, with its file if there are several paths; or an empty string."""
     line = f"{words.colon}`{fixing.line}`" if fixing.line else ""
     return f"{words.stop}{fixing.file}{line}" if line and len({*paths}) > 1 else line
 
 
 def _thrown_away(paths: Collection[str], analysis: Analysis) -> str:
-    """What to add where the changes of all these files were thrown away since."""
+    """A note that the changes of all these files were thrown away since; or an empty string."""
     is_gone = {state.path for state in analysis.files if state.is_reverted}.issuperset(paths)
     return f"{analysis.words.comma}{analysis.words.reverted}" if paths and is_gone else ""
 
 
 def remembered_errors(analysis: Analysis) -> tuple[str, ...]:
-    """Every error with its status, and what was found to be wrong, as lines for the next digest."""
+    """All errors with their status and all causes that were found, as lines for the next digest."""
     new = [
         *(_cause_item(cause, analysis).text for cause in analysis.causes),
         *(_error_item(error, analysis).text for error in analysis.errors),

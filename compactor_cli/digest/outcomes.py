@@ -1,4 +1,4 @@
-"""Outcomes: what came of each request as far as a record shows it. Nothing here says that a request is done."""
+"""Outcomes: what came of each request as far as records show it. No outcome claims that a request is done."""
 
 from __future__ import annotations
 
@@ -19,74 +19,70 @@ from compactor_cli.digest.language import FixedWords, apart, terms
 from compactor_cli.digest.messages import ASKS_FOR, is_short
 from compactor_cli.digest.noise import is_courtesy, is_narration, only_announces
 from compactor_cli.digest.replies import asks, is_assent, last_question
-from compactor_cli.digest.shell import is_whole
+from compactor_cli.digest.shell import GIT, is_whole
 from compactor_cli.digest.statements import COLONS, ELLIPSIS, FULL_STOPS, QUESTION_MARKS, opening, records_of, sentences
 from compactor_cli.digest.tools import FileAction, is_lookup
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
-# What is named of one request.
+# Most outcomes of each kind that are named for one request.
 _MAX_MADE, _MAX_EDITED = 3, 2
-# What a row of yeses set going is that of each request in it: of so much, time stays linear in very long sessions.
+# What follows a row of yeses counts for each request in it: only this many runs and changes of it, so that time stays
+# linear in very long sessions.
 _MAX_SET_GOING = 100
 _MAX_SUBJECT_CHARS, _MAX_COMMAND_CHARS = 60, 60
 _MAX_ANSWER_CHARS, _MIN_ANSWER_WORDS = 120, 5
-# Words of this length are a reply, where nothing was done.
+# Where nothing was done, a message of at least this many characters counts as a reply.
 _MIN_REPLY_CHARS = 160
-# Alone on its line or after words: within quotes it is a field of what a server holds, made long before.
+# The address of something opened on a server, `https://example.org/harbour/pull/7`, alone on its line or after words:
+# within quotes it is a field of what a server holds, made long before.
 _ADDRESS = pattern(r"(?<![\"'=(])https?://[^\s\"'<>]+/(?:pull|issues|merge_requests|releases?)/(?!new/)[^\s\"'<>#,)]+")
 
 
-# The name that a tracker gives to what is filed in it.
+# The name that a tracker gives to what is filed in it: `TIDE-42`.
 _TICKET = pattern(r"\b[A-Z][A-Z0-9]{1,9}-\d{1,6}\b")
+# In the name of a tool: it files something in a tracker.
 _FILES = pattern(r"create|add|file|open|submit|new", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOutcome:
-    """What came of a request, in words, and the records that show it; ``is_made``: a commit or an address did."""
+    """What came of a request, in words."""
 
     text: str
-    records: tuple[int, ...]
-    is_made: bool
+    records: tuple[int, ...]  # those that show it
+    is_made: bool  # whether a commit or an address came of it
 
 
 @dataclass(slots=True, kw_only=True)
 class _Work:
-    """What was done for a request: its runs, the changes of files, and where the assistant's first and last message
-    stand.
+    """What was done after the user's words in one turn, and what kind of words these are."""
 
-    ``filed``: what calls of services filed in a tracker, each with the record that shows it. ``is_limit``: the words
-    only limit the work under way; ``is_aside``: they only ask something, or answer one of several questions, and it
-    goes on; ``is_answer``: they answer what a tool asked in it. ``is_added``: they add to it; ``is_next``: what is to
-    be done once it is committed.
-    """
-
-    asked: str = ""
-    is_limit: bool = False
-    is_aside: bool = False
-    is_answer: bool = False
-    is_added: bool = False
-    is_next: bool = False
-    filed: list[tuple[str, int]] = field(default_factory=list)
+    asked: str = ""  # the words
+    is_limit: bool = False  # the words only limit the work under way
+    is_aside: bool = False  # they only ask something, or answer one of several questions, and the work goes on
+    is_answer: bool = False  # they answer what a tool asked during the work
+    is_added: bool = False  # they add to the work under way
+    is_next: bool = False  # they ask for something once the work under way is committed
+    filed: list[tuple[str, int]] = field(default_factory=list)  # what was filed in a tracker, with the record of each
     runs: list[Run] = field(default_factory=list)
     changes: list[FileOperation] = field(default_factory=list)
-    opening: int = -1
-    closing: int = -1
+    opening: int = -1  # position of the assistant's first message
+    closing: int = -1  # position of its last one
 
     @property
     def goes_on(self) -> bool:
-        """Whether what was done after the words came of the request before them."""
+        """Whether what was done after these words came of the request before them too."""
         is_within = self.is_limit or self.is_aside or self.is_answer or self.is_added
         return is_within or is_assent(self.asked)
 
     @property
     def ends_in_words(self) -> bool:
-        """Whether the last message may be what came of the words: of one of several answers nobody knows that."""
+        """Whether the last message may be what came of the words; of one of several answers, nobody knows that."""
         return not self.is_answer if self.is_aside else not (self.is_limit or self.changes)
 
     def take_in(self, after: _Work) -> None:
-        """Adds what was done for the words after these."""
+        """Adds what was done after the user's next words, ``after``."""
         self.filed = [*self.filed, *after.filed][-_MAX_SET_GOING:]
         self.runs = [*self.runs, *after.runs][-_MAX_SET_GOING:]
         self.changes = [*self.changes, *after.changes][-_MAX_SET_GOING:]
@@ -100,16 +96,20 @@ def outcomes(
     commits: Sequence[Commit],
     words: FixedWords,
 ) -> Mapping[int, RequestOutcome]:
-    """What came of the messages of the user, by turn, where a record shows it.
+    """What came of the user's messages, by turn number; a message of which no record shows that is left out.
 
-    What a yes, or the answer to a tool's question, set going is that of the request before it, too, and not of a
-    question between them that was answered in words. Of what the user takes back in the next message only what was made
-    is stated (commits, addresses). Where nothing was done, an earlier request may have been replied to. What was done
-    after words that only limit the work under way is that of the request before them alone.
+    What a yes, or the answer to a tool's question, set going counts for the request before it too, but not for a
+    question between them that was answered in words. Where the user takes a result back in the next message, only what
+    was made (commits, addresses) is stated. Where nothing was done, a reply counts, except to the newest request. What
+    was done after words that only limit the work under way counts for the request before them alone.
     """
-    # What was amended since stands as the commit in its place.
+    # A commit that was amended since is given as the one that replaced it.
     made_by = {event: commit for commit in commits for event in (*commit.amends, commit.event)}
-    telling = [run for run in runs if run.event in made_by or run.acts_outside or is_check(run.command)]
+    telling = [
+        run
+        for run in runs
+        if run.event in made_by or run.acts_outside or is_check(run.command) or _MOVES_WORK_TREE.search(run.key)
+    ]
     by_turn, called = _by_turn(events, telling, operations), _names(operations)
     _reassign_before_commit(by_turn, made_by)
     found: dict[int, RequestOutcome] = {}
@@ -118,7 +118,7 @@ def outcomes(
     for turn, work in reversed(by_turn.items()):
         is_answered = _is_answered(work, events)
         following = None if is_answered else after
-        # What came of the next answer is not that of this one.
+        # What followed the user's next answer did not come of this answer.
         is_next_answer = following is not None and following.is_answer and work.is_answer
         own = work.closing
         if following is None:
@@ -130,7 +130,7 @@ def outcomes(
         outcome = _done(work, made_by, called, words, is_refused=is_refused, is_newest=not next_reply)
         if outcome is None and work.ends_in_words and not is_refused and _ends_with(events, work.closing):
             opening_words = events[work.opening].text
-            # A question is answered at once, whatever was done after that; and no later turn replies to it.
+            # A question that was answered at once keeps that answer, whatever was done later in the turn.
             is_at_once = asks(work.asked) and _answers_at_once(opening_words)
             own_closing = _closing_words(events, own)
             at = own if len(own_closing) >= _MIN_REPLY_CHARS and _ends_with(events, own) else work.closing
@@ -143,7 +143,7 @@ def outcomes(
         if not is_answered:
             after = work if work.goes_on else None
         elif last_question(closing):
-            after = None  # the yes is to what the answer offers, and not to the request before the question
+            after = None  # the yes accepts what the answer offers, not the request before the question
         next_reply = work.asked
     return found
 
@@ -157,9 +157,9 @@ def _done(
     is_refused: bool,
     is_newest: bool,
 ) -> RequestOutcome | None:
-    """What was made, edited or acted on for a request; None where nothing was, or that is not known of it alone."""
+    """What was made, edited or acted on for a request; None where nothing was, or where it may have come of another."""
     made = sorted(list(_made(work, made_by, words))[-_MAX_MADE:], key=lambda one: one[1])
-    # What was edited after a commit came of it, too.
+    # Edits after the last commit came of the request too.
     rest = replace(work, changes=[one for one in work.changes if not made or one.record > made[-1][1]])
     is_shown = not is_refused and (rest.changes or not made)
     more = list(_shown(rest, called, words, is_newest=is_newest)) if is_shown else []
@@ -177,7 +177,10 @@ def _done(
 
 
 def _is_of(work: _Work) -> bool:
-    """Whether what was edited after words that add to the work has to do with them, by the names of the files."""
+    """Whether an edit after words that add to the work has to do with them.
+
+    A path that was edited has a word of theirs in it, or it is of a test and they mention tests.
+    """
     wanted = set(terms(apart(work.asked)))
     names = [one.target or one.path for one in work.changes]
     of_tests = _OF_TESTS.search(work.asked) is not None and any(map(TEST_FILE.search, names))
@@ -188,7 +191,7 @@ _OF_TESTS = pattern(r"\btests?\b", re.IGNORECASE)
 
 
 def _reassign_before_commit(by_turn: Mapping[int, _Work], commits: Mapping[int, Commit]) -> None:
-    """What was done up to the commit that a request waits for came of the request before it."""
+    """Moves what was done up to the commit that a request waits for to the request before it."""
     for before, work in pairwise(by_turn.values()):
         if work.is_next:
             committed = next((run.event for run in work.runs if run.event in commits), -1)
@@ -199,7 +202,10 @@ def _reassign_before_commit(by_turn: Mapping[int, _Work], commits: Mapping[int, 
 
 
 def _closing_words(events: Sequence[Event], position: int) -> str:
-    """What a turn's last message says, or where a tool asks the user by it, the message before that."""
+    """The text of a turn's last message, or an empty string.
+
+    If a tool showed that message as a question, the text of the assistant's message before it.
+    """
     if position + 1 < len(events) and position >= 0 and events[position + 1].is_answer:
         before = events[position - 1] if position else None
         is_reply = before is not None and before.kind is EventKind.ASSISTANT and before.turn == events[position].turn
@@ -208,9 +214,9 @@ def _closing_words(events: Sequence[Event], position: int) -> str:
 
 
 def _is_answered(work: _Work, events: Sequence[Event]) -> bool:
-    """Whether the user asked something, or for a look at it, and was answered in words alone.
+    """Whether the user asked something, or for a look at something, and was answered in words alone.
 
-    A request may be a question, too: of "can you …?" only a no is the answer.
+    "Can you …?" is a request in the form of a question: only a no answers it.
     """
     closing = _closing_words(events, work.closing)
     is_in_words = closing and not (work.runs or work.changes or work.filed) and _ends_with(events, work.closing)
@@ -223,12 +229,13 @@ def _is_answered(work: _Work, events: Sequence[Event]) -> bool:
     return asked is not None and (bool(asked["answered"]) or _IS_NO.match(closing) is not None)
 
 
+# A question at the end of a message. `answered` is empty where it may be a request: `Could you check the clock?`
 _QUESTION = pattern(
     r"(?:^|[.!?\n])[ \w,]{0,12}?\b(?:(?P<answered>is|are|was|were|do|does|did|has|have|why|what|how|which|where|when"
     r"|who)|can|could|would|will|should)\b[^.!?\n]*[?？]\s*$",
     re.IGNORECASE,
 )
-# A sentence that asks for nothing but a look at something.
+# A message that asks for nothing but a look at something: `Please review the tide tables.`
 _ASKS_TO_LOOK = pattern(
     r"\W*(?:(?:ok(?:ay)?|so|now|please|first|(?:can|could|would) you(?: please)?)\b[\s,]*)*"
     r"(?:(?:take|have) a look|look (?:at|into|through)|review|explain|analy[sz]e|investigate|describe|summari[sz]e"
@@ -237,6 +244,7 @@ _ASKS_TO_LOOK = pattern(
     r"[^.!?\n]*[.!?]?\s*\Z",
     re.IGNORECASE,
 )
+# `I'd like to know why the gauge stopped.`
 _WANTS_TO_KNOW = pattern(
     r"\bI(?: want| need| would like|'d like) to (?:know|understand|see) (?:if|whether|what|why|how|which|where)\b"
     r"[^.!?\n]*[.!?]?\s*\Z",
@@ -246,10 +254,10 @@ _IS_NO = pattern(r"\W*(?:no\b|not yet|I (?:can'?t|cannot|am unable)|unfortunatel
 
 
 def _replied(asked: str, closing: str, record: int, words: FixedWords) -> RequestOutcome | None:
-    """That there was a reply, where it says more than a few words; how it answers a question, a no whatever was asked.
+    """That a request was replied to, with the sentence that answers it; None for a short reply without such a sentence.
 
-    What can be answered by a yes is answered by the sentence that says it, another question by the first sentence that
-    states something, before any list or heading: a part of these would be no answer.
+    A no counts as the answer to anything, a yes as the answer to a question. Any other question is answered by the
+    first sentence that states something, before any list or heading: a part of these would not answer it.
     """
     first = [*islice(dropwhile(_ACKNOWLEDGES.match, sentences(closing)), 2), "", ""]
     is_bare = len(first[0].split()) < _MIN_ANSWER_WORDS and not first[1].endswith(COLONS)
@@ -265,21 +273,22 @@ def _replied(asked: str, closing: str, record: int, words: FixedWords) -> Reques
 
 
 def _answers_at_once(text: str) -> bool:
-    """Whether a message that may only announce a look begins by saying something of the matter."""
+    """Whether a message begins with a sentence that states something, and does not only announce a look at it."""
     first = next(iter(sentences(text)), "")
     return _states(first) and not (is_narration(first) or only_announces(first))
 
 
 def _states(sentence: str) -> bool:
-    """Whether a sentence at the start of a reply says something of the matter."""
+    """Whether a sentence at the start of a reply is whole and more than an acknowledgement."""
     is_whole = len(sentence.split()) >= _MIN_ANSWER_WORDS and sentence.endswith(_STOPS)
     return is_whole and not (_ACKNOWLEDGES.match(sentence) or _BEGINS.match(sentence))
 
 
+# The first line of a list, heading, quotation, table or block of code.
 _LISTS = pattern(r"^\s*(?:[#|>*•+-]|\d{1,2}[.)]\s|```)", re.MULTILINE)
 _STOPS = (*FULL_STOPS, ".", "!", ".)")
 _MAX_LEADING = 4
-# How a reply begins before it says something.
+# How a sentence begins that only leads up to the answer: `Looking at the gauges, …`, `Here are the tides.`
 _BEGINS = pattern(
     r"\W*(?:ah|oh|ok(?:ay)?|perfect|great|good|excellent|now|sorry|I (?:now )?(?:have|see|understand|found)|I've"
     r"|you(?:'re| are)|that(?:'s| is) (?:a )?(?:right|good|great|fair|correct)|here(?:'s| is| are)|based on"
@@ -291,7 +300,7 @@ _IS_YES = pattern(
     r"(?:\w+ )?(?:right|correct|true)\b|是的|对[，。]|はい)",
     re.IGNORECASE,
 )
-# What praises a question, or says that it will be answered, answers nothing.
+# A sentence that praises a question or promises an answer, and so does not answer: `Good question!`, `Let me check.`
 _ACKNOWLEDGES = pattern(
     r"\W*(?:(?:good|great|excellent|fair) (?:question|point|catch|idea)\b|you(?:'re| are) right to\b|let me\b"
     r"|I(?:'ll| will)\b)",
@@ -300,11 +309,11 @@ _ACKNOWLEDGES = pattern(
 
 
 def _ends_with(events: Sequence[Event], position: int) -> bool:
-    """Whether a turn before the newest ends with the message at this position."""
+    """Whether the user's next message follows right after this position, so that the turn ends there."""
     return position + 1 < len(events) and events[position + 1].kind is EventKind.USER
 
 
-# How a message begins that forbids something.
+# How a message begins that forbids something: `But don't touch the clock`.
 _FORBIDS = pattern(
     r"\W*(?:(?:oh|ah|hey|wait|no|ok(?:ay)?|so|and|also|but|please)\b\W*)*(?:do not|don'?t|never|no more|avoid)\b"
     r"|\W*(?:别|不要|请不要)",
@@ -312,6 +321,7 @@ _FORBIDS = pattern(
 )
 
 
+# Something is to be done after the commit: `once you've committed it, …`
 _NEXT = pattern(
     r"\b(?:once|after|when) (?:you(?:'ve| have)?|that(?:'s| is)|this is) (?:\w+ )?committ?(?:ed|ing)?\b", re.IGNORECASE
 )
@@ -321,13 +331,16 @@ _ADDS = pattern(
 
 
 def _is_at_work(events: Sequence[Event], number: int) -> bool:
-    """Whether a message came in while the agent worked: after a call, or between words that only say what is next and
-    what they say, which is gone on with at once."""
+    """Whether a message of the user came in while the agent worked.
+
+    That is after a call or a result, or after a message that only announces the next step or ends with a colon, if the
+    agent then went on without words.
+    """
     before, after = events[number - 1 : number], events[number + 1 : number + 2]
     if events[number].interjects or not before or before[0].kind is not EventKind.ASSISTANT:
         return events[number].interjects or (bool(before) and before[0].kind in (EventKind.CALL, EventKind.RESULT))
     last = next(reversed(sentences(before[0].text)), "")
-    # What is to be done once the user has looked, or sent something, waits for him; and so does a long report.
+    # A step that depends on the user, and one announced at the end of a long report, waits for the user.
     waits = is_courtesy(last) or _ON_CONDITION.search(last) or len(before[0].text) > _MAX_STEP_CHARS
     goes_on = only_announces(last) and not waits
     says_what_is_next = last.endswith(COLONS) or goes_on
@@ -339,6 +352,7 @@ _ON_CONDITION = pattern(r"\b(?:if|once|when(?:ever)?|unless)\b|\A\W*(?:give|past
 
 
 def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]) -> dict[int, _Work]:
+    """What was done in each turn in which the user wrote something, by turn number."""
     found = {event.turn: _Work() for event in events}
     for number, event in enumerate(events):
         work = found[event.turn]
@@ -367,11 +381,12 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
     owner = _owners(events)
     for run in runs:
         found[owner(run.event)].runs.append(run)
-    # What was made and deleted or taken back again is nothing that came of a request; of what was deleted, that it was.
+    # A file that was created and deleted again is not an outcome, nor is an edit that was taken back. Of what happened
+    # to an older file that is deleted now, only the deletion is one.
     last = {one.path: one.action for one in operations if one.action is not FileAction.READ}
     own = {one.path for one in operations if one.action is FileAction.CREATE and not one.is_rewrite}
     changes = [one for one in operations if one.action not in (FileAction.READ, FileAction.REVERT)]
-    # Where nothing else was changed, a text among the throwaway files is what the work was for.
+    # A temporary file is what the work was for where nothing else was changed, unless it is a script for a try.
     is_elsewhere = all(one.is_in_passing for one in changes)
     for one in changes:
         is_gone = last.get(one.path) is FileAction.DELETE and (one.path in own or one.action is not FileAction.DELETE)
@@ -382,13 +397,16 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
     return {turn: work for turn, work in found.items() if work.asked}
 
 
-# What works on what somebody has opened before.
+# Commands on something that was opened before: the address that they print is not new.
 _CHANGES_ONE = pattern(r"\bgh (?:pr|issue|release) (?:edit|comment|close|reopen|merge|ready|review|checkout)\b")
 
 
 def _owners(events: Sequence[Event]) -> Callable[[int], int]:
-    """The turn for which something is done at a position: after a report of work in the background that came at once,
-    or while only a few words were spoken, the one that began that work."""
+    """A function that gives the turn for which something was done at a position.
+
+    After a report of work in the background that is the turn that began this work, if the report came right after the
+    user's message or that message is short. Else it is the turn of the position.
+    """
     at, turns = list[int](), list[int]()
     asks = {event.turn: not is_short(event.text) for event in events if event.kind is EventKind.USER}
     for number, event in enumerate(events):
@@ -406,9 +424,10 @@ def _owners(events: Sequence[Event]) -> Callable[[int], int]:
 
 
 def _made(work: _Work, commits: Mapping[int, Commit], words: FixedWords) -> Iterator[tuple[str, int]]:
-    """What was filed or opened on a server, then the commits by hash and subject, which matter more.
+    """What was filed or opened on a server, then the commits by hash and subject, each with the record that shows it.
 
-    A commit that was made for one request and amended for another is marked in both.
+    Commits matter more: they come last, since the last ones are kept. A commit that was made for one request and
+    amended for another is marked in both.
     """
     yield from work.filed
     for run in work.runs:
@@ -426,30 +445,40 @@ def _made(work: _Work, commits: Mapping[int, Commit], words: FixedWords) -> Iter
 
 
 def _acts(work: _Work) -> Iterator[tuple[str, int]]:
-    """The newest command that changed something outside the work tree, where it made nothing that has a name."""
-    done = [run for run in work.runs if run.acts_outside and run.outcome is CommandOutcome.OK]
-    for run in done[-1:]:
+    """The newest successful command that changed something outside the work tree, with its record, if there is one.
+
+    For words about branches, else the newest that moved the work tree.
+    """
+    done = [run for run in work.runs if run.outcome is CommandOutcome.OK]
+    moved = [run for run in done if _MOVES_WORK_TREE.search(run.key)] if _OF_BRANCHES.search(work.asked) else []
+    for run in ([run for run in done if run.acts_outside] or moved)[-1:]:
         yield f"`{brief(acting_line(run.key), _MAX_COMMAND_CHARS)}`", run.result_record
 
 
+_MOVES_WORK_TREE = pattern(rf"\b{GIT}(?:checkout|merge|pull|rebase|stash|switch)\b")
+# `back to main`, `a new branch`, `pull in the latest`
+_OF_BRANCHES = pattern(r"\b(?:branch|main|master|trunk|pull|check ?out|switch|merge|rebase|stash)\b", re.IGNORECASE)
+
+
 def _names(operations: Sequence[FileOperation]) -> Mapping[str, str]:
-    """What each changed file is called: by its name, with its folder where another has it, too."""
+    """The name of each changed file by its path, with its folder where another changed file has the same name."""
     paths = {one.path for one in operations if one.action is not FileAction.READ}
     times = Counter(path.rpartition("/")[2] for path in paths)
     return {path: "/".join(path.split("/")[-2 if times[path.rpartition("/")[2]] > 1 else -1 :]) for path in paths}
 
 
 def _shown(work: _Work, called: Mapping[str, str], words: FixedWords, *, is_newest: bool) -> Iterator[tuple[str, int]]:
-    """Which files were edited, and how the newest check after that ended.
+    """Which files were edited, and how the newest check after that ended, each with the record that shows it.
 
-    A check after a question, or before the edits, shows nothing of them.
+    A check before an edit that it may look at is left out. Without edits, a check counts only for a request that asks
+    for one and is not the newest.
     """
     known = [run for run in work.runs if run.outcome is not CommandOutcome.UNKNOWN and not never_ran(run)]
     checks = [run for run in known if is_check(run.command)]
     checks = [run for run in checks if not is_of_another_package(run, work.changes)]
     after = {run.key: run for run in checks if not any(covered_since(run, work.changes))}
     passed = [run for run in after.values() if run.outcome is CommandOutcome.OK]
-    # What failed in a chain may have passed alone.
+    # A check that failed within a chain may have passed in a later run alone.
     after = {
         key: run
         for key, run in after.items()
@@ -457,18 +486,19 @@ def _shown(work: _Work, called: Mapping[str, str], words: FixedWords, *, is_newe
     }
     if work.changes:
         edited = {one.path for one in work.changes if one.action is not FileAction.MOVE}
-        # What was only moved stands with the files; notes next to the work are none of it.
+        # The section of files lists what was only moved. Files outside of the working directory are notes, unless
+        # nothing else was changed.
         inside = [one for one in work.changes if not is_whole(one.path)] or work.changes
         changed = (one.path for one in reversed(inside) if one.path in edited or not edited)
         paths = list(dict.fromkeys(changed))
-        # What was tested tells more than the tests.
+        # Tests come last: the file that they test tells more.
         paths.sort(key=lambda path: TEST_FILE.search(path.rpartition("/")[2]) is not None)
         most = 1 if after else _MAX_EDITED
         more = f" {ELLIPSIS}" if len(paths) > most else ""
         new = {one.path for one in work.changes if one.action is FileAction.CREATE and not one.is_rewrite}
         shown = paths[:most]
         made = [(words.created, [path for path in shown if path in new])]
-        # What was deleted to be written anew is there.
+        # A file that was deleted and then written again is there.
         last = {one.path: one.action for one in work.changes}
         gone = {path for path, action in last.items() if action is FileAction.DELETE}
         kept = [path for path in shown if not (path in new or path in gone)]
@@ -477,9 +507,9 @@ def _shown(work: _Work, called: Mapping[str, str], words: FixedWords, *, is_newe
         listed = ((done, words.comma.join(called[path] for path in files)) for done, files in made if files)
         text = words.comma.join(f"{done} {files}" for done, files in listed)
         yield f"{text}{more}", work.changes[-1].record
-    # Without an edit, the newest request may have more in it than a check.
+    # The newest request may ask for more than a check, which then would not be its outcome.
     is_asked = work.changes or (not is_newest and _ASKS_TO_CHECK.search(work.asked))
-    # One that failed tells more than those that went well.
+    # A failed check sorts last, and so is shown: it tells more than those that passed.
     newest = sorted(after.values(), key=lambda run: (run.outcome is CommandOutcome.FAILED, run.event))
     for check in newest[-1:] if is_asked else ():
         ended = words.ok if check.outcome is CommandOutcome.OK else words.failed
@@ -490,9 +520,10 @@ _ASKS_TO_CHECK = pattern(r"\b(?:run|tests?|check|lint|build|verify|ci)\b", re.IG
 
 
 def announcement(events: Sequence[Event], asked: int) -> tuple[int, str] | None:
-    """What the assistant announced last for after something else, where no later words or calls name it.
+    """The last step that the assistant announced to take after another one, where nothing shows that it was begun.
 
-    As its record, after record ``asked``, and the sentence.
+    As its record, which comes after record ``asked``, and the sentence; else None. It was begun if later words or calls
+    name at least half of its words, or if it is a look at something and enough calls followed.
     """
     later, calls = set[str](), 0
     for event in reversed(events):
@@ -504,7 +535,7 @@ def announcement(events: Sequence[Event], asked: int) -> tuple[int, str] | None:
                 if found := _ANNOUNCES.search(sentence):
                     announced = set(terms(apart(found["then"])))
                     is_begun = 2 * len(announced & later) >= len(announced)
-                    # One of some calls since looked, whatever it is called by.
+                    # One of several later calls was this look, whatever names it used.
                     is_begun |= calls >= _MIN_LOOKS and _LOOKS.match(found["then"]) is not None
                     return None if is_begun else (event.record, sentence)
         if event.kind in (EventKind.ASSISTANT, EventKind.CALL):
@@ -512,18 +543,20 @@ def announcement(events: Sequence[Event], asked: int) -> tuple[int, str] | None:
     return None
 
 
+# Calls after the announcement of a look, from which on it counts as taken.
 _MIN_LOOKS = 4
 _LOOKS = re.compile(
     r"(?i)(?:check|verif|see|look|read|inspect|confirm|re-?run|test|report|tell|summari[sz]|explain|answer)\w*\b"
 )
+# A verb for a step of the work, with which an entry of a list of steps begins.
 _STEP = (
     r"(?:re|squash )?(?:add|build|commit|create|delete|deploy|document|fix|implement|install|merge|move|open|publish"
     r"|push|release|remove|rename|replace|run|tag|test|update|verify|wire|write)"
 )
-# A word alone ("then continue") announces nothing.
+# `Let me fix the gauge, then update the tide table`: the step in `then` has two words or more, unlike "then continue".
 _ANNOUNCES = re.compile(
     r"\b(?:let me|let['’]s|(?:I|we)(?:['’]ll| will| can| need to)|I['’]m (?:now )?\w+ing)\b.{6,}"
-    # "… commit, push, open a PR, and merge it": a list of steps, and not of things.
+    # A list of steps, not of things: `I'll commit, push, open a PR, and merge it`.
     rf"(?:(?:[,;]| and) then (?:(?:I|we)['’]ll )?|(?:, (?:{_STEP})\b[^,]*)+, and (?={_STEP}))(?P<then>\w+\s.+)",
     re.IGNORECASE,
 )

@@ -1,4 +1,4 @@
-"""Output lines: lines of calls and their results that name what will be used again, or what is under way."""
+"""Output lines: lines of calls and results that name what will be used again, or what is being worked on."""
 
 from __future__ import annotations
 
@@ -33,22 +33,26 @@ if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
 
 OUTPUT_FACTOR = 0.4
-# A piece of something larger.
+# For a line that is only a piece of something larger.
 SCRAP_FACTOR = 0.5
-# So many line feeds written as two characters: a text inside a value of a message to a program.
+# A line with this many line feeds written as `\n` holds a text inside a value that is meant for a program.
 _MANY_ESCAPES = 2
-# From this many on (2,500 tokens), lines out of the middle of code that was read are among them.
+# If at least this many lines are asked for (a budget of 2,500 tokens), lines from the middle of code are included.
 _MIN_WITH_CODE = 400
 _LINES_PER_ATOM = 3
-# So many lines, the newest, are compared with what is under way.
+# Only this many of the newest lines are compared with the work under way.
 _MAX_COMPARED = 20_000
-# By the length of a line.
+# The cost of a line, by its length in characters.
 _LINE_COST = tuple((6 + chars) ** COST_POWER for chars in range(MAX_CHARS + 1))
 _OUTPUT = (EventKind.CALL, EventKind.RESULT)
 
 
 def output_lines(analysis: Analysis, number: int, wordless: Sequence[Statement]) -> Iterator[Statement]:
-    """The lines of calls and results that name most of what will be used again, for their length."""
+    """Up to ``number`` lines of calls and results that name most of what will be used again for their length.
+
+    Lines close to the work under way follow, and then those that name the focus. ``wordless`` has a statement without
+    text for each event.
+    """
     events, scores, focus = analysis.events, analysis.scores, analysis.focus
     sources = _Sources(analysis)
     under_way = UnderWay(analysis, islice(reversed(scores.table.lines.numbers), _MAX_COMPARED))
@@ -71,14 +75,14 @@ def output_lines(analysis: Analysis, number: int, wordless: Sequence[Statement])
         shown, form = shortened(text, scores, focus), StatementForm.LOOKED if is_read_only else StatementForm.OUTPUT
         weight = OUTPUT_FACTOR * base.weight * near * (SCRAP_FACTOR if is_scrap(text) else 1.0)
         weight *= SCRAP_FACTOR if shown.count("\\n") >= _MANY_ESCAPES else 1.0
-        # The first line of a log is the newest commit: another one does not stand for it.
+        # The first line of a log is the newest commit: a later line must not be taken for it.
         is_later = label.text.startswith("`git log") and not event.text.lstrip().startswith(text)
         named = (base.event, places(event.text).get(text, 0), form, "", label.text)
         yield Statement(shown, *named, base.record, base.at_tokens, weight, opens=not is_later)
 
 
 class _Sources:
-    """What the calls and results are that lines stand in: edits that were made or not, looks, checks that passed."""
+    """The kinds of calls and results that lines come from: edits made or failed, reads, checks that passed."""
 
     def __init__(self, analysis: Analysis) -> None:
         self._analysis, self._events = analysis, analysis.events
@@ -91,8 +95,10 @@ class _Sources:
         self._found_by = self._lines_before(analysis)
 
     def _lines_before(self, analysis: Analysis) -> dict[int, set[str]]:
-        """By the position of a change of files, the lines that it found there and names or keeps, as far as they were
-        read."""
+        """The lines that were in a file before an edit replaced or a write repeated them, by the position of the call.
+
+        Of a file that is written anew, only the lines that an earlier call read are known.
+        """
         results, known, found = results_of(self._events), dict[str, set[str]](), dict[int, set[str]]()
         written = {one.path for one in analysis.operations if one.action is FileAction.CREATE}
         for one in analysis.operations:
@@ -106,12 +112,12 @@ class _Sources:
         return found
 
     def of(self, line: str, place: int) -> int:
-        """The position of the event that a line is of: the result of an edit repeats what the edit wrote."""
+        """The position of the event that a line belongs to: the edit, where its result only repeats the line."""
         call = self._events[place].call
         return call if call in self.made and line in self._events[call].text else place
 
     def is_read_only(self, place: int) -> bool:
-        """Whether an event shows what stands in a file, whoever wrote it: that can be looked at again."""
+        """Whether an event shows the content of a file, read or written, which can be read again."""
         event = self._events[place]
         is_file = event.tool is ToolKind.READ or (
             event.tool is ToolKind.COMMAND and self._analysis.labels[place].is_file
@@ -119,7 +125,7 @@ class _Sources:
         return place in self.made or (event.kind is EventKind.RESULT and (is_file or event.call in self._only_reads))
 
     def is_repeated(self, place: int, line: str) -> bool:
-        """Whether a line repeats what other items show, or is none of the work: a client's, a plan's, a refusal's."""
+        """Whether a line repeats what other items show, or is not about the work: a client's, a plan's, a refusal's."""
         event, label = self._events[place], self._analysis.labels[place]
         if event.of_client and not self._analysis.is_dialogue:
             return True
@@ -128,35 +134,35 @@ class _Sources:
         if event.refusal is not None or line == event.name or line in label.text:
             return True
         if event.call in self._past:
-            return True  # the same command shows it no more
-        # What came of an edit repeats it; of one that was not made, the first line says why.
+            return True  # the same command has a newer result
+        # The result of an edit repeats the edit; of the result of a failed one, only the first line says why.
         if place in self._undone or event.call in self.made or line in self._found_by.get(place, ()):
             return True
         if event.call in self._undone and (line.endswith(":") or not event.text.lstrip().startswith(line)):
             return True
         if short_name(event.name) in REPORTING_TOOLS and started_id(event.text):
-            return True  # it reports later
-        # Facts has what came of what a service did, and its answer repeats what was sent; it has what was looked up
-        # where no command was run. A member carries no information without its object.
+            return True  # the work was put in the background: its report comes later
+        # Facts shows the results of a service's actions, and of its lookups where no command was run. A JSON member
+        # carries no information without its object.
         is_in_facts = not is_lookup(event.name) or not (self._analysis.runs or self._analysis.is_dialogue)
         return event.tool is ToolKind.OTHER and is_in_facts and JSON_MEMBER.match(line) is not None
 
     def tells_nothing(self, place: int, line: str) -> bool:
-        """Whether a line tells nothing unless the focus is on what it names."""
+        """Whether a line carries no information, unless it names the focus."""
         event, is_result = self._events[place], self._events[place].kind is EventKind.RESULT
-        # What was looked for or run is the label of what came of it, and a run's last line tells of all its steps.
+        # A command or a search is the label of its result.
         if event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND):
             return True
-        # What a check printed that passed tells no more than that it did.
+        # The output of a passed check adds nothing to the fact that it passed.
         if event.call in self._passed or line in self._analysis.progress:
             return True
         if is_result and (is_notice(line) or started_id(line) or PATH_ALONE.fullmatch(line.strip("•*-'\", "))):
-            return True  # the path of a listing alone is for the index of names
+            return True  # a path alone, as in a listing, belongs to the index of names
         return bool(_PREAMBLE.match(line)) or is_import(_PLACE.sub("", line) if ":" in line else line)
 
 
 def _places(output: str) -> dict[str, int]:
-    """The lines of an output that hold a word, each with its place among them."""
+    """The distinct lines of an output that hold a word, each with its place among all that do, counted from 0."""
     found: dict[str, int] = {}
     for place, line in enumerate(filter(_HAS_WORD.search, map(str.strip, output.split("\n")))):
         found.setdefault(line, place)
@@ -164,15 +170,15 @@ def _places(output: str) -> dict[str, int]:
 
 
 _HAS_WORD = re.compile(r"\w")
-# What a listing, a difference and a run of tests say of themselves before they say anything, and the code around a
-# failure.
+# The preamble of listings, diffs, test runs and `git status`, and the lines of code and of a stack around a failure:
+# `total 48`, `@@ -1,4 +1,5 @@`, `rootdir: /srv/tides`, `> 12 | gauge.read()`.
 _PREAMBLE = re.compile(
     r"(?:> *)?\d+ +(?:\d+ +)?[|│]\s|total \d+$|index [0-9a-f]{7}|diff --git |@@ |(?:---|\+\+\+) |platform \S+ -- "
     r"|(?:plugins|rootdir|cachedir|configfile): |On branch \S+$|Your branch is |Untracked files:$"
     r"|Changes (?:not staged for commit|to be committed):$|no changes added to commit|nothing (?:added )?to commit"
     r"|at .*\((?:node:)?(?:internal/|\S*/node_modules/)|File \"\S*/site-packages/"
 )
-# How a shell and its tools say that they could not show something: no line of what was looked at.
+# How a shell and its tools say that they could not show something: `cat: tide.txt: No such file or directory`.
 _SLIP = re.compile(
     r"\S+: (?:-c: )?line \d+: |\S+: .*(?:No such file or directory|Operation not permitted|Permission denied)$"
     r"|\S+: (?:illegal|invalid|unrecognized|unknown) option\b|[Uu]sage: \S+ \["
@@ -180,7 +186,7 @@ _SLIP = re.compile(
 
 
 def is_slip(line: str) -> bool:
-    """Whether a line says that a command was called with what is not there, or in a wrong way."""
+    """Whether a line says that a command was given a missing or forbidden path, or wrong options."""
     return ": " in line and _SLIP.match(line) is not None
 
 
@@ -191,24 +197,25 @@ _PLACE = re.compile(r"^[\w./@+-]+:(?:\d+:)?\s*(?=\S)")
 def _telling_lines(
     events: Sequence[Event], scores: Scores, number: int, focus: frozenset[str], under_way: UnderWay
 ) -> Iterator[tuple[str, int]]:
-    """The distinct lines of calls and results by the chances of their names, a few for each name; with their places.
+    """The distinct lines of calls and results, each with its place in the table.
 
-    After them those that name the focus, whatever their chances.
+    First come ``number`` lines, at most, by the chances of their atoms for their length, with at most three lines for
+    each atom; then the lines closest to the work under way; last the lines that name the focus, whatever their chances.
     """
     lines, chance = scores.table.lines, scores.rows.__getitem__
     texts, used = list(lines.numbers), bytearray(len(scores.rows))
-    # There may be a million lines: their places are the numbers that the table holds, and no new ones.
+    # There may be a million lines: the table's own numbers are reused as places, to allocate none.
     places = zip(lines.numbers.values(), lines.last, strict=True)
     outputs = [place for place, last in places if events[last].kind in _OUTPUT]
     naming = [place for place in outputs if names(texts[place], focus)]
-    # By place, 0 for a line that is left out; a dict would take ten times as much.
+    # By place, 0 for a line that is left out; a dict would take ten times the memory.
     worths, named = array("d", bytes(8 * len(texts))), set(naming)
     for place in outputs:
         atoms = lines.atoms[place]
         if atoms and place not in named and (value := sum(map(chance, atoms))) >= MIN_ATOM_CHANCE:
             worths[place] = value / _LINE_COST[min(len(texts[place]), MAX_CHARS)]
     taken, most = set[int](), number
-    # From the newest on, and so sorted: of equals the later one comes first.
+    # Newest first before a stable sort, so that of equal lines the newer one comes first.
     telling = [place for place in reversed(outputs) if worths[place]]
     for place in sorted(telling, key=worths.__getitem__, reverse=True):
         if number <= 0:
@@ -221,24 +228,24 @@ def _telling_lines(
         number -= 1
         taken.add(place)
         yield texts[place], place
-    # After them what has to do with the work; where that leaves room, a short session may be shown line by line.
+    # Lines close to the work fill the room that is left: a short session may be shown line by line.
     rest = (place for place in islice(reversed(outputs), _MAX_COMPARED) if place not in taken)
     near = nlargest(max(most // 8, number), rest, key=lambda place: under_way.worth(texts[place]))
     yield from ((texts[place], place) for place in (*near, *naming))
 
 
-# A line that shares nothing with the work is worth 1. What is added for each word that few lines have, and for a line
-# that defines something; none is worth more than this.
+# A line that shares nothing with the work under way has the factor 1. Each rare word that it shares adds up to
+# ``SHARED``, a definition adds ``DEFINES``, and the factor is at most ``MAX_WORTH``.
 SHARED, DEFINES = 1.0, 2.0
 MAX_WORTH = 4.0
-# What a line out of the middle of code that was read is worth at least where it is shown.
+# A line from the middle of code that was read is shown only with at least this factor, or where there is room.
 _NEAR = 2.5
-# A word in a larger share of the lines tells none of them from the others.
+# A word in a larger share of the lines (and in more than the number below) does not distinguish them.
 _MAX_SHARE = 0.03
 _MIN_SHARING_LINES = 5
-# How many characters of a request, and of the last message, are looked at.
+# Characters read of the newest request, from its beginning, and of the last message, from its end.
 _MAX_UNDER_WAY_CHARS = 4_000
-# Before it, where a search found it: `src/clock.py:12:`.
+# A definition, perhaps after the place where a search found it: `src/clock.py:12:def tick(`.
 _DEFINES = re.compile(
     rf"(?:[\w./@+-]++:)?(?:\d+[:-]\s*)?{MODIFIER}*(?:{DEFINERS}|module)\s+[\w$(*]"
     rf"|export (?:default )?(?:const|let|var) |(?:CREATE|create) (?:TABLE|table) "
@@ -246,19 +253,20 @@ _DEFINES = re.compile(
 
 
 def defines(line: str) -> bool:
-    """Whether a line of code declares something that is used by its name."""
+    """Whether a line of code defines something that has a name."""
     return _DEFINES.match(line) is not None
 
 
 class UnderWay:
-    """How much of what is under way a line shares, by words that few of the ``lines`` have.
+    """How much a line has in common with the work under way, by words that few of the ``lines`` have.
 
-    Under way is what the user asked last, the open steps, what fails, and the last message of the assistant.
+    The work under way is the user's newest request, the open steps of the plan, the failures that are still open, and
+    the assistant's last message of a turn.
     """
 
     def __init__(self, analysis: Analysis, lines: Iterable[str]) -> None:
         self._wanted = set(word_beginnings("\n".join(_texts_under_way(analysis)))) - {""}
-        # `intersection` makes no set of the line itself, which would hold ten times as much.
+        # `intersection` with the words of a line avoids a set of the line itself, ten times as large.
         wanted = self._wanted.intersection
         self._shared = {line: wanted(word_beginnings(line)) for line in lines}
         times, number = Counter(chain.from_iterable(self._shared.values())), len(self._shared) + 1
@@ -266,7 +274,7 @@ class UnderWay:
         self._worth = {word: log(number / many) / log(number) for word, many in times.items() if many <= most}
 
     def worth(self, line: str) -> float:
-        """A factor for a line: more than 1 where it shares what few lines have."""
+        """A factor for a line, from 1 to ``MAX_WORTH``: the more rare words it shares, the higher."""
         words = self._shared[line] if line in self._shared else self._wanted.intersection(word_beginnings(line))
         shared = fsum([self._worth[word] for word in words if word in self._worth])
         return min(MAX_WORTH, 1.0 + SHARED * shared + (DEFINES if defines(line) else 0.0))

@@ -1,4 +1,4 @@
-"""Replies: what a message asks, its lists of options by letter or number, and which of them a reply takes."""
+"""Replies: what a message asks, the options it lists by letter or number, and which of them a reply chooses."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from compactor_cli.digest.statements import COLONS, QUESTION_MARKS, one_line, op
 from compactor_cli.model.patterns import pattern
 
 _ENDING_CHARS = 1_500
-# A longer message points at nothing by its first number.
+# In a longer message a number is not taken for a reference to an entry.
 _MAX_POINTING_CHARS = 400
 _ENTRY_WORDS = (
     "option|issue|finding|bug|item|comment|point|number|problem|approach|suggestion|recommendation|fix|task|step"
     "|scenario|question"
 )
+# `- **Option 2**: Move the gauge`, `b) Replace the clock`, `| 3 | Close the harbour |`
 _OPTION = pattern(
     rf"^\s*(?:[-*•]\s+|\|\s*)?(?:#{{1,4}}\s+)?(?:\*\*)?(?:(?P<word>{_ENTRY_WORDS})\s+)?#?(?P<key>[A-Ha-h]|\d{{1,2}})"
     r"(?:\*\*)?(?:\)|\.|:|\s[-–—]|\s*\|(?=.*[^\W\d_]{3}))\**\s+(?P<text>\S.*)$",
@@ -25,17 +26,19 @@ _OPTION = pattern(
 
 
 def options_of(text: str) -> Mapping[str, str]:
-    """The options that a message lists last, by their letter or number; empty where there are fewer than two."""
+    """The last list of options in a message, by letter or number; empty if it has fewer than two."""
     found = next(reversed(_option_lists(text)), ("", {}))[1]
     return found if len(found) > 1 else {}
 
 
 def question_of_options(text: str, question: str) -> str:
-    """What the options that a message lists last are for: the line above them, where it says so; else its question."""
+    """What the last list of options in a message is for: the line that introduces it if it has four words, else
+    ``question``.
+    """
     above = _heads_options(text)
     if len(above.split()) >= _MIN_HEADING_WORDS:
         return above
-    # "Thoughts?" is asked of what the options are for.
+    # A question of one word, "Thoughts?", needs that line.
     return f"{above} {question}".strip() if len(question.split()) == 1 else question
 
 
@@ -43,38 +46,38 @@ _MIN_HEADING_WORDS = 4
 
 
 def _heads_options(text: str) -> str:
-    """The line above the options that a message lists last, where it introduces them; empty where it does not."""
+    """The line above the last list of options, if it ends with a colon or a question mark, else an empty string."""
     starts = [found.start() for found in _OPTION.finditer(text) if found["key"].lower() in ("1", "a")]
     above = plain_line(text[: starts[-1]].rstrip().rpartition("\n")[2]) if starts else ""
     return above if above.endswith((*COLONS, *QUESTION_MARKS)) else ""
 
 
-# What an agent ends with where it waits for a yes or a choice without asking a question.
+# How an agent asks for a yes or a choice without a question mark: `Let me know which gauge to use.`
 _ASKS_FOR = pattern(
     r"(?:if so, |then )?(?:please|kindly) (?:confirm|choose|select|pick|specify|provide|reply|tell me|let me know)\b"
     r"|let me know (?:if you(?:'d| would) like me to|whether|which|how you)\b|(?:请确认|请选择|请告诉我|请提供)",
     re.IGNORECASE,
 )
 
-# The second half of a question: without the first, a yes to it would be turned round.
+# The second half of a question: `Or should I wait?` Without the first half, a yes to it would mean the opposite.
 _OTHER_HALF = pattern(r"\W*(?:or|alternatively|otherwise)\b|\W*(?:或者|还是|または|それとも)", re.IGNORECASE)
 
 
 def last_question(text: str) -> str:
-    """The question, or the request for an answer, that a text ends with, or nearly; empty if there is none.
+    """The question or request for an answer at, or shortly before, the end of a text; empty if there is none.
 
-    A question of two halves ("Should I …? Or …?") is given whole, one above its options without them, the last of
-    several with numbers with those before it.
+    A question of two halves ("Should I …? Or …?") is returned whole, the last of several numbered questions with those
+    before it, and a question above its options without the options.
     """
     above = before_options(text)
     line = above.rstrip("*_ ").rpartition("\n")[2]
-    # "Which is it? Some possibilities:"
+    # A question, perhaps with a heading after it: "Which is it? Some possibilities:"
     if above is not text and (_asks(line) or (line.endswith(COLONS) and any(map(_asks, sentences(line)[-2:-1])))):
         text = above
     ending = (
         text if len(text) <= _ENDING_CHARS else text[-_ENDING_CHARS:].partition("\n")[2] or tail(text, _ENDING_CHARS)
     )
-    # Code in which the ending begins is none of it.
+    # If the ending begins inside a code block, the fence keeps that code from being read as sentences.
     found = sentences("```\n" * (text.removesuffix(ending).count("```") % 2) + ending)
     near = range(len(found) - 1, max(-1, len(found) - 4), -1)
     offers = (
@@ -89,7 +92,7 @@ def last_question(text: str) -> str:
 
 
 def _with_lower_numbers(stated: Sequence[str], question: str) -> list[str]:
-    """The questions with the numbers before that of a question; none where one of these asks nothing."""
+    """The questions numbered before a numbered question; empty if one of them is missing or asks nothing."""
     number = int(question[0]) if _HAS_NUMBER.match(question) else 1
     asked = [next((one for one in reversed(stated) if one.startswith(f"{n}. ")), "") for n in range(1, number)]
     return asked if all(map(_asks, asked)) else []
@@ -98,13 +101,13 @@ def _with_lower_numbers(stated: Sequence[str], question: str) -> list[str]:
 _HAS_NUMBER = re.compile(r"[2-4]\. ")
 
 
-# "Would you like me to refactor it? It would:", and a list of what that gives.
+# `Would you like me to move it?`, which may stand above a long list of what that would bring.
 _OFFERS = pattern(r"\W*(?:(?:do you )?want|would you like) me to\b[^?]*[?？]\W*\Z", re.IGNORECASE)
 _MAX_BELOW_OFFER = 40
 
 
 def last_proposal(text: str) -> str:
-    """The last sentence of a text by which the agent proposes something; empty where it does not."""
+    """The last sentence of a text that proposes something, or an empty string."""
     return next((one for one in reversed(sentences(text)) if _PROPOSES.search(one)), "")
 
 
@@ -115,7 +118,7 @@ _PROPOSES = pattern(
 
 
 def _asks(sentence: str) -> bool:
-    # What stands in quotation marks somebody else asks, and what is looked up nobody.
+    # A quoted or emphasised question is somebody else's, and one that the agent looks up itself asks nobody.
     is_of_others = (sentence.rstrip().endswith('"') and ' "' in sentence) or _EMPHASISED.search(sentence)
     if is_of_others or _LOOKS_UP.match(sentence):
         return False
@@ -124,20 +127,22 @@ def _asks(sentence: str) -> bool:
     return bare.endswith(QUESTION_MARKS) or is_heading or _ASKS_FOR.match(bare) is not None
 
 
-# "It answers the one question left: *why is it not run?*"
+# `It answers the one question left: *why is it not run?*`
 _EMPHASISED = pattern(r"\w.*\s([*_]{1,2})[^*_]+[?？]\1\W*\Z")
+# `Now let me check: is the gauge open?`
 _LOOKS_UP = pattern(
     r"\W*(?:(?:now|but|so|ok(?:ay)?|wait|hm+)\b[\s,-]*)*"
     r"(?:let me|I(?:'ll| will| need to| should| want to)) (?:also |now |first )?(?:check|see|verify|look|find|think)\b",
     re.IGNORECASE,
 )
-# The first half of a question whose options stand below it.
+# A question that ends in a colon, with its options below: `Do you want me to:`
 _HEADS_OPTIONS = pattern(
     r"\W*(?:do you (?:want|prefer)|would you (?:like|prefer|rather)|(?:should|shall) (?:I|we)|(?:could|can) you)\b",
     re.I,
 )
 
 
+# `Please send the tide table.`, `Once you have it, …`, `To go on I'll need the key.`
 _ASKS_THE_USER = pattern(
     r"^(?:(?:also|and|so|in the meantime)[, ]+)?(?:please|could you|can you|would you|if so|once (?:you|I have)"
     r"|let me know)\b|.{0,120}\b(?:I|we)(?:['’]ll| will)? (?:first |also )?need\b",
@@ -146,14 +151,15 @@ _ASKS_THE_USER = pattern(
 
 
 def asks_the_user(text: str) -> bool:
-    """Whether a sentence asks for something that a reply would give."""
+    """Whether a sentence asks the user for an answer or for something only they can give."""
     return text.endswith(QUESTION_MARKS) or _ASKS_THE_USER.match(text) is not None
 
 
 def offered(text: str, *, is_service: bool = False) -> Collection[str]:
-    """The options of a message that ends with a question which of them it is to be.
+    """The options of a message that ends by asking the user to choose among them, or an empty collection.
 
-    "Want me to fix these?" stands below findings: whatever the answer is, they are so. A service's lists are offers.
+    The list above "Want me to fix these?" holds findings, which are true whatever the answer is. With ``is_service``,
+    any list in a message that ends with a question is an offer.
     """
     question, options = last_question(text), options_of(text)
     if is_service or not (question and options):
@@ -166,8 +172,9 @@ def offered(text: str, *, is_service: bool = False) -> Collection[str]:
     return options.values() if is_near and _CHOOSES_AMONG.search(f"{question} {_heads_options(text)}") else ()
 
 
-# From a list to the question which of its entries is wanted: the entry's own rest, a word on all of them, the question.
+# Between the last entry of a list and the question: the rest of that entry, a remark on all of them, the question.
 _MAX_PARAGRAPHS_BELOW = 3
+# `Which gauge should I use?`, `Do you prefer the first?`
 _CHOOSES_AMONG = pattern(
     r"\b(?:which|what|or|options?|prefer\w*|choose|choice|pick|select|either|rather|ways?|approach\w*|how|thoughts?)\b"
     r"|哪|还是|或者|それとも|どの",
@@ -176,12 +183,12 @@ _CHOOSES_AMONG = pattern(
 
 
 def last_words(text: str) -> str:
-    """What a short reply to a text answers: its last question, else its last sentence."""
+    """What a short reply to a text answers: its last question, else its last sentence; empty for an empty text."""
     return last_question(text) or next(iter(sentences(text[-_ENDING_CHARS:])[-1:]), "")
 
 
 def is_option(piece: str, options: Iterable[str]) -> bool:
-    """Whether a statement is one of these options of its message, or a sentence of one."""
+    """Whether a statement is one of these options, a sentence of one, or repeats the first 40 characters of one."""
     bare = _KEY.sub("", piece, count=1)
     return any(bare in option or option[:_SAME_CHARS] in bare for option in options)
 
@@ -190,7 +197,7 @@ _KEY, _SAME_CHARS = pattern(r"\A(?:\d{1,3}[.)]|[A-Ha-h]\))\s+"), 40
 
 
 def before_options(text: str) -> str:
-    """A text without the options that it ends with, where these are two or more lines."""
+    """A text without the options or bullets at its end, if these are at least two lines; else unchanged."""
     lines = text.rstrip().split("\n")
     options = 0
     while lines and (not lines[-1].strip() or _OPTION.match(lines[-1]) or _BULLET.match(lines[-1])):
@@ -201,10 +208,13 @@ def before_options(text: str) -> str:
 _BULLET = pattern(r"[-*•] +\S")
 
 
-# A message is asked for its lists by each of the next messages of the user.
+# Cached because each of the user's next messages asks again.
 @lru_cache(maxsize=64)
 def _option_lists(text: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
-    """The lists of a message whose entries have letters or numbers, table rows among them, each with what it is of."""
+    """The lists (and tables) of a message with lettered or numbered entries, each with the text before its first key.
+
+    That text, in lower case, shows what the list is of (``issue``). The entries are by their key, in lower case too.
+    """
     lists: list[tuple[str, Mapping[str, str]]] = []
     kind, found = "", dict[str, str]()
     matches = list(_OPTION.finditer(text))
@@ -222,19 +232,21 @@ def _option_lists(text: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
     return (*lists, (kind, found)) if found else tuple(lists)
 
 
-# An option that leaves it to the user: his words are the answer, and may take others of them too.
+# An option that leaves the answer to the user's own words: `3. Something else`. It is left out.
 _IS_ANYTHING = pattern(r"\W*(?:(?:some|any)thing (?:else|different)|other\b|none of)", re.IGNORECASE)
 
 
 def _fields(below: str) -> str:
-    """What stands below an entry, a line each, where it is set off by more than the entry itself."""
+    """The indented bullets below an entry, each after `` · ``; empty if it has none."""
     lines = [found[1].replace("**", "").strip() for found in _FIELD.finditer(below)]
     return "".join(f" · {line}" for line in lines if line)
 
 
 _FIELD = pattern(r"^\s+[-*•]\s+(\S.*)$", re.MULTILINE)
+# One or more keys of entries: `A`, `1, 2 and 4`, `B & C`.
 _KEYS = r"(?:[A-H]|\d{1,2})\b(?:(?:\s*,\s*(?:and )?|\s*(?:and|&|\+|or)\s*)#?(?:[A-H]|\d{1,2})\b)*"
-# How a message points at an entry of a list: by its kind and number, by its place, or by its number alone.
+# How a message points at entries of a list: by kind and key (`option 2`), by place (`the second one`), or by the key
+# alone near its beginning (`let's do 3`, `2 and 4 please`).
 _POINTS = pattern(
     rf"\b(?P<word>(?i:{_ENTRY_WORDS}))s?\s+#?(?P<keys>{_KEYS})(?![\w.]*/)"
     rf"|\b(?i:the (?P<place>first|second|third|fourth|last) (?:one|{_ENTRY_WORDS})\b)"
@@ -247,10 +259,11 @@ _MAX_ENTRY_CHARS, _MAX_POINTED_CHARS, _MAX_POINTED, MAX_LOOKED_BACK = 110, 240, 
 
 
 def pointed_at(words: str, spoken: Sequence[str]) -> str:
-    """The entries of the newest list before a message that it points at; empty where it points at none.
+    """The entries that a message points at in the newest list before it, in one line; empty if it points at none.
 
-    What it calls them (``issue 1``) is what the list is of; a number alone points into the message just before, and at
-    the beginning of a line it is the user's own. A list of reasons has none that could be meant.
+    ``spoken`` holds the assistant's messages before it, oldest first. A word before the key (``issue 1``) must match
+    what the list is of; a key without a word points into the message just before. A message that begins with a
+    numbered list is the user's own list, and an entry of a list of reasons is never meant.
     """
     found = _POINTS.search(words) if spoken and len(words) <= _MAX_POINTING_CHARS else None
     if found is None or _OWN_LIST.match(words):
@@ -260,7 +273,7 @@ def pointed_at(words: str, spoken: Sequence[str]) -> str:
     word = (found["word"] or "").lower()
 
     def newest_first(text: str) -> Iterator[tuple[str, Mapping[str, str]]]:
-        """The lists of a message, first those whose entries are called so: `Option 2`."""
+        """The lists of a message, newest first, but those whose entries are labelled ``word`` (`Option 2`) lead."""
         listed = [one for one in reversed(_option_lists(text)) if len(one[1]) > 1]
         yield from (one for one in listed if one[0].rstrip(" #").endswith(word))
         yield from listed
@@ -277,7 +290,7 @@ def pointed_at(words: str, spoken: Sequence[str]) -> str:
 
 
 def parts_pointed_at(words: str, text: str) -> str:
-    """The parts of a text under the entries of its newest list that a message points at; empty where it has none."""
+    """The parts of a text that belong to the entries a message points at by key; empty if one has no such entry."""
     found = _POINTS.search(words)
     entries = {one["key"].lower(): one for one in _OPTION.finditer(text)}
     keys = _keys(found) if found else []
@@ -289,7 +302,7 @@ def parts_pointed_at(words: str, text: str) -> str:
     return "\n".join(_RULE_LINE.split(part, maxsplit=1)[0].strip() for part in parts)
 
 
-# What stands below it is of no entry any more.
+# A horizontal rule ends the part of the last entry.
 _RULE_LINE = pattern(r"^\s*(?:-{3,}|\*{3,}|_{3,})\s*$", re.MULTILINE)
 
 
@@ -302,15 +315,18 @@ _OF_REASONS = pattern(r"\b(?:because|reasons?|why|benefits?|pros|cons)\b\W*\Z")
 
 
 def chosen_options(answer: str, options: Mapping[str, str]) -> list[str]:
-    """The keys of the options that an answer points at, or that begin with it; empty where one of them is none."""
+    """The keys of the options that an answer chooses, by key or by how their text begins.
+
+    Empty if it chooses none, names a key that is not an option, or replies to each option in turn.
+    """
     lowered = answer.lower()
     for labels in ((lowered,), tuple(lowered.split(", "))):
         named = [key for key, text in options.items() if text.lower().startswith(labels)]
         if min(map(len, labels)) > 2 and len(named) == len(labels):
             return named
     if _TO_EACH.match(answer):
-        return []  # one reply to each of them chooses none
-    # Who asks back about one may choose in the next sentence.
+        return []
+    # A user who asks back about one option may choose in another sentence.
     for words in (answer, *(one for one in sentences(answer) if not one.endswith(QUESTION_MARKS))):
         found = _POINTS.search(words)
         if found and _CHOOSES.fullmatch(words, 0, found.start(found.lastgroup or 0)):
@@ -320,7 +336,10 @@ def chosen_options(answer: str, options: Mapping[str, str]) -> list[str]:
 
 
 def replies_to_each(answer: str, options: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The entries of a list, each with what an answer says under its letter or number; empty if it has none."""
+    """The options, each with the reply that an answer gives under its letter or number.
+
+    Empty unless the answer consists of at least two such replies, to different options.
+    """
     answer = _WITH_HYPHEN.sub(r"\1. ", _NEXT_REPLY.sub("\n", answer)) if answer.startswith("1") else answer
     found = [one for one in _OPTION.finditer(answer) if one["key"].lower() in options]
     keys = [one["key"].lower() for one in found]
@@ -331,12 +350,12 @@ def replies_to_each(answer: str, options: Mapping[str, str]) -> list[tuple[str, 
     return [(options[key], reply) for key, reply in zip(keys, replies, strict=True)]
 
 
-# "1. the first, 2. the other one", "1 - yes, 2 - no"
+# Replies to each entry: `1. the first, 2. the other one`, `1 - yes, 2 - no`.
 _NUMBERED = r"\d{1,2}(?:[.)]| ?[-\u2013\u2014:])"
 _NEXT_REPLY = pattern(rf"[,;.]? +(?={_NUMBERED} \S)")
 _WITH_HYPHEN = pattern(r"^(\d{1,2}) ?[-\u2013\u2014:] ", re.MULTILINE)
 _TO_EACH = pattern(rf"\W*{_NUMBERED} .*\s{_NUMBERED} ")
-# The words before a choice.
+# The words before the key in an answer that chooses: `yes, let's go with option #`.
 _CHOOSES = pattern(
     r"\W*(?:(?:yes|yeah|ok(?:ay)?|but|I think|(?:seems|looks|sounds) like"
     r"|I'?d(?: like (?:it|you) to)?|prefer|let'?s(?: \w+)?|we|go(?: with| for)?"
@@ -359,17 +378,17 @@ _BEGINS_TO_ASK = pattern(
 
 
 def is_assent(words: str) -> bool:
-    """Whether a message of the user only agrees."""
+    """Whether a message of the user does nothing but agree."""
     return _ASSENT.fullmatch(one_line(words)) is not None
 
 
 def begins_with_assent(words: str) -> bool:
-    """Whether a message begins by agreeing, whatever it adds that does not take that back."""
+    """Whether a message begins by agreeing and does not take that back with its next words."""
     agrees = _ASSENT.match(words)
     return agrees is not None and _TAKES_BACK.match(words, agrees.end()) is None
 
 
-# "okay we don't need that", "ok but not like this", "ok so what does it look like"
+# What follows the assent in `okay we don't need that`, `ok but not like this`, `ok so what does it look like`.
 _TAKES_BACK = pattern(
     r"\W*(?:but\b|(?:so )?(?:what|how|why|where|which)\b|(?:i|we|you|it|that|this) "
     r"(?:do(?:es)?n['’]?t|do not|can['’]?t|shouldn['’]?t|won['’]?t)\b)",
@@ -378,12 +397,12 @@ _TAKES_BACK = pattern(
 
 
 def declines(words: str) -> bool:
-    """Whether a message begins with a no; after a question, that is its answer."""
+    """Whether a message begins by saying no, or by asking for something else."""
     return _NO.match(words) is not None
 
 
 def is_yes_or_no(words: str) -> bool:
-    """Whether a message begins by agreeing, or with a no."""
+    """Whether a message begins by agreeing or by saying no."""
     return begins_with_assent(words) or declines(words)
 
 

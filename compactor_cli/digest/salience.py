@@ -1,8 +1,8 @@
 """Salience: how likely each atom is to be used again, from its counters alone.
 
 p = sigmoid(intercept + Σ weight × feature), logistic regression fitted on cuts of real agent sessions whose
-future is known; features and constants: ``weights.json`` (fitted by the code in ``benchmarks/``). Where a
-conversation names no files the fit does not hold, and p is blended with log-frequency.
+future is known. Its constants, by feature, are in ``weights.json`` (fitted by the code in ``benchmarks/``). The fit
+does not hold for conversations that name no files: there, p is replaced by log-frequency.
 """
 
 from __future__ import annotations
@@ -26,21 +26,17 @@ from compactor_cli.digest.statements import GAP, MAX_CHARS, sentences, windowed
 from compactor_cli.digest.tools import ToolKind
 from compactor_cli.model.value import dataclass
 
-# Statements that name the focus are quoted around it, in about this many characters.
+# A statement that names the focus is shortened to about this many characters around the name.
 _FOCUS_CHARS = 200
 
 
 @dataclass(slots=True, kw_only=True)
 class Lines:
-    """The distinct lines in order of first sight.
+    """The distinct lines, in the order in which they first occur."""
 
-    ``numbers``: the place of each line in the lists next to it. ``atoms``: the rows of the table that a line
-    holds, none twice. ``last``: the newest event (position in the scanned tuple) that holds it.
-    """
-
-    numbers: dict[str, int] = field(default_factory=dict)
-    atoms: list[tuple[int, ...]] = field(default_factory=list)
-    last: list[int] = field(default_factory=list)
+    numbers: dict[str, int] = field(default_factory=dict)  # the index of each line in the two lists below
+    atoms: list[tuple[int, ...]] = field(default_factory=list)  # the rows of the atoms in the line, none twice
+    last: list[int] = field(default_factory=list)  # the newest event with the line: position in the scanned events
 
 
 KINDS = tuple(AtomKind)
@@ -55,26 +51,27 @@ _BY_KIND = {
 _BY_TOOL = {ToolKind.EDIT: "edits", ToolKind.COMMAND: "commands", ToolKind.READ: "reads"}
 COUNTS = ("users", "assistants", "calls", "results", "summaries", "edits", "commands", "reads", "errors", "lines")
 _MANY = 1 << 30
-# One counter a column, one atom a row. ``users`` … ``summaries``: events of that kind that hold the atom; ``edits`` …
-# ``reads``: calls of such tools; ``errors``: results that are errors; ``lines``: lines, each time they come; ``first``
-# and ``last``: tokens before the first and last event with it; ``fewest``: atoms in the event with fewest.
+# Columns of the table, which has a row for each atom:
+# - ``kinds``: the position of its kind in ``KINDS``;
+# - ``users`` … ``summaries``: the events of that kind with the atom; ``edits`` … ``reads``: the calls of such tools;
+# - ``errors``: the results with it that are errors; ``lines``: the lines with it, repeated lines counted each time;
+# - ``first``, ``last``: the tokens before the first and the last event with it;
+# - ``fewest``: the number of distinct atoms in the event with it that has the fewest.
 COLUMNS = ("kinds", *COUNTS, "first", "last", "fewest")
 Columns = dict[str, list[int]]
 
 
 @dataclass(slots=True, kw_only=True)
 class Spoken:
-    """The words of user and assistant: how often (``times``), in how many events (``events``), and in how many of
-    them as a name (``names``); ``total``: how many events there were.
-    """
+    """Counters of the words that user and assistant wrote."""
 
-    times: Counter[str] = field(default_factory=Counter)
-    events: Counter[str] = field(default_factory=Counter)
-    names: Counter[str] = field(default_factory=Counter)
-    total: int = 0
+    times: Counter[str] = field(default_factory=Counter)  # occurrences of each word
+    events: Counter[str] = field(default_factory=Counter)  # events with the word
+    names: Counter[str] = field(default_factory=Counter)  # events in which it is a name
+    total: int = 0  # all events counted
 
     def add(self, text: str) -> None:
-        """Counts the words of one event."""
+        """Count the words of one event."""
         found = language.raw_terms(text)
         self.times.update(found)
         self.events.update(set(found))
@@ -92,21 +89,17 @@ class Spoken:
 
 @dataclass(slots=True, kw_only=True)
 class Table:
-    """What is known about every atom and every word of a message.
+    """The counters of every atom, and of every word in messages."""
 
-    ``atoms``: the row of each atom. ``length_tokens``: of all events together. ``events``: how many there were.
-    ``lines``: the distinct lines of the newest scan; not part of the state.
-    """
-
-    atoms: dict[str, int] = field(default_factory=dict)
+    atoms: dict[str, int] = field(default_factory=dict)  # the row of each atom
     columns: Columns = field(default_factory=lambda: {name: [] for name in COLUMNS})
     spoken: Spoken = field(default_factory=Spoken)
-    length_tokens: int = 0
-    events: int = 0
-    lines: Lines = field(default_factory=Lines)
+    length_tokens: int = 0  # of all events together, at four characters a token
+    events: int = 0  # how many were scanned
+    lines: Lines = field(default_factory=Lines)  # of the newest scan only; not part of the stored state
 
     def merge(self, newer: Table) -> Table:
-        """The table of this part and the one after it, exactly as if both had been scanned as one."""
+        """The table of this part followed by ``newer``, with the counters that one scan of both would give."""
         merged = Table(
             atoms=dict(self.atoms),
             columns={name: column[:] for name, column in self.columns.items()},
@@ -140,15 +133,15 @@ def _merge_rows(merged: Table, newer: Table, shift: int) -> None:
 
 
 def build(events: Sequence[Event]) -> Table:
-    """The table of these events, in one scan that reads every distinct line once.
+    """The table of these events, from one scan that reads every distinct line once.
 
-    Guarantees: ``build(a).merge(build(b))`` has the counters of ``build(a + b)`` for any division of the events.
+    Guarantee: ``build(a).merge(build(b))`` has the counters of ``build(a + b)`` for any division of the events.
     """
     return _Scan().run(events)
 
 
 class _Rows(dict[Atom, int]):
-    """The row of each atom in a table, entered at first sight."""
+    """The row of each atom in a table; looking up a new atom adds it to the table."""
 
     def __init__(self, table: Table) -> None:
         super().__init__()
@@ -184,7 +177,7 @@ class _Scan:
         return self.table
 
     def _read(self, text: str, event: int) -> set[int]:
-        """The atoms of an event, by row; only lines that were not there before are looked into."""
+        """The rows of the atoms in an event; only lines that no earlier event had are searched for atoms."""
         lines = self.table.lines
         stripped = list(map(str.strip, text.split("\n")))
         new = list(filterfalse(lines.numbers.__contains__, dict.fromkeys(stripped)))
@@ -204,7 +197,7 @@ class _Scan:
         return set(chain.from_iterable(map(lines.atoms.__getitem__, numbers)))
 
     def _rows_of(self, new: Sequence[str]) -> list[tuple[int, ...]]:
-        """The atoms of new lines, by row."""
+        """The rows of the atoms in each of these new lines."""
         urls = {line: split_urls(line) for line in new if "://" in line}
         rests = [urls[line][0] if line in urls else line for line in new] if urls else new
         row, of_chunk, chained = self.rows.__getitem__, remembered.__getitem__, chain.from_iterable
@@ -236,37 +229,33 @@ class _Scan:
                 counter[row] += 1
 
 
-# Below this share of paths and files among the atoms a conversation is not about code (chosen, not fitted).
+# With at least this share of paths and files among its atoms, a conversation is wholly about code (chosen, not fitted).
 _CODING_SHARE = 0.03
 _CODE = frozenset("py pyi go ts js tsx jsx mjs rs java kt c h cpp cc hpp rb php cs swift scala vue sh sql".split())
 _DOCUMENTS = frozenset(("md", "txt", "rst", "json", "yaml", "yml", "toml"))
-# What log-frequency adds to a fitted score, which knows only the agents that it was fitted on.
+# The share of log-frequency in a score: the fit knows only the agents that it was made on.
 FREQUENCY_SHARE = 0.05
-# What a word the focus names adds to the log-odds of atoms that hold it: from p = 0.05 to 0.5.
+# Added to the log-odds of an atom that holds a word of the focus: it lifts p from 0.05 to 0.5.
 _FOCUS_BONUS = 3.0
-# The kinds whose parts say something, by code.
+# The codes of the kinds whose parts (directories, extension) are features.
 FILE_KINDS = frozenset(code for code, kind in enumerate(KINDS) if kind in (AtomKind.PATH, AtomKind.FILE))
 
 
 @cache
 def weights(model: str) -> Mapping[str, float]:
-    """The constants of a model: ``atom_salience`` or ``phrase_salience``."""
+    """The constants of a model in ``weights.json``: ``atom_salience`` or ``phrase_salience``."""
     data = orjson.loads(files("compactor_cli.digest").joinpath("weights.json").read_bytes())
     return {name: float(value) for name, value in data[model].items()}
 
 
 @dataclass(slots=True, kw_only=True)
 class Scores:
-    """How likely reuse is.
-
-    ``rows``: of each atom, by the table's rows; ``terms``: weight of each word, empty where the conversation is
-    about code; ``coding`` from 0 (chat) to 1.
-    """
+    """How likely each atom is to be used again."""
 
     table: Table
-    rows: list[float]
-    terms: Mapping[str, float] = field(default_factory=dict)
-    coding: float = 1.0
+    rows: list[float]  # the score of each atom, by its row in the table: 0 to 1
+    terms: Mapping[str, float] = field(default_factory=dict)  # the weight of each word; empty if it is about code
+    coding: float = 1.0  # how much the conversation is about code: 0 (chat) to 1
 
     def of(self, atom: str) -> float:
         """The score of an atom, 0 if the table does not know it."""
@@ -281,7 +270,7 @@ class Scores:
 
 
 def score(table: Table, *, focus: str = "") -> Scores:
-    """The scores of every atom (and, in chats, word) of a table. ``focus``: words whose atoms matter more."""
+    """The scores of every atom of a table and, in chats, of every word. Atoms with words of ``focus`` score higher."""
     coding = _coding(table)
     logits = _logits(table)
     named = focus_names(focus)
@@ -294,7 +283,10 @@ def score(table: Table, *, focus: str = "") -> Scores:
 
 
 def _coding(table: Table) -> float:
-    """How much a conversation is about files: two words with a slash between them (silver/gold, 4G/5G) are none."""
+    """How much a conversation is about files, from 0 to 1.
+
+    Two words with a slash between them that no call names (silver/gold, 4G/5G) are not counted as a path.
+    """
     columns = table.columns
     files_seen = sum(
         calls > 0 or "." in atom or atom.count("/") != 1
@@ -305,12 +297,15 @@ def _coding(table: Table) -> float:
 
 
 def focus_names(focus: str) -> frozenset[str]:
-    """What a focus names, in lower case: its paths and identifiers, and its words of more than three letters."""
+    """The paths, identifiers and words of more than three letters in a focus, in lower case."""
     return frozenset((*map(str.lower, atom_texts(focus)), *(word for word in language.terms(focus) if len(word) > 3)))
 
 
 def _blended(table: Table, rows: list[float], coding: float) -> list[float]:
-    """Scores with log-frequency, the best ranking where no fitted model holds: a little of it, in conversations all."""
+    """The scores blended with log-frequency, the best ranking where the fit does not hold.
+
+    Its share is ``FREQUENCY_SHARE`` in a conversation about code, and 1 in a chat.
+    """
     columns = table.columns
     counts = list(map(sum, zip(*(columns[name] for name in ("users", "assistants", "calls", "results")), strict=True)))
     most = log1p(max(counts, default=1)) or 1.0
@@ -319,7 +314,7 @@ def _blended(table: Table, rows: list[float], coding: float) -> list[float]:
 
 
 def _terms(table: Table) -> dict[str, float]:
-    """Weight of each word: names and numbers 2, others 1, × idf × (1 + 0.5 ln tf), scaled to at most 1."""
+    """The weight of each word: (2 if mostly a name, else 1) × idf × (1 + 0.5 ln tf), scaled to at most 1."""
     spoken = table.spoken
     raw = {
         term: (2.0 if spoken.names[term] * 2 >= spoken.events[term] else 1.0)
@@ -333,7 +328,7 @@ def _terms(table: Table) -> dict[str, float]:
 
 
 def features(table: Table, atom: str) -> dict[str, float]:
-    """All features of one atom, by name: what the constants are fitted on."""
+    """All features of one atom, by name; the constants are fitted on these."""
     row, length = table.atoms[atom], max(1, table.length_tokens)
     columns = table.columns
     counts = tuple(columns[name][row] for name in (*COUNTS, "fewest"))
@@ -345,7 +340,10 @@ def features(table: Table, atom: str) -> dict[str, float]:
 
 
 def _logits(table: Table) -> list[float]:
-    """What text, counters and places of each atom say; most atoms share the last two with others."""
+    """The log-odds of each atom, by row: the sum of what its text, its counters and its positions contribute.
+
+    The parts are cached separately, since many atoms have the same counters or positions.
+    """
     intercept, columns = weights("atom_salience")["intercept"], table.columns
     worded = (
         _text_says(atom, kind, calls > 0)
@@ -360,7 +358,7 @@ def _logits(table: Table) -> list[float]:
     return [intercept + a + b + c for a, b, c in zip(worded, counted, placed, strict=True)]
 
 
-# Transcripts of a batch share most names of files, and most sets of numbers.
+# Cached across transcripts: those of a batch share most of their file names and most combinations of counters.
 @lru_cache(maxsize=1 << 14)
 def _text_says(atom: str, kind: int, is_called: bool) -> float:
     return _dot(_of_text(atom, KINDS[kind], is_called))
@@ -382,7 +380,7 @@ def _dot(values: Mapping[str, float]) -> float:
 
 
 def _of_text(atom: str, kind: AtomKind, is_called: bool) -> dict[str, float]:
-    """What the atom's text says: its kind and length, and for a path what sort of path."""
+    """The features of an atom's text: its kind and length, and those of paths and extensions."""
     found = _of_shape(kind, len(atom), "test" in atom or "spec" in atom)
     if kind is AtomKind.PATH:
         found |= _of_path(atom, is_called)
@@ -403,7 +401,7 @@ def _of_shape(kind: AtomKind, chars: int, is_testlike: bool) -> dict[str, float]
 
 
 def _of_path(path: str, is_called: bool) -> dict[str, float]:
-    """``wordy``: two words with a slash between them that no call ever named, as prose has them."""
+    """The features of a path. ``wordy``: two words with a slash between them, as in prose, that no call named."""
     depth = path.count("/")
     is_plain = depth == 1 and path.replace("/", "").isalpha() and path[0] != "/"
     return {
@@ -422,9 +420,9 @@ _COUNT_FEATURES = (
 
 
 def _of_counts(counts: tuple[int, ...]) -> dict[str, float]:
-    """What the counters ``COUNTS`` and ``fewest`` say."""
+    """The features of the counters: those in ``COUNTS``, in that order, then ``fewest``."""
     users, assistants, calls, results, summaries, edits, commands, reads, errors, lines, fewest = counts
-    # Read back from a summary that lost its table: chosen once as worth keeping, so as words of the assistant.
+    # The text of a summary whose table was lost was once chosen as worth keeping: it counts as the assistant's words.
     assistants += summaries
     events = users + assistants + calls + results
     logged = map(log1p, (events, users, assistants, calls, results, edits, commands, reads))
@@ -436,13 +434,16 @@ def _of_counts(counts: tuple[int, ...]) -> dict[str, float]:
 
 
 def _of_place(first: int, last: int, length: int) -> dict[str, float]:
-    """What first and last mention say, in tokens and thousands of tokens."""
+    """The features of the first and last mention: as shares of the length, and as logs of thousands of tokens."""
     since, before = log1p((length - last) / 1000), log1p((length - first) / 1000)
     return {"rec": last / length, "lsince": since, "lfirst": before, "span": (last - first) / length}
 
 
 def shortened(text: str, scores: Scores, focus: frozenset[str], max_chars: int = MAX_CHARS) -> str:
-    """A long text as its parts around the names most likely to be used again; around the focus, where it names it."""
+    """A text as its parts around the names most likely to be used again, or around the focus if it names that.
+
+    A text stays whole up to 200 characters, and up to ``max_chars`` if it does not name the focus.
+    """
     if len(text) <= _FOCUS_CHARS:
         return text
     lowered = text.lower() if focus else ""
@@ -458,9 +459,10 @@ def shortened(text: str, scores: Scores, focus: frozenset[str], max_chars: int =
 
 
 def _in_sentences(text: str, best: Sequence[str], max_chars: int) -> str:
-    """The sentences, or clauses, of a long line with these names, the most important first, as many as fit; or none.
+    """The sentences (or clauses) of a long text with these names, in order and with gaps; empty if none fits.
 
-    Half a sentence may say the opposite of the whole.
+    Names are in order of importance: the first claim the room. Sentences are kept whole, since half of one may say the
+    opposite.
     """
     found: Sequence[str] = sentences(text)
     found = found if len(found) > 1 else re.split(r"(?<=;) ", text)

@@ -1,6 +1,6 @@
-"""Sections: one table of what the digest states, in which share of its tokens, and what is dropped first.
+"""Sections: one table of what the digest states, the share of tokens of each section, and what is dropped first.
 
-A builder takes the analysis and a number of tokens and gives items in the order they are read, by its own ranking.
+A builder takes the analysis and a number of tokens. It ranks its items itself and gives them in the order of reading.
 """
 
 from __future__ import annotations
@@ -21,42 +21,40 @@ from compactor_cli.digest.wants import newest_request, wants_items
 from compactor_cli.model.summary import Item, Section
 from compactor_cli.model.value import dataclass
 
-# Of what is known, in this many tokens; some leave out what is ``shown`` before.
+# Takes the analysis, the tokens and the token cache; some also the items ``shown`` in earlier sections, to leave out.
 Build = Callable[..., tuple[Item, ...]]
 
 HEADING_TOKENS = 6
 _MIN_TOKENS = 8
-# Between these sizes of a summary, shares go from the small column to the large one. In few tokens the user's words and
-# what was explained answer more than paths and names do.
+# Between these sizes of a summary, shares change evenly from the small column to the large one. In few tokens the
+# user's words and what was explained answer more than paths and names do.
 SMALL_TOKENS, LARGE_TOKENS = 300, 600
-# Where very many files were changed, their paths may take more than the share of their section.
+# Where very many files were changed, their paths may take more than the share of their section: this many tokens for
+# each, up to this share of the summary.
 _PATH_TOKENS = 12
 _MAX_FILES_RATIO = 0.16
-# Another client's summary that takes no more than this is carried whole: its author knew what mattered.
+# Another client's summary that takes no more than this share is carried whole: its author knew what mattered.
 _PREVIOUS_RATIO = 0.3
-# What the contents of files may take where they are asked for, and skills and background work where there are any.
+# More shares of the summary: of the contents of files, where they are asked for; of skills and of background work each.
 _CONTENTS_RATIO = 0.25
 _ATTACHED_RATIO = 0.06
-# What the index of names may take of work on files: elsewhere, names and numbers are what was looked up.
+# Share of the index of names in work on files; elsewhere, names and numbers stand with what was looked up.
 _NAMES_RATIO = 0.08
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionPlan:
-    """One row: the section, its builder, and its share of the tokens in large and small summaries, and without code.
-
-    ``drop``: when it is dropped where the whole is over its budget, the lowest first.
-    """
+    """One row of the table."""
 
     section: Section
     build: Build
-    large: float
-    small: float
-    conversation: float
-    drop: int
+    large: float  # share of the tokens of a large summary
+    small: float  # share of the tokens of a small summary
+    conversation: float  # share of the tokens where the conversation is not about files
+    drop: int  # rank by which it is dropped where the whole is over its budget, the lowest first
 
     def budget(self, tokens: int, coding: float) -> int:
-        """Its tokens out of this many, by size and by how much of the conversation is about files (0 to 1)."""
+        """The section's tokens of all ``tokens``; ``coding``: how much of the conversation is about files (0 to 1)."""
         size = _size(tokens)
         work = self.large * size + self.small * (1.0 - size)
         return int(tokens * (work * coding + self.conversation * (1.0 - coding)))
@@ -68,17 +66,17 @@ def _size(tokens: int) -> float:
 
 
 def names_tokens(tokens: int, coding: float) -> int:
-    """What the index of names takes of this many, by how much of the conversation is about files (0 to 1)."""
+    """The tokens of the index of names of all ``tokens``; ``coding`` as in `SectionPlan.budget`."""
     return int(tokens * _NAMES_RATIO * _size(tokens) * coding)
 
 
 def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> dict[Section, tuple[Item, ...]]:
-    """The items of every section of known cost, for a summary of this many tokens without its frame."""
+    """The items of every section but history and names, for a summary of this many tokens without its frame."""
     found: dict[Section, tuple[Item, ...]] = {}
     given = 0
     lent = _lent(tokens, analysis, token_cache)
     share = _share(Section.USER, tokens, analysis)
-    # What the user answered stands with the question it answers, and not among his words.
+    # The user's answer to a question of a tool stands with the question, among the decisions.
     answered = max(0, min(share // 2 - lent, answered_tokens(analysis, token_cache)))
     moved = {Section.TASK: lent, Section.DECISIONS: answered, Section.USER: -lent - answered}
     for row in SECTIONS:
@@ -106,9 +104,10 @@ def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> 
 
 
 def _lent(tokens: int, analysis: Analysis, token_cache: TokenCache) -> int:
-    """What the user's words give to the newest request, which is quoted in Now and nowhere else.
+    """The tokens that the user's section lends to the newest request, which is quoted in Now and nowhere else.
 
-    All where there is no other message, else half at most, and no more than a long request needs.
+    All where there is no other message; else at most half, and no more than the request and those it goes back to lack.
+    None where there is no request.
     """
     newest = newest_request(analysis)
     share = _share(Section.USER, tokens, analysis)
@@ -138,9 +137,9 @@ SECTIONS: tuple[SectionPlan, ...] = (
     SectionPlan(section=Section.ERRORS, build=fixed_items, large=0.06, small=0.03, conversation=0.02, drop=3),
 )
 _LEAVES_OUT_WHAT_IS_SHOWN = (Section.QUESTIONS, Section.USER)
-# A third of what the sections before them were given and did not need.
+# They also take a third of the tokens that the sections before them were given and did not need.
 _TAKES_WHAT_IS_UNUSED = (Section.USER, Section.ERRORS, Section.DECISIONS, Section.COMMANDS)
-# What is dropped first where the whole is over its budget; the sections without a row of their own among them.
+# The order in which sections are dropped where the whole is over its budget, those without a row among them.
 DROP_ORDER: tuple[Section, ...] = (
     Section.NAMES,
     Section.PREVIOUS,

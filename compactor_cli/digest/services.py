@@ -1,4 +1,4 @@
-"""Services: what calls of tools other than files and shell did and showed, and what a dialogue is chosen from."""
+"""Services: what calls of tools other than file and shell tools did and showed, and the candidates of a dialogue."""
 
 from __future__ import annotations
 
@@ -54,30 +54,33 @@ from compactor_cli.model.summary import Item
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
 
-# The arguments of a call are shown in as many characters as leave half of the room to other texts, within these; those
-# of the newest one that acts, which may be what has to be tried again, in more.
+# Fewest and most characters of a call's arguments: in between, those of all acting calls together take half of the
+# room. The newest acting call, which may have to be tried again, may take more.
 _SIZES_CHARS, _MAX_NEWEST_CHARS = (80, 400), 600
 _CHARS_PER_TOKEN = 3
-# What an object of an answer is worth against a sentence.
+# Weight of an object of an answer, relative to a sentence.
 OBJECT_FACTOR = 3.0
+# The `place` of the call itself: before those of the objects of its answer, and even as theirs are.
 _CALL_PLACE = -2
 _MAX_ARGUMENT_CHARS, _MAX_REPORTED_CHARS, _MAX_STATED_CHARS = 60, 100, 200
-# What a sentence of the user is worth against one of the assistant, and one that gives a name or a number.
+# Weight of a sentence of the user, and of one that gives a name or a number, relative to one of the assistant.
 USER_FACTOR, GIVING_FACTOR = 1.8, 2.4
+# Weight of a sentence of the assistant that says what cannot be had (see `_DENIES`).
 DENIED_FACTOR = 1.4
-# What failed for good keeps the next call from being made in vain.
+# Weight of a call that failed and was not made good since: it keeps the next call from being made in vain.
 FAILED_FACTOR = 1.5
-# What members of an object are worth of which nobody speaks; more of them may matter where nobody has spoken since.
+# Weight of the members of an object that nobody speaks of, and of those in an answer after which nobody has spoken yet.
 REST_FACTOR, NEW_FACTOR = 0.3, 1.0
-# A list in an answer that takes no larger share is shown whole.
+# A list in an answer is shown whole where it takes no more than this share of the room.
 LIST_RATIO = 0.1
 
 
 def call_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache, *, with_lookups: bool) -> list[Item]:
-    """What calls of other tools than files and shell changed and showed, an item a call, newest first.
+    """What the calls of services changed and showed: one item per call, newest first.
 
-    ``name(arguments) → outcome · object · object``: the objects that hold most of what the conversation speaks of, or
-    will need again, each as it was shown last. A call that failed is left out where a later one of its tool went well.
+    An item reads ``name(arguments) → outcome · object · object``. Its objects are those that hold most of what the
+    conversation speaks of or will need again, each as it was shown last. A failed call is left out where a later call
+    of the same tool, with the ids that its error names, went well. ``with_lookups``: calls that only look up count too.
     """
     statements = list(call_statements(analysis, budget_tokens * _CHARS_PER_TOKEN, with_lookups=with_lookups))
     by_call: dict[int, list[Statement]] = {}
@@ -92,22 +95,22 @@ def call_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache, 
 
 
 def call_text(group: Sequence[Statement], words: FixedWords) -> str:
-    """What was chosen of a call, as one text: members after their object, objects after what they stand under.
+    """The statements chosen of one call, as one text: objects after their lead, further members after their object.
 
-    Where rows of a list are left out, it ends with how many.
+    Where rows of a list are left out, the text after its last row states how many.
     """
     text, shown_texts, place = "", list[str](), group[0].place
     rows = Counter((one.lead, one.siblings) for one in group if one.siblings)
     ends = {(one.lead, one.siblings): one.place for one in group}
     left_out = ""
     for one in group:
-        is_more = one.place % 2 == 1  # members of the object that is named last
+        is_more = one.place % 2 == 1  # further members of the object before it
         if is_more:
             text = text.removesuffix(f" {ELLIPSIS}")
         else:
             text, left_out = text + left_out, ""
         leads = one.lead.split("\n") if one.lead else []
-        # A long lead is cut.
+        # A long lead was cut and ends with an ellipsis: its start decides whether it was shown.
         starts = [lead.removesuffix(ELLIPSIS).rstrip() for lead in leads]
         fresh = (n for n, start in enumerate(starts) if not any(before.startswith(start) for before in shown_texts))
         new = leads[next(fresh, len(leads)) :]
@@ -125,7 +128,7 @@ def call_text(group: Sequence[Statement], words: FixedWords) -> str:
 
 
 def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> Iterator[Statement]:
-    """Of every call what it did, and of every answer the objects that no newer one shows; newest first."""
+    """What every call did, then the objects of its answer that no newer answer shows; the newest call first."""
     events = analysis.events
     calls = [n for n, e in enumerate(events) if is_service_call(e) and (with_lookups or not is_lookup(e.name))]
     reader = _Reader(analysis, calls, chars)
@@ -138,7 +141,7 @@ def _tool(call: Event) -> str:
 
 
 class _Reader:
-    """Reads calls and their answers, the newest first, and knows what the newer ones show."""
+    """Reads calls and their answers, the newest first, and remembers what the newer ones showed."""
 
     def __init__(self, analysis: Analysis, calls: Sequence[int], chars: int) -> None:
         events = analysis.events
@@ -152,13 +155,13 @@ class _Reader:
         deeds = len({events[n].text for n in acted})
         self.chars = min(max(chars // max(1, 2 * deeds), _SIZES_CHARS[0]), _SIZES_CHARS[1])
         newest_chars = min(max(int(chars * WHOLE_LIST_RATIO), self.chars), _MAX_NEWEST_CHARS)
-        self.newest = {max(acted, default=-1): newest_chars}
-        self.known: set[str] = set()
-        self.records: dict[str, int] = {}
+        self.newest = {max(acted, default=-1): newest_chars}  # by position of the newest acting call
+        self.known: set[str] = set()  # keys of the statements made so far
+        self.records: dict[str, int] = {}  # by id of an object, how many of its members newer answers show
         self.newer = _Newer()
 
     def read(self, number: int) -> Iterator[Statement]:
-        """What a call did or answered in a line, and the objects of its answer."""
+        """The call with its outcome or one-line answer, then the objects of its answer; nothing of a refused call."""
         call, result = self.analysis.events[number], self.results.get(number)
         answer = result.text.strip() if result else ""
         error = _failure_of(result) if result else ""
@@ -173,7 +176,7 @@ class _Reader:
         base = Statement("", number, _CALL_PLACE, form, "", call.name, (result or call).record, 0, age)
         base = base._replace(weight=age * FAILED_FACTOR) if failed else base
         outcome = ""
-        # A line that tells by itself is shown with its call.
+        # A short line that is not JSON is shown whole with its call, also with one that only looks up.
         is_line = 3 < len(answer) <= _MAX_REPORTED_CHARS and "\n" not in answer and answer[0] not in "{["
         if acts or failed or is_line:
             outcome = _outcome(call, result, self.chars, self.analysis.words, error=error)
@@ -186,10 +189,10 @@ class _Reader:
         yield from self._objects(base, outcome, result.text)
 
     def _deed(self, base: Statement, outcome: str, answer: str) -> Iterator[Statement]:
-        """``(arguments) → outcome`` of a call, where no newer one says it."""
+        """The statement ``(arguments) → outcome`` of a call, where no newer call made the same one."""
         call, words = self.analysis.events[base.event], self.analysis.words
         acts = not is_lookup(call.name)
-        # Of a look-up made twice the newest answer stands.
+        # Of a look-up made twice only the newest answer counts, so its outcome is not part of the key.
         key = f"{call.text} {outcome if acts else ''}"
         if key not in self.known:
             parts = self.newer.differing(call) if acts else _given(call.arguments)
@@ -198,7 +201,7 @@ class _Reader:
         self.known.add(key)
 
     def _objects(self, base: Statement, outcome: str, answer: str) -> Iterator[Statement]:
-        """The objects of an answer, each by what describes it, then the rest of its members."""
+        """Each object of an answer by the members that describe it, then its other members as another statement."""
         call = self.analysis.events[base.event]
         label = f"{call.name}({asked_for(call)})" if is_lookup(call.name) else call.name
         age = base.weight * self.looked_up.get(call.record, 1.0)
@@ -215,7 +218,7 @@ class _Reader:
             key = f"{label}: {lead}: {row.used}"
             if row.used and key not in self.known:
                 self.known.add(key)
-                # What an action was given, its answer repeats.
+                # An object under the name of an argument repeats what the action was given.
                 is_repeated = nodes[row.place][1] in arguments and not is_lookup(call.name)
                 weight = age * OBJECT_FACTOR * row.weight * (REST_FACTOR if is_repeated else 1.0)
                 text = f"{row.used} {ELLIPSIS}" if row.other else row.used
@@ -227,28 +230,28 @@ class _Reader:
         self.records |= own_records
 
 
-# Where an answer says that it holds nothing, it says so at its beginning.
+# An answer that holds nothing states so within this many characters.
 _OPENING_CHARS = 800
 
 
 class _Newer:
-    """What newer calls show: what an older one has in common with them need not be repeated."""
+    """What newer calls of each tool showed, so that an older one need not repeat it."""
 
     def __init__(self) -> None:
-        # By tool: what those that went well were called with, and the arguments of the next call.
+        # By tool: the texts of the newer calls that went well, and the arguments of the next newer acting call.
         self.went_well: dict[str, str] = {}
         self.arguments: dict[str, Mapping[str, Any] | str] = {}
 
     def replace(self, call: Event, error: str) -> bool:
-        """Whether a call that failed is of no use: one of its tool went well that had all that the error names."""
+        """Whether a failed call no longer matters: newer calls of its tool had all ids in its error and went well."""
         named = {word for word in re.findall(r"[\w-]+", error) if ID.fullmatch(word) and word in call.text}
         given = self.went_well.get(call.name)
         return given is not None and all(word in given for word in named)
 
     def differing(self, call: Event) -> Iterator[str]:
-        """The arguments of a call as texts; for those that the next call of its tool has as well, empty ones.
+        """The arguments of a call as texts, an empty one for each that the next newer call of its tool has as well.
 
-        A call that was made again with the same ones has all of them.
+        Where that call has exactly the same arguments, all of them are given.
         """
         same = self.arguments.get(call.name, "")
         self.arguments[call.name] = call.arguments
@@ -259,11 +262,15 @@ class _Newer:
             yield from _given({key: value}) if same.get(key) != value else ("",)
 
 
+# An answer that is a number alone: `12.5`, or `7.00`, of which the group is `7`.
 _NUMBER = re.compile(r"(-?\d+(?:\.\d*[1-9])?)(?:\.0+)?")
 
 
 def _with_purpose(one: Statement, answer: str, analysis: Analysis) -> Statement:
-    """A calculation with what it is for; one that nobody states is a step that can be taken again."""
+    """A call that answers with a number, with the sentence in which the assistant states that number.
+
+    Without such a sentence it has less weight: it is a step that can be taken again. Other calls are left as they are.
+    """
     value = _NUMBER.fullmatch(answer)
     if not value:
         return one
@@ -273,7 +280,10 @@ def _with_purpose(one: Statement, answer: str, analysis: Analysis) -> Statement:
 
 
 def _stated(value: str, number: int, analysis: Analysis) -> str:
-    """How the assistant states a number that a call gave before the user's next message; empty where it does not."""
+    """The assistant's words with a number, after the event at this position and before the user's next message.
+
+    An empty string where it does not state the number.
+    """
     kept = (one for one in analysis.kept if one.record > analysis.events[number].record)
     own = takewhile(lambda event: event.kind is not EventKind.USER, (*analysis.events[number + 1 :], *kept))
     for event in (one for one in own if one.kind is EventKind.ASSISTANT):
@@ -281,14 +291,14 @@ def _stated(value: str, number: int, analysis: Analysis) -> str:
         for at, (piece, _, lead) in enumerate(pieces):
             if value in re.findall(r"\d+(?:\.\d+)?", piece.replace(",", "")):
                 heading = lead.rpartition("\n")[2]
-                # Of an entry, what it is the number of stands before it.
+                # The pieces before it under the same lead say what the number is of.
                 entry = [one for one, _, same in pieces[:at] if lead and same == lead] + [piece]
                 return opening(": ".join(filter(None, (heading.rstrip(":"), " · ".join(entry)))), _MAX_STATED_CHARS)
     return ""
 
 
 def _failure_of(result: Event) -> str:
-    """What went wrong as the result of a call to a service says it; empty where nothing did."""
+    """The error that the result of a call to a service reports, or an empty string where it reports none."""
     text = result.text.strip()
     if text.startswith("{"):
         try:
@@ -307,7 +317,10 @@ _ERROR_KEYS = ("error", "errors", "error_message", "fehler", "erreur", "错误",
 
 
 def _outcome(call: Event, result: Event | None, chars: int, words: FixedWords, *, error: str) -> str:
-    """What came of a call: how its answer begins, of an object its id, its state and its message."""
+    """What came of a call: its error, or how its answer begins; an empty string where it has no result.
+
+    Of a JSON object, its id, state and message as far as the call did not name them, else the fixed word for success.
+    """
     if result is None:
         return ""
     if error:
@@ -329,7 +342,7 @@ def _outcome(call: Event, result: Event | None, chars: int, words: FixedWords, *
 
 
 def _given(arguments: Mapping[str, Any] | str) -> Iterator[str]:
-    """The arguments of a call, each as ``key value``; of a list of objects each object by its values."""
+    """The arguments of a call, each as `member_text` states it; the entries of a list joined by semicolons."""
     if isinstance(arguments, str):
         yield opening(arguments, _MAX_ARGUMENT_CHARS)
         return
@@ -342,7 +355,10 @@ def _given(arguments: Mapping[str, Any] | str) -> Iterator[str]:
 
 
 def _open_ones(spoken: Iterable[Statement], analysis: Analysis) -> Iterator[Statement]:
-    """What was spoken without what only leads to a list, and what asked for something that the user gave next."""
+    """The statements without sentences that only lead to a list, and without questions that the user answered next.
+
+    A question stays where the answer is a yes, which cannot be read without it, and where it names ids.
+    """
     replies = [(message.record, message.text) for message in analysis.messages]
     for one in spoken:
         reply = next((text for record, text in replies if record > one.record), "")
@@ -354,14 +370,17 @@ def _open_ones(spoken: Iterable[Statement], analysis: Analysis) -> Iterator[Stat
 
 
 def _repeated(texts: Iterable[str]) -> str:
-    """The sentence with which most of some messages end; empty where there is none."""
+    """The sentence that ends more than half, and at least three, of these messages, or an empty string.
+
+    Messages of one sentence do not count.
+    """
     ends = [found[-1] for text in texts if len(found := sentences(text)) > 1]
     last, times = Counter(ends).most_common(1)[0] if ends else ("", 0)
     return last if times >= _MANY_TIMES and 2 * times > len(ends) else ""
 
 
 _MANY_TIMES = 3
-# What cannot be had, and will not be asked for again.
+# What cannot be had, and will not be asked for again: `The tide cannot be moved`, `no berth is available`.
 _DENIES = pattern(
     r"\b(?:(?:can|could|does|do|is|are|was|were|will|has|have) ?(?:not|n['’]t)|cannot|unable to|unfortunately"
     r"|no (?:\w+ ){1,4}(?:is |are )?(?:available|found|possible|left)|non-?refundable"
@@ -372,7 +391,10 @@ _DENIES = pattern(
 
 
 def dialogue_statements(analysis: Analysis, spoken: Iterable[Statement], chars: int) -> Iterator[Statement]:
-    """What a summary of a dialogue is chosen from: ``spoken`` by the assistant, the user's words, calls and answers."""
+    """The candidates for a summary of a dialogue of about ``chars`` characters.
+
+    They are the statements ``spoken`` by the assistant, the user's words, and calls with their answers.
+    """
     own = (one for one in spoken if one.event < 0 or one.label in ("", analysis.words.thought))
     is_service = any(map(is_service_call, analysis.events))
     own = (one._replace(weight=one.weight * DENIED_FACTOR) if _DENIES.search(one.text) else one for one in own)

@@ -1,7 +1,7 @@
-"""Decisions: a question with the reply that chose, sentences that choose with their reason.
+"""Decisions: questions with the reply that answered them, and sentences that choose something and give the reason.
 
-A proposal is no decision until the user takes it; a question answered by a question is none; what a later message of
-the user overturns is no longer shown as settled.
+A proposal is a decision only once the user accepts it, and a question that is answered with a question is not one. What
+a later message of the user overturns is no longer shown as settled.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ _MIN_CHARS, _MAX_CHARS, _MAX_REPLY_CHARS = 12, 320, 480
 _MAX_ANSWER_CHARS, _MAX_ASKED_CHARS = 200, 140
 _MAX_OPTION_CHARS, _MAX_REST_CHARS = 220, 120
 _MAX_SHORT_ANSWER_WORDS = 5
-# How surely a choice or a yes of the user decides; words of their own to what a tool asked say more than its options.
+# Weights: of an option that the user took or a yes, and of an answer in the user's own words, which says more.
 _TAKEN, _ASKED = 4.0, 4.2
-# Stands between a question and its answer.
+# Between a question and its answer.
 _ANSWERED = ' → "'
 _LONG_ANSWER_CHARS = 100
 # A yes to a question of fewer words that carry meaning ("Shall I go on?") names nothing.
@@ -70,21 +70,16 @@ _MIN_AGREED_TERMS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """A sentence that decides, a question with the user's answer, or a plan with what the user answered.
-
-    ``weight``: how surely it decides, from 2 on (4: the user chose). ``detail``: what the chosen option says.
-    ``given_up``: the options not taken, or those that the user leaves to the agent (``leaves_open``). ``turn``: of
-    what the user agreed to, the turn in which that is done. ``is_approved``: it is a plan that was shown and approved.
-    """
+    """A sentence that decides, a question with the user's answer, or a plan with what the user answered."""
 
     text: str
     records: tuple[int, ...]
-    weight: float
-    detail: str = ""
-    given_up: tuple[str, ...] = ()
-    leaves_open: bool = False
-    turn: int = -1
-    is_approved: bool = False
+    weight: float  # how surely it decides, from 2 up (4: the user chose)
+    detail: str = ""  # what the chosen options say
+    given_up: tuple[str, ...] = ()  # options not taken, or among which the agent may choose (``leaves_open``)
+    leaves_open: bool = False  # the user leaves the choice to the agent
+    turn: int = -1  # in which what the user agreed to is done; -1: the user agreed to nothing
+    is_approved: bool = False  # a plan that was shown and approved
 
     @property
     def whole(self) -> str:
@@ -92,7 +87,7 @@ class Decision:
         return f"{self.text}: {self.detail}" if self.detail else self.text
 
 
-# How choices are worded, and how reasons are.
+# The wording of a choice (`we went with local time`), and of a reason (`because the gauge drifts`).
 _CHOOSES = pattern(
     r"\b(?:decided|decision|we chose|I chose|choosing|(?:go|going|went) with|opt(?:ed|ing)? for|instead of|rather than"
     r"|switched to|agreed|the (?:fix|solution) (?:is|was))\b"
@@ -141,7 +136,7 @@ def decisions(
     for number, event in enumerate(events):
         if event.kind is EventKind.RESULT and event.tool is ToolKind.PLAN and event.call >= 0:
             for decision in _judged_plan(events[event.call], events[number:], words or words_of("en")):
-                # Of a plan that is shown again the last word counts.
+                # Of a plan that is shown again, the last answer counts.
                 _replace(found, decision.text.partition(": ")[2][:_SAME_CHARS], decision)
         new: Iterator[Decision] = iter(())
         if event.kind is EventKind.ASSISTANT:
@@ -157,13 +152,13 @@ def decisions(
         if event.kind is EventKind.USER:
             if agreed and _asks_back(event, events[agreed_at + 1 : number]):
                 found.pop(agreed, None)
-            agreed = ""  # only the message after it can stop it
+            agreed = ""  # only the next message can stop what was agreed to
         if _RECONSIDERS.match(event.refusal or (event.text if event.kind is EventKind.USER else "")):
             given = next((key for key, one in reversed(found.items()) if len(one.records) > 1), None)
             if given and found[given].records[-1] >= event.record - _MAX_RECONSIDERED_RECORDS:
                 del found[given]
         for decision in new:
-            # Of a question that is asked again the last answer counts.
+            # Of a question that is asked again, the last answer counts.
             _replace(found, decision.text.partition(_ANSWERED)[0], decision)
             if event.kind is EventKind.USER:
                 agreed, agreed_at = decision.text.partition(_ANSWERED)[0], number
@@ -171,12 +166,12 @@ def decisions(
 
 
 def _is_typed_anew(event: Event, after: Sequence[Event]) -> bool:
-    """Whether the user's next message is this one with more in it."""
+    """Whether the user's next message repeats this one and goes on."""
     return any(one.kind is EventKind.USER and one.text.startswith(event.text.rstrip(" .!?")) for one in after)
 
 
 def _asks_back(event: Event, since: Sequence[Event]) -> bool:
-    """Whether the user stops with a question what he agreed to, before anything of it was done, or agrees anew."""
+    """Whether the user, before anything was done, asks back about what they agreed to, or at once agrees anew."""
     is_done = any(one.kind is EventKind.RESULT and one.call >= 0 and not one.is_refusal for one in since)
     is_stopped = all(one.kind is EventKind.CALL or one.is_refusal for one in since[-1:])
     asks_back = any(mark in event.text for mark in QUESTION_MARKS)
@@ -189,7 +184,7 @@ def _replace(found: dict[str, Decision], key: str, decision: Decision) -> None:
 
 
 def _judged_plan(call: Event, after: Sequence[Event], words: FixedWords) -> Iterator[Decision]:
-    """A plan that a call showed, with what the user answered: at the call, or next where he only stopped it."""
+    """A plan that a call showed, with the user's answer: to the call, or the next message where it was only stopped."""
     result = after[0]
     in_answer = APPROVED_PLAN.search(result.text)
     plan = argument(call.arguments, ("plan",)).strip() or (in_answer[1] if in_answer else "")
@@ -208,7 +203,7 @@ def _judged_plan(call: Event, after: Sequence[Event], words: FixedWords) -> Iter
 
 
 def outline(plan: str) -> str:
-    """How a plan begins, and its main steps: its numbered headings, else its numbered entries, else its headings."""
+    """The first line of a plan and its main steps: numbered headings, else numbered entries, else any headings."""
     title = _PLAN_TITLE.sub("", opening(plan.strip().partition("\n")[0], _MAX_REST_CHARS))
     steps = next((found for form in _STEPS if len(found := form.findall(plan)) > 1), [])
     kept = [opening(step.rstrip(":"), _MAX_STEP_CHARS) for step in steps[:_MAX_STEPS] if title not in step]
@@ -217,6 +212,7 @@ def outline(plan: str) -> str:
 
 
 _PLAN_TITLE = pattern(r"^\W*plan\b\W*", re.IGNORECASE)
+# The steps of a plan: `## Step 2. Gauges`, else `2. Gauges`, else `## Gauges`.
 _STEPS = tuple(
     pattern(form, re.MULTILINE)
     for form in (
@@ -232,7 +228,7 @@ def _of_assistant(event: Event) -> Iterator[Decision]:
     if not (chooses(event.text) or _DECIDES.search(event.text)):
         return
     for text, form, lead in statements_of(event.text):
-        # An entry of a list of options is not taken by being listed, nor does one of what is wrong settle anything.
+        # An entry in a list of options, or in one of what is wrong, decides nothing.
         is_listed = form in (StatementForm.ITEM, StatementForm.ROW)
         if form is StatementForm.CODE or (is_listed and (proposes(lead) or _FAULTS.search(lead))):
             continue
@@ -249,37 +245,38 @@ _FAULTS = pattern(
 
 
 def _weight(sentence: str, lead: str) -> float:
+    """How surely a sentence of the assistant under this lead decides something; 0 if it does not."""
     if not _MIN_CHARS <= len(sentence) <= _MAX_CHARS or sentence.endswith((*COLONS, *QUESTION_MARKS)):
         return 0.0
-    # How the agent itself goes about it settles nothing.
+    # How the agent goes about its work decides nothing.
     if _OF_METHOD.search(sentence) or is_narration(sentence) or sentence[0].islower() or _OWNS_SLIP.search(sentence):
         return 0.0
-    # What would happen otherwise is a reason, not a proposal.
+    # `would` and the like in a reason do not make a proposal.
     if proposes(_REASONS.split(sentence)[0]):
         return 0.0
-    # What a thing does, wrongly or not, is no choice, whatever it does it instead of.
+    # `instead of` may also describe what the code does: only what the agent did, or a heading calls a decision, counts.
     is_headed = _HEADS_DECISIONS.search(lead) is not None
     is_own = dense_share(sentence) or is_headed or _HAS_DONE.search(sentence)
     if not ((is_own and chooses(sentence)) or _DECIDES.search(sentence)):
         return 0.0
-    # Of what it did without a reason, most is how it went about the work.
+    # Without a reason, most that the agent did is how it went about the work.
     return 3.0 if gives_reason(sentence) else 2.0 if is_headed else 0.0
 
 
-# What was done by mistake is no choice.
+# What was done by mistake is not a choice.
 _OWNS_SLIP = pattern(
     r"\A\W*(?:(?:good|great|nice) catch|my (?:bad|mistake)|sorry|oops)\b|\b(?:mistakenly|accidentally|by mistake)\b",
     re.IGNORECASE,
 )
 _OF_METHOD = pattern(r"\bI(?:'ll|'m| will| am)? us(?:e|ing) (?:the|my|a) [^.;,]{1,40}\b(?:workflow|skill|subagent)s?\b")
-# What the agent did; what it is doing, sees or can do is no choice.
+# What the agent did (`so I moved the gauge`); what it is doing, sees or can do is not a choice.
 _CLAUSE = r"(?:\A\W*(?:\d+[.)] )?|[,;:–—] ?|\b(?:so|and|but|now) )"
 _HAS_DONE = pattern(
     rf"{_CLAUSE}(?:I|[Ww]e)(?:'ve| have)? (?:also |now )?"
     r"(?!(?:also|now|was|were|am|are|can|need|must|have|had|see|saw|notice[ds]?|f[oi]u?nd|think|know|got|do|did|done|get"
     r"|want|verif(?:y|ied)|check(?:ed)?|confirm(?:ed)?|looked|read|ran|reviewed|tested|traced|compared|reproduced)\b)\w"
 )
-# What it is about to do is its own step: it may do otherwise, unless it says why.
+# What the agent will do, with the reason: `I'll keep UTC because the log does`. Without one, it may still do otherwise.
 _DECIDES = pattern(
     rf"{_CLAUSE}(?:I|[Ww]e|[Ll]et)(?:'(?:ll|ve|s)| will| have)? (?:leave|left|ke(?:ep|pt)|use[ds]?|put|ma[kd]e|skip"
     r"|drop|avoid(?:ed)?|store[ds]?|treat(?:ed)?)\b.* (?:because|since|so that|to avoid|to keep)\b"
@@ -288,7 +285,7 @@ _HEADS_DECISIONS = pattern(r"\b(?:decisions?|decided)\b", re.IGNORECASE)
 
 
 def _answered(before: Event, event: Event) -> Iterator[Decision]:
-    """The assistant's last question with how the user answers it, and what of the options was not taken."""
+    """The assistant's last question with the user's answer and the options not taken; nothing without an answer."""
     if PROMPT.match(event.text):
         return  # what a terminal showed is no answer
     whole = one_line(event.text)
@@ -305,8 +302,8 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
         question = question_of_options(before.text, question)
     asks_back = asks(whole) if event.is_answer else any(mark in whole for mark in QUESTION_MARKS)
     if not answers and (asks_back or event.text.partition("\n")[0].rstrip().endswith(COLONS)):
-        return  # he asks back, or shows something
-    # What he asks back after that is another matter.
+        return  # the user asks back, or shows something
+    # The answer ends where the user asks back: that is another matter.
     most = _MAX_REPLY_CHARS if event.is_answer else _MAX_ANSWER_CHARS
     answer = opening(_BARE_KEY.sub(r"\1", " ".join(takewhile(lambda one: not asks(one), sentences(whole)))), most)
     answer = answer or (opening(whole, most) if chosen else "")
@@ -316,7 +313,7 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     if not (event.is_answer or chosen) and _passes_over(question, answer, options.values(), is_brief=is_brief):
         return
     if (answer.startswith("/") and " " not in answer) or _ASKS_TO_GO_ON.match(question):
-        return  # a command for the client, typed in between; whether there is more to ask
+        return  # a command to the client, typed in between; or a question whether there is more to ask
     is_passing = _SETTLES_NOTHING.match(answer) or (is_assent(answer) and any(map(asks, sentences(whole))))
     if is_passing and not (chosen or event.is_answer):
         return
@@ -327,7 +324,7 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     asked = opening(question, _MAX_ASKED_CHARS if event.is_answer else _MAX_CHARS)
     named = set(terms(_GO_ON.sub("", question)))
     names_little = _ASKS_OF_THE_TEXT.match(question) or len(named) < _MIN_AGREED_TERMS
-    # A question that names what it is about is answered itself, and not the plan above it.
+    # A yes to a question that names its subject answers the question, not the plan above it.
     agrees = names_little and not chosen and begins_with_assent(PLEASE.sub("", answer))
     plan = _plan_in(before.text) if agrees else ""
     if plan:
@@ -345,15 +342,15 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
 def _choice(
     asked: str, answer: str, options: Mapping[str, str], chosen: Sequence[str], *, records: tuple[int, ...], turn: int
 ) -> Decision:
-    """The options that the user took, of these, with what they say; or leaves to the agent."""
-    # What comes first is followed by others, maybe.
+    """The decision for the options that the user took, or for a choice that the user left to the agent."""
+    # `B first` does not give up the others.
     left = () if _FIRST.search(answer) else (text for key, text in options.items() if key not in chosen)
     rest = tuple(opening(text.split(": ")[0], _MAX_REST_CHARS) for text in left if not _LEAVES_OPEN.match(text))
     texts = (options[key].removeprefix(f"{answer}: ") for key in chosen)
     taken = " · ".join(opening(text, _MAX_OPTION_CHARS // len(chosen)) for text in texts if text != answer)
     leaves_open = _LEAVES_OPEN.match(answer) is not None
     return Decision(
-        # Where nothing was asked, what was chosen says which list it is of.
+        # Where nothing was asked, the options that were taken show what the answer is about.
         text=f'{asked}{_ANSWERED}{answer}"' if asked else f'"{answer}"',
         records=records,
         weight=_TAKEN,
@@ -365,42 +362,44 @@ def _choice(
 
 
 def _answers_to_each(answer: str, options: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The entries of a list with what the user answers to each; empty where his own list only looks so."""
+    """The entries of a list with the user's reply to each; empty unless most are questions or get a yes or no."""
     pairs = replies_to_each(answer, options)
     answers = sum(asks(asked) or is_yes_or_no(reply) for asked, reply in pairs)
     return pairs if 2 * answers > len(pairs) else []
 
 
 def _plan_in(text: str) -> str:
-    """The outline of the steps that a message says it would take; empty where it lists none."""
+    """The outline of the steps that a message proposes; empty if it lists fewer than `_MIN_STEPS`."""
     shown = _PROPOSES_STEPS.search(text)
     steps = [*_STEPS[1].finditer(text, shown.start())] if shown else []
     if not shown or len(steps) < _MIN_STEPS:
         return ""
-    # Of several paragraphs the last one opens the list.
+    # Of several paragraphs before the steps, the last one introduces them.
     opens = text[shown.start() : steps[0].start()].rstrip().rfind("\n\n") + 1
     return outline(text[shown.start() + opens :].lstrip())
 
 
+# A line that proposes the steps below it: `I suggest this approach:`.
 _PROPOSES_STEPS = pattern(
     r"^(?!\W*\d).{0,160}\b(?:plan|steps|approach|propose|proposal|suggest|recommend|I'll|I'd|I will|I would)\b.*",
     re.IGNORECASE | re.MULTILINE,
 )
-# The choice that is left to the agent, and what is asked only to go on.
+# A reply that leaves the choice to the agent, and a question whether there is more to ask.
 _LEAVES_OPEN = pattern(
     r"\W*(?:you (?:decide|choose|pick)|(?:it's )?up to you|your (?:call|choice)|no preference|either)\b", re.IGNORECASE
 )
 _ASKS_TO_GO_ON = pattern(r"\W*(?:any )?(?:more|other|further) questions\b", re.IGNORECASE)
 _FIRST = pattern(r"\bfirst\W*$|\bfirst,|先|まず", re.IGNORECASE)
+# A number without its entry, at the end of the part of a reply that is shown: the `2.` in `1. ebb 2.`.
 _BARE_KEY = pattern(r"(\b1[.)] .*) \d[.)]\Z")
-# What asks for more before anything is chosen, and what only says that the work is to be handed on.
+# A reply that asks to see something first (`show me the gauges`), or only to commit, push or merge.
 _SETTLES_NOTHING = pattern(
     r"\W*(?:just |first |please )*(?:show|tell|give|send) (?:me|us)\b"
     r"|(?=.*\b(?:commit|push|merge|pr)\b)\W*(?:(?:yes|yeah|ok(?:ay)?|sure|please|now|then|just|let'?s|and|also|go|ahead"
     r"|it|them|both|all|this|that|(?:the )?changes|commit|push|merge|open|create|an?|the|pr)\b\W*)+\Z",
     re.IGNORECASE,
 )
-# Whoever answers what is known, or was done, or says what he came for, decides nothing.
+# A question for what is known, was done or is needed (`Are there other gauges?`): its answer decides nothing.
 _ASKS_WHAT_IS = pattern(
     r"\W*(?:(?:is|are|was|were) there\b|did\b|(?:do|does) \w+ (?:know|remember|recall|have)\b(?! to\b)"
     r"|(?:how|what)(?: else)? (?:can|may|could) I (?:help|assist|do for)\b"
@@ -409,22 +408,24 @@ _ASKS_WHAT_IS = pattern(
     r"|anything else\b)",
     re.IGNORECASE,
 )
+# Words of a question that do not name its subject: `Shall I proceed with the plan?`.
 _GO_ON = pattern(
     r"\b(?:proceed|continue|implement(?:ing|ation)?|appl(?:y|ying)|chang(?:e|es|ing)|plan)\b", re.IGNORECASE
 )
+# A question about the text above it: `Does this look right?`.
 _ASKS_OF_THE_TEXT = pattern(r"\W*(?:does|do|is|are) (?:that|this|these|those|it)\b", re.IGNORECASE)
 
 
-# What asks for more than a yes or a no: any words may answer it.
+# An open question, which any words may answer: `Which harbour is meant?`.
 _IS_OPEN = pattern(rf"(?:\A|, )\W*(?:{QUESTION_WORDS})\b", re.IGNORECASE)
 
 
-# An offer to do one thing more, at the end of what was done: what the user asks for next is seldom an answer.
+# An offer of one more step after the work (`Want me to plot it?`): the next request is seldom an answer to it.
 _OFFERS = pattern(
     r"\W*(?:(?:do you )?want (?:me )?to|would you like (?:me )?to|shall I|should I|ready to)\b(?!.*\bor\b)",
     re.IGNORECASE,
 )
-# How the user takes back what was answered.
+# The start of a message that takes an answer back.
 _RECONSIDERS = pattern(
     r"\W*(?:actually|never ?mind|scratch that|forget (?:it|that|about)|on second thoughts?)\b", re.IGNORECASE
 )
@@ -432,18 +433,20 @@ _MAX_RECONSIDERED_RECORDS = 60
 
 
 def _passes_over(question: str, answer: str, options: Iterable[str], *, is_brief: bool) -> bool:
-    """Whether a reply objects, or is of several words that neither say yes or no nor share one with the question.
+    """Whether a reply does not answer a question: it objects, or neither says yes or no nor shares a word with it.
 
-    One that is not brief may say more than it answers: it shares two. An open question is answered by any words, unless
-    it asks which of its options is wanted and they share none with these.
+    An offer to go on is answered only by a yes or no. A brief reply of at most `_MAX_SHORT_ANSWER_WORDS` answers any
+    other question except an offer; one that is not brief must share two words, since it may be mostly about something
+    else. An open question is answered by any brief reply, unless it asks which option is wanted and the reply shares no
+    word with question or options.
     """
     if _OBJECTS.match(answer):
         return True
     is_short = len(answer.split()) <= _MAX_SHORT_ANSWER_WORDS and not _OFFERS.match(question)
-    # A yes takes neither of two.
+    # A yes to a choice of two takes neither.
     agrees = begins_with_assent(answer) and not _EITHER.search(question)
     offered = " ".join((question, *options))
-    # An okay may only close what stood before it.
+    # `Okay, now …` may only close the matter and move on.
     agrees = agrees and not (_MOVES_ON.match(answer) and set(terms(offered)).isdisjoint(terms(answer)))
     goes_on = offered == question and _GOES_ON.search(question) is not None
     if agrees or declines(answer) or (is_brief and is_short and not goes_on):
@@ -456,10 +459,11 @@ def _passes_over(question: str, answer: str, options: Iterable[str], *, is_brief
     return len(set(terms(question)).intersection(terms(answer))) < (1 if is_brief else 2)
 
 
-# An offer to go on with the next thing: what is neither yes nor no is another request.
+# An offer to go on with the next thing: a reply that is neither yes nor no is another request.
 _GOES_ON = pattern(r"\bnext\W*\?$|^\W*next\b", re.IGNORECASE)
 _MOVES_ON = pattern(r"\W*ok(?:ay)?\b\W*(?:let['’]?s|now|can you|could you|next)\b", re.IGNORECASE)
 _ASKS_WHICH = pattern(r"\b(?:which|prefer)\b", re.IGNORECASE)
+# The second half of a choice of two: `Plot it now, or should I wait?`.
 _EITHER = pattern(
     r"\bor (?:would|should|shall|do|is|are|can|could|maybe|just|leave|keep|wait|stop|skip|stick|hold|have|let)\b",
     re.IGNORECASE,
@@ -468,8 +472,11 @@ _OBJECTS = pattern(r"\W*(?:but|however|hm+)\b|i (?:do )?(?:like|love) (?:\w+ ){1
 
 
 def is_pending(record: int, analysis: Analysis) -> bool:
-    """Whether nobody has written or done anything since a message; over a service, look-ups and questions aside."""
-    # From the end: the first events nearly always tell.
+    """Whether nobody has written or done anything since a record.
+
+    In a dialogue with calls of a service, look-ups and the assistant's messages do not count.
+    """
+    # From the end: the first event looked at nearly always decides.
     since = (one for one in chain(reversed(analysis.kept), reversed(analysis.events)) if one.record > record)
     if analysis.is_dialogue and any(map(is_service_call, analysis.events)):
         return not any(e.kind is EventKind.USER or (is_service_call(e) and not is_lookup(e.name)) for e in since)
@@ -477,10 +484,10 @@ def is_pending(record: int, analysis: Analysis) -> bool:
 
 
 def _item(decision: Decision, analysis: Analysis) -> Item:
-    """A decision with what was not taken, and of what the user agreed to whether that was done; of a plan, what was."""
+    """The item of a decision: its text, the options not taken, and what came of what the user agreed to."""
     words = analysis.words
     outcome = analysis.outcomes.get(decision.turn)
-    # What else was asked for in the turn may have been committed, too.
+    # A commit of the turn that shares few words with the decision may be for something else that was asked for.
     is_other = outcome and outcome.is_made and not holds_half(decision.text, beginnings(outcome.text))
     ended = outcome.text if outcome and not is_other and outcome.text != words.replied else ""
     if decision.turn >= 0 and is_pending(decision.records[-1], analysis):
@@ -497,7 +504,7 @@ def _item(decision: Decision, analysis: Analysis) -> Item:
 
 
 def _is_edited_later(decision: Decision, analysis: Analysis) -> bool:
-    """Whether a later turn changed what was changed in the turn of a plan: the work is not as that has it any more."""
+    """Whether a later turn changed a file that the turn of a plan changed: the work may differ from the plan by now."""
     changed: dict[int, set[str]] = {}
     for one in analysis.operations:
         if one.action is not FileAction.READ:
@@ -507,7 +514,7 @@ def _is_edited_later(decision: Decision, analysis: Analysis) -> bool:
 
 
 def _not_taken_since(decision: Decision, events: Sequence[Event]) -> Iterator[str]:
-    """The options not taken that the assistant does not name again in a later turn: it may have done these since."""
+    """The options not taken, without those that the assistant names in a later turn: it may have done them since."""
     if not decision.given_up:
         return
     answered = max((event.turn for event in events if event.record in decision.records), default=-1)
@@ -520,37 +527,38 @@ def _not_taken_since(decision: Decision, events: Sequence[Event]) -> Iterator[st
 
 
 _MAX_BARE_WORDS = 2
+# What ends the name of an option, and the least characters of a name that is looked for.
 _NAME_ENDS, _MIN_NAME_CHARS = pattern(r" [|–—-] |: "), 12
-# What newest means against the strength of a decision: the last of a transcript gains as much as a choice.
+# Added to the weight of a decision by its place, from 0 for the first of a transcript to nearly this for the last.
 _RECENCY = 2.0
 
 
 def answered_tokens(analysis: Analysis, token_cache: TokenCache) -> int:
-    """The tokens of what the user answered to questions that a tool asked."""
+    """The tokens of the items for the user's answers to questions that a tool asked."""
     answers = {message.record for message in analysis.messages if message.is_answer}
     found = (one for one in analysis.decisions if one.weight >= _TAKEN and not answers.isdisjoint(one.records))
     return sum(token_cache.item(_item(one, analysis)) for one in found)
 
 
 def called_with(events: Sequence[Event]) -> str:
-    """All that services were called with."""
+    """The texts of all calls of services, a line each."""
     return "\n".join(event.text for event in events if is_service_call(event))
 
 
 def gives_only(words: str, called: str) -> bool:
-    """Whether a few words only give who or what it is about, and services were called with that."""
+    """Whether a reply of a few words gives ids, numbers or addresses and services were called with all of them."""
     given = _GIVEN.findall(words)
     return len(words.split()) <= _MAX_GIVING_WORDS and bool(given) and all(one in called for one in given)
 
 
-# An id, a number or an address.
+# A word with a digit: an id, a number or an address.
 _GIVEN, _MAX_GIVING_WORDS = pattern(r"[\w.+-]*\d[\w.@+-]*(?<!\.)"), 8
 
 
 def settled_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> tuple[Item, ...]:
     """The strongest and newest decisions that fit, in the order they were made."""
     faults = [cause.text for cause in analysis.causes]
-    # Of a dialogue the history quotes what says itself what it is about.
+    # In a dialogue, the history quotes the messages that can be read alone.
     quoted = {m.record for m in analysis.messages if is_in_history(m, analysis) and not (m.is_short or m.points_at)}
     called = called_with(analysis.events) if analysis.is_dialogue else ""
     newest = newest_request(analysis)
@@ -558,17 +566,17 @@ def settled_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     found = [
         one
         for one in analysis.decisions
-        # A long answer that Now quotes with the question is read there.
+        # A long answer that Now quotes with its question is not repeated.
         if one.detail or one.given_up or not (one.text.endswith(asked) and _ANSWERED in one.text)
         if not any(one.text in text for text in faults) and quoted.isdisjoint(one.records)
         if one.weight == _TAKEN or not gives_only(one.text.partition(_ANSWERED)[2].strip('"'), called)
     ]
     ranked = sorted(range(len(found)), key=lambda at: (-(found[at].weight + _RECENCY * at / len(found)), -at))
-    # All choices come before what any one of them says.
+    # All decisions come before the options of any one.
     items = [_item(replace(one, detail="", given_up=()), analysis) for one in found]
     taken = {item.text for item in chosen((items[at] for at in ranked), budget_tokens, token_cache)}
     left = budget_tokens - sum(token_cache.item(item) for item in items if item.text in taken)
-    # "Both" needs what it is of.
+    # A bare answer gets its options first: "Both" is unclear without them.
     for at in sorted(ranked, key=lambda at: len(found[at].text.partition(_ANSWERED)[2].split()) > _MAX_BARE_WORDS):
         whole = _item(found[at], analysis)
         more = token_cache.item(whole) - token_cache.item(items[at])

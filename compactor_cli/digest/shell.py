@@ -14,12 +14,12 @@ from compactor_cli.formats.directories import is_absolute
 _REDIRECT = re.compile(r"(?<![0-9&<>=-])(>{1,2})\s*([^\s;&|<>()]+)")
 # Not the script of `sh -c "…"`, whose redirections are real.
 _QUOTED = re.compile(r"(?<!c )(?:'[^']*'|\"[^\"]*\")")
-# A text in quotation marks; where a line is cut at its here-document, the last may be without its end.
 _NO_SIGNS = str.maketrans(dict.fromkeys(">|;&\n", " "))
+# A text in quotation marks; where a line is cut at its here-document, the last may be without its end.
 QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"?|'[^']*'")
-# What runs a command that it knows to show less of its output (rtk).
+# A wrapper (rtk) that runs a command to show less of its output: `rtk git status`, `rtk proxy make`.
 SHORTENS = r"rtk +(?:(?:proxy|test|lint|err) +|(?=(?:git|gh|cargo|pnpm|npm|pytest|ruff|tsc|go|vitest|docker|kubectl) ))"
-# `git` with what is set for one call, before its command: another folder, a setting, no pager.
+# `git` with the options for one call, before the subcommand: `git -C ../tides `, `git --no-pager `.
 GIT = r"""git (?:(?:-[Cc] (?:[^\s"']|"[^"]*"|'[^']*')+|--no-pager|--no-optional-locks) )*"""
 _GIT = re.compile(rf"\b{GIT}")
 _COMMENT = re.compile(r"^\s*#.*", re.MULTILINE)
@@ -30,7 +30,7 @@ _INLINE = re.compile(
 _ESCAPED = re.compile(r"\\([\"\\$`])")
 _MAX_COMMAND_CHARS = 4_000
 _READERS = frozenset({"cat", "sed", "perl", "head", "tail", "nl", "bat", "less", "more"})
-# Their first operand is a script or a pattern, unless it was given by an option.
+# Their first operand is a script, unless an option gives that.
 _SCRIPT_FIRST = frozenset({"sed", "perl"})
 
 
@@ -38,19 +38,20 @@ _SCRIPT_FIRST = frozenset({"sed", "perl"})
 def shell_operations(command: str, *, failed: bool = False) -> tuple[tuple[FileAction, str, str], ...]:
     """What a command line does to files, as (action, path, target).
 
-    Known are redirections, ``rm``, ``mv``, ``cp`` (its target is what is copied), ``tee``, readers, ``sed -i``,
-    ``perl -i``, and what a script in the line or its here-document writes. Where the line ``failed``, its last command
-    is what did: those before it went well.
+    Read are redirections, ``rm``, ``mv``, ``cp`` (the target is the file that was copied), ``tee``, readers,
+    ``sed -i``, ``perl -i``, formatters that rewrite, ``git checkout`` and ``git restore``, their like in PowerShell,
+    and what a script in the line or its here-document writes. If the line ``failed``, its last command is left out,
+    and so are scripts: that one failed, and those before it went well.
 
-    Paths are relative to where the line starts: a ``cd`` in front of them is followed, and where it leads to a place
-    that cannot be known, no path is given. A here-document's body is content, not commands.
+    Paths are relative to where the line starts: a ``cd`` before them is followed, and after one to an unknown place,
+    relative paths are left out. A here-document's body is content, not commands.
     """
     shown, _ = _here_document(_INLINE.sub(" q ", command))
     shown = _QUOTED.sub(lambda quote: quote[0].translate(_NO_SIGNS), shown[:_MAX_COMMAND_CHARS])
     steps = [*_steps(shown)]
     operations: list[tuple[FileAction, str, str]] = []
     for directory, segment in steps[:-1] if failed else steps:
-        # Of one command among several, nothing shows whether the file was there.
+        # One silenced command among several: nothing shows whether the file was there.
         is_hidden = len(steps) > 1 and "2>/dev/null" in segment
         for action, path, target in _segment_operations(segment):
             if (found := _located(directory, path)) and not (is_hidden and action is FileAction.READ):
@@ -63,7 +64,7 @@ def shell_operations(command: str, *, failed: bool = False) -> tuple[tuple[FileA
 
 @lru_cache(maxsize=1 << 10)
 def scripts_run(command: str) -> tuple[tuple[str, str, str], ...]:
-    """The script files that a command line runs, as (path, how the line names it, the directory it is run in)."""
+    """The script files that a command line runs, as (path, name in the line, directory that it is run in)."""
     found: list[tuple[str, str, str]] = []
     for directory, segment in _steps(QUOTED.sub("q", _here_document(command)[0])):
         words = _without_prefix(segment.split())
@@ -79,7 +80,7 @@ _RUNS = re.compile(r"(?:\S*/)?(?:python[\d.]*|node|ruby|perl|bash|sh|bun|php|Rsc
 
 
 def _steps(line: str) -> Iterator[tuple[str | None, str]]:
-    """The commands of a line but `cd`, each with the directory that it runs in; None where that cannot be known."""
+    """The commands of a line except `cd`, each after the directory that it runs in; None where that is unknown."""
     directory: str | None = ""
     for segment in segments(line):
         words = segment.split()
@@ -90,12 +91,12 @@ def _steps(line: str) -> Iterator[tuple[str | None, str]]:
 
 
 def plain_git(command: str) -> str:
-    """A command whose calls of git have nothing before the command of git (see `GIT`)."""
+    """A command without the options between `git` and its subcommand (see `GIT`)."""
     return _GIT.sub("git ", command)
 
 
 def entered_folder(segment: str) -> str:
-    """The folder that a ``cd`` names, without its quotation marks: there may be blanks in it."""
+    """The folder that a ``cd`` or ``pushd`` names, unquoted (it may contain blanks), or an empty string."""
     return (found[1] or found[2] or found[3]) if (found := _CD.match(segment)) else ""
 
 
@@ -103,7 +104,7 @@ _CD = re.compile(r"""\s*(?:cd|pushd)\s+(?:--\s+)?(?:"([^"]*)"|'([^']*)'|(\S+))""
 
 
 def _without_prefix(words: list[str]) -> list[str]:
-    """The words of a command without what it runs in: variables, ``sudo``; nor ``git`` before its command."""
+    """The words of a command without leading variables, wrappers (``sudo``, ``npx``) and ``git``."""
     return list(dropwhile(lambda word: word in _PREFIXES or re.fullmatch(r"\w+=\S*", word), words))
 
 
@@ -111,7 +112,7 @@ _PREFIXES = ("git", "sudo", "command", "time", "rtk", "npx", "bunx", "pnpx")
 
 
 def segments(line: str) -> list[str]:
-    """The commands of a line, those of pipes too, in order."""
+    """The commands of a line in order, including each one of a pipe."""
     return [segment.strip() for segment in re.split(r"&&|\|\||[;|\n]", line) if segment.strip()]
 
 
@@ -121,7 +122,10 @@ def unquoted(command: str) -> str:
 
 
 def _here_document(command: str) -> tuple[str, str]:
-    """A command line without comments and its here-document, and the body of that; after it come commands again."""
+    """A command line without comments and the body of its here-document, and that body.
+
+    The commands after the body are part of the line; without an end, the body is all that follows.
+    """
     shown, _, body = command.partition("<<")
     opening, _, body = body.partition("\n")
     shown = _COMMENT.sub("", shown) + opening
@@ -131,7 +135,7 @@ def _here_document(command: str) -> tuple[str, str]:
 
 
 def script_in(command: str) -> str:
-    """The Python or JavaScript of a command line (``-c``, ``-e``) or of its here-document, or an empty string."""
+    """The Python or JavaScript source in a command line (``-c``, ``-e``) or its here-document, or an empty string."""
     if inline := _INLINE.search(command):
         return inline[1] or _ESCAPED.sub(r"\1", inline[2] or "")
     shown, body = _here_document(command)
@@ -139,27 +143,29 @@ def script_in(command: str) -> str:
 
 
 _RUNS_SCRIPT = re.compile(r"python|\b(?:node|bun|deno)\b")
-# A script on the command line is never run again.
+# `python -c …`, `node -e …`, `python - <<EOF`: a script on the command line is never run again.
 OF_ONE_USE = re.compile(r"\b(?:python3?|node|ruby|perl)(?: -{1,2}[a-z][\w=-]+)* (?:-[cep]\b|-? ?<<)")
 
 
 def written_paths(script: str) -> list[str]:
-    """The paths that a Python or JavaScript script writes: literal ones, and names that one was given to."""
+    """The paths that a Python or JavaScript script writes: literals, and variables that a literal was assigned to."""
     named = dict(_GIVEN.findall(script))
     places = (found[1] or found[2] or found[3] for found in _WRITES.finditer(script))
     paths = (place.strip("'\"") if place[0] in "'\"" else named.get(place, "") for place in places)
     return [*dict.fromkeys(filter(_looks_like_file, paths))]
 
 
+# `place = Path("tides.csv")`
 _GIVEN = re.compile(r"\b(\w+) *= *(?:[\w.]*Path\()?['\"]([^'\"\n]+)['\"]")
 _PATH = r"(['\"][^'\"\n]+['\"]|\b\w+)"
+# `open("tides.csv", "w")`, `Path(place).write_text(`, `writeFileSync(place`
 _WRITES = re.compile(
     rf"\bopen\(\s*{_PATH}\s*,\s*(?:mode=)?['\"][wa]|{_PATH}\)?\.write_text\(|\bwriteFile(?:Sync)?\(\s*{_PATH}"
 )
 
 
 def _entered(directory: str | None, operands: Sequence[str]) -> str | None:
-    """The directory after a ``cd``; None where it cannot be known (home, back, a variable)."""
+    """The directory after a ``cd``; None where it is unknown (home, `-`, a variable, or below an unknown one)."""
     place = operands[0].strip("'\"") if operands else "~"
     if place.startswith(("~", "-", "$")):
         return None
@@ -174,13 +180,15 @@ def is_whole(path: str) -> bool:
 
 
 def _located(directory: str | None, path: str) -> str:
-    is_below = directory and "/" in directory and path.startswith(f"{directory}/")  # as where the session works
+    """A path as seen from where the line starts; empty for a relative one in an unknown directory (None)."""
+    is_below = directory and "/" in directory and path.startswith(f"{directory}/")  # seen from there already
     if is_whole(path) or directory in ("", ".") or is_below:
         return path
     return "" if directory is None else posixpath.normpath(posixpath.join(directory, path))
 
 
 def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
+    """What one command does to files, as (action, path, target), with paths as the command names them."""
     for mark, path in _REDIRECT.findall(segment):
         if _looks_like_file(path := path.strip("'\"")):
             yield FileAction.EDIT if mark == ">>" else FileAction.CREATE, path, ""
@@ -193,7 +201,7 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
         [word for word in words[1:] if not word.startswith("-")],
     )
     if words[0].lower() == "set-content":
-        operands = [*_CONTENT_PLACE.findall(segment), *operands][:1]  # the next one is what is written
+        operands = [*_CONTENT_PLACE.findall(segment), *operands][:1]  # the other operand is the content
     if name == "checkout" and not {"--ours", "--theirs"}.isdisjoint(words):
         yield from ((FileAction.EDIT, path, "") for path in operands if _looks_like_file(path))
     elif (name == "checkout" and "--" in words) or (name == "restore" and "--staged" not in words):
@@ -203,7 +211,7 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
         action = FileAction.REVERT if {word for word in before if word[0] != "-"} <= {"HEAD"} else FileAction.EDIT
         yield from ((action, path, "") for path in reverted if _looks_like_file(path) and path not in before)
     elif name == "rm" and "--cached" in words:
-        return  # git knows it no more, and it stays
+        return  # git stops tracking the file, which stays
     elif name in ("rm", "tee"):
         action = FileAction.DELETE if name == "rm" else FileAction.CREATE
         yield from ((action, path, "") for path in operands if _looks_like_file(path))
@@ -219,26 +227,26 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
     elif name in _READERS:
         in_place = name in _SCRIPT_FIRST and any(re.match(r"-\w{0,2}i", word) for word in words)
         if name == "perl" and not in_place:
-            return  # it runs a program
+            return  # the operand is a program to run
         scripted = name in _SCRIPT_FIRST and not any(word in ("-e", "-f") for word in words)
         action = FileAction.EDIT if in_place else FileAction.READ
         files = operands[1:] if scripted else operands
         yield from ((action, path, "") for path in files if _looks_like_file(path) and "." in posixpath.basename(path))
 
 
-# What writes a file anew by rules, where that is asked for and the file is named.
+# Formatters and linters, and the words by which they rewrite the files that they are given.
 _FORMATTERS = frozenset("prettier biome eslint gofmt goimports rustfmt black ruff clang-format stylua shfmt".split())
 _REWRITES = frozenset(("--write", "-w", "--fix", "-i", "format"))
 _NAMED_FILE = re.compile(r"\.\w+$")
 _SOURCE = re.compile(r" (?:-s|--source)[ =](\S+)")
-# What PowerShell calls these commands.
+# PowerShell's names of these commands.
 _POWERSHELL = {"remove-item": "rm", "move-item": "mv", "copy-item": "cp", "get-content": "cat", "set-content": "tee"}
 _CONTENT_PLACE = re.compile(r" -(?:Literal)?Path +[\"']?([^\s\"']+)", re.IGNORECASE)
-# What stands in quotation marks is one word, blanks and all.
+# A quoted text is part of one word, with its blanks.
 _WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|[^\s'"]|['"])+""")
 
 
-# A folder in round or square brackets is one of pages: `app/(shop)/[id]/page.tsx`.
+# Routers of pages have folders in brackets: `app/(shop)/[id]/page.tsx`.
 _FILE = re.compile(r"(?=[^A-Za-z]*[A-Za-z])(?:[\w./~@+-]|(?<=[\w.:])\\(?=\w)|(?<=/)(?:\([\w.-]+\)|\[[\w.-]+\]))+")
 
 

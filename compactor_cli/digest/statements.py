@@ -1,4 +1,4 @@
-"""Statements: verbatim pieces of texts that read alone, cut only where a cut makes no new word, and what they cost."""
+"""Statements: verbatim pieces of a text that can be read alone, cut only between words, and their cost in tokens."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from compactor_cli.model.value import dataclass
 
 ELLIPSIS = "…"
 GAP = f" {ELLIPSIS} "
-# What is shown of one statement.
+# The most characters of one statement that are shown.
 MAX_CHARS = 320
 # Full-width punctuation, written as escapes since some of it looks like ASCII. These end a sentence without a blank.
 FULL_STOPS = "\u3002\uff01\uff1f"
 QUESTION_MARKS = ("?", "\uff1f")
 COLONS = (":", "\uff1a")
-# No text of a budget's tokens is longer: 97 % of English and code is below 6 characters a token, and a text
-# that is not is cut after counting.
+# A text with more characters per token of its budget is taken as too long without being counted: 97 % of English and
+# code has fewer than 6 characters per token.
 _MOST_CHARS_PER_TOKEN = 8
 _LIST_SPREAD_CHARS = 400
 
 
 @dataclass(slots=True, kw_only=True)
 class TokenCache:
-    """Tokens of texts and items as they will be written, each counted once."""
+    """Token counts of texts, and of items as they will be written; each text is counted once."""
 
     count: Callable[[str], int]
-    known: dict[str, int] = field(default_factory=dict)
+    known: dict[str, int] = field(default_factory=dict)  # tokens by text
 
     def text(self, text: str) -> int:
         """Tokens of a text."""
@@ -50,7 +50,7 @@ class TokenCache:
 
 
 def tag(records: Sequence[int]) -> str:
-    """The records of an item about as a template writes them."""
+    """The records after an item, roughly as a template writes them: ` [3-5]`, counted from 1; empty without records."""
     if not records:
         return ""
     first, last = records[0] + 1, records[-1] + 1
@@ -58,16 +58,17 @@ def tag(records: Sequence[int]) -> str:
 
 
 def records_of(numbers: Iterable[int]) -> tuple[int, ...]:
-    """Record indices as an item wants them: ascending, each once; negative ones (carried over) left out."""
+    """Record indices for an item: ascending, each once, without negative ones (of an earlier summary)."""
     return tuple(sorted({number for number in numbers if number >= 0}))
 
 
 def _is_dense(char: str) -> bool:
+    """Whether a character is taken as a word by itself: Chinese, Japanese, Korean or full-width."""
     return "\u3000" <= char <= "\u9fff" or "\uac00" <= char <= "\ud7af" or "\uff00" <= char <= "\uffef"
 
 
 def _may_cut(text: str, at: int) -> bool:
-    """Whether a cut before this character leaves whole words: at a blank, or next to a character that is a word."""
+    """Whether a cut before position ``at`` splits no word: at either end, at a blank, or next to a dense character."""
     if not 0 < at < len(text):
         return True
     return text[at].isspace() or text[at - 1].isspace() or _is_dense(text[at]) or _is_dense(text[at - 1])
@@ -90,7 +91,10 @@ def tail(text: str, chars: int) -> str:
 
 
 def clipped(text: str, tokens: int, token_cache: TokenCache) -> str:
-    """The text if it fits, else its first three quarters and last quarter around an ellipsis; at most ``tokens``."""
+    """The text if it fits in ``tokens``; else its beginning and end around an ellipsis, or empty if no cut fits.
+
+    The beginning gets three quarters of the room, and all of it in a cut of less than 60 characters.
+    """
     if len(text) <= tokens * _MOST_CHARS_PER_TOKEN and token_cache.text(text) <= tokens:
         return text
     sample = text[: max(1, tokens * _MOST_CHARS_PER_TOKEN)]
@@ -112,9 +116,10 @@ def _both_ends(text: str, chars: int) -> str:
 
 
 def opening(text: str, chars: int) -> str:
-    """The beginning of a text as one line: whole sentences where one ends within ``chars``, else whole words.
+    """The beginning of a text as one line: whole sentences where one ends near ``chars``, else whole words.
 
-    Without its first word where that alone is too long: the path of a picture. A word alone may have twice as many.
+    Near is in the second half. A first word that is too long (the path of a picture) is left out; the only word of a
+    text may have twice as many characters, and of a longer one nothing is left.
     """
     line = one_line(text)
     if len(line) <= chars:
@@ -132,11 +137,11 @@ def opening(text: str, chars: int) -> str:
     return f"{ELLIPSIS} {rest}" if rest else ""
 
 
-# What a list counts with: nothing ends there.
+# The number of a list entry, which ends no sentence: the `2.` in `Two gauges: 1. north; 2.`.
 _LIST_NUMBER = re.compile(r"(?<=[:;.!?] )\d{1,2}\.\s*\Z")
 
 
-# Of a long text, the parts around a name.
+# The characters of one part that `windowed` cuts out around a name.
 _WINDOW_CHARS = 110
 
 
@@ -187,12 +192,12 @@ def one_line(text: str) -> str:
     return " ".join(filter(None, map(plain_line, text.split("\n")))) if "\n" in text else plain_line(text)
 
 
-# What a line with a mark begins with.
+# The first characters of the lines that `_MARKS` can match.
 _MARK_STARTS = frozenset("#>-*+•`=")
 _MARKS = re.compile(r"^\s*(?:#{1,6}\s+|>\s+|[-*+•]\s+)|^\s*(?:```\w*|---+|===+|\*\*\*+)\s*$")
 # Not next to a slash or a word: `src/**/x*` is a pattern of paths.
 _BOLD = re.compile(r"(?<![\w/*])\*\*(?=[^\s*])([^*\n]*[^\s*])\*\*(?![\w/*])")
-# A file with its path, which says its name again; an editor writes the path with a scheme and the place in the file.
+# A link to a file whose target repeats its name: `[tide.py:12](src/tide.py)`; some editors put a scheme before it.
 _FILE_LINK = re.compile(r"\[`?([\w./@-]+\.\w+)(?::[\d-]+)?`?\]\((?!https?:)([^()\s]*\1[^()\s]*)\)")
 
 
@@ -206,7 +211,7 @@ def plain_line(line: str) -> str:
     if "](" in text:
         text = _FILE_LINK.sub(lambda link: link[1] if link[2].startswith((link[1], "cci:")) else link[2], text)
     if text.startswith("|") and text.endswith("|"):
-        # Of the rule under a table's head nothing stays.
+        # The rule under the head of a table becomes empty.
         cells = [cell.strip() for cell in text.strip("|").split("|")]
         return " | ".join(cell for cell in cells if cell.strip(":-"))
     if text.startswith('"') and (member := _JSON_MEMBER.fullmatch(text)):
@@ -214,7 +219,7 @@ def plain_line(line: str) -> str:
     return text
 
 
-# A member of an object that is written out over several lines.
+# One line of a JSON object that is written over several lines: `"depth": 4,`.
 _JSON_MEMBER = re.compile(r'"([^"]+)": *(?:[{[]|"(.*)"|([^{["].*?)),?')
 
 
@@ -223,7 +228,7 @@ _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|[" + FULL_STOPS + 
 
 @lru_cache(maxsize=1 << 10)
 def sentences(text: str) -> tuple[str, ...]:
-    """The sentences of a text, line by line, without markup, tables, and code with the line that introduces it."""
+    """The sentences of a text without markup, line by line; tables, and code with the line above it, are left out."""
     found: list[str] = []
     fenced = False
     for line in text.split("\n"):
@@ -237,7 +242,7 @@ def sentences(text: str) -> tuple[str, ...]:
 
 
 def without_end(text: str, is_left_out: Callable[[str], bool]) -> str:
-    """A text without the sentences of some kind at its end; empty where it has no other."""
+    """A text without the sentences at its end of which ``is_left_out`` is true; empty if it is true of all."""
     stated = list(dropwhile(is_left_out, reversed(sentences(text) or (text,))))
     if not stated:
         return ""
@@ -252,7 +257,7 @@ def _split(line: str) -> list[str]:
         if _is_in_code(line, end.start()):
             continue
         if end[0].endswith((")", "]", "...", ELLIPSIS)) and line[end.end() + 1 : end.end() + 2].islower():
-            continue  # "(`0/`, `1/`, ...) which matches"
+            continue  # no end of a sentence: "(`0/`, `1/`, ...) which matches"
         if len(line[at : end.end()].strip()) > 2:
             pieces.append(line[at : end.end()].strip())
             at = end.end()
@@ -261,15 +266,15 @@ def _split(line: str) -> list[str]:
 
 
 def _is_in_code(line: str, at: int) -> bool:
-    """Whether a place of a line stands between two marks of code: a query's `?` ends no sentence."""
+    """Whether position ``at`` of a line is between backticks: a `?` or a full stop there ends no sentence."""
     return line.count("`", 0, at) % 2 == 1 and "`" in line[at:]
 
 
 def verbatim(text: str) -> str:
     """A text without blank lines and trailing blanks, its words untouched.
 
-    An entry of a list stands after the line before it, if that is no heading and no code: on a line of its own, it
-    would be taken for an entry of a template's.
+    A list entry (`- `) is put on the line before it, unless that is a heading or code: on a line of its own, it would
+    be read as an entry of the template's list. Where it stays on its own line, its mark is changed (see `listed`).
     """
     lines: list[str] = []
     is_code = False
@@ -286,7 +291,7 @@ def verbatim(text: str) -> str:
 
 
 def listed(line: str) -> str:
-    """A line whose own list mark cannot be taken for that of a template's list."""
+    """A line with `• ` instead of a leading `- `, which would be read as an entry of the template's list."""
     body = line.lstrip()
     return f"{line[: len(line) - len(body)]}• {body[2:]}" if body.startswith("- ") else line
 
@@ -306,7 +311,7 @@ def chosen(offers: Iterable[Item], budget_tokens: int, token_cache: TokenCache) 
 
 
 def water_level(costs: Iterable[int], budget: int) -> int:
-    """The level L with Σ min(cost, L) as large as the budget allows; the largest cost if everything fits."""
+    """The level L with Σ min(cost, L) as large as the budget allows; the largest cost if all fit, 0 without costs."""
     left = budget
     ordered = sorted(costs)
     for position, cost in enumerate(ordered):
@@ -321,54 +326,46 @@ _MAX_LEAD_CHARS = 160
 
 
 class StatementForm(StrEnum):
-    """What a statement is."""
+    """The kind of text that a statement is."""
 
     SENTENCE = "sentence"
     ITEM = "item"  # an entry of a list
-    ROW = "row"  # of a table
+    ROW = "row"  # a row of a table
     CODE = "code"  # a line inside a fence
     OUTPUT = "output"  # a line of a call or its answer
     LOOKED = "looked"  # a line of what was only looked at: a file, a listing
-    OBJECT = "object"  # of a service's answer
+    OBJECT = "object"  # an object in a service's answer
 
 
 class Statement(NamedTuple):
-    """A verbatim piece of an event; a tuple, since a great many are made.
-
-    ``event``: position among the events, -1 for one remembered from an earlier round. ``place``: its number in the
-    event. ``lead``: the heading and the line with a colon that it stands under, a line each. ``label``: the file,
-    command or tool of an output. ``at_tokens``: where its event stands in the counter table. ``weight``: what its
-    place makes of its worth. ``span``: how many places it takes, more than 1 for a list as a whole. ``siblings``: how
-    many rows its list has, 0 for no row of one. ``opens``, ``closes``: whether nothing else stands between its lead and
-    it, or none of its list after it.
-    """
+    """A verbatim piece of an event; a tuple, since a great many are made."""
 
     text: str
-    event: int
-    place: int
+    event: int  # position in the events; -1: remembered from an earlier summary
+    place: int  # its number within the event
     form: StatementForm = StatementForm.SENTENCE
-    lead: str = ""
-    label: str = ""
-    record: int = -1
-    at_tokens: int = 0
-    weight: float = 1.0
-    span: int = 1
-    siblings: int = 0
-    opens: bool = True
-    closes: bool = True
+    lead: str = ""  # the headings and the introducing line that it stands under, a line each
+    label: str = ""  # of output: the file, command or tool that it comes from
+    record: int = -1  # of its event; -1: of none here
+    at_tokens: int = 0  # estimated tokens of the events before its own
+    weight: float = 1.0  # factor of its worth, by where it stands
+    span: int = 1  # how many places it takes; more than 1 for a list as a whole
+    siblings: int = 0  # rows of its list; 0: it is not a row of a list
+    opens: bool = True  # nothing else stands between its lead and it
+    closes: bool = True  # no entry of its list stands after it
 
 
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)]|[A-Ha-h]\)|\[[ xX]\])\s+\S")
-# How a sentence begins that limits the one before it, takes it back, or speaks of what that names: alone, either of the
-# two would say what is not so.
+# The start of a sentence that limits the one before it, takes it back or refers to it (`However, not at low tide.`):
+# either of the two alone would mislead.
 LIMITS = re.compile(
     r"(?:But|However|Though|Although|Except|Unfortunately|Actually|Wait|Hmm|So|Otherwise|Instead|Thus|Therefore"
     r"|This|That|These|They|Those|The (?:rest|others?))\b"
     r"|[^.!?\n]{1,80}\bthough\b|但是?|不过|然而|しかし|ただし"
 )
 _NUMBER = re.compile(r"(\d{1,3}[.)]|[A-Ha-h]\))\s+")
-# A full stop is an end before a blank and what can open a sentence; full-width stops always are. What limits a sentence
-# is one piece with it.
+# A piece ends at a full stop, `!` or `?` before a blank and a character that can open a sentence, and at any full-width
+# stop; but not before a sentence of `LIMITS`, which stays in one piece with the sentence that it limits.
 _PIECE_END = re.compile(
     r"(?:(?<=[.!?])(?<!\b\d\.)(?<!\b\d\d\.)|(?<=[.!?][\"')*_`])|(?<=[.!?][\"')*_`]{2}))\s+(?=[A-Z\"'(*_`\[#])"
     rf"(?!{LIMITS.pattern})|(?<=[。！？；])(?!{LIMITS.pattern})"
@@ -376,7 +373,7 @@ _PIECE_END = re.compile(
 
 
 def _with_labels(text: str) -> list[str]:
-    """The lines that are not blank; outside of code, a label and the sentence below it as one: `Cause:` is no lead."""
+    """The lines that are not blank; outside code, a label (`Cause:`) is joined with the sentence below it."""
     lines: list[str] = []
     fenced, label = False, ""
     for raw in text.split("\n"):
@@ -391,6 +388,7 @@ def _with_labels(text: str) -> list[str]:
     return lines
 
 
+# The first characters of lines that a label is not joined with.
 _NO_SENTENCE = ("#", "|", "`", "*", ">", "(")
 # One to three words that head the sentence below them.
 LABEL = re.compile(r"\w+(?: \w+){0,2}[:\uff1a]")
@@ -399,11 +397,10 @@ _COMPLETED_BELOW = re.compile(r"\b(?:to|will|should|must)\s*[:\uff1a]$")
 
 
 def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
-    """The statements of a spoken text in order, with their form and what they stand under.
+    """The statements of a message in order, each with its form and its lead: what it stands under.
 
-    Headings, lines that introduce a list or the line below them, and the head of a table are no statements of their own
-    but the lead of what follows. An entry of a list leads what stands further in below it, and the sentences after its
-    first.
+    Headings, lines that introduce what is below them, and the head of a table are not statements, but part of the lead
+    of what follows. The first sentence of a list entry leads the entry's other sentences and what is indented below it.
     """
     outline = _Outline()
     lines = _with_labels(text)
@@ -412,20 +409,17 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
 
 
 class _Outline:
-    """Where a line of a text stands: in a fence, under which heading, in which list.
-
-    ``above``: what leads lines of a larger indent than this, the innermost last; ``headings``: each with its level, the
-    innermost last. ``introduces``: whether the line before introduces something; ``columns``: the head of a table.
-    """
+    """Where a line of a text stands: in a fence, under which heading, in which list."""
 
     def __init__(self) -> None:
+        # Whether: in a fence; under a heading in bold; after a line that introduces; after list entries of the heading.
         self.fenced = self.is_bold = self.introduces = self.has_entries = False
-        self.heading = self.columns = ""
-        self.above: list[tuple[float, str]] = []
-        self.headings: list[tuple[int, str]] = []
+        self.heading = self.columns = ""  # the headings for the lead, a line each; the head of the table
+        self.above: list[tuple[float, str]] = []  # indent, and the lead of lines with a larger one; innermost last
+        self.headings: list[tuple[int, str]] = []  # level and text, innermost last
 
     def read(self, raw: str, below: str) -> Iterator[tuple[str, StatementForm, str]]:
-        """The statements of the next line, which ``below`` follows."""
+        """The statements of the next line ``raw``; ``below`` is the line after it."""
         line, above = raw.strip(), self.above
         if self.fenced and not line.startswith("```"):
             yield raw.rstrip(), StatementForm.CODE, self.lead()
@@ -442,27 +436,27 @@ class _Outline:
         if line.startswith("```"):
             self.fenced = not self.fenced
         elif _TAG_ALONE.fullmatch(line) or _BREAK.fullmatch(line):
-            # What stands in another element, or after a break, is under none of it.
+            # A tag alone on its line, or a rule, ends all leads above it.
             self.heading, self.above, self.headings = "", [], []
         elif line.startswith("#") or (_IS_BOLD.match(line) and not _BOLD_SENTENCE.match(line)):
             self._head(line)
         elif _ITEM.match(raw):
             self.has_entries = True
-            # Below an entry with a number, entries with a mark of the same indent are a list of its own.
+            # Entries with a bullet at the indent of the numbered entry above them are a list under that entry.
             is_numbered = _NUMBER.match(line) is not None
             while is_numbered and above and above[-1][0] == indent - _HALF:
                 above.pop()
             is_head = is_numbered and len(below) - len(below.lstrip()) == indent and _BULLET.match(below.lstrip())
             yield from self._entry(line, indent - _HALF * bool(is_head))
         elif line.startswith("**") and (_ITEM.match(below) or _BOLD_NUMBER.match(line)) and not line.endswith(COLONS):
-            # As the entries of a list of which each has a list, or words, of its own.
+            # A line that begins in bold, above a list or with a number, is an entry of an outer list.
             above.clear()
             yield from self._entry(plain_line(line), indent - 1)
         else:
-            # A line that introduces a list leads entries of its own indent; a sentence ends that, a quotation does not.
+            # A line that introduces a list leads entries of its own indent, until a sentence that is not a quotation.
             while above and above[-1][0] >= indent - (not line.startswith(">")):
                 above.pop()
-            # A list that a label in bold introduces ends with its last entry; a sentence about them is of it.
+            # A label in bold (`**Gauges:**`) leads a list up to its last entry, and sentences about the entries.
             is_after = self.has_entries and not (indent or _OF_ENTRIES.match(line)) and self.heading.endswith(COLONS)
             if self.is_bold and (is_after or _OWN_LABEL.match(line)):
                 self.heading = ""
@@ -473,7 +467,7 @@ class _Outline:
             self.introduces = bool(lead) and not _SHOWS.match(lead)
 
     def lead(self, above: Sequence[tuple[float, str]] | None = None) -> str:
-        """What the next statement stands under, a line each."""
+        """The lead of the next statement: the headings, the outer lead (shortened) and the inner lead, a line each."""
         above = self.above if above is None else above
         outer = above[-2][1] if len(above) > 1 and not above[-2][1].endswith(COLONS) else ""
         inner = above[-1][1] if above else ""
@@ -483,9 +477,9 @@ class _Outline:
         level = len(line) - len(line.lstrip("#")) or _BOLD_LEVEL
         self.headings = [one for one in self.headings if one[0] < level]
         heading, self.is_bold, self.above, self.has_entries = plain_line(line), line[0] == "*", [], False
-        # What numbered headings stand under says of what kind they are: how grave, of which part.
+        # The heading above numbered ones says what kind they are: how grave, or of which part.
         outer = self.headings[-1][1] if self.headings and _NUMBER.match(heading) else ""
-        # What stands under one of several, an option or a step, is of that one; of a proposal nothing is done yet.
+        # The heading of an option, a step or a proposal (not done yet) limits all that is below it.
         qualifying = () if _OF_ALL.match(heading) else (above for _, above in reversed(self.headings))
         outer = outer or next(filter(_QUALIFIES.match, qualifying), "")
         self.headings.append((level, heading))
@@ -494,17 +488,17 @@ class _Outline:
     def _row(self, line: str, below: str) -> Iterator[tuple[str, StatementForm, str]]:
         row = plain_line(line)
         if row and _TABLE_RULE.fullmatch(below.strip()):
-            # Of two columns with a word each the rows show themselves what they are.
+            # Rows of two columns that have a word each as a head are clear without it.
             self.columns = row if row.count(" | ") > 1 or len(row.split()) > 3 else ""
         elif row:
             yield row, StatementForm.ROW, "\n".join(filter(None, (self.lead(), self.columns)))
 
     def _entry(self, line: str, indent: float) -> Iterator[tuple[str, StatementForm, str]]:
-        """The statements of an entry of a list, which leads the lines below it."""
+        """The statements of a list entry; its first sentence becomes the lead of what is indented below it."""
         lead = self.lead()
         number = _NUMBER.match(line)
         first, *rest = _pieces(plain_line(line[number.end() :] if number else line)) or [""]
-        # An entry keeps its number: what is left out of a list can then be seen.
+        # An entry keeps its number, which shows where entries were left out.
         first = f"{number[1]} {first}" if number else first
         self.above.append((indent, lead_of(first)))
         if rest or not first.endswith(COLONS) or len(first) > _MAX_LEAD_CHARS:
@@ -512,19 +506,19 @@ class _Outline:
         yield from ((piece, StatementForm.ITEM, self.lead()) for piece in rest)
 
 
-# What only says that something is shown.
+# A lead that only says that something is shown: `Here are the gauges:`.
 _SHOWS = re.compile(r"\W*(?:here(?:['’]s| is| are)|the following|below)\b", re.IGNORECASE)
 _IS_BOLD = re.compile(r"\*\*.*(?:\*\*:?|:\*\*)$")
-# Between two indents.
+# Half a step of the indent, to put a lead between two indents.
 _HALF = 0.5
 _BULLET = re.compile(r"[-*+•]\s+\S")
 _TAG_ALONE = re.compile(r"</?[a-z][\w-]*>")
 
 
 def _introduced(line: str, below: str) -> tuple[list[str], str]:
-    """The pieces of a line, and what of it introduces what stands below; empty where nothing does.
+    """The statements of a line, and the part of it that introduces what is below, or an empty string.
 
-    "The file uses tabs. Let me use Python:" states something before it announces something.
+    A step that is announced after a statement introduces nothing: "The file uses tabs. Let me use Python:".
     """
     if not line.endswith(COLONS):
         return _pieces(line), ""
@@ -535,9 +529,10 @@ def _introduced(line: str, below: str) -> tuple[list[str], str]:
 
 
 def list_ends(found: Sequence[tuple[str, StatementForm, str]]) -> list[tuple[bool, bool]]:
-    """Of each statement of a text whether nothing stands between its lead and it, and none of its list after it.
+    """For each statement of a text, whether it is the first under its lead and whether it is the last of its list.
 
-    Where nothing leads it, only entries of lists stand before one. What stands below an entry is of its list.
+    The first is also true of a sentence without a lead, the second of all that are not entries. A statement counts for
+    each line of its lead: what is below an entry is part of the entry's list.
     """
     first: dict[str, int] = {}
     last: dict[str, int] = {}
@@ -555,33 +550,34 @@ def list_ends(found: Sequence[tuple[str, StatementForm, str]]) -> list[tuple[boo
 
 
 _ENTRIES = (StatementForm.ITEM, StatementForm.ROW)
+# A heading that limits what is below it: `Option B: ebb`, `Step 2. Gauges`, `Suggested changes`.
 _QUALIFIES = re.compile(
     r"(?:[^\W\d]+ #?)?(?:\d{1,2}|[A-H])(?:[.:)]| [-–—])\s"
     r"|.*\b(?:[Pp]ropos\w+|[Ss]uggest\w+|[Rr]ecommend\w+|[Ii]deas?)\b"
 )
-# What a message ends with is about all that stands above it.
+# A heading at the end of a message (`Next steps`, `My verdict`) is about all above it, not about the last option.
 _OF_ALL = re.compile(
     r"(?:(?:what|how) I(?:['’]d| would)|(?:my |the )?(?:recommend|suggest|conclu|verdict|summary|overall|bottom line)"
     r"|next steps?\b|to sum up)",
     re.IGNORECASE,
 )
 _OF_ENTRIES = re.compile(r"(?:th(?:ose|ese|ey|is|at)|it|both|each|all of|none of)\b", re.IGNORECASE)
-# A line across, between parts of a text.
+# A horizontal rule between parts of a text.
 _BREAK = re.compile(r"(?:-{3,}|\*{3,}|_{3,})")
-# A line in bold heads what is under any heading with marks.
+# The level of a heading in bold: under all headings with `#`, which have at most 6.
 _BOLD_LEVEL = 7
-# How a paragraph begins that has a label in bold of its own: it is not under the one before it.
+# The start of a paragraph with its own label in bold, which is not under the label before it: `**Ebb:** it falls`.
 _OWN_LABEL = re.compile(r"\*\*[^*\n]{2,60}(?:(?::\*\*|\*\*:)\s+\S|\*\*[^*\n]*[:\uff1a]$)")
-# A bold line that says something heads nothing.
+# A line in bold that is a whole sentence is not a heading.
 _BOLD_SENTENCE = re.compile(r"\*\*(?:[^*\n]+ ){6,}[^*\n]+[.!?]\*\*$")
 _BOLD_NUMBER = re.compile(r"\*\*\d{1,2}[.)] \S")
-# What stands between the head of a table and its rows.
+# The line between the head of a table and its rows: `|---|:-:|`.
 _TABLE_RULE = re.compile(r"\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-+:?)?")
 
 
 @lru_cache(maxsize=1 << 12)
 def lead_of(text: str) -> str:
-    """What an entry of a list says at most above what stands under it."""
+    """The beginning of a list entry, as long as a lead may be."""
     return opening(text, _MAX_LEAD_CHARS)
 
 

@@ -1,4 +1,4 @@
-"""Tools: what kind of work a call does, by its name and arguments, and what these say."""
+"""Tools: what kind of work a call does, by its name and arguments, and what its arguments hold."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FileAction(StrEnum):
     REVERT = "revert"  # back to what is committed
 
 
-# Names without case, underscores and hyphens.
+# The names of tools by kind, as `short_name` gives them.
 _NAMES = {
     ToolKind.EDIT: "edit write multiedit notebookedit applypatch replace writefile editfile strreplacefile createfile "
     "writetofile applydiff searchandreplace insertcontent strreplace create insert fswrite patch multireplace "
@@ -54,6 +54,7 @@ _KIND_OF = {name: kind for kind, names in _NAMES.items() for name in names.split
 _EDIT_WORDS = ("edit", "write", "replace", "patch", "insert", "create", "append", "delete", "save")
 _READ_WORDS = ("read", "view", "open", "cat", "grep", "glob", "search", "find", "list", "show")
 _COMMAND_WORDS = ("bash", "shell", "terminal", "execcommand", "runcommand", "executecommand", "powershell")
+# First and last words of the names of tools that only look something up: `get_tide`, `tide_get`.
 _LOOKUPS = frozenset(
     "get find list search read fetch query check lookup think calculate show view browse browser web count describe"
     " can is has chercher rechercher trouver obtenir lister lire vérifier verifier afficher calculer buscar"
@@ -63,6 +64,7 @@ _LOOKUPS = frozenset(
 _LOOKUPS_AT_END = frozenset(
     "get fetch find search abrufen abfragen suchen finden pruefen prüfen anzeigen lesen berechnen zoeken halen".split()
 )
+# Values of the argument ``command`` with which an editing tool only shows a file.
 _VIEWING = ("view", "view_range", "read", "open")
 PATH_KEYS = tuple(
     "file_path path absolute_path absolutePath filepath filePath file filename file_name"
@@ -82,7 +84,7 @@ def tool_kind(name: str, arguments: Mapping[str, Any] | str) -> ToolKind:
     return kind or (ToolKind.PLAN if is_plan_call(name, arguments) else _by_words(short, arguments))
 
 
-# Tools by which an agent steers itself: what they answer carries no information on the work.
+# Tools by which an agent steers itself: their answers carry no information on the work.
 _OWN_TOOLS = frozenset(
     "taskoutput agentoutputtool bashoutput killshell killbash taskstop skill toolsearch enterplanmode exitplanmode"
     " think askuserquestion askfollowupquestion attemptcompletion task agent finish submit newtask"
@@ -91,7 +93,7 @@ _OWN_TOOLS = frozenset(
 
 
 def is_own(name: str) -> bool:
-    """Whether an agent steers itself by a tool of this name."""
+    """Whether a tool of this name is one by which an agent steers itself."""
     return short_name(name) in _OWN_TOOLS
 
 
@@ -114,7 +116,7 @@ REPORTING_TOOLS = frozenset("task agent newtask taskoutput agentoutputtool webfe
 
 
 def is_lookup(name: str) -> bool:
-    """Whether a tool of this name only looks something up, as far as its first word tells, or its last: `order_get`."""
+    """Whether a tool only looks something up, by the first word of its name (`get_order`) or the last (`order_get`)."""
     found = words(apart(re.split(r"__|[.:/]", name)[-1])) or [""]
     return found[0] in _LOOKUPS or found[-1] in _LOOKUPS_AT_END
 
@@ -140,7 +142,7 @@ def argument(arguments: Mapping[str, Any] | str, keys: tuple[str, ...]) -> str:
 
 
 def objects(arguments: Mapping[str, Any] | str, keys: tuple[str, ...]) -> list[Mapping[str, Any]]:
-    """The objects in the first of these arguments that is a list, or is one itself."""
+    """The objects in the first of these arguments that is a list or an object; an object counts as a list of one."""
     if isinstance(arguments, str):
         return []
     for key in keys:
@@ -153,7 +155,10 @@ def objects(arguments: Mapping[str, Any] | str, keys: tuple[str, ...]) -> list[M
 
 
 def command_of(arguments: Mapping[str, Any] | str) -> str:
-    """The command line of a command call: the script itself where a shell is called with ``-c``."""
+    """The command line of a command call, or the script itself where a shell is called with ``-c``.
+
+    An empty string where no argument holds one.
+    """
     if isinstance(arguments, str):
         return _SHELL_CALL.sub(r"\1\2", arguments)
     for key in (*COMMAND_KEYS, "action"):
@@ -168,11 +173,15 @@ def command_of(arguments: Mapping[str, Any] | str) -> str:
     return ""
 
 
+# A shell that is called with a script: `cd tides && bash -lc 'make gauges'`.
 _SHELL_CALL = re.compile(r"\A(\s*cd [^&;|\n]+ && )?\s*(?:/\S+/)?(?:ba|z)?sh -l?c '([^']*)'\s*\Z")
 
 
 def parameters(arguments: Any) -> Iterator[tuple[str, str]]:
-    """The names of a call's arguments with their values as text, those of nested ones after their own name."""
+    """The arguments of a call, each as its name and its value as text.
+
+    A list or an object has an empty text; the arguments within it follow it.
+    """
     if isinstance(arguments, Mapping):
         for name, value in arguments.items():
             is_nested = isinstance(value, (list, tuple, Mapping))
@@ -184,7 +193,7 @@ def parameters(arguments: Any) -> Iterator[tuple[str, str]]:
 
 
 def scalar(value: Any) -> str:
-    """A value of an argument as a text; words of a list joined by blanks."""
+    """A value of an argument as text: a string as it is, a tuple of words joined by blanks, anything else as JSON."""
     if isinstance(value, str):
         return value
     return " ".join(value) if isinstance(value, tuple) else json.dumps(value, ensure_ascii=False, default=str)

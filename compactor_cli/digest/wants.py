@@ -1,4 +1,4 @@
-"""What the user wants: every message verbatim, and the words by which a tool call was turned down or stopped."""
+"""What the user wants: rules, the messages verbatim, and the words with which a tool call was refused or stopped."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ if TYPE_CHECKING:
 
 
 _MIN_QUOTE_CHARS, _SAME_CHARS = 220, 12
-# The characters at the start by which a question or a turn is known.
+# The characters at the start of a question or a turn that are enough to recognise it.
 NAME_CHARS = 70
-# What rules may take of the section, and the length from which a message may not be quoted whole.
+# The part of the section that rules may take, and the characters from which a message may be cut.
 _RULES_RATIO, _LONG_CHARS = 0.2, 400
-# What being the first adds to the rank of a message.
+# Added to the rank of the first message.
 _FIRST = 9.0
-# What the requests of a long message may take of its room.
+# The part of its room that the beginning, the headings and the requests of a long message may take.
 _ASKED_RATIO = 0.8
 
 
 def _only_asks(message: UserMessage, analysis: Analysis) -> bool:
-    """Whether a message asks what was replied to, or shows an output without a word of the user's own."""
+    """Whether a message only asks what was answered in words, or only shows an output without a request."""
     outcome = analysis.outcomes.get(message.turn)
     is_replied = message.is_listed or (outcome is not None and outcome.text.startswith(analysis.words.replied))
     only_asks = is_replied and all(
@@ -76,21 +76,22 @@ def _only_asks(message: UserMessage, analysis: Analysis) -> bool:
 _PROPOSES = pattern(rf"{LEADS}(?:can|could|should|shall|would|how about|what (?:if|about))\b(?! you\b)", re.IGNORECASE)
 
 
-# What asks for words alone.
+# A request that words alone can answer: `Explain the ebb`.
 _TO_EXPLAIN = pattern(rf"{LEADS}(?:explain|describe|clarify|tell me|walk me through)\b", re.IGNORECASE)
 
 
 _RULE_CHARS = range(12, 240)
+# A rule about what the sentence before it names: `Never edit them by hand`.
 _OF_BEFORE = pattern(r"(?:\S+ ){0,3}(?:them|it|they|these|those|this)\b(?! (?:is|file|repo|project)\b)", re.IGNORECASE)
 _LIST_MARK = pattern(r"^(?:[-*•+]|\d{1,2}[.)]) +")
-# How a long message begins says what it is about, before rules that every message of its kind ends with.
+# The beginning of a long message says what it is about; messages of one kind may all end with the same rules.
 _OPENING_SENTENCES, _OPENING_RATIO = 12, 0.6
 
 
 def rules_of(analysis: Analysis) -> Iterator[Item]:
-    """The rules that the project's files state, as they were read last, and those of the user's messages, each once.
+    """The rules in the project's files, as they were last read, and in the user's messages, newest first; each once.
 
-    Left out is what the kept records say anyway.
+    Rules that the kept records contain are left out.
     """
     kept = "\n".join(event.text for event in analysis.kept)
     results = results_of(analysis.events)
@@ -130,18 +131,18 @@ def unwrapped(text: str) -> str:
     return "\n".join(lines)
 
 
-# A line that may go on in the next: no heading, table or fence, nor what introduces a list.
+# A line that may go on in the next one: not a heading, table row or fence, and not a line that introduces a list.
 _WRAPS = pattern(r"(?![ \t]*(?:[#|>]|```|---)).*[^:\uff1a|]\Z")
 
 
 def condensed(
     text: str, tokens: int, token_cache: TokenCache, more: Callable[[list[Statement], str, int], list[Statement]]
 ) -> str:
-    """A message whole where it fits; else how it begins, its headings, rules and requests, and what ``more`` chooses.
+    """A message in full if it fits; else its beginning, headings, rules and requests, and what ``more`` chooses.
 
-    All are in their order, an ellipsis for every gap. ``more`` gets the pieces that are left, what is taken, and the
-    tokens that are left. Data that was pasted goes first. A message of one or two sentences is cut to its beginning and
-    its end.
+    All stand in their order, with an ellipsis for every gap. ``more`` is called with pieces that are not taken yet, the
+    text of those that are, and the tokens left. Pasted data is left out first. A message of one or two sentences is cut
+    to its beginning and its end.
     """
     if token_cache.text(text) > tokens:
         text = without_data(text).strip() or text
@@ -163,10 +164,10 @@ def condensed(
     asked = checks + [one for binds in (is_rule, lasting, ASKS_FOR.search) for one in spoken if binds(one.text)]
     if len(spoken) < _MIN_PIECES:
         return _by_clauses(text, tokens, token_cache) or cut
-    # The headings of a plan are its steps: all of them in few words come before any one in many.
+    # The headings of a plan are its steps: all of them come before the text under any one.
     first = _fitting(outline, tokens // 2, token_cache)
     left = int(tokens * _ASKED_RATIO) - _cost(first, token_cache)
-    # What is asked last has its room, however long what was pasted before it.
+    # The last request gets its room, however much was pasted before it.
     last = [one for one in asked[-1:] if one not in first and 2 * _cost([one], token_cache) <= left]
     last = last if len(spoken) > _FEW_PIECES else []
     start = [one for one in spoken if one not in (*first, *last)][:_OPENING_SENTENCES]
@@ -187,10 +188,11 @@ def condensed(
     return f"{joined(taken)} {ELLIPSIS}" if is_cut else joined(taken)
 
 
-# What stands under it is done last, and by command.
+# A heading of the checks with which the work ends: `## Verification`.
 _HEADS_CHECKS = pattern(
     r"^\W*(?:verif\w+|acceptance\b|testing\b|test plan\b|definition of done)", re.IGNORECASE | re.MULTILINE
 )
+# A negation in the sentence that a cut interrupts: `The gauge is not …`.
 _NOT_JUST_BEFORE = pattern(r"(?:\b(?:not?|never)|n['’]t)\b[^.!?\n]*\Z", re.IGNORECASE)
 
 
@@ -202,7 +204,7 @@ def verifying_commands(text: str) -> Iterator[str]:
 
 
 def verified_by_hand(text: str) -> Iterator[str]:
-    """The entries under such a heading by which somebody is to try it himself."""
+    """The list entries under a heading of checks that ask for a try by hand: `1. Manually open the harbour map`."""
     for piece, form, _, is_of_checks in _with_checks(text) if _HEADS_CHECKS.search(text) else ():
         if is_of_checks and form is StatementForm.ITEM and _BY_HAND.match(piece):
             yield _LIST_MARK.sub("", piece)
@@ -213,14 +215,14 @@ _QUOTED_COMMAND = pattern(r"`([a-z][^`\n]{4,90})`")
 
 
 def _by_clauses(text: str, tokens: int, token_cache: TokenCache) -> str:
-    """How a text of one or two sentences begins and ends, in whole clauses; empty where it has few, or none fits."""
+    """The beginning and end of a text of one or two sentences, in whole clauses; empty if it has few or none fit."""
     clauses = [part.strip() for part in _CLAUSE_END.split(text) if part.strip()]
     first, last = 0, len(clauses)
     shown = ""
     while first < last and len(clauses) >= _MIN_PIECES:
         is_end = 4 * len(" ".join(clauses[last:])) < len(" ".join(clauses[:first]))
         first, last = (first, last - 1) if is_end else (first + 1, last)
-        # What only qualifies a clause would do so to another.
+        # A clause that qualifies the one before it would qualify another after the gap.
         ending = [*dropwhile(_QUALIFIES.match, clauses[last:])]
         longer = f"{' '.join(clauses[:first])} {ELLIPSIS} {' '.join(ending)}".strip()
         if token_cache.text(longer) > tokens:
@@ -235,7 +237,7 @@ _MIN_PIECES, _FEW_PIECES, _MIN_CLAUSES_CHARS = 3, 6, 24
 
 
 def _whole_blocks(pieces: Sequence[Statement], tokens: int, token_cache: TokenCache) -> list[Statement]:
-    """The blocks of code that fit as a whole: lines out of one are nothing to run."""
+    """The blocks of code that fit as a whole: single lines of a block cannot be run."""
     found = list[Statement]()
     for form, block in groupby(pieces, key=lambda one: one.form):
         lines = [*block]
@@ -246,12 +248,15 @@ def _whole_blocks(pieces: Sequence[Statement], tokens: int, token_cache: TokenCa
 
 
 def _cost(pieces: Iterable[Statement], token_cache: TokenCache) -> int:
-    """What pieces take, each with an ellipsis after it."""
+    """The tokens of pieces, each with an ellipsis after it."""
     return sum(token_cache.text(f"{one.text} {ELLIPSIS} ") for one in pieces)
 
 
 def _with_leads(text: str) -> Iterator[tuple[str, StatementForm, bool]]:
-    """The statements of a message after its title, each line that leads some before the first; what is a heading."""
+    """The title and the statements of a message, each lead before its first statement, and whether it is a heading.
+
+    The title is what the message opens with: lines that end with a colon, then a `#` heading. Every lead stands once.
+    """
     shown = set[str]()
 
     def leading(line: str) -> tuple[str, StatementForm, bool]:
@@ -282,7 +287,7 @@ _HEADING = pattern(r"#{1,6} +\S")
 
 
 def _with_checks(text: str) -> Iterator[tuple[str, StatementForm, bool, bool]]:
-    """What `_with_leads` gives, each with whether it stands under a heading that says how to verify the work."""
+    """The lines of `_with_leads`, each also with whether it is under a heading that says how to verify the work."""
     is_of_checks = False
     for piece, form, is_heading in _with_leads(text):
         is_of_checks = _HEADS_CHECKS.search(piece) is not None if is_heading else is_of_checks
@@ -290,7 +295,7 @@ def _with_checks(text: str) -> Iterator[tuple[str, StatementForm, bool, bool]]:
 
 
 def _opening(pieces: Sequence[Statement], tokens: int, most: int, token_cache: TokenCache) -> list[Statement]:
-    """The first of the pieces without a gap, until they take this many tokens, and never more than ``most``."""
+    """The first pieces, without a gap: the last may exceed ``tokens``, but all together do not exceed ``most``."""
     first: list[Statement] = []
     for one in pieces:
         cost = _cost([one], token_cache)
@@ -302,7 +307,7 @@ def _opening(pieces: Sequence[Statement], tokens: int, most: int, token_cache: T
 
 
 def _fitting(pieces: Iterable[Statement], tokens: int, token_cache: TokenCache) -> list[Statement]:
-    """As many of the pieces as fit when taken in this order, the same words once."""
+    """The pieces that fit when taken in this order, equal ones once; one that does not fit is passed over."""
     found: dict[str, Statement] = {}
     for one in pieces:
         if one.text not in found and (cost := _cost([one], token_cache)) <= tokens:
@@ -312,7 +317,7 @@ def _fitting(pieces: Iterable[Statement], tokens: int, token_cache: TokenCache) 
 
 
 def joined(pieces: Iterable[Statement]) -> str:
-    """The pieces in order; an ellipsis where some were left out between two."""
+    """The text of the pieces in this order, with an ellipsis where others between two were left out."""
     text = ""
     before: Statement | None = None
     for one in pieces:
@@ -328,18 +333,18 @@ def joined(pieces: Iterable[Statement]) -> str:
 def wants_items(
     analysis: Analysis, budget_tokens: int, token_cache: TokenCache, *, shown: Iterable[Item] = ()
 ) -> tuple[Item, ...]:
-    """The user's messages in order and verbatim, the longest cut to the same size; see `_affordable`.
+    """Rules, then the user's messages in order and verbatim, the longest cut to the same size; see `_affordable`.
 
-    Left out are those that one of the items ``shown`` quotes, whole or as its own, and replies of a few words, which
-    are read with what they reply to elsewhere.
+    Left out are messages that the items ``shown`` quote, in full or under their record, and replies of a few words,
+    which other sections show with what they reply to.
     """
     quoted = tuple(shown)
     messages = _unquoted(analysis, quoted)
-    # What a message that is quoted whole says needs no line of its own.
+    # A rule in a message that is quoted in full needs no line of its own.
     whole = [m.text for m in _affordable(messages, budget_tokens, analysis, token_cache) if len(m.text) < _LONG_CHARS]
     quoted_text = "\n".join((*(item.text for item in quoted), *whole))
     rules = [item for item in rules_of(analysis) if item.text not in quoted_text]
-    # What must not be done cannot be undone either: prohibitions come first.
+    # Prohibitions come first: what they forbid cannot be undone once it is done.
     ranked = sorted(rules, key=lambda item: not forbids(item.text))
     ruled = chosen(ranked, int(budget_tokens * _RULES_RATIO), token_cache)
     budget_tokens -= sum(map(token_cache.item, ruled))
@@ -348,19 +353,19 @@ def wants_items(
 
 
 def with_question(message: UserMessage, answer: str, words: FixedWords) -> str:
-    """The words of a short reply after the question that they answer."""
+    """A short reply in quotation marks, after the beginning of the question that it answers."""
     return f"{opening(message.replies_to, NAME_CHARS)} → {words.quoted(answer)}"
 
 
 def _quotes(
     messages: Sequence[UserMessage], budget_tokens: int, analysis: Analysis, token_cache: TokenCache
 ) -> Iterator[Item]:
-    """The quotations in the order of their messages, the longest cut to the same size."""
+    """An item for each message that there is room for, in order, the longest cut to the same size."""
     spoken = [m for m in messages if (not m.is_short or lasting(m.text)) and not _only_asks(m, analysis)]
     kept = _affordable(spoken, budget_tokens, analysis, token_cache)
     room = budget_tokens - sum(token_cache.item(_user_item(message, ELLIPSIS, analysis)) for message in kept)
     costs = {message: token_cache.text(message.text[: budget_tokens * 12 + 200]) for message in kept}
-    # What counts for all work to come is cut last.
+    # Messages that apply to all work to come are cut last.
     whole = {message: cost for message, cost in costs.items() if lasting(message.text) == ALL_WORK}
     if 2 * sum(whole.values()) > room:
         whole = {}
@@ -377,7 +382,7 @@ def _quotes(
 
 
 def _joined_stops(row: Sequence[tuple[UserMessage, str]], analysis: Analysis) -> Item:
-    """A message; or the words with which the user turned the same call down again and again, in their order."""
+    """The item of a message; or one item for those in a row with which the user stopped the same call."""
     (message, text), words = row[-1], analysis.words
     if len(row) == 1:
         return _user_item(message, text, analysis)
@@ -389,9 +394,9 @@ def _joined_stops(row: Sequence[tuple[UserMessage, str]], analysis: Analysis) ->
 
 
 def _unquoted(analysis: Analysis, items: Sequence[Item]) -> list[UserMessage]:
-    """The messages that none of the items quotes, whole or as its own.
+    """The messages that none of the items quotes, in full or under their record.
 
-    Where there are items, Now is among them and quotes the newest, if not from its start.
+    Where there are items, those of Now are among them and quote the newest request, maybe not from its start.
     """
     own = {
         (record, item.text.partition(analysis.words.colon)[2][:_SAME_CHARS])
@@ -415,7 +420,7 @@ def _unquoted(analysis: Analysis, items: Sequence[Item]) -> list[UserMessage]:
 
 
 def is_in_history(message: UserMessage, analysis: Analysis) -> bool:
-    """Whether a message stands where it was written among what happened, as in a dialogue."""
+    """Whether the history quotes a message where it was written: in a dialogue, except refusals of calls."""
     return analysis.is_dialogue and message.record >= 0 and not message.is_refusal
 
 
@@ -437,19 +442,19 @@ def _user_item(message: UserMessage, text: str, analysis: Analysis) -> Item:
 
 
 _MAX_LISTED, _MIN_LISTED_WORDS = 3, 4
-# How a few words begin that say nothing without what they reply to.
+# The start of a short reply that is unclear without what it replies to: `Not that one`.
 _POINTS_BACK = pattern(r"\W*(?:no|nope|not|that|this|it|those|these|wait|instead)\b", re.IGNORECASE)
 
 
 def stop_before(message: UserMessage, words: FixedWords) -> str:
-    """The call that the user stopped with a message, or without a word just before it, in brackets; or nothing."""
+    """In brackets, the calls that the user stopped with a message or silently just before it; or an empty string."""
     later = f"{words.comma}{since}" if (since := _resumed(message, words)) else ""
     label = words.stopped if message.stopped else words.stopped_before
     return f" ({label}{words.colon}{calls}{later})" if (calls := _stopped_calls(message)) else ""
 
 
 def stop_after(turn: int, analysis: Analysis) -> str:
-    """The calls by which the user stopped the work of a turn, in brackets, unless they were made later; or nothing."""
+    """In brackets, the calls whose stop ended the work of a turn, unless made later; or an empty string."""
     words = analysis.words
     later = next((one for one in analysis.messages if one.turn > turn), None)
     calls = _stopped_calls(later) if later and later.resumed < 0 else ""
@@ -461,14 +466,14 @@ def _stopped_calls(message: UserMessage) -> str:
 
 
 def _resumed(message: UserMessage, words: FixedWords) -> str:
-    """What became of a call that the user stopped, where it was made or another plan shown since."""
+    """The note that a stopped call was made later, or a later plan approved; or an empty string."""
     if message.resumed < 0:
         return ""
     return words.later_approved if message.is_plan else words.resumed
 
 
 def stop_of_edit(text: str, analysis: Analysis) -> str:
-    """That the user stopped the newest edit of a file that a text names, which was not made since; else nothing."""
+    """The newest edit that the user stopped, of a file that a text names, and that was not made later; or empty."""
     left = (one for one in reversed(analysis.messages) if one.resumed < 0)
     stops = (call for one in left for call in (one.stopped, *(call for _, call in one.after_stop)) if call)
     edits = (call for call in stops if tool_kind(call.partition(" ")[0], {}) is ToolKind.EDIT)
@@ -477,7 +482,7 @@ def stop_of_edit(text: str, analysis: Analysis) -> str:
 
 
 def outcome_of(message: UserMessage, analysis: Analysis) -> tuple[str, tuple[int, ...]]:
-    """What came of a request, with an arrow before it, and the records that show it; empty if none does."""
+    """What came of a request, with an arrow before it, and the records that show it; both empty if nothing is known."""
     outcome = None if message.stopped or message.record < 0 else analysis.outcomes.get(message.turn)
     return (f" → {outcome.text}", outcome.records) if outcome else ("", ())
 
@@ -485,10 +490,13 @@ def outcome_of(message: UserMessage, analysis: Analysis) -> tuple[str, tuple[int
 def _affordable(
     messages: Sequence[UserMessage], budget_tokens: int, analysis: Analysis, token_cache: TokenCache
 ) -> list[UserMessage]:
-    """The messages that can have a useful size: the first, then the newest, what reaches far before its age."""
+    """The messages that there is room for at a useful size, in order.
+
+    The first one is taken first, then those that are newer and reach further (see `lasting`).
+    """
     kept = min((event.record for event in analysis.kept if event.kind is EventKind.USER), default=1 << 40)
-    # What another client's summary lists is served, most of it, and its questions are answered; what is meant for good
-    # still holds.
+    # Of the messages that another client's summary lists, most are done and questions are answered; what they ask for
+    # good still holds.
     listed = [one for one in messages if one.is_listed and not lasting(one.text)]
     wordless = {one for one in listed if one.text.isascii() and len(one.text.split()) < _MIN_LISTED_WORDS}
     served = {*listed[:-_MAX_LISTED], *wordless, *(one for one in listed[:-1] if _only_asks(one, analysis))}
@@ -510,7 +518,7 @@ def _affordable(
 
 
 def newest_request(analysis: Analysis) -> UserMessage | None:
-    """The newest message of the user that has words, thanks and remarks aside where there is another."""
+    """The newest message of the user that has words; a remark or thanks only if there is no other; or None."""
     spoken = [message for message in analysis.messages if message.text]
     asked = [message for message in spoken if not is_remark(message.text)] or spoken
     return asked[-1] if asked else None

@@ -24,53 +24,44 @@ from compactor_cli.model.value import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkState:
-    """What a colleague must know of the work tree.
+    """What a colleague must know of the work tree; positions are those of calls in the events."""
 
-    ``branch``: as git named it last, in the record ``branch_record`` (-1: unknown). ``ahead``: how far it is from the
-    branch that it follows, as git says where nothing moved it since. ``checks``: the newest passing run
-    of each check, with the changes since of what it covers. ``is_pushed``: whether a push was seen. ``uncommitted``:
-    files changed after the last commit (or reset), where any git command shows that commits are made, and those that
-    git has listed as changed since, by whomever; each with the record that shows it. ``found_changed``: those of them
-    that git listed before the session changed or committed anything, and that it did not touch; ``found_new``: what it
-    did not know then. ``stashed``: those that `git stash` put away in the record ``stash_record``, and that were not
-    brought back. ``without_result``: positions of calls at the end that nothing answered. ``by_others``: the newest
-    commit made outside the session, which may hold what was changed before, and the record that shows it. ``older``:
-    positions of the runs of code that changed since. ``elsewhere``: the folders of the runs in another folder, by
-    position.
-    """
-
-    branch: str = ""
-    branch_record: int = -1
-    ahead: str = ""
+    branch: str = ""  # as git, or a record after that, named it last
+    branch_record: int = -1  # the record that names it; -1 where none of these records does
+    ahead: str = ""  # its distance from its upstream, in git's words; empty if unknown or if it moved since
     commits: tuple[Commit, ...] = ()
+    # The files changed after the last commit (or reset), where any git command shows that commits are made, and those
+    # that git has listed as changed since, by whomever; each with the record that shows it.
     uncommitted: Mapping[str, int] = field(default_factory=dict)
+    # Files that git listed before the session changed or committed anything, and still lists; the session left them.
     found_changed: frozenset[str] = frozenset()
-    found_new: frozenset[str] = frozenset()
-    checks: tuple[tuple[Run, tuple[FileOperation, ...]], ...] = ()
-    without_result: tuple[int, ...] = ()
-    stashed: tuple[str, ...] = ()
-    stash_record: int = -1
-    unpushed: tuple[Commit, ...] = ()
-    is_pushed: bool = False
+    found_new: frozenset[str] = frozenset()  # what git listed as untracked at that time
+    checks: tuple[tuple[Run, tuple[FileOperation, ...]], ...] = ()  # see `standing_checks`
+    without_result: tuple[int, ...] = ()  # positions of calls at the end that nothing answered
+    stashed: tuple[str, ...] = ()  # uncommitted files that `git stash` put away and nothing brought back
+    stash_record: int = -1  # the record of that stash; -1 where these records show none
+    unpushed: tuple[Commit, ...] = ()  # commits after the newest push; empty where no push was seen
+    is_pushed: bool = False  # whether a push was seen
+    # The newest commit made outside the session, which may hold what was changed before, and the record that shows it.
     by_others: tuple[str, int] | None = None
-    older: frozenset[int] = frozenset()
-    elsewhere: Mapping[int, str] = field(default_factory=dict)
+    older: frozenset[int] = frozenset()  # positions of the runs of code that changed since
+    elsewhere: Mapping[int, str] = field(default_factory=dict)  # the folders of runs in other folders, by position
 
     @property
     def stale(self) -> tuple[tuple[Run, tuple[FileOperation, ...]], ...]:
-        """The checks that passed before files changed again."""
+        """The checks that passed and whose files changed afterwards."""
         return tuple(one for one in self.checks if one[1])
 
 
 def _outside(states: Sequence[FileState]) -> Callable[[str], bool]:
-    """Whether a path is outside the work tree: in a home folder, absolute where those of the tree are relative, or for
-    a try."""
+    """A test whether a path is outside the work tree: in a home folder, in a folder for temporary files, or absolute
+    where paths of changed files are relative."""
     has_relative = any(state.is_changed and not is_whole(state.path) for state in states)
     return lambda path: path.startswith("~/") or (has_relative and is_absolute(path)) or is_throwaway(path)
 
 
 def _changes_inside(operations: Sequence[FileOperation], states: Sequence[FileState]) -> list[FileOperation]:
-    """What changed files of the work tree; not those that were made here and are gone again."""
+    """The operations that changed files of the work tree, without files that were created here and deleted again."""
     is_outside = _outside(states)
     made = {one.path for one in operations if one.action is FileAction.CREATE and not one.is_rewrite}
     gone = {state.path for state in states if state.is_deleted and state.path in made}
@@ -79,9 +70,9 @@ def _changes_inside(operations: Sequence[FileOperation], states: Sequence[FileSt
 
 
 def _elsewhere(runs: Sequence[Run], states: Sequence[FileState], directory: str) -> dict[int, str]:
-    """The folders of the runs in another folder than the one that paths are relative to, by position.
+    """The folders of the runs in another folder than ``directory``, to which paths are relative; by position.
 
-    One next to it (`../other`) is such a folder, unless files are known from a folder of that name.
+    A sibling (`../other`) is another folder, unless the path of a known file has a folder of that name.
     """
     has_relative = any(not is_whole(state.path) for state in states)
     changed = [state.path for state in states if state.is_changed]
@@ -90,7 +81,7 @@ def _elsewhere(runs: Sequence[Run], states: Sequence[FileState], directory: str)
     def is_other(folder: str) -> bool:
         if folder.startswith("../"):
             return posixpath.basename(folder) not in known
-        # Where all paths are whole, the work may be in that folder.
+        # Where all paths are absolute, that folder may be the one of the work.
         is_tried = is_throwaway(f"{folder}/") and not any(path.startswith(f"{folder}/") for path in changed)
         return is_whole(folder) and folder != directory and (has_relative or is_tried)
 
@@ -99,7 +90,8 @@ def _elsewhere(runs: Sequence[Run], states: Sequence[FileState], directory: str)
 
 
 def _folder(command: str) -> str:
-    """The folder in which a command line commits, else calls git first, else the one that it enters first; or none."""
+    """The folder of the first `git -C` or `git commit` in a command line, else of its first call of git or gh, else the
+    one that it begins by entering; or an empty string."""
     first, folder, of_git = "", "", None
     variables: dict[str, str] = {}
     for number, segment in enumerate(segments(command.partition("<<")[0])):
@@ -119,7 +111,7 @@ def _folder(command: str) -> str:
     return first if of_git is None else of_git
 
 
-# What `mktemp` makes is for a try.
+# Stands for the path that `mktemp` prints, which is throwaway.
 _MADE = "/tmp/made"  # noqa: S108 (a name, no file)
 _ASSIGNED, _VARIABLE = re.compile(r"(\w+)=(\S.*)", re.DOTALL), re.compile(r"\$\{?(\w+)\}?")
 
@@ -135,12 +127,12 @@ def work_state(
 ) -> WorkState:
     """The state at the end; sets each file state's ``commit`` where a commit holds its last change.
 
-    ``directory``: where the session works; ``branch_of_records``: the branch that its records name last, and the last
-    of these: others may have switched since git named one. ``before``: what was known at the beginning.
+    ``directory``: where the session works. ``before``: the state known at the beginning. ``branch_of_records``: the
+    branch that records name last, and the last such record: others may have switched since git named one.
     """
     before = before or WorkState()
     elsewhere = _elsewhere(runs, states, directory)
-    # What the user refused or stopped did nothing.
+    # Runs that the user refused or stopped did nothing.
     runs = [run for run in runs if not run.is_refused]
     here = [run for run in runs if run.event not in elsewhere]
     away = [run for run in runs if run.event in elsewhere and not is_throwaway(f"{elsewhere[run.event]}/")]
@@ -151,7 +143,7 @@ def work_state(
     merge = _conflicts(here)
     without_result = _without_result(events)
     uncommitted, listed = _uncommitted(states, here, commits, by_others, merge, uses_git=bool(before.uncommitted))
-    # What became of changes that a commit without a result may have taken, nobody has seen.
+    # A commit without a result may have taken any of the changes: which are left is unknown.
     if any(run.event in without_result and re.search(r"\bgit commit\b", run.key) for run in here):
         uncommitted, listed = [], {}
     branch, branch_record = _branch(here, branch_of_records) or (before.branch, -1)
@@ -186,7 +178,7 @@ def work_state(
 
 
 def _without_result(events: Sequence[Event]) -> tuple[int, ...]:
-    """The positions of the calls at the end that nothing answered; none where the client records no results."""
+    """The positions of calls in the last 8 events that have no result; none where the client records no results."""
     calls = [number for number, event in enumerate(events) if event.kind is EventKind.CALL]
     answered = results_of(events).keys()
     ending = {number for number in calls if number >= len(events) - 8}
@@ -196,7 +188,7 @@ def _without_result(events: Sequence[Event]) -> tuple[int, ...]:
 def _commits_elsewhere(
     runs: Sequence[Run], elsewhere: Mapping[int, str], states: Sequence[FileState]
 ) -> Iterator[Commit]:
-    """The commits in other folders; sets the ``commit`` of the files there."""
+    """The commits made in other folders; sets the ``commit`` of the files there."""
     for folder in dict.fromkeys(elsewhere[run.event] for run in runs):
         there = [run for run in runs if elsewhere[run.event] == folder]
         files = [state for state in states if state.path.startswith(f"{folder}/")]
@@ -217,27 +209,28 @@ def _uncommitted(
     *,
     uses_git: bool,
 ) -> tuple[list[FileState], Mapping[str, int]]:
-    """The files whose last change is in no commit, and all that git listed as changed; sets the others' ``commit``.
+    """The files whose last change is in no commit, and all that git listed as changed, by path with the record.
 
-    Left out are files of which that is not known, and those that git ignores. ``merge``: see `_conflicts`.
+    Left out are files that may be in a commit, and those that git seems to ignore. Sets ``commit`` and
+    ``commit_before`` of the states. ``uses_git``: commits are known to be made. ``merge``: see `_conflicts`.
     """
     is_outside, is_ignored = _outside(states), _ignored_by_git(runs)
     merged_at, conflicts = merge
     here = [one for one in states if one.changed >= 0 and not (one.is_reverted or is_outside(one.path))]
     held = held_by(here, commits, is_ignored)
-    # What git listed before others committed may be in their commit.
+    # The commit by others may hold what git listed before it.
     since = by_others[1].event if by_others else -1
-    # Where nothing was changed here, what was found is the work that is looked at.
+    # If the session changed nothing, untracked files are the work that it looks at.
     listed, untracked, before = _listed_by_git([run for run in runs if run.event > since], commits, with_new=not here)
     first = min((one.changed for one in here), default=0)
     uses_git |= any(_COMMITS.search(run.key) or (run.event > first and _COMPARES.search(run.key)) for run in runs)
     end = runs[-1].event if runs else 0
     unseen = {one.path for one in here if one.path not in held and is_ignored(one, end)}
-    # Where git passes over a new file, its folder is ignored more often than that file alone.
+    # If git ignores a new file, it more often ignores the whole folder than that file alone.
     folders = {posixpath.dirname(one.path) for one in here if one.is_created and one.path in unseen} - {""}
     found: list[FileState] = []
     for state in here:
-        # What a merge under way brings is listed as changed, too.
+        # Git also lists as changed what an unfinished merge brings.
         is_merged = state.changed < merged_at and conflicts.isdisjoint(ends_of(state.path))
         is_listed = not listed.keys().isdisjoint(ends_of(state.path)) or _is_in(untracked, state.path)
         is_listed = is_listed and not is_merged
@@ -251,7 +244,7 @@ def _uncommitted(
             state.commit_before = next(reversed([*earlier_hashes(state, commits, None)]), "")
     named = {path: commit.name for commit in commits for path in commit.named}
     for state in (one for one in states if not one.is_changed):
-        # What others wrote was committed with the rest.
+        # Not changed here, but in a commit: others wrote it.
         state.commit = named.get(state.path, "")
     own = {end for state in here for end in ends_of(state.path)}
     if merged_at >= 0:
@@ -259,8 +252,8 @@ def _uncommitted(
     return found, {**listed, **{path: record for path, record in before.items() if path not in own}}
 
 
-# What shows that the session commits, and what compares the work tree with its last commit. Who looks at other commits,
-# or at what was there before, may leave committing to the user.
+# What shows that the session commits, and what compares the work tree with its last commit. Looking at other commits
+# (`git diff HEAD~2`) shows neither: committing may be left to the user.
 _COMMITS = pattern(r"\bgit (?:commit|add|stash)\b")
 _COMPARES = pattern(r"\bgit (?:status|diff)\b(?![^|;&]*(?:\.\.|HEAD[~^]))")
 
@@ -268,8 +261,8 @@ _COMPARES = pattern(r"\bgit (?:status|diff)\b(?![^|;&]*(?:\.\.|HEAD[~^]))")
 def _place(
     states: Sequence[FileState], commits: Sequence[Commit], merge: tuple[int, frozenset[str]], branch: str
 ) -> None:
-    """Says of the ``commit`` of files on which other branch it is; takes it from those in an unresolved merge, unless
-    the work in conflict is that of another branch. ``merge``: see `_conflicts`.
+    """Append its branch to each ``commit`` that is on another branch than ``branch``, and clear that of any other file
+    with an unresolved conflict that was changed before the merge. ``merge``: see `_conflicts`.
     """
     others = {commit.name: commit.branch for commit in commits if branch and commit.branch not in ("", branch)}
     merged_at, conflicts = merge
@@ -281,7 +274,7 @@ def _place(
 
 
 def _conflicts(runs: Sequence[Run]) -> tuple[int, frozenset[str]]:
-    """Where the newest merge that is not concluded stands, and the files in which it is to be resolved."""
+    """The position of the newest merge that is not concluded, and its files in conflict; -1 and none without one."""
     for run in reversed(runs):
         if conflicts := conflicting_files(run.line):
             return run.event, frozenset(conflicts)
@@ -291,15 +284,15 @@ def _conflicts(runs: Sequence[Run]) -> tuple[int, frozenset[str]]:
 
 
 def _ignored_by_git(runs: Sequence[Run]) -> Callable[[FileState, int], bool]:
-    """Whether a `git status` between the last change of a file and an event names neither it nor its folder.
+    """A test whether some `git status` between a file's last change and an event names neither it nor its folder.
 
-    Git ignores such a file, or it is as it was, or in a commit. What was changed is named by a switch of branches, too.
+    Git then ignores the file, or it is unchanged or committed. A switch of branches, too, lists changed files.
     """
     statuses = [
         (run.event, found[1].split(), run.output)
         for run in runs
         if run.outcome is CommandOutcome.OK or (run.outcome is CommandOutcome.UNKNOWN and "fatal:" not in run.output)
-        # What else a line prints names more files, never fewer.
+        # Other commands of the line can only add names to the output.
         for step in re.split(r"&&|\|\||[;\n]", run.command if "git status" in run.key else "")
         if (found := _WHOLE_STATUS.fullmatch(step.strip()))
     ]
@@ -316,7 +309,7 @@ def _ignored_by_git(runs: Sequence[Run]) -> Callable[[FileState, int], bool]:
         if not state.is_created and any(state.changed < at <= until and name not in text for at, text in switches):
             return True
         return any(
-            # A new folder stands for what is in it, as seen from where the command ran.
+            # Git lists a new folder in place of its files, relative to where the command ran.
             state.changed < at <= until and name not in text and not _is_in(text.split(), state.path)
             for at, asked, text in statuses
             if not asked or _is_in(asked, state.path)
@@ -326,12 +319,12 @@ def _ignored_by_git(runs: Sequence[Run]) -> Callable[[FileState, int], bool]:
 
 
 _SWITCHES = pattern(r"git (?:checkout|switch) [\w./-]*\w(?= *(?:$|[;&]))")
-# What git says of it; a file that is put back by its name alone is called the same way.
+# What git prints on a switch: `git checkout gauge` may also restore a file.
 _SWITCHED = pattern(r"^(?:Switched to branch|Already on) '", re.MULTILINE)
 
 
 def _is_in(names: Iterable[str], path: str) -> bool:
-    """Whether a path is one of these, or in a folder among them (`docs/`), as seen from any folder above it."""
+    """Whether a path has one of these names, or is in a folder among them (`docs/`), from any folder above it."""
     ends = (f"/{_UPWARDS.sub('', name)}" for name in names)
     return any(f"/{path}".endswith(end) or (end[-1] == "/" and end in f"/{path}") for end in ends if len(end) > 1)
 
@@ -340,7 +333,7 @@ _UPWARDS = pattern(r"^(?:\.{1,2}/)+")
 
 
 def _commit_by_others(runs: Sequence[Run], commits: Sequence[Commit]) -> tuple[str, Run] | None:
-    """The line of the newest commit that was made outside the session, and the `git log` that first showed it."""
+    """The log line of the newest commit made outside the session, and the `git log` that first showed it; or None."""
     made = {commit.event: commit.hash for commit in commits}
     head, found = "", None
     for run in runs:
@@ -348,18 +341,19 @@ def _commit_by_others(runs: Sequence[Run], commits: Sequence[Commit]) -> tuple[s
         if shown and head and not head.startswith(shown[2]) and not shown[2].startswith(head):
             found = (shown[1], run)
         is_moved = _TAKES_CHANGES.search(run.key) and run.outcome is not CommandOutcome.FAILED
-        # The commit that a rebase goes on with has another name after it.
+        # A rebase that continues gives its commits other hashes.
         known = "" if "--continue" in run.key else made.get(run.event, "")
         head = known or (shown[2] if shown else "" if is_moved else head)
     return found
 
 
-# A log that begins with the commit that is checked out, and how it begins.
+# A log that begins with the commit that is checked out (`git log --oneline -3`), and its first line.
 _LOG = pattern(
     r"git log(?: --oneline| -n? ?\d+| --decorate| --(?:format|pretty)=(?:\"[^\"]*\"|'[^']*'|\S+)| \S*[^\s.]\.\.HEAD)*"
     r"(?= *(?:$|[|;&]))"
 )
 _LOGGED = pattern(r"(?:commit )?(([0-9a-f]{7,40})\b.*)")
+# A status that hides nothing below the paths that it is given: `git status --short docs`.
 _WHOLE_STATUS = pattern(
     rf"{GIT}status(?: (?:-s|-sb|--short|--porcelain|--branch))*((?: [\w./@+][\w./@+-]*)*)(?: 2>&1)?"
 )
@@ -369,10 +363,11 @@ _IS_CLEAN = pattern(r"^nothing to commit, working tree clean", re.MULTILINE)
 def _listed_by_git(
     runs: Sequence[Run], commits: Sequence[Commit], *, with_new: bool = False
 ) -> tuple[dict[str, int], list[str], dict[str, int]]:
-    """The files that `git status` or `git diff --stat` listed as changed since anything was done about changes, each
-    with the record; the new ones, which are in no commit; and those changed that no commit since then named.
+    """The files that the newest `git status` or `git diff` lists as changed, with its record, and the untracked ones.
 
-    ``with_new``: new files are among the changed ones, too.
+    Where commits of named paths followed the list, both are empty, and third are the changed files that these did not
+    name, with its record. All are empty where anything else was done about changes since. ``with_new``: untracked
+    files are changed ones, too.
     """
     made = {commit.event: commit for commit in commits}
     taken_since: list[str] | None = None
@@ -387,11 +382,11 @@ def _listed_by_git(
             listed_as = _NAMED_ALONE if names else _LISTED
             named = (next(filter(None, found)) for found in listed_as.findall(run.output))
             _, _, new = run.output.partition("\nUntracked files:")
-            # As seen from the root, wherever git was asked.
+            # Relative to the root, wherever git was called.
             shown_paths = (_UPWARDS.sub("", path) for path in named if not path.startswith("..."))
             changed = dict.fromkeys(shown_paths, run.result_record)
             if not changed and run.output.strip() and "git status" not in run.key:
-                continue  # a difference line by line, which lists nothing
+                continue  # a diff line by line, which lists no files
             if taken_since is not None:
                 folders = tuple(f"{name.rstrip('/')}/" for name in taken_since)
                 return {}, [], {path: at for path, at in changed.items() if not f"{path}/".startswith(folders)}
@@ -415,10 +410,10 @@ _TAKES_CHANGES = pattern(r"\bgit (?:commit|stash|reset|checkout|restore|switch|m
 _LISTS_CHANGES = pattern(
     r"\bgit (?:status\b|diff(?: --(?:stat|cached|staged)| -- \S+)*(?= *(?:$|[|;&])))(?!.*--(?:name-only|no-))"
 )
-# A list of names and nothing else, whole.
+# What prints all names and nothing else: `git diff --cached --name-only`.
 _LISTS_NAMES = pattern(r"\bgit diff(?: --(?:cached|staged))* --name-only(?: --(?:cached|staged))*$")
 _NAMED_ALONE = pattern(r"^()([\w./@-]+)$", re.MULTILINE)
-# The long form of a status, its short one, and the one of differences.
+# `modified:   gauge.py` and ` M gauge.py` of a status, ` gauge.py | 4 +-` of a diff.
 _LISTED = pattern(
     r"^\s*(?:modified|deleted|both modified|renamed|new file): +(?:\S+ -> )?(\S+)$"
     r"|^(?:[MADRU][MADRU ]|[ ]?[MD]) (?:\S+ -> )?([\w./@-]+)$|^ (\S+) +\| +(?:\d+ [+-]+|Bin )",
@@ -430,7 +425,7 @@ _NEW, _NEW_SHORT = pattern(r"^\s+([^\s(]\S*)$", re.MULTILINE), pattern(r"^\?\? (
 
 
 def _with_listed(uncommitted: dict[str, int], listed: Mapping[str, int]) -> dict[str, int]:
-    """The files with some of the others that git lists."""
+    """The uncommitted files with up to `_MAX_LISTED` others that git lists."""
     known = {end for path in uncommitted for end in ends_of(path)}
     return uncommitted | {
         path: listed[path] for path in islice((one for one in listed if one not in known), _MAX_LISTED)
@@ -447,8 +442,8 @@ _MAX_LISTED = 200
 
 
 def _throw_away(states: Sequence[FileState], runs: Sequence[Run], commits: Sequence[Commit]) -> None:
-    """Marks the files whose changes since the last commit a later `git reset --hard` or the like threw away; not those
-    of which edits were taken back by others after a commit: that is a change like any other."""
+    """Mark as reverted each known file whose changes since the last commit a `git reset --hard` or the like threw away.
+    One without other edits that was reverted after a commit counts as edited: that is a change like any other."""
     committed = commits[-1].event if commits else -1
     resets = [run.event for run in runs if run.outcome is CommandOutcome.OK and _RESET.search(run.command)]
     for state in states:
@@ -463,7 +458,7 @@ _RESET = pattern(r"\bgit (?:reset --hard|checkout (?:-- )?\.|restore \.)(?:\s|$)
 
 
 def _last_stash(runs: Sequence[Run]) -> Run | None:
-    """The newest run that put changes away, if none brought them back after it."""
+    """The newest run of `git stash` that put changes away; None if that or a later one brought them back."""
     for run in reversed(runs):
         found = STASHES.search(run.command)
         if found and run.outcome is CommandOutcome.OK and found[1] not in ("list", "show", "drop"):
@@ -475,18 +470,19 @@ def _still_stashed(before: WorkState, runs: Sequence[Run]) -> tuple[str, ...]:
     return () if any("git stash" in run.key for run in runs) else before.stashed
 
 
+# `On branch tides`, `Switched to branch 'tides'`, and `[tides 1a2b3c4]` of a commit.
 _ON_BRANCH = pattern(
     r"^(?:On branch |Already on '|Switched to (?:a new )?branch '|branch ')([\w./-]+)"
     r"|^\[([\w./-]+) (?:\(root-commit\) )?[0-9a-f]{7}|^[^\w\s] ([\w./-]+?)\.\.\.[\w./-]+(?: \[[^\]\n]*\])?$",
     re.MULTILINE,
 )
-# How `git status -sb` and `git branch` mark it: in other texts these are headings and entries of lists.
+# `## tides...origin/tides` and `* tides` of `git status -sb` and `git branch`: elsewhere, headings and list entries.
 _MARKED_BRANCH = pattern(r"^(?:## ([\w./-]+?)(?:\.\.\..*)?|\* ([\w./-]+).*)$", re.MULTILINE)
 _MARKS_BRANCH = pattern(r"git (?:branch|status(?: -\S+)* (?:-s?b|--branch))\b")
 
 
 def _branch(runs: Sequence[Run], of_records: tuple[str, int]) -> tuple[str, int] | None:
-    """The branch that git, or a record after that, named last, and the record that shows it; None where none did."""
+    """The branch named last, by git or by a record after that, and the record that names it; None where none does."""
     named = _named_branch(runs)
     return of_records if of_records[0] and of_records[1] > (named[1] if named else -1) else named
 
@@ -506,13 +502,13 @@ def _named_branch(runs: Sequence[Run]) -> tuple[str, int] | None:
     return None
 
 
-# At the beginning of a line, or at its end.
+# First or last in a command line: the branch is then the first or last line of the output.
 _SHOWS_CURRENT = pattern(r"\Agit branch --show-current\b|\bgit branch --show-current\Z")
 _IS_NAME = pattern(r"[\w./-]+")
 
 
 def _ahead(runs: Sequence[Run], branch_record: int) -> str:
-    """How far the branch is from the one that it follows, where the run that named it says so and nothing moved it."""
+    """How far the branch is from its upstream, as the run that named it says; empty if not, or if it moved since."""
     for run in reversed(runs):
         if run.result_record == branch_record and "git status" in run.key and (found := _AHEAD.search(run.output)):
             return " ".join((found[1] or found[2] or found[3]).split())
@@ -521,6 +517,7 @@ def _ahead(runs: Sequence[Run], branch_record: int) -> str:
     return ""
 
 
+# `## tides...origin/tides [ahead 2]`, `Your branch is ahead of 'origin/tides' by 2 commits.`
 _AHEAD = pattern(
     r"^(?:##|[^\w\s]) \S+ \[([^\]\n]+)\]|^Your branch is ((?:ahead|behind)\b[^\n,]*?by \d+ commits?)"
     r"|^Your branch and '[^'\n]+' (have diverged,\nand have \d+ and \d+ different commits)",
@@ -530,9 +527,9 @@ _MOVES_BRANCH = pattern(rf"\b{GIT}(?:commit|push|rebase|reset|merge|pull|fetch|c
 
 
 def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[int]:
-    """The runs that execute, build or format the code of the work, or check it, before changes of what they cover.
+    """The positions of runs that execute, build, format or check code that changed after them.
 
-    Tests that were written since make no run of the code itself older; what git brought into the work tree does.
+    Changed tests make only checks older; code that git brought into the work tree makes every run before it older.
     """
     brought = max((run.event for run in runs if _BRINGS.search(run.key) and _brings_code(run.output)), default=-1)
     for run in runs:
@@ -552,12 +549,13 @@ _CHANGED_FILE = pattern(r"^ (\S+) +\| +\d+", re.MULTILINE)
 
 
 def _brings_code(output: str) -> bool:
-    """Whether git says that it brought something into the work tree, and lists not only prose."""
+    """Whether an output of git says that it brought something into the work tree, other than only prose."""
     changed = _CHANGED_FILE.findall(output)
     is_prose = bool(changed) and all(path.endswith(PROSE) for path in changed)
     return not is_prose and _BROUGHT.search(output) is not None
 
 
+# `black src`, `PORT=80 ./serve`, `python3 gauge.py`, but neither `python3 --version` nor `python3 -m venv .venv`.
 _EXECUTES = pattern(
     r"(?<![\w/-])(?:build|fmt|format|gofmt|black|prettier|rustfmt)(?![\w/-])|(?:^|[;&]\s*)(?:\w+=\S+\s+)*"
     r"(?:python3? (?!-m (?:pip|venv)\b|-V|--version)|node (?!-v\b|--version)|go run |cargo run|deno run|bun run|\./)\S"
@@ -565,9 +563,9 @@ _EXECUTES = pattern(
 
 
 def _unpushed(commits: Sequence[Commit], runs: Sequence[Run], before: WorkState) -> tuple[Commit, ...]:
-    """The commits after the newest push, or after git reported that nothing is left to push of their branch.
+    """The commits after the newest push, or after git reported their branch up to date with its upstream.
 
-    None where neither was seen: nobody may want it.
+    Empty where neither was seen: pushing may not be wanted.
     """
     pushes = list(_pushes(runs))
     shown = (run for run in runs if "git status" in run.key)
@@ -583,16 +581,17 @@ def _unpushed(commits: Sequence[Commit], runs: Sequence[Run], before: WorkState)
 
 
 def _pushes(runs: Sequence[Run]) -> Iterator[int]:
-    """Where pushes stand that went well, by their outcome, or in a longer line by what git says of them."""
+    """The positions of pushes that succeeded, by their outcome or, where that is unknown, by what git printed."""
     pushing = (run for run in runs if PUSHES.search(run.key) and run.outcome is not CommandOutcome.FAILED)
     return (run.event for run in pushing if run.outcome is CommandOutcome.OK or _PUSHED.search(run.output))
 
 
+# `   1a2b3c4..5d6e7f8  tides -> tides`, ` * [new branch]  tides -> tides`
 _PUSHED = pattern(r"^ +(?:[0-9a-f]{7,}\.{2,3}[0-9a-f]{7,}|\* \[new branch\]) +\S+ -> \S+", re.MULTILINE)
 
 
-# Before all events, those of commits that are known from before among them.
+# Less than any position, and than the -1 of commits that are known from before.
 _BEFORE = -2
-# What makes other commits of those that there were.
+# What rewrites earlier commits.
 _REPLACES = pattern(r"\bgit (?:reset|rebase|commit\b.* --amend)\b")
 _IN_STEP = pattern(r"Your branch is up to date with '[^/'\s]+/([^'\s]+)'")
