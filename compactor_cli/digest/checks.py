@@ -59,7 +59,8 @@ _SHORTENED = pattern(rf"^{SHORTENS}")
 # `FOO=1 uv run pytest`, `.venv/bin/python -m pytest`, `npx jest`: the runner does not change what is run.
 _RUN_BY = pattern(
     r"^(?:(?:\w+=\S*|time|timeout \S+|npx|bunx|uvx|(?:uv|poetry|pdm|hatch|pipenv) run"
-    r"|(?:pnpm|yarn|bun|mise) exec(?: --)?|(?:\S*/)?python3? -m) +)*(?:\S*/bin/)?"
+    r"|(?:pnpm|yarn|bun|mise) exec(?: --)?|(?:\S*/)?python3? -m"
+    r"|(?:pnpm|yarn)(?= +(?:biome|eslint|jest|playwright|prettier|stylelint|tsc|vitest)\b)) +)*(?:\S*/bin/)?"
 )
 
 
@@ -298,7 +299,7 @@ def covered_since(run: Run, changes: Sequence[FileOperation]) -> Iterator[FileOp
 # `ruff check gauge.py`: a linter looks at nothing but the files that it is given.
 _LINTED = pattern(
     r"\b(?:actionlint|biome check|black|eslint|flake8|hadolint|markdownlint(?:-cli2)?|prettier|pylint|rubocop"
-    r"|ruff (?:check|format)|shellcheck|stylelint|vale|yamllint)\b((?: +[\w./@=-]+)*)"
+    r"|ruff (?:check|format)|shellcheck|stylelint|vale|yamllint)\b((?: +(?!\d>)[\w./@=-]+)*)"
 )
 _IS_FILE = pattern(r"[\w./@-]*\w\.\w+")
 
@@ -341,13 +342,20 @@ def is_of_another_package(run: Run, changes: Sequence[FileOperation]) -> bool:
 
 
 def _package(run: Run, changes: Sequence[FileOperation]) -> str:
-    """The package that a check names or is run in, if one of the changes is in a folder of that name; else empty."""
+    """The folder of the package that a check names or is run in, if one of the changes is in it; else empty."""
     found = _PACKAGE.search(run.command)
     name = found[1] if found else posixpath.basename(entered(run.command))
-    return name if name and any(name in one.path.split("/")[:-1] for one in changes) else ""
+    folders = dict.fromkeys(folder for one in changes for folder in one.path.split("/")[:-1]) if name else {}
+    return next((one for one in folders if name == one or (found and name.endswith(f"-{one}"))), "")
 
 
-# `pnpm --filter @acme/clock test` is of the package in `packages/clock`; no package depends on an app.
+def in_package(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation]:
+    """The changes in the package that a check names, if there are any; else all of them."""
+    package = _package(run, changes) if _PACKAGE.search(run.command) else ""
+    return [one for one in changes if package in one.path.split("/")] if package else changes
+
+
+# `pnpm --filter @acme/tide-clock test` is of the package in `packages/clock`; no package depends on an app.
 _PACKAGE = pattern(r" (?:--filter|-F|-w|--workspace|workspace)[ =][\"']?(?:@[\w-]+/)?([\w-]+)[\"']?(?= )")
 _APP = pattern(r"(?:^|/)apps/([^/]+)/")
 

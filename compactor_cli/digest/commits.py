@@ -149,11 +149,26 @@ def find_commits(runs: Sequence[Run], directory: str) -> list[Commit]:
                 staged = [name for one in gone for name in one.named]
                 takes_all = any(one.takes_all for one in gone) or None
                 index = _Index(named=staged, takes_all=takes_all) if "--soft" in words else _Index()
+            elif step == "cherry-pick":
+                for one in made:
+                    _taken_over(found, one, run)
+                made, ends = [], []
             elif step in ("status", "diff"):
                 index.show(text if is_shown else "", step, words)
             elif "fatal: pathspec" not in text:
                 index.stage(step, words)
     return found
+
+
+def _taken_over(commits: list[Commit], made: re.Match[str], run: Run) -> None:
+    """Put a commit that was made again on another branch, known by its subject, in the place of the first."""
+    subject, branch = made["subject"].strip(), made["branch"].removeprefix("detached HEAD")
+    for place, old in enumerate(commits):
+        if old.subject == subject:
+            amends = (*old.amends, old.event)
+            commits[place] = replace(
+                old, branch=branch, hash=made["hash"], event=run.event, record=run.result_record, amends=amends
+            )
 
 
 def _taken_back(words: Sequence[str], commits: Sequence[Commit]) -> int:
@@ -343,7 +358,7 @@ def _both_names(shown: str) -> Iterator[str]:
 
 _STEP = pattern(
     rf"\s*(?:\w+=\S* )*(?:{SHORTENS})?{GIT}"
-    r"(add|stage|rm|mv|commit|reset|restore|status|diff|\S+(?= --continue))\b([^|]*)(\|?)"
+    r"(add|stage|rm|mv|commit|cherry-pick|reset|restore|status|diff|\S+(?= --continue))\b([^|]*)(\|?)"
 )
 _REDIRECTION = pattern(r"\d?>{1,2}(?:&\d|\s*[^\s&|;]+)")
 

@@ -52,7 +52,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     is_changed = analysis.code_changed_at >= 0
     carried = [
         Item(text=text)
-        for text in reversed(analysis.memory.commands)
+        for text in analysis.memory.commands
         if (command := text.partition("` ")[0].strip("`")) not in known and not (is_changed and is_check(command))
     ]
     older = analysis.work.older

@@ -26,6 +26,7 @@ from compactor_cli.digest.checks import (
     as_run,
     contains,
     entered,
+    in_package,
     is_about,
     is_check,
     languages_checked,
@@ -77,8 +78,7 @@ _MAX_LATER = 300
 _MAX_BEFORE = 20  # earlier runs that are compared with a failed one
 # An error of the last 40 events (a wrong call: of the last 4) still concerns the work.
 _RECENT_EVENTS, _RECENT_SLIP_EVENTS = 40, 4
-# The message that explains an error comes within this many events after it.
-_MAX_EXPLAINING = 6
+_MAX_EXPLAINING = 6  # events within which a message after an error explains it
 
 # Wrong calls of tools, and searches without a hit: `No matches found`, `unknown flag`.
 _SLIPS = pattern(
@@ -185,7 +185,7 @@ def find_errors(
                 newest |= _failed_handover(run, later, read)
                 continue  # a later run shows it again, and decides
             since = _may_fix(run, changes)
-            between = after(run, looked_at(languages_checked(run))) if since else ()
+            between = in_package(run, after(run, looked_at(languages_checked(run)))) if since else ()
             between = between or [one for one in since if not one.path.endswith(PROSE) or one.name in run.output]
             found = _judged(run, later, without, between, read)
             seen = min((first_seen.pop(name) for name in names if name in first_seen), default=run.event)
@@ -251,8 +251,8 @@ def _is_past(run: Run, later: Sequence[Run], gone: Sequence[FileOperation]) -> b
     a later run got past the path that it missed."""
     is_given_up = conflicting_files(run.line) and any("--abort" in other.key for other in later)
     of_one_use = later and OF_ONE_USE.search(run.command)
-    is_gone = any(one.event > run.event and one.path in run.command for one in gone)
-    return bool(is_given_up or of_one_use or is_gone) or _got_past_it(run, later)
+    was_deleted = any(one.event > run.event and one.path in run.command for one in gone)
+    return bool(is_given_up or of_one_use or was_deleted) or _got_past_it(run, later)
 
 
 def _got_past_it(run: Run, later: Sequence[Run]) -> bool:
@@ -383,8 +383,8 @@ def _fails_otherwise(run: Run, other: Run, read: _Reader) -> bool:
 
 
 def _is_tried_again(run: Run, later: Sequence[Run], *, is_edited: bool) -> bool:
-    """Whether a handover failed again later, for whatever reason: the last try says what is open. A try ends with the
-    same command to the letter or, after edits, calls the same programs."""
+    """Whether a handover failed again later: the last try says what is open. A try ends with the same command or, after
+    edits, calls the same programs."""
     if not is_outward(run.command):
         return False
     programs, words = set(programs_of(acting_part(run.command))), _from_outward(run.command)

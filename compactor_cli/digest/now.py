@@ -469,8 +469,8 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[list[tuple[int
     done, acts, acted = dict[str, tuple[int, bool]](), 0, -1
     for text, record, is_act in _steps(calls, analysis):
         done.pop(text, None)
-        done[text] = record, is_act is False
-        acts, acted = acts + (is_act or 0), record if is_act else acted
+        done[text] = record, not is_act
+        acts, acted = acts + is_act, record if is_act else acted
     for event in analysis.events:
         if event.is_of_written_code and event.record > since:
             done[f"→ {opening(one_line(event.text), _MAX_CALL_CHARS)}"] = event.record, False
@@ -491,7 +491,7 @@ def _steps_since(analysis: Analysis, last: Event | None) -> tuple[list[tuple[int
     return [(done[text][0], text) for text in steps if text in newest], acts, is_cut
 
 
-def _steps(calls: Iterable[tuple[int, Event]], analysis: Analysis) -> Iterator[tuple[str, int, bool | None]]:
+def _steps(calls: Iterable[tuple[int, Event]], analysis: Analysis) -> Iterator[tuple[str, int, bool]]:
     """What calls did, with the record and whether it acted; no plans, and no calls without a result."""
     words, results, runs = analysis.words, results_of(analysis.events), {run.record: run for run in analysis.runs}
     endings = {CommandOutcome.OK: words.ok, CommandOutcome.FAILED: words.failed}

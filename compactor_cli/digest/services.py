@@ -262,8 +262,8 @@ class _Newer:
             yield from _given({key: value}) if same.get(key) != value else ("",)
 
 
-# An answer that is a number alone: `12.5`, or `7.00`, of which the group is `7`.
-_NUMBER = re.compile(r"(-?\d+(?:\.\d*[1-9])?)(?:\.0+)?")
+# An answer that is a number alone: `12.50`, of which the group is `12.5`, or `7.00`, of which it is `7`.
+_NUMBER = re.compile(r"(-?\d+(?:\.\d*[1-9])?)(?:\.?0+)?")
 
 
 def _with_purpose(one: Statement, answer: str, analysis: Analysis) -> Statement:

@@ -101,7 +101,7 @@ def rules_of(analysis: Analysis) -> Iterator[Item]:
         if named and operation.action is FileAction.READ and (result := results.get(operation.event)):
             files[named[1]] = result
     sources = [(f"{name}{analysis.words.colon}", unwrapped(event.text), event.record) for name, event in files.items()]
-    sources += [("", message.text, message.record) for message in reversed(analysis.messages)]
+    sources += [("", unwrapped(message.text), message.record) for message in reversed(analysis.messages)]
     kept += unwrapped(kept) if files else ""
     known = set[str]()
     for label, text, record in sources:

@@ -405,3 +405,12 @@ def test_a_commit_that_a_rebase_made_again_is_named_by_its_new_hash() -> None:
     first = ran("git commit -am 'Store UTC'", "[utc-times 4f1c2aa] Store UTC\n 1 file changed")
     again = ran("git add store.py && git rebase --continue", "[detached HEAD 9e8d7c6] Store UTC\n 1 file changed")
     assert states_of(STORE, first, again) == ["store.py — edited, in commit 9e8d7c6"]
+
+
+def test_a_commit_that_was_picked_to_another_branch_is_named_as_it_is_there() -> None:
+    first = ran("git commit -am 'Store UTC'", "[utc-times 4f1c2aa] Store UTC\n 1 file changed")
+    picked = ran(
+        "git checkout -b utc-again main && git cherry-pick 4f1c2aa",
+        "Switched to a new branch 'utc-again'\n[utc-again 9e8d7c6] Store UTC\n Date: Mon\n 1 file changed",
+    )
+    assert states_of(STORE, first, picked) == ["store.py — edited, in commit 9e8d7c6"]

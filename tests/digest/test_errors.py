@@ -1641,3 +1641,20 @@ def test_a_step_that_could_not_begin_is_no_success_of_its_chain(output: str) -> 
 def test_a_search_without_a_hit_is_no_error_however_a_client_says_that_nothing_was_printed(words: str) -> None:
     looked = ran("zsh -i -c 'source tide.zsh | grep lost'", f"{words}\n\nCommand exited with code 1", is_error=True)
     assert shown(looked, ran("zsh -i -c 'source tide.zsh | grep found'", "found")) == ([], [])
+
+
+def test_of_a_check_of_one_package_no_edit_of_another_is_the_fix() -> None:
+    def edit(number: str, path: str) -> tuple[Message, Message]:
+        return call("Edit", number, file_path=path, old_string="x", new_string="y"), answer("ok", number)
+
+    check = "pnpm --filter @tide/tide-clock test"
+    failed = ran(check, "Error [ERR_MODULE_NOT_FOUND]: Cannot find module 'gauges'", is_error=True)
+    edits = edit("1", "packages/crane/src/a.ts"), edit("2", "packages/clock/src/b.test.ts")
+    (fixed,) = shown(failed, *edits, ran(check, "12 passed"))[1]
+    assert fixed.endswith("→ fixed by packages/clock/src/b.test.ts")
+
+
+def test_the_same_check_by_another_runner_is_the_check_run_again() -> None:
+    failed = ran("pnpm biome check src/clock.ts", 'Command "biome" not found', is_error=True)
+    (fixed,) = shown(failed, ran("npx biome check src/clock.ts", "Checked 1 file in 3ms. No fixes applied."))[1]
+    assert fixed.endswith("→ passed later: `npx biome check src/clock.ts`")

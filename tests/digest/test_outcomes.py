@@ -483,3 +483,12 @@ def test_a_question_that_is_answered_at_once_has_that_answer_whatever_is_said_la
         user("why do you build it with the old clock?"), looked, *ran("curl tide", "404"), later, NEXT
     )
     assert analyse(request(session)).outcomes[1].text.startswith("replied: The server turns it down")
+
+
+def test_of_words_about_branches_what_moved_the_work_tree_came() -> None:
+    moved = ran("git checkout main && git pull", "Switched to branch 'main'\nAlready up to date.")
+    session = conversation(user("back to main and pull in the latest"), *moved, says("On main."), user("thanks"))
+    (outcome,) = analyse(request(session)).outcomes.values()
+    assert outcome.text == "`git checkout main && git pull`"
+    elsewhere = conversation(user("read the gauge of the north"), *moved, says("It stands at 4 m."), user("thanks"))
+    assert not any("git" in one.text for one in analyse(request(elsewhere)).outcomes.values())
