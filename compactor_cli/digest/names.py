@@ -201,7 +201,6 @@ def name_items(
 def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
     """At most ``number`` names that are not ``known``, those most likely to be used again, the likeliest first."""
     atoms, rows, kinds = list(analysis.table.atoms), analysis.scores.rows, analysis.table.columns["kinds"]
-    calls = analysis.table.columns["calls"]
     likely = {row for row, chance in enumerate(rows) if chance >= _MIN_CHANCE}
     lines = analysis.table.lines
     likely -= _only_in(lines, analysis.progress, likely)
@@ -214,8 +213,6 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
         atoms[row]
         for row in sorted(sorted(likely), key=rows.__getitem__, reverse=True)
         if kinds[row] not in _NUMBERS and atoms[row] not in known and not _PIECE.match(atoms[row])
-        # Two words with a slash between them are a path only where a call named them.
-        if calls[row] or "." in atoms[row] or "/" not in atoms[row]
     )
     named = list(islice((name for name in found if any(map(str.isalpha, name))), 2 * number))
     taken = _taken_out(analysis, named)
