@@ -14,7 +14,7 @@ from compactor_cli.digest.commands import CommandOutcome, Run, acting_line, neve
 from compactor_cli.digest.commits import Commit
 from compactor_cli.digest.corrections import takes_back
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
-from compactor_cli.digest.files import FileOperation
+from compactor_cli.digest.files import FileOperation, is_subagent
 from compactor_cli.digest.language import FixedWords, apart, terms
 from compactor_cli.digest.messages import ASKS_FOR, is_short
 from compactor_cli.digest.noise import is_courtesy, is_narration, only_announces
@@ -385,7 +385,10 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
     # to an older file that is deleted now, only the deletion is one.
     last = {one.path: one.action for one in operations if one.action is not FileAction.READ}
     own = {one.path for one in operations if one.action is FileAction.CREATE and not one.is_rewrite}
+    # What a subagent has written before it reports is no outcome yet.
+    waiting = _waiting(events)
     changes = [one for one in operations if one.action not in (FileAction.READ, FileAction.REVERT)]
+    changes = [one for one in changes if one.event < waiting]
     # A temporary file is what the work was for where nothing else was changed, unless it is a script for a try.
     is_elsewhere = all(one.is_in_passing for one in changes)
     for one in changes:
@@ -399,6 +402,14 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
 
 # Commands on something that was opened before: the address that they print is not new.
 _CHANGES_ONE = pattern(r"\bgh (?:pr|issue|release) (?:edit|comment|close|reopen|merge|ready|review|checkout)\b")
+
+
+def _waiting(events: Sequence[Event]) -> int:
+    """The position of the call of a subagent that the session ends with, before any result of it; else their number."""
+    results = results_of(events)
+    last = max((number for number, event in enumerate(events) if event.kind is EventKind.USER), default=-1)
+    calls = (at for at in range(last + 1, len(events)) if at not in results and is_subagent(events[at]))
+    return next(calls, len(events)) if results else len(events)
 
 
 def _owners(events: Sequence[Event]) -> Callable[[int], int]:

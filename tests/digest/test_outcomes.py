@@ -492,3 +492,13 @@ def test_of_words_about_branches_what_moved_the_work_tree_came() -> None:
     assert outcome.text == "`git checkout main && git pull`"
     elsewhere = conversation(user("read the gauge of the north"), *moved, says("It stands at 4 m."), user("thanks"))
     assert not any("git" in one.text for one in analyse(request(elsewhere)).outcomes.values())
+
+
+def test_what_a_subagent_wrote_before_its_report_is_no_outcome_yet() -> None:
+    read = call("Read", "r", file_path="clock.py"), answer("tick", "r")
+    task = call("Task", "t", description="Plan the move", prompt="Plan it.")
+    wrote = call("Write", "w", file_path="plan.md", content="# Plan"), answer("ok", "w")
+    started = conversation(user("move the clock"), *read, task, *wrote)
+    assert not analyse(request(started)).outcomes
+    reported = conversation(user("move the clock"), *read, task, *wrote, answer("The plan is written.", "t"))
+    assert [one.text for one in analyse(request(reported)).outcomes.values()] == ["created plan.md"]
